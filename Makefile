@@ -1,0 +1,71 @@
+# What a newcomer and CI run. Wants Python >= 3.11, make and git, and touches nothing outside this folder.
+# PYTHON=/path/to/python chooses the interpreter of .venv, FLOOR_PYTHON that of .venv-floor.
+
+VENV := .venv
+FLOOR := .venv-floor
+PY := $(VENV)/bin/python
+FLOOR_PY := $(FLOOR)/bin/python
+
+unexport PYTHONPATH PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# $(call make_venv,folder,candidates,condition): the first candidate that runs, can make environments and is right
+make_venv = for python in $(2); do \
+	  "$$python" -c 'import ensurepip, sys, venv; sys.exit(not ($(3)))' >/dev/null 2>&1 || continue; \
+	  echo "making $(1) with $$("$$python" --version), once"; \
+	  exec "$$python" -m venv --clear --prompt fastdp $(1); \
+	done; \
+	echo 'no working Python found that has venv and $(3); set PYTHON=/path/to/python' >&2; exit 1
+
+.PHONY: help demo test lint bench test-floor wheel clean
+
+help:
+	@echo 'make demo        the main job, in the terminal and as demo.png'
+	@echo 'make test        the whole test suite'
+	@echo 'make lint        ruff and mypy'
+	@echo 'make bench       every measured claim beside its target'
+	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
+	@echo 'make wheel       wheel and sdist, into dist/'
+	@echo 'make clean       remove everything that these made'
+
+demo: $(VENV)/.ready
+	@$(PY) -m fastdp demo
+
+test: $(VENV)/.ready
+	@$(PY) -m pytest
+
+lint: $(VENV)/.ready
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+bench: $(VENV)/.peers
+	@$(PY) -m fastdp bench
+
+test-floor: $(FLOOR)/.ready
+	@$(FLOOR_PY) -m pytest
+
+wheel: $(VENV)/.ready
+	@rm -rf build dist
+	@$(PY) -m build --outdir dist >/dev/null
+	@ls dist
+
+clean:
+	@rm -rf $(VENV) $(FLOOR) build dist fastdp.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks demo.png
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.ready: pyproject.toml
+	@$(call make_venv,$(VENV),$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
+	@$(PY) -m pip install -q -e '.[dev]'
+	@touch $@
+
+$(VENV)/.peers: $(VENV)/.ready
+	@$(PY) -m pip install -q -e '.[opendp]' || echo 'a peer could not be installed; its cells will say so'
+	@touch $@
+
+# numba 0.61 runs on Python 3.10 to 3.13, numpy 1.26 on 3.9 to 3.12.
+$(FLOOR)/.ready: pyproject.toml
+	@$(call make_venv,$(FLOOR),$(FLOOR_PYTHON) python3.12 python3.11 python3 python,(3, 11) <= sys.version_info < (3, 13))
+	@$(FLOOR_PY) -m pip install -q -e '.[test]' \
+	  $$($(FLOOR_PY) -c 'import tomllib; print(*[d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]])')
+	@touch $@

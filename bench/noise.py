@@ -1,0 +1,248 @@
+"""Cases of the noise room: random words, Laplace and Gaussian noise, and what a process pays before its first number.
+
+Where it is open what numpy should be asked for, it is asked for less: for arrays its noise alone is timed, without the
+addition to the values; ours adds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import fastdp
+
+from .measure import python_seconds
+from .registry import Call, Case, Side, faster, within, within_seconds
+
+N = 1_000_000
+OPENDP_N = 100_000
+
+
+def int_values(n: int) -> Any:
+    """Counts, filled: an array of np.zeros would be one page of memory, however long it is."""
+    return np.arange(n, dtype=np.int64) % 1000
+
+
+def float_values(n: int) -> Any:
+    return np.linspace(-1e3, 1e3, n)
+
+
+def _parameters(**values: float) -> Mapping[str, float]:
+    return MappingProxyType(values)
+
+
+def _name(value: float) -> str:
+    power = int(np.log2(value)) if value >= 1 else 0
+    return f"2^{power}" if value == 2**power and power > 9 else f"{value:g}"
+
+
+# --- random words
+
+
+def _our_words(n: int) -> Call:
+    return lambda: fastdp.Randomness().words(n)
+
+
+def _numpy_words(n: int) -> Call:
+    rng = np.random.Generator(np.random.PCG64())
+    return lambda: rng.integers(0, 2**64, dtype=np.uint64, size=n)
+
+
+# --- Laplace
+
+
+def _our_laplace(values: Callable[[int], Any], scale: float, *, in_place: bool = False) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        array, epsilon = values(n), 1 / scale
+        out = array if in_place else None
+        return lambda: fastdp.laplace(array, sensitivity=1, epsilon=epsilon, out=out)
+
+    return make
+
+
+def _numpy_laplace(scale: float) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        rng = np.random.default_rng()
+        return lambda: rng.laplace(scale=scale, size=n)
+
+    return make
+
+
+def _numpy_laplace_added(scale: float) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        rng, array = np.random.default_rng(), int_values(n)
+        return lambda: array + rng.laplace(scale=scale, size=n)
+
+    return make
+
+
+def _opendp_laplace(scale: float) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        release, array = dp.m.make_laplace(*space, scale=scale), int_values(n)
+        return lambda: release(array)
+
+    return make
+
+
+def _laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], Any]:
+    def drawn(n: int) -> Any:
+        values = int_values(n)
+        before = values.copy()
+        out = fastdp.laplace(values, sensitivity=1, epsilon=1 / scale, out=values if in_place else None)
+        return out - before
+
+    return drawn
+
+
+def _laplace_case(scale: float, *, in_place: bool) -> Case:
+    place, short = ("in place", "in-place") if in_place else ("new array", "new")
+    opendp = Side("OpenDP", _opendp_laplace(scale), n=OPENDP_N, needs="opendp")
+    numpy = Side("numpy", _numpy_laplace(scale))
+    return Case(
+        name=f"laplace-int64-{_name(scale)}-{short}",
+        room="noise",
+        work=f"laplace int64, scale {_name(scale)}, {place}",
+        n=N,
+        ours=Side("fastdp", _our_laplace(int_values, scale, in_place=in_place)),
+        rivals=(numpy,) if in_place else (numpy, opendp),
+        targets=(faster("numpy", avx512=6, avx2=3),)
+        + (() if in_place else (faster("OpenDP", avx512=2000, avx2=1000),)),
+        oracle="laplace_law",
+        parameters=_parameters(scale=scale),
+        drawn=_laplace_drawn(scale, in_place=in_place),
+    )
+
+
+def _float_laplace_drawn(n: int) -> Any:
+    values = float_values(n)
+    return fastdp.laplace(values, sensitivity=1, epsilon=1 / 100) - values
+
+
+# --- Gaussian
+
+
+def _gaussian(values: Any, sigma: float) -> Any:
+    return fastdp.gaussian(values, sensitivity=1, rho=1 / (2 * sigma**2))
+
+
+def _gaussian_case(sigma: float) -> Case:
+    def ours(n: int) -> Call:
+        array = int_values(n)
+        return lambda: _gaussian(array, sigma)
+
+    def numpy(n: int) -> Call:
+        rng = np.random.default_rng()
+        return lambda: rng.normal(scale=sigma, size=n)
+
+    return Case(
+        name=f"gaussian-int64-{_name(sigma)}",
+        room="noise",
+        work=f"gaussian int64, sigma {_name(sigma)}",
+        n=N,
+        ours=Side("fastdp", ours),
+        rivals=(Side("numpy", numpy),),
+        targets=(faster("numpy", avx512=2, avx2=1.05),),
+        oracle="gaussian_law",
+        parameters=_parameters(sigma=sigma),
+        drawn=lambda n: _gaussian(int_values(n), sigma) - int_values(n),
+    )
+
+
+# --- what a new process pays
+
+
+def _import(module: str) -> Callable[[int], Call]:
+    code = f"from time import perf_counter as now; start = now(); import {module}; print(now() - start)"
+    return lambda n: lambda: python_seconds(code)
+
+
+def _first_number(n: int) -> Call:
+    """From just before the process is started until its first noisy number exists, on the clock both share."""
+    code = "import time, fastdp; fastdp.laplace(42, sensitivity=1, epsilon=1.0); print(time.monotonic() - {start!r})"
+    return lambda: python_seconds(code.format(start=time.monotonic()))
+
+
+CASES = (
+    Case(
+        name="words",
+        room="noise",
+        work="random 64-bit words, bulk",
+        n=N,
+        ours=Side("fastdp", _our_words),
+        rivals=(Side("numpy", _numpy_words),),
+        targets=(faster("numpy", avx512=1.4, avx2=0.75),),
+        oracle="uniform words",
+        drawn=lambda n: fastdp.Randomness().words(n),
+    ),
+    *(_laplace_case(scale, in_place=in_place) for in_place in (False, True) for scale in (1.0, 100.0, 2.0**20)),
+    Case(
+        name="laplace-float64-100",
+        room="noise",
+        work="laplace float64, scale 100",
+        n=N,
+        ours=Side("fastdp", _our_laplace(float_values, 100.0)),
+        rivals=(Side("numpy", _numpy_laplace(100.0)),),
+        targets=(faster("numpy", avx512=5.5, avx2=3),),
+        oracle="laplace_law, rounded",
+        parameters=_parameters(scale=100.0),
+        drawn=_float_laplace_drawn,
+    ),
+    *(_gaussian_case(sigma) for sigma in (1.0, 4.0, 100.0, 1e6)),
+    Case(
+        name="laplace-small-call",
+        room="noise",
+        work="one laplace call on 10 numbers, scale 100",
+        n=10,
+        ours=Side("fastdp", _our_laplace(int_values, 100.0)),
+        rivals=(Side("numpy", _numpy_laplace_added(100.0)),),
+        targets=(within("numpy", 4),),
+        oracle="laplace_law",
+        parameters=_parameters(scale=100.0),
+        drawn=_laplace_drawn(100.0),
+        calls=2000,
+    ),
+    Case(
+        name="laplace-two-threads",
+        room="noise",
+        work="two threads, laplace int64, scale 100",
+        n=N,
+        ours=Side("fastdp", _our_laplace(int_values, 100.0), threads=2),
+        rivals=(Side("one thread", _our_laplace(int_values, 100.0)),),
+        targets=(faster("one thread", avx512=1.7, avx2=1.7),),
+        oracle="laplace_law",
+        parameters=_parameters(scale=100.0),
+        drawn=_laplace_drawn(100.0),
+    ),
+    Case(
+        name="import",
+        room="noise",
+        work="import fastdp, in a new process",
+        n=1,
+        ours=Side("fastdp", _import("fastdp")),
+        rivals=(Side("numpy", _import("numpy")),),
+        targets=(within("numpy", 1.2),),
+        oracle="a clock",
+        drawn=lambda n: _import("fastdp")(n)(),
+        clock="child",
+    ),
+    Case(
+        name="first-number",
+        room="noise",
+        work="new process to its first noisy number, warm cache",
+        n=1,
+        ours=Side("fastdp", _first_number),
+        rivals=(),
+        targets=(within_seconds(0.5),),
+        oracle="a clock",
+        drawn=lambda n: _first_number(n)(),
+        clock="child",
+    ),
+)

@@ -1,0 +1,114 @@
+"""What a benchmark case is: every measured claim of this library is one `Case`, in one list, for tests and benchmarks.
+
+A case owes its readers: the work in words, both sides prepared so that a call does the work and nothing else, the
+oracle that the tests hold its output against, and the targets it was asked to meet. It measures nothing itself
+(`measure.py` does) and never hides a row that falls short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Literal
+
+SIMD_LEVELS = ("avx512", "avx2")
+"""The machines that targets are stated for."""
+
+ROOMS = ("noise",)
+"""One module of this package each; a room's `CASES` are its part of the registry."""
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One way of doing a case's work.
+
+    `make(n)` prepares the work on n elements (arrays filled, mechanisms built) and returns a call that does it once.
+    """
+
+    name: str
+    make: Callable[[int], Call]
+    n: int | None = None  # measured on so many elements where the case's own n would take minutes
+    threads: int = 1
+    needs: str | None = None  # a module that must be importable; otherwise the table says "not installed"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a case must reach, for every SIMD level.
+
+    faster    at least so many times as fast as the rival, per element
+    within    at most so many times the rival's time, per element
+    seconds   at most so many seconds a call; no rival
+    """
+
+    kind: Literal["faster", "within", "seconds"]
+    rival: str | None
+    limits: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if set(self.limits) != set(SIMD_LEVELS):
+            raise ValueError(f"limits={dict(self.limits)}: must name {' and '.join(SIMD_LEVELS)}")
+        if (self.rival is None) != (self.kind == "seconds"):
+            raise ValueError(f"rival={self.rival!r}: must be None for kind='seconds' and for no other kind")
+
+
+def faster(rival: str, *, avx512: float, avx2: float) -> Target:
+    return Target("faster", rival, MappingProxyType({"avx512": avx512, "avx2": avx2}))
+
+
+def within(rival: str, times: float) -> Target:
+    return Target("within", rival, MappingProxyType(dict.fromkeys(SIMD_LEVELS, times)))
+
+
+def within_seconds(limit: float) -> Target:
+    return Target("seconds", None, MappingProxyType(dict.fromkeys(SIMD_LEVELS, limit)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One piece of work, the other ways of doing it, and what it must reach."""
+
+    name: str  # unique; the id in pytest and in --only
+    room: str
+    work: str  # as the table prints it, with its parameters
+    n: int  # elements a call; times are given per call and per element
+    ours: Side
+    rivals: tuple[Side, ...]
+    targets: tuple[Target, ...]
+    oracle: str  # what tests/test_bench.py holds `drawn` against
+    drawn: Callable[[int], Any]  # what one call of ours at size n produced, in the oracle's terms
+    parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    calls: int = 1  # calls in one timed round, where a single one is too short for the clock
+    clock: Literal["call", "child"] = "call"  # "child": a call returns the seconds that a new process measured itself
+
+    def __post_init__(self) -> None:
+        names = [side.name for side in self.rivals]
+        if len(set(names)) != len(names):
+            raise ValueError(f"rivals={names}: must differ in name")
+        for target in self.targets:
+            if target.rival is not None and target.rival not in names:
+                raise ValueError(f"rival={target.rival!r}: must be one of {names}")
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """Every case of every room, in the order of the table."""
+    return tuple(case for room in ROOMS for case in import_module(f"fastdp.bench.{room}").CASES)
+
+
+def choose(only: tuple[str, ...]) -> tuple[Case, ...]:
+    """The cases of the rooms, or with the names (or beginnings of names), that `only` lists; all when it is empty."""
+    for word in only:
+        if not any(_matches(case, word) for case in cases()):
+            names = ", ".join(case.name for case in cases())
+            raise ValueError(f"only={word!r}: must be a room ({', '.join(ROOMS)}) or the start of a case: {names}")
+    return tuple(case for case in cases() if not only or any(_matches(case, word) for word in only))
+
+
+def _matches(case: Case, word: str) -> bool:
+    return case.room == word or case.name.startswith(word)

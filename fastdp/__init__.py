@@ -1,0 +1,53 @@
+"""Differential privacy as a compiled-core backend: exact mechanisms at memory speed.
+
+Names are resolved when they are first used: `import fastdp` compiles nothing and imports neither numba nor numpy.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AccuracyWarning": "errors",
+    "DomainError": "errors",
+    "PrivacyWarning": "errors",
+    "Randomness": "randomness",
+    "gaussian": "noise",
+    "get_num_threads": "threads",
+    "laplace": "noise",
+    "set_num_threads": "threads",
+    "warmup": "warm",
+}
+
+__all__ = [
+    "AccuracyWarning",
+    "DomainError",
+    "PrivacyWarning",
+    "Randomness",
+    "__version__",
+    "gaussian",
+    "get_num_threads",
+    "laplace",
+    "set_num_threads",
+    "warmup",
+]
+
+if TYPE_CHECKING:
+    from .errors import AccuracyWarning, DomainError, PrivacyWarning
+    from .noise import gaussian, laplace
+    from .randomness import Randomness
+    from .threads import get_num_threads, set_num_threads
+    from .warm import warmup
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fastdp' has no attribute {name!r}")
+    value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

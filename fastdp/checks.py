@@ -1,0 +1,82 @@
+"""Parameters as users give them, made into what mechanisms compute with. Every error names the parameter, its value, the rule."""
+
+from math import inf, isfinite, nextafter
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_INT64 = 2**63 - 1
+
+
+def positive(name: str, value: Any, *, toward: float) -> float:
+    """A finite number > 0 as a float, rounded toward `toward` (0 or infinity) when float64 does not hold it exactly."""
+    if type(value) is not float:
+        value = _number(name, value)
+    result = _as_float(name, value)
+    if result != value:
+        if result < value and toward > 0:
+            result = nextafter(result, inf)
+        elif result > value and toward == 0:
+            result = nextafter(result, 0.0)
+    if not (result > 0 and isfinite(result)):
+        raise ValueError(f"{name}={value!r}: must be > 0 and finite")
+    return result
+
+
+def _number(name: str, value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise ValueError(f"{name}={value!r}: must be a number")
+    return value
+
+
+def _as_float(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name}={value!r}: must be below 2^1024") from None
+
+
+def probability(name: str, value: Any, *, toward: float = 0) -> float:
+    """A number strictly between 0 and 1."""
+    result = positive(name, value, toward=toward)
+    if not result < 1:
+        raise ValueError(f"{name}={value!r}: must be < 1")
+    return result
+
+
+def power_of_two(name: str, value: Any) -> float:
+    """A power of two, fractions included."""
+    result = positive(name, value, toward=0)
+    if result != value or result.hex().split("p")[0] != "0x1.0000000000000":
+        raise ValueError(f"{name}={value!r}: must be a power of two, such as 0.25 or 2.0**-20")
+    return result
+
+
+def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float64]:
+    """An int64 or float64 array, C-contiguous and in native byte order; without a copy where it is one already.
+
+    Integers beyond int64 (uint64 has them) become the largest int64, which moves no two values further apart.
+    """
+    if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype in (np.int64, np.float64):
+        if value.dtype.isnative:
+            return value
+    elif isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name}: must not be a masked array; fill or drop the masked entries first")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: must be a number or a rectangular array of numbers ({error})") from None
+    kind = array.dtype.kind
+    if kind == "f" and array.dtype.itemsize <= 8:
+        return np.require(array, np.float64, "C") if array.ndim else array.astype(np.float64)
+    if kind == "u" and array.dtype.itemsize == 8:
+        array = np.minimum(array, np.uint64(MAX_INT64))
+    if kind in "biu":
+        return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
+    raise ValueError(f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits")
+
+

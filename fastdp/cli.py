@@ -1,0 +1,191 @@
+"""The command line: `fastdp demo | bench | warmup | info`.
+
+Each command is a thin front of something that Python can call too. A missing extra, a bad argument or an unwritable
+file is one line on standard error and exit code 2; the report of a benchmark that falls short is not an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+EXTRAS = {  # module that a command may miss: the extra that brings it
+    "rich": "cli",
+    "matplotlib": "cli,plot",
+    "plotext": "cli,plot",
+    "pytest": "bench",
+    "pytest_benchmark": "bench",
+}
+
+
+class CommandError(Exception):
+    """What the person at the keyboard can mend: said in one line, exit code 2."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        code = int(options.run(options))
+        sys.stdout.flush()  # so that a closed pipe is noticed here
+        return code
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS:
+            raise
+        needed = f'needs {module}, which is not installed: pip install "fastdp[{EXTRAS[module]}]"'
+        return _complain(options.command, needed)
+    except CommandError as error:
+        return _complain(options.command, str(error))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of a pipe, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _complain(command: str, what: str) -> int:
+    print(f"fastdp {command}: {what}", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fastdp", description="Differential privacy as a compiled-core backend.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    demo = commands.add_parser("demo", help="release a small table, draw the law of the noise, time it against numpy")
+    demo.add_argument(
+        "--out", type=Path, default=Path("demo.png"), metavar="FILE", help="the picture (default: demo.png)"
+    )
+    demo.add_argument("--no-png", action="store_true", help="draw in the terminal only")
+    demo.set_defaults(run=_demo)
+
+    bench = commands.add_parser("bench", help="work, ours, theirs, ratio, target: holds or falls short")
+    bench.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a room, or the start of a case's name; may be repeated",
+    )
+    bench.add_argument("--targets", action="store_true", help="only rows that have a target")
+    bench.add_argument(
+        "--avx2", action="store_true", help="compile our side for AVX2 and use the targets of such machines"
+    )
+    bench.add_argument("--quick", action="store_true", help="small arrays, few rounds: shows that every row works")
+    bench.add_argument("--json", type=Path, metavar="FILE", help="write every row, and every time of every round")
+    bench.set_defaults(run=_bench)
+
+    warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
+    warmup.set_defaults(run=_warmup)
+
+    info = commands.add_parser("info", help="versions, SIMD width, threads, cache")
+    info.add_argument("--json", action="store_true", help="as JSON")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console()
+
+
+def _writable(path: Path) -> Path:
+    """The path, if a file can be written there: asked before minutes of work, not after."""
+    new = not path.exists()
+    try:
+        with open(path, "ab"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise CommandError(f"{str(path)!r}: cannot be written ({error.strerror})") from None
+    return path
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo import demo
+
+    demo(_console(), None if options.no_png else _writable(options.out))
+    return 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    import pytest  # noqa: F401  the worker needs both: say so before it starts
+    import pytest_benchmark  # noqa: F401
+
+    from .bench import runner
+
+    console = _console()
+    path = _writable(options.json) if options.json else None
+    try:
+        report = runner.run(
+            options.only, targets=options.targets, avx2=options.avx2, quick=options.quick, progress=True
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    runner.show(report, console)
+    if path:
+        path.write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+    return 1 if report.failed else 0
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    from time import perf_counter
+
+    from .kernels._jit import cache_info
+    from .warm import warmup
+
+    console, start = _console(), perf_counter()
+    warmup(progress=True)
+    cache = cache_info()
+    took = perf_counter() - start
+    console.print(
+        f"ready in {took:.1f} s: {cache.misses} kernels compiled, {cache.hits} loaded; cache {cache.place or 'off'}"
+    )
+    if cache.unwritable or cache.place is None:
+        console.print(f"nothing is kept for the next process: cache {cache.state}", style="yellow")
+    return 0
+
+
+def _info(options: argparse.Namespace) -> int:
+    import fastdp
+
+    from . import machine
+    from .kernels._jit import cache_info
+
+    facts = machine.describe()
+    cache = cache_info()
+    facts["threads"] = fastdp.get_num_threads()
+    facts["cache"] = {
+        "place": None if cache.place is None else str(cache.place),
+        "state": cache.state,
+        "files": cache.files,
+        "bytes": cache.bytes,
+    }
+    if options.json:
+        print(json.dumps(facts, indent=2))
+        return 0
+    from rich.table import Table
+
+    rows = {
+        **facts["versions"],
+        "system": facts["system"],
+        "CPU": f"{facts['cpu']}, {facts['cores']} cores",
+        "SIMD": f"{machine.SIMD_NAMES[facts['simd']]} (compiled for {facts['compiled for']})",
+        "threads": f"{facts['threads']}",
+        "cache": str(cache.place or "none"),
+        "": f"{cache.state}; {cache.files} kernels, {cache.bytes / 1e6:.1f} MB",
+    }
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    _console().print(table, highlight=False)
+    return 0

@@ -1,0 +1,216 @@
+"""What every draw of noise is, decided in integers.
+
+A draw is a function of its random bits: the largest k with U <= threshold(k). Here that is evaluated with integer
+interval arithmetic and as many bits as the decision takes, so it is always right and never fast. It is the definition that
+the compiled kernels must meet bit for bit, and the last resort for the draws that they report as undecided.
+Nothing here knows about arrays, and nothing here uses a float except to guess where to start looking.
+
+Which bits are U: the word streams of a release, as told in noise.md, "Bits".
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import floor, log, sqrt
+
+Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
+
+NARROW_BITS, WIDE_BITS = 31, 63  # of U, in the first word of a Laplace draw; the lowest bit is the sign
+GAUSSIAN_NARROW_BITS, GAUSSIAN_COIN_BITS = 39, 24  # of one word: proposal, coin, and the lowest bit is the sign
+LAPLACE_NARROW_UP_TO = 2.0**14  # above it the escalations cost more than the second half of the word
+GAUSSIAN_NARROW_UP_TO = 2.0**22
+GAUSSIAN_BLOCK = 2048
+PROPOSALS = 1 << 20
+
+
+class Uniform:
+    """A number in (0, 1) of which more bits can always be had."""
+
+    def __init__(self, prefix: int, bits: int, more: Iterator[int]) -> None:
+        self._prefix, self._bits, self._more = prefix, bits, more
+
+    def to(self, bits: int) -> tuple[int, int]:
+        """(N, b) with the number in [N, N + 1] / 2^b and b >= bits."""
+        while self._bits < bits:
+            self._prefix = self._prefix << 64 | next(self._more)
+            self._bits += 64
+        return self._prefix, self._bits
+
+    def guess(self) -> float:
+        """ln of the number, roughly, from bits enough that they are not all zero."""
+        prefix, bits = self.to(1)
+        while prefix == 0:
+            prefix, bits = self.to(bits + 1)
+        return log(prefix + 0.5) - bits * log(2) if bits < 900 else log(prefix) - bits * log(2)
+
+
+def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Integers with low <= e^x 2^bits <= high, for x <= 0; close together when `bits` is large enough."""
+    if x == 0:
+        return 1 << bits, 1 << bits
+    if -x > bits:  # e^x < 2^x <= 2^-bits
+        return 0, 1
+    halvings = max(0, (floor(-x) + 1).bit_length() + 8)
+    work = bits + halvings + 16
+    one = 1 << work
+    y_low = (-x.numerator << work) // (x.denominator << halvings)  # y = -x / 2^halvings <= 2^-8, rounded both ways
+    y_high = y_low + 1
+    low = term_low = high = term_high = one
+    k = 0
+    while term_high > 0:
+        k += 1
+        term_low = (term_low * y_low >> work) // k
+        term_high = -((-term_high * y_high >> work) // k)
+        low, high = low + term_low, high + term_high
+        if term_high <= 1:  # what is left is below a geometric series of ratio 2^-8
+            high += 1
+            break
+    low, high = one * one // high, one * one // low + 1  # e^-y
+    for _ in range(halvings):
+        low, high = low * low >> work, (high * high >> work) + 1
+    return low >> (work - bits), (high >> (work - bits)) + 1
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """Pr[X >= k] = q^k, or, if `two_sided`, Pr[|X| >= k] = 2 q^k / (1 + q) for k >= 1, with q = e^(-1 / scale)."""
+
+    scale: Fraction
+    two_sided: bool
+
+    def start(self, uniform: Uniform) -> int:
+        return int(-float(self.scale) * uniform.guess())
+
+    def at_least(self, k: int, uniform: Uniform, bits: int) -> bool | None:
+        n, b = uniform.to(bits)
+        low, high = exp_bounds(-k / self.scale, bits)
+        if not self.two_sided:
+            return decide(n << bits, (n + 1) << bits, low << b, high << b)
+        q_low, q_high = exp_bounds(-1 / self.scale, bits)
+        one = 1 << bits
+        return decide(n * (one + q_low), (n + 1) * (one + q_high), low << b + 1, high << b + 1)
+
+
+@dataclass(frozen=True)
+class GaussianProposal:
+    """The magnitudes that noise.md, lemma 4, proposes: 0 with weight 1/2, 1 .. a - 1 with weight 1, then a tail q^k g."""
+
+    sigma: Fraction
+    t: Fraction
+    a: int
+
+    def start(self, uniform: Uniform) -> int:
+        return self.a
+
+    def at_least(self, m: int, uniform: Uniform, bits: int) -> bool | None:
+        n, b = uniform.to(bits)
+        # U <= W(m) / M, both times 1 - q: M = (a - 1/2)(1 - q) + g, W = g q^(m - a) in the tail, g + (a - m)(1 - q) below
+        g = self.sigma**2 / (2 * self.t**2) - self.a / self.t
+        rise = max(g, Fraction(0))  # g <= 1 but for rounding of a and t: divide both sides by e^rise
+        q_low, q_high = exp_bounds(-1 / self.t, bits)
+        g_low, g_high = exp_bounds(g - rise, bits)
+        r_low, r_high = exp_bounds(-rise, bits)
+        one = 1 << bits
+        p_low, p_high = (one - q_high) * r_low >> bits, ((one - q_low) * r_high >> bits) + 1
+        m_low, m_high = (2 * self.a - 1) * p_low + 2 * g_low, (2 * self.a - 1) * p_high + 2 * g_high
+        if m >= self.a:
+            w_low, w_high = exp_bounds(g - rise - (m - self.a) / self.t, bits)
+        else:
+            w_low, w_high = g_low + (self.a - m) * p_low, g_high + (self.a - m) * p_high
+        return decide(n * m_low, (n + 1) * m_high, w_low << b + 1, w_high << b + 1)
+
+    def accepts(self, m: int, coin: Uniform) -> bool:
+        """Whether coin <= exp(-(m - mu)^2 / (2 sigma^2)), mu = 0 for m < a and sigma^2 / t from there on."""
+        offset = m - (self.sigma**2 / self.t if m >= self.a else 0)
+        exponent = -(offset**2) / (2 * self.sigma**2)
+        bits = 64
+        while True:
+            n, b = coin.to(bits)
+            low, high = exp_bounds(exponent, bits)
+            answer = decide(n << bits, (n + 1) << bits, low << b, high << b)
+            if answer is not None:
+                return answer
+            bits += 64
+
+
+def decide(left_low: int, left_high: int, right_low: int, right_high: int) -> bool | None:
+    """left <= right, where the intervals tell."""
+    if left_high <= right_low:
+        return True
+    return False if left_low >= right_high else None
+
+
+def largest(law: Geometric | GaussianProposal, uniform: Uniform) -> int:
+    """The largest k >= 0 with U <= threshold(k)."""
+
+    def at_least(k: int) -> bool:
+        bits = 64
+        while (answer := law.at_least(k, uniform, bits)) is None:
+            bits += 64
+        return answer
+
+    # gallop from the guess, then bisect
+    low = max(0, law.start(uniform))
+    step = 1
+    while low > 0 and not at_least(low):
+        low, step = max(0, low - step), 2 * step
+    high, step = low + 1, 1
+    while at_least(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if at_least(middle) else (low, middle)
+    return low
+
+
+def _more(words: Words, streams: Iterator[int], index: int) -> Iterator[int]:
+    return (words(stream, index) for stream in streams)
+
+
+def _count(start: int, step: int) -> Iterator[int]:
+    while True:
+        yield start
+        start += step
+
+
+def geometric_draw(words: Words, index: int, scale: float, *, two_sided: bool) -> int:
+    """Draw number `index` of a release: geometric, or discrete Laplace with its sign."""
+    if scale <= LAPLACE_NARROW_UP_TO:
+        word = words(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF
+        bits = NARROW_BITS
+    else:
+        word, bits = words(0, index), WIDE_BITS
+    uniform = Uniform(word >> 1, bits, _more(words, _count(1, 1), index))
+    magnitude = largest(Geometric(Fraction(scale), two_sided), uniform)
+    return -magnitude if two_sided and word & 1 else magnitude
+
+
+@lru_cache(64)
+def gaussian_proposal(sigma: float) -> GaussianProposal:
+    """The proposal for sigma: the body reaches half way to the peak of the tail, which makes both equally likely.
+
+    Any t > 0 and any integer a >= 1 give the exact law; these accept 88.6 % at every sigma >= 2, more below.
+    """
+    peak = max(sqrt(2) * sigma, 1.0)
+    return GaussianProposal(Fraction(sigma), Fraction(sigma * sigma / peak), max(1, round(peak / 2)))
+
+
+def gaussian_block(words: Words, block: int, count: int, sigma: float) -> list[int]:
+    """The first `count` draws of a block: its accepted proposals, in order."""
+    law = gaussian_proposal(sigma)
+    draws: list[int] = []
+    index = block * PROPOSALS
+    while len(draws) < count:
+        word = words(0, index)
+        if sigma <= GAUSSIAN_NARROW_UP_TO:
+            prefix, bits = word >> GAUSSIAN_COIN_BITS + 1, GAUSSIAN_NARROW_BITS
+            coin, coin_bits = word >> 1 & (1 << GAUSSIAN_COIN_BITS) - 1, GAUSSIAN_COIN_BITS
+        else:
+            prefix, bits = word >> 1, WIDE_BITS
+            coin, coin_bits = words(1, index) >> 1, WIDE_BITS
+        magnitude = largest(law, Uniform(prefix, bits, _more(words, _count(2, 2), index)))
+        if law.accepts(magnitude, Uniform(coin, coin_bits, _more(words, _count(3, 2), index))):
+            draws.append(-magnitude if word & 1 else magnitude)
+        index += 1
+    return draws

@@ -1,0 +1,91 @@
+"""What this machine is to the compiled core: versions, the CPU, the SIMD width that kernels are compiled for.
+
+It owes `fastdp info` and the benchmark tables one description, the same in both. It never changes what it looks at.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from typing import Any, Literal
+
+SimdLevel = Literal["avx512", "avx2", "sse2", "neon", "unknown"]
+
+SIMD_NAMES: dict[SimdLevel, str] = {
+    "avx512": "AVX-512, 512 bits",
+    "avx2": "AVX2, 256 bits",
+    "sse2": "SSE2, 128 bits",
+    "neon": "NEON, 128 bits",
+    "unknown": "unknown",
+}
+
+# What a CPU name stands for by itself: asked only when NUMBA_CPU_FEATURES is set and empty, as in
+# NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES="". Otherwise the list of features decides, whatever the name.
+_BY_CPU_NAME: dict[str, SimdLevel] = {
+    **dict.fromkeys(("x86-64-v4", "skylake-avx512", "cascadelake", "cooperlake", "icelake-client"), "avx512"),
+    **dict.fromkeys(("icelake-server", "tigerlake", "sapphirerapids", "graniterapids", "znver4", "znver5"), "avx512"),
+    **dict.fromkeys(
+        ("x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "znver1", "znver2", "znver3"), "avx2"
+    ),
+    **dict.fromkeys(("generic", "x86-64", "x86-64-v2", "nehalem", "westmere", "sandybridge", "ivybridge"), "sse2"),
+}
+
+
+def simd_level(triple: str, cpu: str, features: str) -> SimdLevel:
+    """The widest SIMD registers that LLVM may use for this target (triple, CPU name, "+feature,-feature" list)."""
+    if triple.startswith(("aarch64", "arm64")):
+        return "neon"
+    if not triple.startswith("x86_64"):
+        return "unknown"
+    if not features:
+        return _BY_CPU_NAME.get(cpu, "unknown")
+    given = set(features.split(","))
+    return "avx512" if "+avx512f" in given else "avx2" if "+avx2" in given else "sse2"
+
+
+def target() -> tuple[str, str, str]:
+    """(triple, CPU name, features) that numba compiles for in this process; NUMBA_CPU_NAME and _FEATURES included."""
+    from numba.core.registry import cpu_target
+
+    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
+    return triple, cpu, features
+
+
+def cpu_model() -> str:
+    """The processor's name as its maker writes it."""
+    try:
+        if sys.platform == "darwin":
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe() -> dict[str, Any]:
+    """Versions, CPU and SIMD width, as plain values for a table or a JSON file."""
+    triple, cpu, features = target()
+    return {
+        "versions": {
+            "fastdp": version("fastdp"),
+            "Python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "numba", "llvmlite", "cffi")},
+        },
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": cpu_model(),
+        "cores": cores(),
+        "compiled for": cpu,
+        "simd": simd_level(triple, cpu, features),
+    }

@@ -1,0 +1,378 @@
+"""Laplace and Gaussian noise on a grid: integers meet noise.
+
+Integers get discrete noise; floats are put on a power-of-two grid first, and the rounding is charged to the sensitivity.
+noise.md proves the laws and the guarantees; kernels/noise.py draws; fastdp/exact.py settles what float64 cannot.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import frexp, inf, isqrt, ldexp, nextafter, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import exact
+from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
+from .errors import DomainError
+from .privacy import MAX_EPSILON, gaussian_sigma, zcdp_sigma
+from .randomness import Randomness, fresh_key
+from .threads import run_chunks
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Values = NDArray[np.int64] | NDArray[np.float64]
+
+MIN_SCALE, MAX_SCALE = 2.0**-20, 2.0**40
+CHUNK = 1 << 16  # draws that one thread makes at a time: whole blocks of every kernel
+
+
+def laplace(
+    values: ArrayLike,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    resolution: float | None = None,
+    out: Values | None = None,
+    rng: Randomness | None = None,
+) -> Any:
+    """Release `values` with Laplace noise of scale sensitivity / epsilon.
+
+    Integers    exact discrete Laplace noise: Pr[Z = z] proportional to exp(-|z| epsilon / sensitivity); int64, held at its ends
+    Floats      rounded to a power-of-two grid, noise on the grid: float64. `resolution` is the grid; by default the largest
+                power of two at most min(sensitivity, sensitivity / epsilon) / (1024 n), so that the rounding of all
+                n entries, which is charged to the sensitivity, adds at most a thousandth to the noise
+
+    Guarantee    epsilon-DP, for any values whose L1 sensitivity is at most `sensitivity`
+    Proof        noise.md, theorems 1 and 3
+    Accuracy     each entry is within (sensitivity / epsilon) ln(1 / beta), and two units of the grid, with probability 1 - beta
+    Cost         O(n), about 2 ns an entry; the same whatever the values are
+    Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes
+    Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity
+
+    `out` takes the result (it may be `values` itself) and is left as it was if anything is raised. `rng` is for tests;
+    by default every call draws a fresh key from the operating system.
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> counts = np.array([120, 64, 0, 311])
+    >>> noisy = fastdp.laplace(counts, sensitivity=1, epsilon=0.5)
+    >>> noisy.dtype, noisy.shape
+    (dtype('int64'), (4,))
+    >>> fastdp.laplace(2.5, sensitivity=1.0, epsilon=1.0).dtype
+    dtype('float64')
+    """
+    array = numbers_array("values", values)
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    epsilon = positive("epsilon", epsilon, toward=0)
+    if array.dtype == np.int64:
+        _no_resolution(resolution)
+        grid = None
+        plan = _laplace_for_integers(sensitivity, epsilon)
+    else:
+        if resolution is not None:
+            resolution = power_of_two("resolution", resolution)
+        grid, plan = _laplace_for_floats(sensitivity, epsilon, resolution, array.size)
+    return _release(array, grid, plan, out, rng)
+
+
+def gaussian(
+    values: ArrayLike,
+    *,
+    sensitivity: float,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    resolution: float | None = None,
+    out: Values | None = None,
+    rng: Randomness | None = None,
+) -> Any:
+    """Release `values` with Gaussian noise, calibrated to `rho` or to `epsilon` and `delta`.
+
+    Integers    exact discrete Gaussian noise: Pr[Z = z] proportional to exp(-z^2 / (2 sigma^2)); int64, held at its ends
+    Floats      rounded to a power-of-two grid, noise on the grid: float64. `resolution` is the grid; by default the largest
+                power of two at most min(sensitivity, sigma) / (1024 sqrt(n)), charged as in `laplace`
+
+    Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
+                 values whose L2 sensitivity is at most `sensitivity`
+    Proof        noise.md, theorems 2 and 3; privacy.md, theorems 2 and 3
+    Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta
+    Cost         O(n), about 4 ns an entry; the same whatever the values are
+    Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes
+    Raises       ValueError "rho=0: must be > 0 and finite"; DomainError on NaN or an infinity
+
+    `out` and `rng` as in `laplace`.
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> fastdp.gaussian(np.arange(5), sensitivity=1, epsilon=1.0, delta=1e-6).shape
+    (5,)
+    >>> fastdp.gaussian([0.5, 1.5], sensitivity=2.0, rho=0.1).dtype
+    dtype('float64')
+    """
+    array = numbers_array("values", values)
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise ValueError(f"rho={rho!r}: give either rho, or epsilon and delta")
+        price: _Price = (positive("rho", rho, toward=0), None)
+    else:
+        if epsilon is None or delta is None:
+            raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: give both, or rho instead")
+        price = (positive("epsilon", epsilon, toward=0), probability("delta", delta))
+        if price[0] > MAX_EPSILON:
+            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+    if array.dtype == np.int64:
+        _no_resolution(resolution)
+        grid = None
+        plan = _gaussian_for_integers(sensitivity, price, array.size)
+    else:
+        if resolution is not None:
+            resolution = power_of_two("resolution", resolution)
+        grid, plan = _gaussian_for_floats(sensitivity, price, resolution, array.size)
+    return _release(array, grid, plan, out, rng)
+
+
+def _no_resolution(resolution: float | None) -> None:
+    if resolution is not None:
+        raise ValueError(f"resolution={resolution!r}: must be None for integers, whose grid is 1")
+
+
+# --- plans: what a kernel needs to know of a law, computed once
+
+
+class LaplacePlan(NamedTuple):
+    """Discrete Laplace noise of scale s, as kernels/noise.py::add_laplace_into takes it; noise.md, lemmas 2 and 3."""
+
+    narrow: bool  # 31 bits first, or 63
+    scale: float
+    offset: float  # -s ln((1 + q) / 2), as the sum of two floats
+    offset_low: float
+    fixed: float  # the part of the first level's error bound that is the same for all draws
+    fixed_pair: float  # the same of the second level, per unit of 1 + |ln U|
+
+
+class GaussianPlan(NamedTuple):
+    """Discrete Gaussian noise, as kernels/noise.py::add_gaussian_into takes it; noise.md, lemmas 4 and 5."""
+
+    narrow: bool  # one word a proposal, or two
+    sigma: float
+    law: NDArray[np.float64]
+
+
+Plan = LaplacePlan | GaussianPlan
+_Price = tuple[float, float | None]  # (rho, None) or (epsilon, delta)
+
+_DIGITS = Context(prec=60)
+_U = 2.0**-53
+
+
+@lru_cache(1024)
+def _laplace_for_integers(sensitivity: float, epsilon: float) -> LaplacePlan:
+    return laplace_plan(_in_range(_ratio_up(Fraction(sensitivity), epsilon), "sensitivity / epsilon"))
+
+
+@lru_cache(1024)
+def _laplace_for_floats(
+    sensitivity: float, epsilon: float, resolution: float | None, n: int
+) -> tuple[float, LaplacePlan]:
+    if resolution is None:
+        smaller = min(sensitivity, sensitivity / epsilon)
+        resolution = max(_power_below(smaller / (1024 * max(n, 1))), _power_below(sensitivity / epsilon) * 2.0**-38)
+    grid = _usable(resolution, sensitivity)
+    # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
+    moved = int(Fraction(sensitivity) / Fraction(grid)) + n
+    scale = _ratio_up(Fraction(moved), epsilon)
+    return grid, laplace_plan(_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
+
+
+@lru_cache(1024)
+def _gaussian_for_integers(sensitivity: float, price: _Price, n: int) -> GaussianPlan:
+    return gaussian_plan(_in_range(_sigma(sensitivity, price, n), "sigma"))
+
+
+@lru_cache(1024)
+def _gaussian_for_floats(
+    sensitivity: float, price: _Price, resolution: float | None, n: int
+) -> tuple[float, GaussianPlan]:
+    root = isqrt(max(n, 1) - 1) + 1
+    if resolution is None:
+        sigma = _sigma(1.0, price, n) * sensitivity
+        resolution = max(_power_below(min(sensitivity, sigma) / (1024 * root)), _power_below(sigma) * 2.0**-38)
+    grid = _usable(resolution, sensitivity)
+    # the L2 distance of two neighbours, in units of the grid, is at most sensitivity / grid + sqrt(n)
+    moved = nextafter(sensitivity / grid + nextafter(sqrt(n), inf), inf)
+    return grid, gaussian_plan(_in_range(_sigma(moved, price, n), "sigma in units of the resolution"))
+
+
+def _sigma(sensitivity: float, price: _Price, n: int) -> float:
+    epsilon, delta = price
+    if delta is None:
+        return zcdp_sigma(sensitivity, rho=epsilon)
+    return gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=n)
+
+
+def _ratio_up(amount: Fraction, epsilon: float) -> float:
+    """amount / epsilon as a float, rounded up."""
+    exact_ratio = amount / Fraction(epsilon)
+    try:
+        ratio = float(exact_ratio)
+    except OverflowError:
+        return inf
+    return ratio if ratio >= exact_ratio else nextafter(ratio, inf)
+
+
+def _in_range(scale: float, name: str) -> float:
+    if not MIN_SCALE <= scale <= MAX_SCALE:
+        raise ValueError(f"{name}={scale!r}: the noise scale must be between 2^-20 and 2^40")
+    return scale
+
+
+def _power_below(x: float) -> float:
+    """The largest power of two at most x."""
+    return ldexp(0.5, frexp(x)[1])
+
+
+def _usable(grid: float, sensitivity: float) -> float:
+    if not 2.0**-900 <= grid <= 2.0**900:
+        raise ValueError(f"sensitivity={sensitivity!r}: the grid of the noise, {grid!r}, leaves the range of float64")
+    return grid
+
+
+def laplace_plan(scale: float) -> LaplacePlan:
+    """The plan for discrete Laplace noise of this scale; noise.md, lemmas 2 and 3, derive the constants."""
+    d = _DIGITS
+    q = d.exp(d.divide(Decimal(-1), Decimal(scale)))
+    half = d.divide(d.add(Decimal(1), q), Decimal(2))
+    offset, offset_low = _pair(d.multiply(Decimal(-scale), d.ln(half)))
+    narrow = scale <= exact.LAPLACE_NARROW_UP_TO
+    return LaplacePlan(narrow, scale, offset, offset_low, _U * (5 * scale + 2), 2.0**-90 * scale)
+
+
+def gaussian_plan(sigma: float) -> GaussianPlan:
+    """The plan for discrete Gaussian noise of this sigma; noise.md, lemmas 4 and 5, derive the constants."""
+    d = _DIGITS
+    proposal = exact.gaussian_proposal(sigma)
+    tail, body = float(proposal.t), float(proposal.a)
+    t, a, variance = Decimal(tail), Decimal(body), d.multiply(Decimal(sigma), Decimal(sigma))
+    one = Decimal(1)
+    log_g = d.subtract(d.divide(variance, d.multiply(Decimal(2), d.multiply(t, t))), d.divide(a, t))
+    survive = d.subtract(one, d.exp(d.divide(-one, t)))
+    log_tail_mass = d.subtract(log_g, d.ln(survive))
+    tail_mass = d.exp(log_tail_mass)
+    mass = d.add(d.subtract(a, Decimal("0.5")), tail_mass)
+    start = d.add(a, d.multiply(t, d.subtract(log_tail_mass, d.ln(mass))))
+    peak = float(d.divide(variance, t))
+    size = body + 2 * float(mass) + 2 * abs(float(start))
+    law = (
+        body,
+        tail,
+        *_pair(start),
+        *_pair(mass),
+        *_pair(tail_mass),
+        peak,
+        float(d.divide(Decimal("0.5"), variance)),
+        _U * (10 * tail + 8 * size + 2),
+        0.75 * float(mass) + 0.75 * tail,
+        2.0**-31 + _U * (8 + peak / sigma),
+        2.0**-51 + _U * (8 + peak / sigma),
+        2.0**-90 * (tail + size),
+    )
+    return GaussianPlan(sigma <= exact.GAUSSIAN_NARROW_UP_TO, sigma, np.array(law))
+
+
+def _pair(x: Decimal) -> tuple[float, float]:
+    high = float(x)
+    return high, float(_DIGITS.subtract(x, Decimal(high)))
+
+
+# --- releasing: call the kernel chunk by chunk, settle what it reports
+
+
+def _release(array: Values, grid: float | None, plan: Plan, out: Values | None, rng: Randomness | None) -> Any:
+    """Add noise by the plan; every parameter has been checked, so from here on only `out` and `rng` can be wrong."""
+    if out is not None:
+        _check_out(array, out)
+    key = fresh_key(rng)
+    kernels = _kernels()
+    flat = array.reshape(-1)
+    if grid is not None and kernels.count_not_finite(flat):
+        raise DomainError("values: must be finite; there is a NaN or an infinity among them")
+    direct = out is not None and out.flags.c_contiguous and (out is array or not np.may_share_memory(out, array))
+    target = out if direct and out is not None else np.empty_like(array)
+    result = target.reshape(-1)
+    n = flat.size
+    if n <= CHUNK:
+        _add_noise(kernels, plan, grid, key, flat, result, 0)
+    else:
+        run_chunks(lambda i, j: _add_noise(kernels, plan, grid, key, flat[i:j], result[i:j], i), n, CHUNK)
+    if out is None:
+        return target if target.ndim else target[()]
+    if not direct:
+        out[...] = target
+    return out
+
+
+@lru_cache(1)
+def _kernels() -> ModuleType:
+    from .kernels import noise
+
+    return noise
+
+
+def _check_out(array: Values, out: Any) -> None:
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise ValueError(f"out: type {type(out).__name__}: must be a numpy array")
+    if out.shape != array.shape:
+        raise ValueError(f"out: shape {out.shape}: must be that of values, {array.shape}")
+    if out.dtype != array.dtype or not out.dtype.isnative:
+        raise ValueError(f"out: dtype {out.dtype}: must be {array.dtype}, in native byte order")
+    if not out.flags.writeable:
+        raise ValueError("out: is read-only: must be writeable")
+
+
+def _add_noise(
+    kernels: ModuleType,
+    plan: Plan,
+    grid: float | None,
+    key: NDArray[np.uint32],
+    values: Values,
+    out: Values,
+    first: int,
+) -> None:
+    """Noise for values[0], values[1], ... with the draws number first, first + 1, ... of the release."""
+    undecided = np.empty(values.size, np.int64)
+    place = (values,) if grid is None else (values, grid)
+    if isinstance(plan, LaplacePlan):
+        add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
+        found = add(*place, key, first // kernels.LAPLACE_BLOCK, *plan, out, undecided)
+        for i in undecided[:found].tolist() if found else ():
+            draw = exact.geometric_draw(_words(key), first + i, plan.scale, two_sided=True)
+            _settle(out, i, draw, grid)
+    else:
+        add = kernels.add_gaussian_into if grid is None else kernels.add_gaussian_on_grid_into
+        found = add(*place, key, first // kernels.GAUSSIAN_BLOCK, plan.narrow, plan.law, out, undecided)
+        for i in undecided[:found].tolist() if found else ():
+            count = min(exact.GAUSSIAN_BLOCK, values.size - i)
+            draws = exact.gaussian_block(_words(key), (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
+            for j, draw in enumerate(draws, i):
+                _settle(out, j, draw, grid)
+
+
+def _settle(out: Values, i: int, draw: int, grid: float | None) -> None:
+    """Add a draw to an entry that the kernel left without one."""
+    if grid is None:
+        out[i] = max(-MAX_INT64 - 1, min(MAX_INT64, int(out[i]) + draw))
+    else:
+        out[i] = float(Fraction(float(out[i])) + draw * Fraction(grid))
+
+
+def _words(key: NDArray[np.uint32]) -> exact.Words:
+    from .kernels.chacha import word_one
+
+    one = cast("exact.Words", word_one)
+    return lambda stream, index: int(one(key, stream, index))

@@ -1,0 +1,145 @@
+"""What a guarantee costs: how much Gaussian noise a pair (epsilon, delta) or a rho asks for.
+
+All arithmetic rounds toward more noise: float64 finds a candidate, decimal arithmetic of 60 digits and more checks it, and a
+candidate that does not pass is enlarged. privacy.md has the proofs.
+"""
+
+from decimal import ROUND_CEILING, Context, Decimal
+from functools import lru_cache
+from math import erfc, exp, inf, log, log1p, nextafter, pi, sqrt
+
+MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use is that weak
+
+
+@lru_cache(1024)
+def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimension: int) -> float:
+    """The least sigma proven here for discrete Gaussian noise on integer vectors: (epsilon, delta)-DP.
+
+    `sensitivity` is in L2 and in units of the grid. The smaller of two calibrations, privacy.md theorems 2 and 3:
+    zero-concentrated DP with the tight conversion, and the analytic Gaussian curve with a little variance on top that pays
+    for the discreteness of the noise in every coordinate.
+    """
+    through_zcdp = zcdp_sigma(sensitivity, rho=zcdp_rho(epsilon, delta))
+    # theorem 3: variance tau^2 + s^2, theta = 2.001 exp(-2 pi^2 s^2) with 3.1 dimension theta <= loss
+    loss = min(epsilon, 1.0) * 2.0**-20
+    spread = log(2.001 * 3.1 * max(dimension, 1) / loss) / (2 * pi**2)
+    tau = sensitivity * gaussian_ratio(epsilon - 2 * loss, delta * (1 - 2.0**-19))
+    analytic = sqrt(tau * tau + spread) * (1 + 2.0**-48)
+    return min(through_zcdp, analytic)
+
+
+def zcdp_sigma(sensitivity: float, *, rho: float) -> float:
+    """The least sigma with sensitivity^2 / (2 sigma^2) <= rho."""
+    context = Context(prec=40, rounding=ROUND_CEILING)
+    square = context.divide(context.multiply(Decimal(sensitivity), Decimal(sensitivity)), Decimal(2 * rho))
+    return _ceiling(context.next_plus(context.sqrt(square)))
+
+
+@lru_cache(1024)
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest rho found such that rho-zCDP implies (epsilon, delta)-DP, by the tight conversion.
+
+    Every order a > 1 bounds delta by exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1), so each allows the rho that
+    `at` solves for; the search over a need not be exact.
+    """
+
+    def at(log_a: float) -> float:
+        a = 1 + exp(log_a)
+        return (log(delta) + log_a - a * (log_a - log1p(exp(log_a)))) / (a - 1) / a + epsilon / a
+
+    low, high = -20.0, 60.0
+    for _ in range(200):
+        left, right = low + (high - low) * 0.382, low + (high - low) * 0.618
+        low, high = (left, high) if at(left) < at(right) else (low, right)
+    context = Context(prec=60)
+    order = Decimal(1 + exp(max((low + high) / 2, -20.0)))
+    a1 = context.subtract(order, Decimal(1))
+    shrink = context.multiply(order, context.ln(context.divide(a1, order)))
+    top = context.subtract(context.add(context.ln(Decimal(delta)), context.ln(a1)), shrink)
+    exact = context.divide(context.add(context.divide(top, a1), Decimal(epsilon)), order)
+    rho = float(exact) * (1 - 2.0**-50)
+    if not rho > 0:
+        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: too small for Gaussian noise in float64")
+    return rho
+
+
+@lru_cache(1024)
+def gaussian_ratio(epsilon: float, delta: float) -> float:
+    """The least sigma / sensitivity for which continuous Gaussian noise is (epsilon, delta)-DP, to 9 digits and up.
+
+    Balle and Wang (2018): delta = Q(epsilon r - 1 / (2 r)) - e^epsilon Q(epsilon r + 1 / (2 r)), falling in r = sigma / sensitivity,
+    Q(x) = Pr[N(0, 1) > x].
+    """
+    low, high = 1e-3, 1.0
+    while _delta_float(low, epsilon) < delta:
+        low /= 2
+    while _delta_float(high, epsilon) > delta:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _delta_float(middle, epsilon) > delta else (low, middle)
+    margin = 1e-12
+    while _delta_decimal(high * (1 + margin), epsilon) > Decimal(delta):
+        margin *= 4
+    return high * (1 + margin)
+
+
+def _delta_float(r: float, epsilon: float) -> float:
+    a, b = epsilon * r - 0.5 / r, epsilon * r + 0.5 / r
+    if b > 25:  # e^epsilon and Q(b) would leave the range together: e^epsilon Q(b) = phi(a) m(b), m the Mills ratio
+        mills = 1 / (b + 1 / (b + 2 / (b + 3 / (b + 4 / b))))
+        second = exp(-a * a / 2) / sqrt(2 * pi) * mills
+    else:
+        second = exp(epsilon) * erfc(b / sqrt(2)) / 2
+    return erfc(a / sqrt(2)) / 2 - second
+
+
+def _delta_decimal(r: float, epsilon: float) -> Decimal:
+    """An upper bound, close."""
+    x = epsilon * r + 0.5 / r
+    context = Context(prec=60 + int(0.9 * x * x))
+    er = context.multiply(Decimal(epsilon), Decimal(r))
+    half = context.divide(Decimal("0.5"), Decimal(r))
+    first = _upper_tail(context.subtract(er, half), context)
+    second = context.multiply(context.exp(Decimal(epsilon)), _upper_tail(context.add(er, half), context))
+    return context.multiply(context.subtract(first, second), Decimal(1) + Decimal(10) ** -20)
+
+
+def _upper_tail(x: Decimal, context: Context) -> Decimal:
+    """Q(x) = 1/2 - phi(x) (x + x^3/3 + x^5/15 + ...), to an absolute 10^-(digits - 10)."""
+    square = context.multiply(x, x)
+    term = total = x
+    k = 1
+    while term and (term.adjusted() > -context.prec or 2 * square > k):
+        k += 2
+        term = context.divide(context.multiply(term, square), Decimal(k))
+        total = context.add(total, term)
+    root = context.sqrt(context.multiply(Decimal(2), _pi(context.prec)))
+    density = context.divide(context.exp(context.divide(square, Decimal(-2))), root)
+    return context.subtract(Decimal("0.5"), context.multiply(density, total))
+
+
+@lru_cache(8)
+def _pi(digits: int) -> Decimal:
+    """pi by Machin's formula in integers."""
+    one = 10 ** (digits + 10)
+
+    def arctan_inverse(n: int) -> int:
+        term = total = one // n
+        k = 1
+        while term:
+            term //= -(n * n)
+            k += 2
+            total += term // k
+        return total
+
+    return Decimal(4 * (4 * arctan_inverse(5) - arctan_inverse(239))).scaleb(-(digits + 10), Context(prec=digits))
+
+
+def _ceiling(x: Decimal) -> float:
+    """The least float >= x, or the one after it."""
+    result = float(x)
+    return result if Decimal(result) >= x else nextafter(result, inf)
+
+
+__all__ = ["MAX_EPSILON", "gaussian_ratio", "gaussian_sigma", "zcdp_rho", "zcdp_sigma"]

@@ -1,0 +1,45 @@
+"""Telling a person how far long work has come: the one reading of every `progress=` argument.
+
+`None` says nothing, `True` draws a bar on standard error (extra `[cli]`), and a callable is called as
+`progress(done, total, what)`: before each step with what is about to be done, and once more at the end with "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeAlias
+
+Report: TypeAlias = Callable[[int, int, str], object]
+Progress: TypeAlias = Report | Literal[True] | None
+
+
+@contextmanager
+def reporting(progress: Progress, title: str) -> Iterator[Report]:
+    """The callable to report to; the bar, if there is one, stands for as long as the block runs."""
+    if progress is None:
+        yield lambda done, total, what: None
+    elif progress is True:
+        with _bar(title) as report:
+            yield report
+    elif callable(progress):
+        yield progress
+    else:
+        raise ValueError(f"progress={progress!r}: must be None, True or a callable (done, total, what)")
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[what]}", style="dim"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None, what="")
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, what=what)

@@ -1,0 +1,220 @@
+"""SIMD lanes as values: what a loop cannot say, said in the words of the formula.
+
+`Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators + and ^
+and the few functions below, so that a vector kernel reads as its formula. Beside them stand the three scalar
+operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or widens the lanes to what
+the machine has; no operation here rounds differently from one machine to another, so the bits are the same everywhere.
+
+This is the only file that builds LLVM IR. Lane counts and rotation distances are compile-time constants: literals,
+or globals that hold a plain int.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.extending import intrinsic, models, overload, register_model
+
+
+class Lanes(types.Type):  # type: ignore[misc]
+    """The numba type of n lanes of one dtype."""
+
+    def __init__(self, dtype: Any, n: int) -> None:
+        self.dtype, self.n = dtype, n
+        super().__init__(name=f"Lanes({dtype}, {n})")
+
+    @property
+    def key(self) -> tuple[Any, int]:
+        return self.dtype, self.n
+
+
+_ELEMENT = {
+    types.uint32: ir.IntType(32),
+    types.uint64: ir.IntType(64),
+    types.int64: ir.IntType(64),
+    types.float64: ir.DoubleType(),
+}
+_I32 = ir.IntType(32)
+
+
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, lanes: Lanes) -> None:
+        super().__init__(manager, lanes, ir.VectorType(_ELEMENT[lanes.dtype], lanes.n))
+
+
+register_model(Lanes)(_LanesModel)
+
+
+def _emit(describe: Callable[..., Any]) -> Any:
+    """Make a numba intrinsic of a function that returns (signature, code generator)."""
+    return intrinsic(prefer_literal=True)(describe)
+
+
+def _constant(lanes: Any, value: int) -> Any:
+    return ir.Constant(lanes, [value] * lanes.count)
+
+
+@_emit
+def splat(typing: Any, x: Any, n: Any) -> Any:
+    """n lanes that all hold x."""
+    if not isinstance(n, types.IntegerLiteral):
+        return None
+    count, scalar = n.literal_value, types.unliteral(x)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = ir.Constant(ir.VectorType(args[0].type, count), ir.Undefined)
+        one = builder.insert_element(first, args[0], ir.Constant(_I32, 0))
+        return builder.shuffle_vector(one, first, ir.Constant(ir.VectorType(_I32, count), [0] * count))
+
+    return Lanes(scalar, count)(scalar, n), generate
+
+
+@_emit
+def iota(typing: Any, n: Any) -> Any:
+    """The uint64 lanes 0, 1, ..., n - 1."""
+    if not isinstance(n, types.IntegerLiteral):
+        return None
+    result = Lanes(types.uint64, n.literal_value)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(ir.VectorType(ir.IntType(64), result.n), list(range(result.n)))
+
+    return result(n), generate
+
+
+@_emit
+def store(typing: Any, out: Any, start: Any, lanes: Any) -> Any:
+    """out[start : start + n] = lanes, with no bounds check and no alignment asked."""
+    if not isinstance(lanes, Lanes) or not isinstance(out, types.Array) or out.dtype != lanes.dtype:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(data, [args[1]]), args[2].type.as_pointer())
+        builder.store(args[2], place).align = context.get_abi_sizeof(args[2].type.element)
+        return context.get_dummy_value()
+
+    return types.void(out, types.intp, lanes), generate
+
+
+@_emit
+def rotl(typing: Any, x: Any, distance: Any) -> Any:
+    """Rotate the bits of every lane left by a constant distance."""
+    if not isinstance(x, Lanes) or not isinstance(distance, types.IntegerLiteral):
+        return None
+    left = distance.literal_value
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = args[0].type
+        up = builder.shl(args[0], _constant(lanes, left))
+        return builder.or_(up, builder.lshr(args[0], _constant(lanes, lanes.element.width - left)))
+
+    return x(x, distance), generate
+
+
+def _half(shift: int) -> Any:
+    def describe(typing: Any, x: Any) -> Any:
+        if not isinstance(x, Lanes) or x.dtype != types.uint64:
+            return None
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            moved = builder.lshr(args[0], _constant(args[0].type, shift)) if shift else args[0]
+            return builder.trunc(moved, ir.VectorType(_I32, x.n))
+
+        return Lanes(types.uint32, x.n)(x), generate
+
+    return _emit(describe)
+
+
+low32 = _half(0)  # the low halves of uint64 lanes, as uint32 lanes
+high32 = _half(32)  # the high halves
+
+
+def _operator(symbol: Callable[[Any, Any], Any], integers: str) -> None:
+    """Give integer lanes the operator `symbol`, as the LLVM instruction named."""
+
+    def describe(typing: Any, x: Any, y: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, integers)(args[0], args[1])
+
+        return x(x, y), generate
+
+    instruction = _emit(describe)
+
+    def fits(x: Any, y: Any) -> bool:
+        return isinstance(x, Lanes) and x == y and isinstance(x.dtype, types.Integer)
+
+    # lambdas, because numba wants both signatures alike to the letter, annotations included
+    overload(symbol)(lambda x, y: (lambda x, y: instruction(x, y)) if fits(x, y) else None)
+
+
+_operator(operator.add, "add")
+_operator(operator.xor, "xor")
+
+
+# --- scalars: LLVM's vectoriser turns these into lanes by itself
+
+
+def _reinterpret(source: Any, target: Any) -> Any:
+    def describe(typing: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], _ELEMENT[target])
+
+        return target(source), generate
+
+    return _emit(describe)
+
+
+bits_of = _reinterpret(types.float64, types.int64)  # the 64 bits of a float, as an int64
+float_of = _reinterpret(types.int64, types.float64)  # the float that has these bits
+
+
+@_emit
+def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
+    """x * y + z with one rounding, in hardware or in software: the same bits either way."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+# --- memory that a kernel needs for the length of one call
+
+
+@_emit
+def stack(typing: Any, dtype: Any, n: Any) -> Any:
+    """An uninitialised array of n entries on the stack, gone when the calling kernel returns: for small buffers only."""
+    if not isinstance(n, types.IntegerLiteral):
+        return None
+    array = types.Array(dtype.dtype, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from numba.core import cgutils
+        from numba.np import arrayobj
+
+        element = context.get_data_type(array.dtype)
+        data = cgutils.alloca_once(builder, element, size=n.literal_value)
+        data.align = 64
+        made = context.make_array(array)(context, builder)
+        size = context.get_abi_sizeof(element)
+        arrayobj.populate_array(
+            made,
+            data=data,
+            shape=[context.get_constant(types.intp, n.literal_value)],
+            strides=[context.get_constant(types.intp, size)],
+            itemsize=context.get_constant(types.intp, size),
+            meminfo=None,
+        )
+        return made._getvalue()
+
+    return array(dtype, n), generate
+
+
+U32Array = np.ndarray[Any, np.dtype[np.uint32]]
+U64Array = np.ndarray[Any, np.dtype[np.uint64]]
+I64Array = np.ndarray[Any, np.dtype[np.int64]]
+F64Array = np.ndarray[Any, np.dtype[np.float64]]

@@ -1,0 +1,379 @@
+"""The benchmark registry: every case does the work that it claims, every target is stated, the report hides nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import laws
+import numpy as np
+import pytest
+import reference
+
+import fastdp
+from fastdp.bench import measure, runner
+from fastdp.bench.registry import ROOMS, SIMD_LEVELS, Case, Side, Target, cases, choose, faster, within, within_seconds
+from fastdp.cli import main
+from fastdp.machine import simd_level
+from fastdp.machine import target as compiled_for
+
+CASES = [pytest.param(case, id=case.name) for case in cases()]
+TINY, DRAWS = 100, 20_000
+
+
+# --- the registry
+
+
+def test_names_are_unique_and_rooms_are_known() -> None:
+    names = [case.name for case in cases()]
+    assert len(set(names)) == len(names)
+    assert {case.room for case in cases()} == set(ROOMS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_target_names_both_machines(case: Case) -> None:
+    for target in case.targets:
+        assert set(target.limits) == set(SIMD_LEVELS)
+        assert all(limit > 0 for limit in target.limits.values())
+
+
+def test_the_targets_of_the_noise_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the noise room was asked for, row by row."""
+    asked = {
+        ("words", "numpy", 1.4, 0.75),
+        ("laplace-float64-100", "numpy", 5.5, 3),
+        ("laplace-small-call", "numpy", 4, 4),
+    }
+    for scale in ("1", "100", "2^20"):
+        asked |= {(f"laplace-int64-{scale}-{place}", "numpy", 6, 3) for place in ("new", "in-place")}
+        asked |= {(f"laplace-int64-{scale}-new", "OpenDP", 2000, 1000)}
+    asked |= {(f"gaussian-int64-{sigma}", "numpy", 2, 1.05) for sigma in ("1", "4", "100", "1e+06")}
+    asked |= {("laplace-two-threads", "one thread", 1.7, 1.7), ("import", "numpy", 1.2, 1.2)}
+    asked |= {("first-number", None, 0.5, 0.5)}
+    stated = {
+        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
+        for case in choose(("noise",))
+        for target in case.targets
+    }
+    assert stated == asked
+
+
+def test_a_target_without_its_rival_or_with_one_machine_only_is_refused() -> None:
+    with pytest.raises(ValueError, match="limits="):
+        Target("faster", "numpy", {"avx512": 2.0})
+    with pytest.raises(ValueError, match="rival=None"):
+        Target("within", None, {"avx512": 2.0, "avx2": 2.0})
+    with pytest.raises(ValueError, match="rival='OpenDP'"):
+        _case(targets=(faster("OpenDP", avx512=2, avx2=1),))
+
+
+def test_choosing() -> None:
+    assert choose(()) == cases()
+    assert choose(("noise",)) == tuple(case for case in cases() if case.room == "noise")
+    assert [case.name for case in choose(("words", "import"))] == ["words", "import"]
+    with pytest.raises(ValueError, match="only='nose'"):
+        choose(("nose",))
+
+
+# --- the work: what a call does, against the oracle that the case names
+
+
+def _check_words(words: Any, parameters: Any) -> None:
+    assert words.dtype == np.uint64
+    ones = sum(int(word).bit_count() for word in words)
+    assert abs(ones - 32 * words.size) < 6.2 * np.sqrt(16 * words.size)  # false alarm below 1e-9
+    assert len(set(words.tolist())) == words.size
+
+
+def _check_law(make: Any) -> Any:
+    def check(noise: Any, parameters: Any) -> None:
+        (scale,) = parameters.values()
+        assert noise.dtype == np.int64
+        laws.assert_law(noise, make(scale), laws.wrong_scales(make, scale))
+
+    return check
+
+
+def _check_float_laplace(noise: Any, parameters: Any) -> None:
+    """Rounded to integers, noise of scale 100 on a fine grid is discrete Laplace noise up to 1e-3 of its CDF."""
+    scale = parameters["scale"]
+    assert noise.dtype == np.float64
+    assert np.any(noise != np.rint(noise))
+    law, others = reference.laplace_law(Fraction(scale)), laws.wrong_scales(reference.laplace_law, scale)
+    drawn = np.rint(noise).astype(np.int64)
+    assert laws.check_dkw(drawn, law.cdf)
+    assert not any(laws.check_dkw(drawn, other.cdf) for other in others)
+
+
+def _check_seconds(seconds: Any, parameters: Any) -> None:
+    assert 0 < seconds < 60
+
+
+ORACLES = {
+    "uniform words": _check_words,
+    "laplace_law": _check_law(reference.laplace_law),
+    "gaussian_law": _check_law(reference.gaussian_law),
+    "laplace_law, rounded": _check_float_laplace,
+    "a clock": _check_seconds,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ours_does_the_work(case: Case) -> None:
+    ORACLES[case.oracle](case.drawn(DRAWS), case.parameters)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
+    for side in (case.ours, *case.rivals):
+        if side.needs is not None and measure.find_spec(side.needs) is None:
+            continue
+        call = side.make(TINY)
+        first, second = call(), call()
+        if case.clock == "child":
+            assert first > 0
+        else:
+            assert np.shape(first) == (TINY,)
+            assert case.name.endswith("in-place") or not np.array_equal(first, second)  # every call draws afresh
+
+
+def test_in_place_cases_write_where_they_read() -> None:
+    for case in cases():
+        call = case.ours.make(TINY)
+        assert (call() is call()) == case.name.endswith("in-place")
+
+
+def test_values_are_filled() -> None:
+    """np.zeros maps one page, whatever its length: a benchmark over it would not touch memory."""
+    from fastdp.bench import noise
+
+    assert np.unique(noise.int_values(5000)).size == 1000
+    assert np.unique(noise.float_values(5000)).size == 5000
+
+
+# --- measuring
+
+
+def _case(**changes: Any) -> Case:
+    """A case that does nothing, quickly."""
+    nothing = Side("nothing", lambda n: lambda: None)
+    fields: dict[str, Any] = {
+        "name": "nothing",
+        "room": "noise",
+        "work": "nothing",
+        "n": 1000,
+        "ours": Side("fastdp", lambda n: lambda: None),
+        "rivals": (nothing,),
+        "targets": (faster("nothing", avx512=2, avx2=1),),
+        "oracle": "a clock",
+        "drawn": lambda n: 1.0,
+    }
+    return Case(**fields | changes)
+
+
+def _run(case: Case) -> tuple[measure.Duel, dict[str, Any]]:
+    with measure.Duel(case, quick=True) as duel:
+        for _ in range(duel.rounds):
+            duel.before_round()
+            duel.round()
+    return duel, duel.result([1.0] * duel.rounds)
+
+
+def test_threads_and_cores_are_as_the_side_says_and_are_put_back() -> None:
+    seen: dict[int, set[Any]] = {1: set(), 2: set()}
+
+    def side(name: str, threads: int) -> Side:
+        cores = getattr(os, "sched_getaffinity", lambda pid: {None})
+        return Side(
+            name, lambda n: lambda: seen[threads].add((fastdp.get_num_threads(), len(cores(0)))), threads=threads
+        )
+
+    before = fastdp.get_num_threads(), getattr(os, "sched_getaffinity", lambda pid: None)(0)
+    _run(_case(ours=side("fastdp", 2), rivals=(side("nothing", 1),)))
+    assert (fastdp.get_num_threads(), getattr(os, "sched_getaffinity", lambda pid: None)(0)) == before
+    assert seen[1] == {(1, 1)}
+    assert {threads for threads, _ in seen[2]} == {2}
+
+
+def test_both_sides_take_turns() -> None:
+    order: list[str] = []
+    ours, theirs = (Side(name, lambda n, name=name: lambda: order.append(name)) for name in ("ours", "nothing"))
+    _run(_case(ours=ours, rivals=(theirs,)))
+    assert order[-6:] == ["nothing", "ours"] * 3
+
+
+def test_a_rival_that_fails_is_a_cell_and_not_the_end() -> None:
+    def crash(n: int) -> Any:
+        raise RuntimeError("no such feature")
+
+    rivals = (
+        Side("nothing", crash),
+        Side("late", lambda n: lambda: crash(n)),
+        Side("absent", crash, needs="a_module_that_nobody_has"),
+    )
+    _, result = _run(_case(rivals=rivals))
+    whys = {name: theirs["why_not"] for name, theirs in result["theirs"].items()}
+    assert whys == {
+        "nothing": "RuntimeError: no such feature",
+        "late": "RuntimeError: no such feature",
+        "absent": "not installed",
+    }
+
+
+def test_a_failing_child_says_which_code_failed() -> None:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        measure.python_seconds("1 / 0")
+
+
+# --- judging and showing
+
+MACHINE = {
+    "versions": {"fastdp": "0"},
+    "cpu": "a CPU",
+    "cores": 2,
+    "compiled for": "a CPU",
+    "simd": "avx2",
+}
+
+
+def _measured(ours: float, theirs: float, why_not: str | None = None) -> dict[str, Any]:
+    rival = {"n": 500, "seconds": [theirs, 2 * theirs], "why_not": why_not}
+    return {"case": "nothing", "n": 1000, "threads": 1, "ours": [2 * ours, ours], "theirs": {"nothing": rival}}
+
+
+@pytest.mark.parametrize(
+    ("target", "simd", "ours", "theirs", "verdict"),
+    [
+        (faster("nothing", avx512=4, avx2=2), "avx2", 1.0, 1.0, "holds"),  # per element: the rival did half as many
+        (faster("nothing", avx512=4, avx2=2), "avx2", 1.01, 1.0, "falls short"),
+        (faster("nothing", avx512=4, avx2=2), "avx512", 1.0, 1.0, "falls short"),
+        (faster("nothing", avx512=4, avx2=2), "neon", 1.0, 1.0, "no target for NEON, 128 bits"),
+        (within("nothing", 4), "avx2", 1.0, 0.125, "holds"),
+        (within("nothing", 4), "avx2", 1.01, 0.125, "falls short"),
+        (within_seconds(0.5), "avx512", 0.5, 1.0, "holds"),
+        (within_seconds(0.5), "avx512", 0.51, 1.0, "falls short"),
+    ],
+)
+def test_verdicts(target: Target, simd: str, ours: float, theirs: float, verdict: str) -> None:
+    case = _case(targets=(target,))
+    rows = runner.judge(case, _measured(ours, theirs), None, MACHINE | {"simd": simd})
+    assert rows[0].verdict == verdict
+
+
+def test_rows_without_a_figure_say_why() -> None:
+    def verdicts(case: Case, *arguments: Any) -> list[str]:
+        return [row.verdict for row in runner.judge(case, *arguments)]
+
+    assert verdicts(_case(), _measured(1, 1, "not installed"), None, MACHINE) == ["not installed"]
+    assert verdicts(_case(), None, "it crashed", MACHINE) == ["it crashed"]
+    assert verdicts(_case(targets=()), _measured(1, 1), None, MACHINE) == ["no target"]
+    two = _case(ours=Side("fastdp", lambda n: lambda: None, threads=2))
+    assert verdicts(two, _measured(1, 1), None, MACHINE | {"cores": 1}) == ["needs 2 cores"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.5, "1.50 s"),
+        (0.0123, "12.3 ms"),
+        (9.996e-4, "1.00 ms"),
+        (3.8e-6, "3.80 µs"),
+        (5e-10, "0.500 ns"),
+        (2000, "2,000 s"),
+    ],
+)
+def test_times_are_written_with_three_digits(value: float, text: str) -> None:
+    assert runner.seconds(value) == text
+
+
+def test_a_worker_that_dies_costs_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for the worker: it measures every case but `import`, on which it aborts."""
+    code = f"""
+import json, os, sys
+def tell(**event): print(json.dumps(event), flush=True)
+tell(machine={MACHINE!r})
+for name in sys.argv[1:]:
+    tell(start=name)
+    if name == "import":
+        print("about to die", file=sys.stderr, flush=True)
+        os.abort()
+    tell(measured=dict(case=name, n=1, threads=1, ours=[1.0], theirs=dict(
+        numpy=dict(n=1, seconds=[1.0], why_not=None), OpenDP=dict(n=1, seconds=[], why_not="not installed"))))
+"""
+    monkeypatch.setattr(runner, "_command", lambda quick, names: [sys.executable, "-c", code, *names])
+    seen: list[tuple[int, int, str]] = []
+    report = runner.run(("import", "gaussian", "laplace-small"), progress=lambda *now: seen.append(now))
+    assert list(report.failed) == ["import"]
+    assert "ended with -6: about to die" in report.failed["import"]
+    assert len(report.measured) == 5
+    assert {row.verdict for row in report.rows if row.case == "laplace-small-call"} == {"holds"}
+    assert seen[-1] == (6, 6, "")
+    assert {row.verdict for row in report.rows} == {"falls short", "holds", report.failed["import"]}
+
+
+def test_a_worker_that_does_not_start_fails_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        runner, "_command", lambda quick, names: [sys.executable, "-c", "raise SystemExit('no such luck')"]
+    )
+    report = runner.run(("words", "import"))
+    assert report.failed == dict.fromkeys(("words", "import"), "the measuring process ended with 1: no such luck")
+
+
+# --- the command
+
+
+def test_the_command_prints_a_table_and_writes_every_round(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bench.json"
+    assert (
+        main(["bench", "--quick", "--targets", "--only", "words", "--only", "laplace-small", "--json", str(path)]) == 0
+    )
+    printed = capsys.readouterr().out
+    for word in ("ours", "theirs", "ratio", "target", "verdict", "numpy", "1.4x" if "AVX-512" in printed else "0.75x"):
+        assert word in printed
+    assert "quick run" in printed
+    written = json.loads(path.read_text())
+    assert [row["case"] for row in written["rows"]] == ["words", "laplace-small-call"]
+    assert all(row["ratio"] > 0 and row["ours"] > 0 for row in written["rows"])
+    assert all(len(measured["ours"]) >= 3 for measured in written["measured"])
+    assert written["failed"] == {}
+
+
+def test_avx2_is_compiled_for_and_judged_as_avx2(capsys: pytest.CaptureFixture[str]) -> None:
+    if simd_level(*compiled_for()) not in SIMD_LEVELS:
+        return  # haswell code does not run here
+    assert main(["bench", "--quick", "--avx2", "--only", "words"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "compiled for haswell (AVX2, 256 bits)" in printed
+    assert "≥ 0.75x" in printed
+
+
+def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--only", "nose"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.strip().count("\n") == 0
+    assert captured.err.startswith("fastdp bench: only='nose': must be a room (noise) or the start of a case: words,")
+
+
+def test_pytest_bench_runs_the_registry() -> None:
+    """`pytest bench`, at the root of the repository, under the package's own name and no other."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "bench",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--benchmark-disable",
+        "-k",
+        "words",
+    ]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout

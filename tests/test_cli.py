@@ -1,0 +1,284 @@
+"""The command line as a person meets it: what it prints, what it writes, one clear line where something is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import fastdp
+from fastdp import machine
+from fastdp.cli import main
+from fastdp.demo import CHAPTERS, demo
+from fastdp.progress import reporting
+
+
+def run(*arguments: str, code: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`python -m fastdp ...`, or `python -c code ...`, in a process of its own."""
+    command = [sys.executable, *(["-c", code] if code else ["-m", "fastdp"]), *arguments]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def complaint(captured: Any) -> str:
+    """What stands on standard error, if it is one line and nothing else was printed."""
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    return str(line)
+
+
+# --- info
+
+
+def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["versions"]["fastdp"] == fastdp.__version__
+    assert set(facts["versions"]) == {"fastdp", "Python", "numpy", "numba", "llvmlite", "cffi"}
+    assert facts["simd"] in machine.SIMD_NAMES
+    assert facts["threads"] == fastdp.get_num_threads()
+    assert set(facts["cache"]) == {"place", "state", "files", "bytes"}
+
+
+def test_info_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    printed = capsys.readouterr().out
+    for word in ("fastdp", "numba", "SIMD", "threads", "cache"):
+        assert word in printed
+
+
+def test_info_without_a_cache() -> None:
+    done = run("info", "--json", FASTDP_CACHE_DIR="")
+    assert json.loads(done.stdout)["cache"]["place"] is None
+    done = run("info", FASTDP_CACHE_DIR="")
+    assert done.returncode == 0
+    assert "off" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("triple", "cpu", "features", "level"),
+    [
+        ("x86_64-unknown-linux-gnu", "znver5", "+sse2,+avx2,+avx512f,+avx512vl", "avx512"),
+        ("x86_64-unknown-linux-gnu", "skylake-avx512", "+sse2,+avx2,-avx512f", "avx2"),
+        ("x86_64-unknown-linux-gnu", "skylake", "+sse2,+avx2", "avx2"),
+        ("x86_64-unknown-linux-gnu", "nehalem", "+sse2,-avx2", "sse2"),
+        ("x86_64-unknown-linux-gnu", "haswell", "", "avx2"),
+        ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "avx512"),
+        ("x86_64-unknown-linux-gnu", "generic", "", "sse2"),
+        ("x86_64-unknown-linux-gnu", "a-cpu-of-the-future", "", "unknown"),
+        ("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon", "neon"),
+        ("arm64-apple-darwin23", "apple-m1", "", "neon"),
+        ("riscv64-unknown-linux-gnu", "generic", "", "unknown"),
+    ],
+)
+def test_simd_level(triple: str, cpu: str, features: str, level: str) -> None:
+    assert machine.simd_level(triple, cpu, features) == level
+
+
+def test_info_follows_the_cpu_that_numba_is_told() -> None:
+    """Both variables try AVX2; the name alone keeps what else the machine has."""
+    here = machine.simd_level(*machine.target())
+    if here not in ("avx512", "avx2"):
+        return  # not an x86-64 machine, or an old one
+    both = json.loads(run("info", "--json", NUMBA_CPU_NAME="haswell", NUMBA_CPU_FEATURES="").stdout)
+    assert (both["compiled for"], both["simd"]) == ("haswell", "avx2")
+    alone = json.loads(run("info", "--json", NUMBA_CPU_NAME="haswell").stdout)
+    assert (alone["compiled for"], alone["simd"]) == ("haswell", here)
+
+
+# --- warmup
+
+
+def test_warmup_says_what_it_compiles() -> None:
+    seen: list[tuple[int, int, str]] = []
+    fastdp.warmup(progress=lambda *now: seen.append(now))
+    total = len(seen) - 1
+    assert [done for done, _, _ in seen] == list(range(total + 1))
+    assert {t for _, t, _ in seen} == {total}
+    assert seen[-1][2] == ""
+    assert len({what for _, _, what in seen}) == total + 1
+    assert {"random words", "laplace, int64", "gaussian, float64"} <= {what for _, _, what in seen}
+
+
+def test_warmup_leaves_nothing_to_compile() -> None:
+    """After it, no dtype, scale, size or layout that the public functions take reaches the compiler or the disk."""
+    code = """
+import numpy as np, fastdp
+from fastdp.kernels._jit import cache_info
+fastdp.warmup()
+before = cache_info()
+read_only = np.arange(100); read_only.flags.writeable = False
+for values in (np.arange(100), np.arange(100.0), np.arange(200_000), np.ones((3, 4, 5)), read_only, np.arange(9)[::2],
+               np.float32([1, 2]), np.uint8([1]), 5, 2.5, [], np.arange(4).astype(">i8")):
+    for scale in (1e-3, 1, 1e6):
+        fastdp.laplace(values, sensitivity=1, epsilon=1 / scale)
+        fastdp.gaussian(values, sensitivity=1, rho=1 / (2 * scale**2))
+    fastdp.gaussian(values, sensitivity=1, epsilon=1.0, delta=1e-6)
+array = np.arange(10)
+fastdp.laplace(array, sensitivity=1, epsilon=1.0, out=array)
+fastdp.Randomness().words(300_000)
+fastdp.Randomness().generator().laplace(size=10)
+after = cache_info()
+assert (after.hits, after.misses, after.private) == (before.hits, before.misses, before.private), (before, after)
+"""
+    done = run(code=code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_warms_up_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["warmup"]) == 0
+    assert "ready in" in capsys.readouterr().out
+
+
+def test_warmup_says_when_nothing_is_kept() -> None:
+    done = run("warmup", FASTDP_CACHE_DIR="")
+    assert done.returncode == 0, done.stderr
+    assert "nothing is kept for the next process: cache off" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("progress", [False, 1, "yes"])
+def test_progress_is_none_true_or_a_callable(progress: Any) -> None:
+    with pytest.raises(ValueError, match="progress="):
+        fastdp.warmup(progress=progress)
+
+
+def test_nothing_is_printed_unless_asked(capfd: pytest.CaptureFixture[str]) -> None:
+    fastdp.warmup()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bar_names_what_is_done(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    with reporting(True, "compiling") as report:
+        report(1, 3, "the second of three")
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "compiling" in printed.err
+    assert "the second of three" in printed.err
+
+
+# --- demo
+
+
+def test_demo_tells_every_chapter_and_paints_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "demo.png"
+    assert main(["demo", "--out", str(picture)]) == 0
+    printed = capsys.readouterr().out
+    for number in range(1, len(CHAPTERS) + 1):
+        assert f"\n{number}. " in f"\n{printed}"
+    for words in ("released", "discrete Laplace", "discrete Gaussian", "times as long", str(picture)[:20]):
+        assert words in printed.replace("\n", " ") or words in printed.replace("\n", "")
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert picture.stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_demo_fits_the_terminal(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    demo(console, None)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum("┌" in line for line in lines) == (1 if width >= 100 else 2)  # side by side, or one below the other
+
+
+def test_demo_changes_no_global_state(tmp_path: Path) -> None:
+    code = f"""
+import sys, warnings
+warnings.simplefilter("error")
+import matplotlib, numpy as np, fastdp
+from fastdp.cli import main
+before = matplotlib.rcParams.copy(), fastdp.get_num_threads(), np.random.get_state()[1].tolist()
+assert main(["demo", "--out", {str(tmp_path / "demo.png")!r}]) == 0
+assert before == (matplotlib.rcParams.copy(), fastdp.get_num_threads(), np.random.get_state()[1].tolist())
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    done = run(code=code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_demo_without_a_picture_needs_no_matplotlib() -> None:
+    code = "import sys; sys.modules['matplotlib'] = None; from fastdp.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = run("demo", "--no-png", code=code)
+    assert done.returncode == 0, done.stderr
+
+
+# --- what can go wrong
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "extra"),
+    [
+        ("rich", ["info"], "cli"),
+        ("rich", ["warmup"], "cli"),
+        ("rich", ["demo"], "cli"),
+        ("plotext", ["demo", "--no-png"], "cli,plot"),
+        ("pytest", ["bench"], "bench"),
+        ("pytest_benchmark", ["bench"], "bench"),
+    ],
+)
+def test_a_missing_extra_is_one_clear_line(missing: str, arguments: Sequence[str], extra: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from fastdp.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = run(*arguments, code=code)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f'fastdp {arguments[0]}: needs {missing}, which is not installed: pip install "fastdp[{extra}]"\n'
+    )
+
+
+def test_info_as_json_needs_no_extra() -> None:
+    code = "import sys; sys.modules['rich'] = None; from fastdp.cli import main; sys.exit(main(['info', '--json']))"
+    assert run(code=code).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["demo", "--out"], ["bench", "--only", "words", "--json"]])
+def test_an_unwritable_file_is_said_before_the_work(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "no such folder" / "out"
+    assert main([*arguments, str(path)]) == 2
+    assert complaint(capsys.readouterr()) == (
+        f"fastdp {arguments[0]}: {str(path)!r}: cannot be written (No such file or directory)"
+    )
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["info", "--fast"]])
+def test_a_bad_command_line_is_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert "usage: fastdp" in capsys.readouterr().err
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    for command in ("demo", "bench", "warmup", "info"):
+        assert command in printed
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    script = '"$0" -m fastdp info --json | true; exit "${PIPESTATUS[0]}"'
+    done = subprocess.run(["bash", "-c", script, sys.executable], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_error_of_ours_is_not_called_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(progress: Any) -> None:
+        raise ModuleNotFoundError("No module named 'fastdp.gone'", name="fastdp.gone")
+
+    monkeypatch.setattr("fastdp.warm.warmup", broken)
+    with pytest.raises(ModuleNotFoundError, match=r"fastdp\.gone"):
+        main(["warmup"])
