@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     narrator.tell(machine={**machine.describe(), "threads": fastdp.get_num_threads()})
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the host's plugins and options are not ours to measure with
     os.environ.pop("PYTEST_ADDOPTS", None)
-    options = ["--noconftest", f"--rootdir={here}", "--import-mode=importlib", "-c", os.devnull, "-q", "-s"]
+    options = ["--noconftest", f"--rootdir={here}", "-c", os.devnull, "-q", "-s"]
     options += ["-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin"]
     return int(pytest.main([*options, "--benchmark-quiet", str(here / "test_speed.py")], plugins=[narrator]))
 

@@ -36,7 +36,9 @@ class _Interface(ctypes.Structure):
     )
 
 
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 _alive: weakref.WeakSet[ChaCha20] = weakref.WeakSet()
 
 
@@ -78,7 +80,7 @@ class ChaCha20(np.random.BitGenerator):
             "make another with Randomness().bit_generator()"
         )
 
-    __deepcopy__ = __reduce__  # type: ignore[assignment]
+    __deepcopy__ = __reduce__
 
     def __repr__(self) -> str:
         return f"ChaCha20({self._rng!r})"

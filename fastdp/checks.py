@@ -1,4 +1,7 @@
-"""Parameters as users give them, made into what mechanisms compute with. Every error names the parameter, its value, the rule."""
+"""Parameters as users give them, made into what mechanisms compute with.
+
+Every error names the parameter, its value and the rule.
+"""
 
 from math import inf, isfinite, nextafter
 from numbers import Real
@@ -78,5 +81,3 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     if kind in "biu":
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
     raise ValueError(f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits")
-
-

@@ -1,8 +1,8 @@
 """What every draw of noise is, decided in integers.
 
 A draw is a function of its random bits: the largest k with U <= threshold(k). Here that is evaluated with integer
-interval arithmetic and as many bits as the decision takes, so it is always right and never fast. It is the definition that
-the compiled kernels must meet bit for bit, and the last resort for the draws that they report as undecided.
+interval arithmetic and as many bits as the decision takes, so it is always right and never fast. It is the definition
+that the compiled kernels must meet bit for bit, and the last resort for the draws that they report as undecided.
 Nothing here knows about arrays, and nothing here uses a float except to guess where to start looking.
 
 Which bits are U: the word streams of a release, as told in noise.md, "Bits".
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import floor, log, sqrt
+from math import ceil, floor, log, sqrt
 
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
 
@@ -94,7 +94,7 @@ class Geometric:
 
 @dataclass(frozen=True)
 class GaussianProposal:
-    """The magnitudes that noise.md, lemma 4, proposes: 0 with weight 1/2, 1 .. a - 1 with weight 1, then a tail q^k g."""
+    """The magnitudes of noise.md, lemma 4: 0 with weight 1/2, 1 .. a - 1 with weight 1, then a tail of g q^k."""
 
     sigma: Fraction
     t: Fraction
@@ -105,9 +105,10 @@ class GaussianProposal:
 
     def at_least(self, m: int, uniform: Uniform, bits: int) -> bool | None:
         n, b = uniform.to(bits)
-        # U <= W(m) / M, both times 1 - q: M = (a - 1/2)(1 - q) + g, W = g q^(m - a) in the tail, g + (a - m)(1 - q) below
+        # U <= W(m) / M, both times 1 - q: M = (a - 1/2)(1 - q) + g, and
+        # W = g q^(m - a) in the tail, g + (a - m)(1 - q) below it
         g = self.sigma**2 / (2 * self.t**2) - self.a / self.t
-        rise = max(g, Fraction(0))  # g <= 1 but for rounding of a and t: divide both sides by e^rise
+        rise = max(g, Fraction(0))  # 0 for the t and a below, whose g is negative; in general, divide by e^rise
         q_low, q_high = exp_bounds(-1 / self.t, bits)
         g_low, g_high = exp_bounds(g - rise, bits)
         r_low, r_high = exp_bounds(-rise, bits)
@@ -188,12 +189,12 @@ def geometric_draw(words: Words, index: int, scale: float, *, two_sided: bool) -
 
 @lru_cache(64)
 def gaussian_proposal(sigma: float) -> GaussianProposal:
-    """The proposal for sigma: the body reaches half way to the peak of the tail, which makes both equally likely.
+    """The proposal for sigma: the body reaches half way to the peak of the tail, which makes both about equally likely.
 
-    Any t > 0 and any integer a >= 1 give the exact law; these accept 88.6 % at every sigma >= 2, more below.
+    Any t > 0 and any integer a >= 1 give the exact law; these accept 85 % at sigma = 1.4, 88.6 % at large sigma.
     """
     peak = max(sqrt(2) * sigma, 1.0)
-    return GaussianProposal(Fraction(sigma), Fraction(sigma * sigma / peak), max(1, round(peak / 2)))
+    return GaussianProposal(Fraction(sigma), Fraction(sigma * sigma / peak), ceil(peak / 2))
 
 
 def gaussian_block(words: Words, block: int, count: int, sigma: float) -> list[int]:

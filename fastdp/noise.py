@@ -1,7 +1,8 @@
 """Laplace and Gaussian noise on a grid: integers meet noise.
 
-Integers get discrete noise; floats are put on a power-of-two grid first, and the rounding is charged to the sensitivity.
-noise.md proves the laws and the guarantees; kernels/noise.py draws; fastdp/exact.py settles what float64 cannot.
+Integers get discrete noise; floats are put on a power-of-two grid first, and the rounding is charged to the
+sensitivity. noise.md proves the laws and the guarantees; kernels/noise.py draws; fastdp/exact.py settles what float64
+cannot.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,14 +43,16 @@ def laplace(
 ) -> Any:
     """Release `values` with Laplace noise of scale sensitivity / epsilon.
 
-    Integers    exact discrete Laplace noise: Pr[Z = z] proportional to exp(-|z| epsilon / sensitivity); int64, held at its ends
-    Floats      rounded to a power-of-two grid, noise on the grid: float64. `resolution` is the grid; by default the largest
-                power of two at most min(sensitivity, sensitivity / epsilon) / (1024 n), so that the rounding of all
-                n entries, which is charged to the sensitivity, adds at most a thousandth to the noise
+    Integers    exact discrete Laplace noise, Pr[Z = z] proportional to exp(-|z| epsilon / sensitivity); the result is
+                int64 and saturates at its ends
+    Floats      rounded to a power-of-two grid, noise on the grid; the result is float64. `resolution` is the grid; by
+                default the largest power of two at most min(sensitivity, sensitivity / epsilon) / (1024 n), so that
+                the rounding of n entries, which is charged to the sensitivity, adds a thousandth to the noise
 
     Guarantee    epsilon-DP, for any values whose L1 sensitivity is at most `sensitivity`
     Proof        noise.md, theorems 1 and 3
-    Accuracy     each entry is within (sensitivity / epsilon) ln(1 / beta), and two units of the grid, with probability 1 - beta
+    Accuracy     each entry is within (sensitivity / epsilon) ln(1 / beta), and two units of the grid, with
+                 probability 1 - beta
     Cost         O(n), about 2 ns an entry; the same whatever the values are
     Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes
     Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity
@@ -93,9 +96,11 @@ def gaussian(
 ) -> Any:
     """Release `values` with Gaussian noise, calibrated to `rho` or to `epsilon` and `delta`.
 
-    Integers    exact discrete Gaussian noise: Pr[Z = z] proportional to exp(-z^2 / (2 sigma^2)); int64, held at its ends
-    Floats      rounded to a power-of-two grid, noise on the grid: float64. `resolution` is the grid; by default the largest
-                power of two at most min(sensitivity, sigma) / (1024 sqrt(n)), charged as in `laplace`
+    Integers    exact discrete Gaussian noise, Pr[Z = z] proportional to exp(-z^2 / (2 sigma^2)); the result is int64
+                and saturates at its ends
+    Floats      rounded to a power-of-two grid, noise on the grid; the result is float64. `resolution` is the grid; by
+                default the largest power of two at most min(sensitivity, sigma) / (1024 sqrt(n)), charged as in
+                `laplace`
 
     Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
                  values whose L2 sensitivity is at most `sensitivity`
@@ -374,5 +379,5 @@ def _settle(out: Values, i: int, draw: int, grid: float | None) -> None:
 def _words(key: NDArray[np.uint32]) -> exact.Words:
     from .kernels.chacha import word_one
 
-    one = cast("exact.Words", word_one)
+    one: Any = word_one
     return lambda stream, index: int(one(key, stream, index))

@@ -1,7 +1,7 @@
 """What a guarantee costs: how much Gaussian noise a pair (epsilon, delta) or a rho asks for.
 
-All arithmetic rounds toward more noise: float64 finds a candidate, decimal arithmetic of 60 digits and more checks it, and a
-candidate that does not pass is enlarged. privacy.md has the proofs.
+All arithmetic rounds toward more noise: float64 finds a candidate, decimal arithmetic of 60 digits and more checks it,
+and a candidate that does not pass is enlarged. privacy.md has the proofs.
 """
 
 from decimal import ROUND_CEILING, Context, Decimal
@@ -15,9 +15,9 @@ MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use i
 def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimension: int) -> float:
     """The least sigma proven here for discrete Gaussian noise on integer vectors: (epsilon, delta)-DP.
 
-    `sensitivity` is in L2 and in units of the grid. The smaller of two calibrations, privacy.md theorems 2 and 3:
-    zero-concentrated DP with the tight conversion, and the analytic Gaussian curve with a little variance on top that pays
-    for the discreteness of the noise in every coordinate.
+    `sensitivity` is in L2 and in units of the grid. The smaller of two calibrations (privacy.md, theorems 2 and 3):
+    concentrated DP with the tight conversion, and the analytic Gaussian curve with a little variance on top that
+    pays for the discreteness of the noise in every coordinate.
     """
     through_zcdp = zcdp_sigma(sensitivity, rho=zcdp_rho(epsilon, delta))
     # theorem 3: variance tau^2 + s^2, theta = 2.001 exp(-2 pi^2 s^2) with 3.1 dimension theta <= loss
@@ -32,7 +32,8 @@ def zcdp_sigma(sensitivity: float, *, rho: float) -> float:
     """The least sigma with sensitivity^2 / (2 sigma^2) <= rho."""
     context = Context(prec=40, rounding=ROUND_CEILING)
     square = context.divide(context.multiply(Decimal(sensitivity), Decimal(sensitivity)), Decimal(2 * rho))
-    return _ceiling(context.next_plus(context.sqrt(square)))
+    root = context.sqrt(square)  # to nearest, whatever the rounding of the context
+    return _ceiling(root if Context(prec=100).multiply(root, root) >= square else context.next_plus(root))
 
 
 @lru_cache(1024)
@@ -67,8 +68,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 def gaussian_ratio(epsilon: float, delta: float) -> float:
     """The least sigma / sensitivity for which continuous Gaussian noise is (epsilon, delta)-DP, to 9 digits and up.
 
-    Balle and Wang (2018): delta = Q(epsilon r - 1 / (2 r)) - e^epsilon Q(epsilon r + 1 / (2 r)), falling in r = sigma / sensitivity,
-    Q(x) = Pr[N(0, 1) > x].
+    Balle and Wang (2018): with r = sigma / sensitivity and Q(x) = Pr[N(0, 1) > x],
+    delta = Q(epsilon r - 1 / (2 r)) - e^epsilon Q(epsilon r + 1 / (2 r)), which falls in r.
     """
     low, high = 1e-3, 1.0
     while _delta_float(low, epsilon) < delta:
@@ -122,7 +123,7 @@ def _upper_tail(x: Decimal, context: Context) -> Decimal:
 @lru_cache(8)
 def _pi(digits: int) -> Decimal:
     """pi by Machin's formula in integers."""
-    one = 10 ** (digits + 10)
+    one: int = 10 ** (digits + 10)
 
     def arctan_inverse(n: int) -> int:
         term = total = one // n

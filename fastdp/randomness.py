@@ -1,7 +1,8 @@
 """Where random bits come from: ChaCha20 keyed by the operating system, a fresh key for every release.
 
-Nothing is shared between releases, so nothing can be shared between threads or survive a fork. A release draws its words as
-functions of (key, stream, index): see kernels/chacha.py. randomness.md says what is assumed and what is not covered.
+Nothing is shared between releases, so nothing can be shared between threads or survive a fork. A release draws its
+words as functions of (key, stream, index): see kernels/chacha.py. randomness.md says what is assumed and what is not
+covered.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from numbers import Integral
 from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -36,14 +38,7 @@ def run_chunks(function: Callable[[int, int], T], n: int, chunk: int) -> list[T]
     threads = min(get_num_threads(), chunks)
     if threads <= 1:
         return [function(start, min(start + chunk, n)) for start in range(0, n, chunk)]
-    job = _Job(function, n, chunk, chunks)
-    pool = _get_pool()
-    try:
-        for _ in range(threads - 1):
-            pool.submit(job.help)
-    except RuntimeError:
-        pass  # the interpreter is shutting down or may start no more threads: those that have come are enough
-    return job.run()
+    return _Job(function, n, chunk, chunks).run(_get_pool(), threads - 1)
 
 
 def get_num_threads() -> int:
@@ -57,13 +52,9 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Let `n` threads work on each call from now on; results do not depend on it."""
     global _count
-    try:
-        count = 0 if isinstance(n, bool) else operator.index(n)
-    except TypeError:
-        count = 0
-    if count < 1:
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise ValueError(f"n={n!r}: must be a whole number >= 1")
-    _count = count
+    _count = int(n)
 
 
 def _default_count() -> int:
@@ -88,14 +79,18 @@ class _Job(Generic[T]):
         self._take = itertools.count().__next__
         self._errors: list[tuple[int, BaseException]] = []
         self._lock = threading.Lock()
-        self._helpers = 0  # those at work now
+        self._helpers = 0  # at work now
         self._closed = False  # a helper that comes from now on goes away again
         self._idle = threading.Lock()  # released when the last helper leaves a closed job
         self._idle.acquire()
 
-    def run(self) -> list[T]:
-        """Work, wait for the helpers that have started, and hand out the results or the first error."""
+    def run(self, pool: ThreadPoolExecutor, helpers: int) -> list[T]:
+        """Call helpers, work, wait for those that have started, and hand out the results or the first error."""
         try:
+            # A RuntimeError: the interpreter is at its end or may start no more threads. Those that come are enough.
+            with suppress(RuntimeError):
+                for _ in range(helpers):
+                    pool.submit(self._help)
             self._work()
         except BaseException as interrupt:  # Ctrl-C between two chunks
             self._errors.append((-1, interrupt))
@@ -108,7 +103,7 @@ class _Job(Generic[T]):
                 del errors  # its traceback leads back to this frame
         return cast("list[T]", self._results)
 
-    def help(self) -> None:
+    def _help(self) -> None:
         with self._lock:
             if self._closed:
                 return

@@ -55,7 +55,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 _SOURCES = os.path.dirname(__file__)
 _IMPORTED = time.time_ns()
 _MAGIC = b"fastdp kernel 1\n"
-_DIGESTS_KEPT = 4
+_DIGESTS_KEPT = 4  # several interpreters or branches side by side; 3 MB each
 
 # What numba reads from its configuration while it generates code. numba's own cache leaves these out: code without
 # bounds checks would answer a run that asked for them, and code that calls SVML would be loaded where there is none.
@@ -113,9 +113,6 @@ class Callback:
                     compiled.compile()
                     self._compiled = compiled
         return int(self._compiled.address)
-
-    def __call__(self, *args: Any) -> Any:
-        return self._function(*args)
 
 
 def compile_callback(signature: Any) -> Callable[[Callable[..., Any]], Callback]:

@@ -7,11 +7,11 @@ spare, then the buffer. A used word is wiped, so that the past cannot be read fr
 from typing import Any
 
 import numpy as np
-from numba import carray, float64, types, uint32, uint64
+from numba import carray, types
 
 from ._jit import compile_callback, jit
 from .chacha import GROUP, fill_groups_into
-from .lanes import U64Array
+from .lanes import U64Array, float64, uint32, uint64
 
 BUFFER = 8 * GROUP
 STATE_WORDS = 8 + BUFFER
@@ -41,7 +41,7 @@ def take_word(p: Any) -> int:
     p[5] = at + uint64(1)
     word = p[uint64(8) + at]
     p[uint64(8) + at] = uint64(0)
-    return word  # type: ignore[no-any-return]
+    return word
 
 
 @compile_callback(types.uint64(_STATE))
@@ -57,14 +57,14 @@ def next_uint32(p: Any) -> int:
         p[7] = uint64(0)
         half = p[6]
         p[6] = uint64(0)
-        return uint32(half)  # type: ignore[no-any-return]
+        return uint32(half)
     word = take_word(p)
     p[7] = uint64(1)
     p[6] = word >> uint64(32)
-    return uint32(word)  # type: ignore[no-any-return]
+    return uint32(word)
 
 
 @compile_callback(types.float64(_STATE))
 def next_double(p: Any) -> float:
     """A multiple of 2^-53 in [0, 1)."""
-    return float64(take_word(p) >> uint64(11)) * 2.0**-53  # type: ignore[no-any-return]
+    return float64(take_word(p) >> uint64(11)) * 2.0**-53

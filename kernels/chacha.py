@@ -12,10 +12,9 @@ word i is made of the 32-bit words 2 i (low half) and 2 i + 1 (high half), that 
 from typing import Any
 
 import numpy as np
-from numba import uint32, uint64
 
 from ._jit import jit
-from .lanes import U32Array, U64Array, high32, iota, low32, rotl, splat, stack, store
+from .lanes import U32Array, U64Array, high32, iota, low32, rotl, splat, stack, store, uint32, uint64
 
 BLOCKS = 16  # blocks side by side: fills AVX-512 registers; two AVX2 registers each hide the latency of the other
 GROUP_HALVES = 16 * BLOCKS  # 32-bit words in a group
@@ -119,4 +118,4 @@ def word_one(key: U32Array, stream: int, index: int) -> int:
     """The 64-bit word `index` of a stream, by itself (0.15 us: a group is made for it)."""
     group = stack(np.uint64, GROUP)
     fill_groups_into(key, stream, uint64(index) // uint64(GROUP), group.view(np.uint32))
-    return group[int(uint64(index) % uint64(GROUP))]  # type: ignore[no-any-return]
+    return group[int(uint64(index) % uint64(GROUP))]

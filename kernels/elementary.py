@@ -1,20 +1,18 @@
 """Elementary functions with proven error bounds: ln and exp in float64, and ln in double-double.
 
-No libm (its bits vary between machines): polynomials of our own, whose every rounding is accounted for in elementary.md.
-The bounds are stated there and repeated here as constants; noise.py and the rest of the library may decide on the
-strength of these constants and of nothing else. The scalar pieces hold no branch, so that LLVM vectorises the loops
-that call them; polynomials are evaluated by halves (Estrin) because the latency of a Horner chain, not the
-number of operations, is what limits those loops (1.8 against 1.2 ns a Gaussian proposal with AVX-512).
+No libm (its bits vary between machines): polynomials of our own, whose every rounding is accounted for in
+elementary.md. The bounds are stated there and repeated here as constants; noise.py and the rest of the library may
+decide on the strength of these constants and of nothing else. The scalar pieces hold no branch, so that LLVM
+vectorises the loops that call them; polynomials are evaluated by halves (Estrin) because the latency of a Horner
+chain, not the number of operations, is what limits those loops (1.8 against 1.2 ns a Gaussian proposal with AVX-512).
 
 U is the unit roundoff 2^-53 throughout.
 """
 
 from math import factorial
 
-from numba import float64, int64, uint64
-
 from ._jit import jit
-from .lanes import F64Array, bits_of, float_of, fma
+from .lanes import F64Array, bits_of, float64, float_of, fma, int64, uint64
 
 U = 2.0**-53
 
@@ -47,13 +45,13 @@ _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (1 / factorial(
 @jit(inline=True)
 def to_integer(x: float) -> int:
     """int64 of an integer-valued float, |x| < 2^51. Unlike a cast it is one add on machines without AVX-512."""
-    return bits_of(x + ROUNDER) - int64(ROUNDER_BITS)  # type: ignore[no-any-return]
+    return bits_of(x + ROUNDER) - int64(ROUNDER_BITS)
 
 
 @jit(inline=True)
 def from_uint52(k: int) -> float:
     """float64 of a uint64 below 2^52, exactly."""
-    return float_of(int64(k | uint64(_TWO_52_BITS))) - 4503599627370496.0  # type: ignore[no-any-return]
+    return float_of(int64(k | uint64(_TWO_52_BITS))) - 4503599627370496.0
 
 
 @jit(inline=True)
@@ -61,13 +59,13 @@ def from_uint64(k: int) -> float:
     """float64 of a uint64, rounded once to nearest; the same bits as a cast, and lanes on machines without AVX-512."""
     high = float_of(int64((k >> uint64(32)) | uint64(0x4530000000000000)))
     low = float_of(int64((k & uint64(0xFFFFFFFF)) | uint64(_TWO_52_BITS)))
-    return (high - 19342813118337666422669312.0) + low  # type: ignore[no-any-return]
+    return (high - 19342813118337666422669312.0) + low
 
 
 @jit(inline=True)
 def power_above_inverse(x: float) -> float:
     """A power of two in [1/x, 2/x) for normal x in (2^-1022, 2^1022); 2^1023 for x = 0."""
-    return float_of((int64(2046) << int64(52)) - (bits_of(x) & int64(_EXPONENT_BITS)))  # type: ignore[no-any-return]
+    return float_of((int64(2046) << int64(52)) - (bits_of(x) & int64(_EXPONENT_BITS)))
 
 
 @jit(inline=True)
@@ -88,7 +86,7 @@ def ln_one(x: float) -> float:
     p2 = fma(w, _A5, _A4)
     p3 = fma(w, _A7, _A6)
     p = fma(w4, fma(w4, _A8, fma(w2, p3, p2)), fma(w2, p1, p0))
-    return fma(e, LN2, fma(z * w, p, 2.0 * z))  # type: ignore[no-any-return]
+    return fma(e, LN2, fma(z * w, p, 2.0 * z))
 
 
 @jit(inline=True)
@@ -102,7 +100,7 @@ def _reduce(x: float) -> tuple[float, float]:
 @jit(inline=True)
 def _power_of_two(t: float) -> float:
     """2^n, n the integer in the low bits of t."""
-    return float_of((bits_of(t) + int64(1023)) << int64(52))  # type: ignore[no-any-return]
+    return float_of((bits_of(t) + int64(1023)) << int64(52))
 
 
 @jit(inline=True)

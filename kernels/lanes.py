@@ -2,8 +2,9 @@
 
 `Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators + and ^
 and the few functions below, so that a vector kernel reads as its formula. Beside them stand the three scalar
-operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or widens the lanes to what
-the machine has; no operation here rounds differently from one machine to another, so the bits are the same everywhere.
+operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or widens the
+lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits are the
+same everywhere.
 
 This is the only file that builds LLVM IR. Lane counts and rotation distances are compile-time constants: literals,
 or globals that hold a plain int.
@@ -13,13 +14,27 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.extending import intrinsic, models, overload, register_model
+from numba.np import arrayobj
+
+# numba's scalar types as kernels use them: conversions inside compiled code
+int64: Any = numba.int64
+uint32: Any = numba.uint32
+uint64: Any = numba.uint64
+float64: Any = numba.float64
+
+U32Array = np.ndarray[Any, np.dtype[np.uint32]]
+U64Array = np.ndarray[Any, np.dtype[np.uint64]]
+I64Array = np.ndarray[Any, np.dtype[np.int64]]
+F64Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """The numba type of n lanes of one dtype."""
 
     def __init__(self, dtype: Any, n: int) -> None:
@@ -40,7 +55,7 @@ _ELEMENT = {
 _I32 = ir.IntType(32)
 
 
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: Lanes) -> None:
         super().__init__(manager, lanes, ir.VectorType(_ELEMENT[lanes.dtype], lanes.n))
 
@@ -187,15 +202,12 @@ def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
 
 @_emit
 def stack(typing: Any, dtype: Any, n: Any) -> Any:
-    """An uninitialised array of n entries on the stack, gone when the calling kernel returns: for small buffers only."""
+    """n uninitialised entries on the stack, gone when the calling kernel returns: for small buffers only."""
     if not isinstance(n, types.IntegerLiteral):
         return None
     array = types.Array(dtype.dtype, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from numba.core import cgutils
-        from numba.np import arrayobj
-
         element = context.get_data_type(array.dtype)
         data = cgutils.alloca_once(builder, element, size=n.literal_value)
         data.align = 64
@@ -212,9 +224,3 @@ def stack(typing: Any, dtype: Any, n: Any) -> Any:
         return made._getvalue()
 
     return array(dtype, n), generate
-
-
-U32Array = np.ndarray[Any, np.dtype[np.uint32]]
-U64Array = np.ndarray[Any, np.dtype[np.uint64]]
-I64Array = np.ndarray[Any, np.dtype[np.int64]]
-F64Array = np.ndarray[Any, np.dtype[np.float64]]

@@ -1,18 +1,18 @@
 """Exact discrete noise: geometric and Laplace by certified inversion, Gaussian by certified acceptance.
 
-A draw is first taken in float64 on a prefix of its random bits. Where the proven error bound does not decide it, it is taken
-again in double-double on 52 bits more (the `_pair` pieces); what even that leaves open is reported to the caller, who
-settles it in integers (fastdp/exact.py, which is also the definition of every draw). fastdp/noise.md proves the bounds.
+A draw is first taken in float64 on a prefix of its random bits. Where the proven error bound does not decide it, it
+is taken again in double-double on 52 bits more (the `_pair` pieces); what even that leaves open is reported to the
+caller, who settles it in integers (fastdp/exact.py, which is also the definition of every draw). fastdp/noise.md
+proves the bounds.
 
-Loops work on blocks that stay in the L1 cache: words, then signed draws as integer-valued float64 with NaN
-for "not decided yet", then the addition. A loop that may write where it reads would be compiled with an overlap check and
-run scalar in place (1.6 against 5.9 ns an entry): hence the buffer between noise and addition.
+Loops work on blocks that stay in the L1 cache: words, then signed draws as integer-valued float64 with NaN for "not
+decided yet", then the addition. A loop that may write where it reads would be compiled with an overlap check and run
+scalar in place (1.6 against 5.9 ns an entry): hence the buffer between noise and addition.
 
 What a draw costs does not depend on the values, and, up to the rare second and third levels, not on what is drawn.
 """
 
 import numpy as np
-from numba import float64, int64, uint64
 
 from ._jit import jit
 from .chacha import GROUP, GROUP_HALVES, fill_groups_into, word_one
@@ -30,7 +30,19 @@ from .elementary import (
     to_integer,
     two_sum,
 )
-from .lanes import F64Array, I64Array, U32Array, U64Array, bits_of, float_of, fma, stack
+from .lanes import (
+    F64Array,
+    I64Array,
+    U32Array,
+    U64Array,
+    bits_of,
+    float64,
+    float_of,
+    fma,
+    int64,
+    stack,
+    uint64,
+)
 
 LAPLACE_BLOCK = 1024  # draws that share the buffers
 GAUSSIAN_BLOCK = 2048  # draws that share one run of proposals
@@ -60,7 +72,7 @@ def is_open(y: float, floor: float, error: float) -> bool:
 @jit(inline=True)
 def with_sign(magnitude: float, sign: int) -> float:
     """magnitude, negated if the lowest bit of `sign` is set."""
-    return float_of(bits_of(magnitude) | int64(sign << uint64(63)))  # type: ignore[no-any-return]
+    return float_of(bits_of(magnitude) | int64(sign << uint64(63)))
 
 
 @jit
@@ -118,9 +130,7 @@ def floor_pair(y: float, y_low: float, error: float) -> float:
 
 
 @jit
-def invert_narrow_into(
-    words: U32Array, scale: float, offset: float, fixed: float, signs: int, out: F64Array
-) -> int:
+def invert_narrow_into(words: U32Array, scale: float, offset: float, fixed: float, signs: int, out: F64Array) -> int:
     """floor(offset - scale ln U) from 31 bits of U and a sign each, NaN where they do not decide it.
 
     Shapes    words uint32[n], out float64[n]
@@ -144,9 +154,7 @@ def invert_narrow_into(
 
 
 @jit
-def invert_wide_into(
-    words: U64Array, scale: float, offset: float, fixed: float, signs: int, out: F64Array
-) -> int:
+def invert_wide_into(words: U64Array, scale: float, offset: float, fixed: float, signs: int, out: F64Array) -> int:
     """The same from 63 bits of U: `invert_narrow_into` with other words.
 
     Shapes    words uint64[n], out float64[n]
@@ -345,14 +353,12 @@ def draw_geometric_into(
 #
 # law = (body, tail, start, start_low, mass, mass_low, tail_mass, tail_mass_low, peak, curvature,
 #        fixed, gap, slack, slack_pair, fixed_pair)
-# with a, t, T, A, x0 as in fastdp/noise.md: body = a, tail = t, start = a + t ln(T / A), mass = A, tail_mass = T, peak = x0,
-# curvature = 1 / (2 sigma^2); the second line bounds the errors of both levels.
+# with a, t, T, A, x0 as in fastdp/noise.md: body = a, tail = t, start = a + t ln(T / A), mass = A, tail_mass = T,
+# peak = x0, curvature = 1 / (2 sigma^2); the second line bounds the errors of both levels.
 
 
 @jit
-def propose_into(
-    words: U64Array, shift: int, unit: float, law: F64Array, out: F64Array
-) -> int:
+def propose_into(words: U64Array, shift: int, unit: float, law: F64Array, out: F64Array) -> int:
     """Magnitudes proposed for the Gaussian, from the bits of each word above `shift`; NaN where they do not decide it.
 
     Shapes    words uint64[n], law float64[15], out float64[n]
@@ -386,9 +392,7 @@ def distance(magnitude: float, law: F64Array) -> float:
 
 
 @jit
-def accept_into(
-    words: U64Array, coins: U64Array, bits: int, law: F64Array, out: F64Array, kept: U64Array
-) -> int:
+def accept_into(words: U64Array, coins: U64Array, bits: int, law: F64Array, out: F64Array, kept: U64Array) -> int:
     """Accept or reject the magnitudes in `out` and give them their signs; NaN where the coins do not decide it.
 
     Shapes    words, coins uint64[n] (may be one array), law float64[15], out float64[n], kept uint64[n]
@@ -439,9 +443,7 @@ def propose_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
 
 
 @jit
-def settle_proposal(
-    key: U32Array, at: int, word: int, coin_word: int, narrow: bool, law: F64Array
-) -> float:
+def settle_proposal(key: U32Array, at: int, word: int, coin_word: int, narrow: bool, law: F64Array) -> float:
     """The signed draw of one proposal on 52 (28) bits more, infinity if it is rejected, NaN if still undecided."""
     if narrow:
         prefix, bits = word >> uint64(25), GAUSSIAN_NARROW_BITS

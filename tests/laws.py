@@ -203,7 +203,7 @@ class Cells:
 def cells_for(law: Law, n: int, cells: int = 32) -> Cells:
     """A partition for n draws that depends on the law alone: cells of probability about 1/cells, towards either end
     halving down to about 16/n. Where a single integer weighs more it is a cell of its own. The outermost cells have
-    probability below 1e-11: a few draws there, or one impossible draw, are an alarm by themselves."""
+    probability below 1e-11, so that two or three wild draws, or an impossible one, raise the alarm."""
     levels = [j / cells for j in range(1, cells)]
     tail = 0.5 / cells
     while tail * n > 16.0:
@@ -244,9 +244,9 @@ def check_law(samples: ArrayLike, law: Law, alarm: float = ALARM) -> Verdict:
 def check_low_bits(samples: ArrayLike, law: Law, modulus: int = 16, alarm: float = ALARM) -> Verdict:
     """Whether sign and low bits are as the law has them, for laws that fall on either side of 0, of large scale.
 
-    Quantile cells do not see a low bit that is stuck or tied to the sign. On one side the residues of |z| interleave,
-    so their probabilities differ by at most Pr[|z| = 1] <= Pr[z = 0]: each is within that of the side's mean. The test
-    is always valid, and sharp once Pr[z = 0] is small against 1/modulus.
+    Quantile cells do not see a low bit that is stuck or tied to the sign. On z > 0 the residue classes of a falling
+    law interleave, so their probabilities differ by at most Pr[z = 1] <= Pr[z = 0], and each is within that of the
+    side's mean; z < 0 likewise. The test is always valid, and sharp once Pr[z = 0] is small against 1/modulus.
     """
     z = np.asarray(samples)
     (below_lo, upto_lo), (below_hi, upto_hi) = (bound.tolist() for bound in law.cdf(np.array([-1, 0])))

@@ -476,7 +476,8 @@ def geometric_law(s: Real) -> Law:
     scale = float(s)
 
     def cdf(x: NDArray[Any]) -> Bounds:
-        return _around(-np.expm1(-np.maximum(np.asarray(x) + 1.0, 0.0) / scale))
+        lo, hi = _around(-np.expm1(-np.maximum(np.asarray(x) + 1.0, 0.0) / scale))
+        return lo, np.where(np.asarray(x) < 0, 0.0, hi)  # a negative outcome is impossible
 
     return Law(f"geometric(s={scale})", cdf)
 
@@ -498,7 +499,10 @@ GAUSSIAN_BY_SUM = 64  # up to this sigma the distribution function is a table of
 
 
 def gaussian_law(sigma: Real) -> Law:
-    """Discrete Gaussian, Pr[Z = z] proportional to e^{-z^2/(2 sigma^2)}, for sigma from 2^-5 to 2^50."""
+    """Discrete Gaussian, Pr[Z = z] proportional to e^{-z^2/(2 sigma^2)}, for sigma from 2^-5 to 2^50.
+
+    Below sigma = 0.3 almost every draw is 0 and no affordable sample tells a wrong scale; use `gaussian_pmf`.
+    """
     by = _gaussian_cdf_by_sum if sigma < GAUSSIAN_BY_SUM else _gaussian_cdf_by_integral
     return Law(f"gaussian(sigma={float(sigma)})", by(sigma))
 
@@ -547,6 +551,7 @@ def finite_law(probabilities: Sequence[Real], name: str = "finite") -> Law:
     """The law on 0 .. len(probabilities) - 1 with these probabilities, which sum to 1 up to 1e-14.
 
     Its partial sums are correctly rounded and not widened, so that an impossible outcome keeps probability 0.
+    (laws.cells_for puts light outcomes together; where each must be seen, count them and use laws.check_cells.)
     """
     partial = [Fraction(0)]
     for probability in probabilities:

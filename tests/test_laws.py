@@ -189,7 +189,8 @@ def test_wild_draws_are_seen():
     sample[:3] = 2**50
     assert not laws.check_law(sample, ref.laplace_law(5.0))
     sample = rng.geometric(0.5, N) - 1
-    sample[:3] = -1
+    assert laws.check_law(sample, ref.geometric_law(1 / math.log(2)))
+    sample[0] = -1
     assert not laws.check_law(sample, ref.geometric_law(1 / math.log(2)))
 
 
@@ -274,6 +275,13 @@ def test_audit_finds_a_rare_event_and_respects_delta():
     assert laws.audit(p, q, 0.1, 0.001).refuted
     assert not laws.audit(p, q, 0.1, 0.003).refuted
     assert not laws.audit(q, p, 0.1).refuted
+
+
+def test_audit_bounds_are_clopper_pearson_at_half_the_alarm():
+    found = laws.audit(np.ones(200, dtype=int), np.zeros(200, dtype=int), 1.0, 0.0, 0.01)
+    assert found.p_lo == pytest.approx(0.005**0.01)
+    assert found.q_hi == pytest.approx(1 - 0.005**0.01)
+    assert found.refuted
 
 
 def test_audit_false_alarm_rate():

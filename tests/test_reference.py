@@ -325,7 +325,7 @@ def test_settle_reads_as_many_bits_as_it_needs():
 
 @pytest.mark.parametrize(("sigma", "t", "a"), PROPOSALS)
 def test_gaussian_proposal_times_acceptance_is_the_gaussian(sigma, t, a):
-    """Section 7.3: the law of an accepted magnitude is e^{-m^2/(2 sigma^2)}/(B + T), with half of it at 0."""
+    """docs/algorithms.md 7.3: an accepted magnitude has law e^{-m^2/(2 sigma^2)}/(B + T), and half of it at 0."""
     variance, n = Fraction(sigma) ** 2, min(a + math.ceil(8 * sigma) + 2, 140)
     law = ref.gaussian_proposal_law(sigma, t, a, n)
     with mpmath.workprec(300):

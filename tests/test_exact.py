@@ -1,0 +1,119 @@
+"""The definition of the draws (fastdp/exact.py) against the oracles of reference.py, which share no code with it."""
+
+from fractions import Fraction
+from itertools import chain, count, repeat
+
+import numpy as np
+import pytest
+import reference
+
+from fastdp import exact
+from fastdp.exact import Geometric, Uniform, exp_bounds, gaussian_proposal, largest
+
+SCALES = [2.0**-20, 0.1, 1.0, 3.3, 100.0, 2.0**20, 2.0**40]
+SIGMAS = [2.0**-9, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**22, 2.0**40]
+
+
+def words_of(seed: int) -> "exact.Words":
+    """64-bit words that depend on (stream, index) only."""
+    return lambda stream, index: int(np.random.default_rng((seed, stream, index)).integers(0, 2**64, dtype=np.uint64))
+
+
+def bits_after(words: "exact.Words", streams, index):
+    """The bits of the words that follow a prefix, most significant first."""
+    for stream in streams:
+        word = words(stream, index)
+        yield from (word >> (63 - j) & 1 for j in range(64))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("two_sided", [True, False])
+def test_geometric_draws_are_those_of_the_oracle(scale, two_sided):
+    words = words_of(1)
+    oracle = reference.laplace_from_uniform if two_sided else reference.geometric_from_uniform
+    for index in range(25):
+        if scale <= exact.LAPLACE_NARROW_UP_TO:
+            word, bits = words(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF, 31
+        else:
+            word, bits = words(0, index), 63
+        rest = bits_after(words, count(1), index)
+        magnitude, _ = reference.settle(lambda n, b: oracle(n, b, Fraction(scale)), rest, word >> 1, bits)
+        expected = -magnitude if two_sided and word & 1 else magnitude
+        assert exact.geometric_draw(words, index, scale, two_sided=two_sided) == expected
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_gaussian_blocks_are_those_of_the_oracle(sigma):
+    words, law = words_of(2), gaussian_proposal(sigma)
+    t, a, s = law.t, law.a, Fraction(sigma)
+    expected, index = [], 3 << 20
+    narrow = sigma <= exact.GAUSSIAN_NARROW_UP_TO
+    while len(expected) < 12:
+        word = words(0, index)
+        prefix, bits = (word >> 25, 39) if narrow else (word >> 1, 63)
+        coin, coin_bits = (word >> 1 & 0xFFFFFF, 24) if narrow else (words(1, index) >> 1, 63)
+        m, _ = reference.settle(
+            lambda n, b: reference.gaussian_magnitude_from_uniform(n, b, s, t, a),
+            bits_after(words, count(2, 2), index),
+            prefix,
+            bits,
+        )
+        kept, _ = reference.settle(
+            lambda n, b, m=m: reference.gaussian_accepts(n, b, m, s, t, a),
+            bits_after(words, count(3, 2), index),
+            coin,
+            coin_bits,
+        )
+        if kept:
+            expected.append(-m if word & 1 else m)
+        index += 1
+    assert exact.gaussian_block(words, 3, 12, sigma) == expected
+
+
+@pytest.mark.parametrize("sigma", [2.0**-6, 0.2, 0.5, 1.0, 1.3, 4.0, 11.0])
+def test_accepted_proposals_have_the_gaussian_law(sigma):
+    """Proposal times acceptance is proportional to exp(-m^2 / (2 sigma^2)), half of it at 0 (lemma 4, theorem 2)."""
+    law = gaussian_proposal(sigma)
+    n = int(6 * sigma) + 3
+    found = reference.gaussian_proposal_law(Fraction(sigma), law.t, law.a, n)
+    accepted = 2 * found[0][0]
+    for m, (low, high) in enumerate(found):
+        weight_low, weight_high = reference.exp_interval(-(Fraction(m) ** 2) / (2 * Fraction(sigma) ** 2), 90)
+        half = Fraction(1, 2) if m == 0 else 1
+        tiny = Fraction(1, 2**60) * accepted
+        assert low - tiny <= accepted * weight_high * half
+        assert high + tiny >= accepted * weight_low * half
+
+
+def test_proposals_are_accepted_as_often_as_noise_md_says():
+    for sigma in (0.3, 1.0, 1.42, 1.5, 2.0, 2.2, 2.9, 3.0, 4.0, 8.0, 1000.0):
+        law = gaussian_proposal(sigma)
+        q = float(np.exp(-1 / float(law.t)))
+        g = float(np.exp(float(law.sigma**2 / (2 * law.t**2) - law.a / law.t)))
+        mass = law.a - 0.5 + g / -np.expm1(-1 / float(law.t))
+        half = sum(np.exp(-(np.arange(-9 * int(sigma) - 9, 9 * int(sigma) + 10) ** 2) / (2 * sigma**2))) / 2
+        assert 0.85 < half / mass < (0.95 if sigma >= 1 else 1), (sigma, q)
+
+
+@pytest.mark.parametrize("x", [0, -Fraction(1, 10**9), -Fraction(1, 3), -1, -Fraction(200, 7), -(2**39), -(10**30)])
+@pytest.mark.parametrize("bits", [64, 128, 500])
+def test_exp_bounds_hold_and_are_close(x, bits):
+    low, high = exp_bounds(Fraction(x), bits)
+    assert 0 <= low <= high <= low + 4
+    if -x < 10**6:
+        true_low, true_high = reference.exp_interval(Fraction(x), bits + 30)
+        assert low <= true_high * 2**bits
+        assert high >= true_low * 2**bits
+
+
+def test_a_draw_is_settled_whatever_its_first_bits_are():
+    """U next to 0, next to 1 and next to a threshold: more bits are taken until the answer is certain."""
+    law = Geometric(Fraction(1), two_sided=False)
+    zeros = Uniform(0, 63, chain([0, 0, 1 << 60], repeat(0)))
+    assert largest(law, zeros) == int((63 + 64 + 64 + 4) * np.log(2))
+    assert largest(law, Uniform(2**63 - 1, 63, chain([2**64 - 1] * 4, repeat(0)))) == 0
+    threshold = int(Fraction(*reference.exp_interval(Fraction(-7), 200)[:1]) * 2**127)
+    below = Uniform(threshold >> 64, 63, chain([threshold & (2**64 - 1)], repeat(0)))
+    assert largest(law, below) == 7
+    above = Uniform((threshold + 1) >> 64, 63, chain([(threshold + 1) & (2**64 - 1)], repeat(0)))
+    assert largest(law, above) == 6
