@@ -47,7 +47,8 @@ test-floor: $(FLOOR)/.ready
 
 wheel: $(VENV)/.ready
 	@rm -rf build dist
-	@$(PY) -m build --outdir dist >/dev/null
+	@mkdir -p build
+	@$(PY) -m build --outdir dist >build/log 2>&1 || { cat build/log; exit 1; }
 	@ls dist
 
 clean:

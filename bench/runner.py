@@ -47,6 +47,7 @@ class Row:
 class Report:
     machine: dict[str, Any]
     quick: bool
+    avx2: bool  # ours was compiled for less than the machine has; the others were not
     rows: tuple[Row, ...]
     measured: tuple[dict[str, Any], ...]  # every time of every round
     failed: dict[str, str]  # case: why
@@ -56,6 +57,7 @@ class Report:
             "format": 1,
             "machine": self.machine,
             "quick": self.quick,
+            "avx2": self.avx2,
             "rows": [asdict(row) for row in self.rows],
             "measured": list(self.measured),
             "failed": self.failed,
@@ -83,7 +85,7 @@ def run(
         machine, measured, failed = _measure(chosen, avx2, quick, report)
     rows = [row for case in chosen for row in judge(case, measured.get(case.name), failed.get(case.name), machine)]
     rows = [row for row in rows if row.kind is not None or not targets]
-    return Report(machine, quick, tuple(rows), tuple(measured.values()), failed)
+    return Report(machine, quick, avx2, tuple(rows), tuple(measured.values()), failed)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -280,9 +282,10 @@ def _caption(report: Report) -> str:
     if not machine:
         return "nothing could be measured"
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    lesser = "; the others use all that the machine has" if report.avx2 else ""
     rough = "quick run on small arrays: the figures are rough; " if report.quick else ""
     return (
         f"{rough}least time of several rounds, both sides in turn, one thread unless the row says otherwise; "
         f"{machine['cpu']}, {machine['cores']} cores, kernels compiled for {machine['compiled for']} "
-        f"({SIMD_NAMES[machine['simd']]}); {versions}"
+        f"({SIMD_NAMES[machine['simd']]}){lesser}; {versions}"
     )

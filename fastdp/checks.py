@@ -15,7 +15,8 @@ MAX_INT64 = 2**63 - 1
 
 def positive(name: str, value: Any, *, toward: float) -> float:
     """A finite number > 0 as a float, rounded toward `toward` (0 or infinity) when float64 does not hold it exactly."""
-    if type(value) is not float:
+    kind = type(value)
+    if kind is not float and not (kind is int and -(2**53) <= value <= 2**53):
         value = _number(name, value)
     result = _as_float(name, value)
     if result != value:

@@ -109,6 +109,11 @@ def _writable(path: Path) -> Path:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    import plotext  # noqa: F401  missing: said before the first chapter, not in the middle
+
+    if not options.no_png:
+        import matplotlib  # noqa: F401
+
     from .demo import demo
 
     demo(_console(), None if options.no_png else _writable(options.out))

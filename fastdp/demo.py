@@ -1,7 +1,7 @@
 """`fastdp demo`: what the library does, told to a newcomer in chapters, in the terminal and as one picture.
 
 A chapter is a function that prints its part and returns how its strip of the picture is drawn. Every room of the
-library adds one to `CHAPTERS`. The demo changes no global state: matplotlib through Figure objects only.
+library adds one to `CHAPTERS`, under its title. No global state is changed: matplotlib through Figure objects only.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ WIDTH_INCHES = 10.0
 def demo(console: Console, png: Path | None) -> None:
     """Tell every chapter; write the picture to `png` unless it is None."""
     strips = []
-    for number, chapter in enumerate(CHAPTERS, 1):
-        title = (chapter.__doc__ or "").partition("\n")[0].rstrip(".")
+    for number, (title, chapter) in enumerate(CHAPTERS.items(), 1):
         console.print(Rule(f"[bold]{number}. {title}[/bold]", style="dim", align="left"))
         strips.append(chapter(console))
         console.print()
@@ -64,8 +63,8 @@ def _paint(strips: list[Strip], png: Path) -> None:
     figure.savefig(png)
 
 
-def _say(console: Console, *lines: str) -> None:
-    console.print(Padding("\n".join(lines), (0, 0, 0, 2)), highlight=False, width=min(console.width, 100))
+def _say(console: Console, text: str) -> None:
+    console.print(Padding(text, (0, 0, 0, 2)), highlight=False, width=min(console.width, 100))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ def _say(console: Console, *lines: str) -> None:
 
 
 def a_table_of_counts(console: Console) -> Strip:
-    """A table of counts, released."""
+    """True and released counts side by side, and what the release promises."""
     days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     visits = np.array([412, 388, 405, 431, 502, 117, 64])
     released = fastdp.laplace(visits, sensitivity=2, epsilon=1)
@@ -138,7 +137,7 @@ def _draw(name: str, noise: Any, weight: Callable[[Any], Any], reach: int) -> _D
 
 
 def the_noise_and_its_law(console: Console) -> Strip:
-    """A million draws, their law, and the clock."""
+    """Discrete Laplace and Gaussian draws against their laws; time against numpy."""
     values = np.full(DRAWS, 1000)
     laplace = fastdp.laplace(values, sensitivity=1, epsilon=1 / 3) - values
     gaussian = fastdp.gaussian(values, sensitivity=1, rho=1 / 18) - values
@@ -156,7 +155,7 @@ def the_noise_and_its_law(console: Console) -> Strip:
     _say(
         console,
         f"Bars: {DRAWS:,} draws. Dots: the law. The bar that is farthest off is {max(map(np.max, gaps)):.1f} standard "
-        f"errors from its dot; chance alone makes that about 2.5.\n",
+        f"errors from its dot; chance alone makes that about 2.5.\n\n"
         "The noise is exact: integers from a cryptographic generator, no rounding that could give a record away. "
         f"[bold]{DRAWS:,} numbers take {ours * 1e3:.2f} ms[/bold] on one thread. numpy's Generator.laplace, neither "
         f"exact nor cryptographic, takes {theirs * 1e3:.2f} ms: [bold]{theirs / ours:.1f} times as long[/bold].",
@@ -185,7 +184,7 @@ def the_noise_and_its_law(console: Console) -> Strip:
 def _race(values: Any) -> tuple[float, float]:
     """Least seconds of several rounds, in turn, one thread: fastdp.laplace on these values, numpy's noise alone."""
     rng, best = np.random.default_rng(), [float("inf")] * 2
-    sides = (
+    sides: tuple[Callable[[], object], ...] = (
         lambda: fastdp.laplace(values, sensitivity=1, epsilon=1 / 3),
         lambda: rng.laplace(scale=3, size=values.size),
     )
@@ -234,4 +233,7 @@ def _tidy(axes: Any, title: str) -> None:
     axes.yaxis.label.set_fontsize(9)
 
 
-CHAPTERS: tuple[Chapter, ...] = (a_table_of_counts, the_noise_and_its_law)
+CHAPTERS: dict[str, Chapter] = {
+    "A table of counts, released": a_table_of_counts,
+    "A million draws, their law, and the clock": the_noise_and_its_law,
+}

@@ -16,11 +16,11 @@ from math import ceil, floor, log, sqrt
 
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
 
-NARROW_BITS, WIDE_BITS = 31, 63  # of U, in the first word of a Laplace draw; the lowest bit is the sign
-GAUSSIAN_NARROW_BITS, GAUSSIAN_COIN_BITS = 39, 24  # of one word: proposal, coin, and the lowest bit is the sign
-LAPLACE_NARROW_UP_TO = 2.0**14  # above it the escalations cost more than the second half of the word
-GAUSSIAN_NARROW_UP_TO = 2.0**22
-GAUSSIAN_BLOCK = 2048
+# Which words are the bits of a draw: noise.md, "Bits". More of them first where they would often not suffice.
+SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 21, 16
+SHORT_UP_TO, MEDIUM_UP_TO = 2.0**13, 2.0**27  # scales: above them escalations cost more than the words
+U_STREAM, U_EXTRA_STREAM, COIN_STREAM, U_MORE_STREAM, COIN_MORE_STREAM = 0, 1, 2, 3, 4
+GAUSSIAN_BLOCK = 2208
 PROPOSALS = 1 << 20
 
 
@@ -165,26 +165,41 @@ def largest(law: Geometric | GaussianProposal, uniform: Uniform) -> int:
     return low
 
 
-def _more(words: Words, streams: Iterator[int], index: int) -> Iterator[int]:
-    return (words(stream, index) for stream in streams)
+def extra_bits(scale: float) -> int:
+    """How many bits of U stand in stream 1."""
+    if scale <= SHORT_UP_TO:
+        return 0
+    return MEDIUM_EXTRA if scale <= MEDIUM_UP_TO else LONG_EXTRA
 
 
-def _count(start: int, step: int) -> Iterator[int]:
+def _small_word(words: Words, stream: int, index: int, width: int) -> int:
+    """Word `index` of a stream that is read in words of `width` bits."""
+    per_word = 64 // width
+    return words(stream, index // per_word) >> width * (index % per_word) & (1 << width) - 1
+
+
+def _uniform(words: Words, index: int, extra: int) -> tuple[Uniform, int]:
+    """U of draw `index`, and its sign bit."""
+    word = _small_word(words, U_STREAM, index, 32)
+    prefix = word >> 1
+    if extra:
+        width = 16 if extra == MEDIUM_EXTRA else 32
+        prefix = prefix << extra | _small_word(words, U_EXTRA_STREAM, index, width) >> width - extra
+    return Uniform(prefix, SHORT_BITS + extra, _beyond(words, U_MORE_STREAM, index)), word & 1
+
+
+def _beyond(words: Words, stream: int, index: int) -> Iterator[int]:
+    """The bits that follow: word `index` of every second stream."""
     while True:
-        yield start
-        start += step
+        yield words(stream, index)
+        stream += 2
 
 
 def geometric_draw(words: Words, index: int, scale: float, *, two_sided: bool) -> int:
     """Draw number `index` of a release: geometric, or discrete Laplace with its sign."""
-    if scale <= LAPLACE_NARROW_UP_TO:
-        word = words(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF
-        bits = NARROW_BITS
-    else:
-        word, bits = words(0, index), WIDE_BITS
-    uniform = Uniform(word >> 1, bits, _more(words, _count(1, 1), index))
+    uniform, sign = _uniform(words, index, extra_bits(scale))
     magnitude = largest(Geometric(Fraction(scale), two_sided), uniform)
-    return -magnitude if two_sided and word & 1 else magnitude
+    return -magnitude if two_sided and sign else magnitude
 
 
 @lru_cache(64)
@@ -203,15 +218,12 @@ def gaussian_block(words: Words, block: int, count: int, sigma: float) -> list[i
     draws: list[int] = []
     index = block * PROPOSALS
     while len(draws) < count:
-        word = words(0, index)
-        if sigma <= GAUSSIAN_NARROW_UP_TO:
-            prefix, bits = word >> GAUSSIAN_COIN_BITS + 1, GAUSSIAN_NARROW_BITS
-            coin, coin_bits = word >> 1 & (1 << GAUSSIAN_COIN_BITS) - 1, GAUSSIAN_COIN_BITS
-        else:
-            prefix, bits = word >> 1, WIDE_BITS
-            coin, coin_bits = words(1, index) >> 1, WIDE_BITS
-        magnitude = largest(law, Uniform(prefix, bits, _more(words, _count(2, 2), index)))
-        if law.accepts(magnitude, Uniform(coin, coin_bits, _more(words, _count(3, 2), index))):
-            draws.append(-magnitude if word & 1 else magnitude)
+        uniform, sign = _uniform(words, index, extra_bits(sigma))
+        coin = Uniform(
+            _small_word(words, COIN_STREAM, index, COIN_BITS), COIN_BITS, _beyond(words, COIN_MORE_STREAM, index)
+        )
+        magnitude = largest(law, uniform)
+        if law.accepts(magnitude, coin):
+            draws.append(-magnitude if sign else magnitude)
         index += 1
     return draws

@@ -21,6 +21,7 @@ from .errors import PrivacyWarning
 if TYPE_CHECKING:
     from .bitgenerator import ChaCha20
 
+_WORD = np.dtype(np.uint32)
 _warned = False
 
 
@@ -56,7 +57,7 @@ class Randomness:
             release = self._releases
             self._releases += 1
         digest = hashlib.sha256(f"fastdp {self._seed} {release}".encode()).digest()
-        return np.frombuffer(bytearray(digest), np.uint32)
+        return np.frombuffer(bytearray(digest), _WORD)
 
     def words(self, n: int) -> NDArray[np.uint64]:
         """n random 64-bit words: the first n of stream 0 of a fresh key."""
@@ -96,7 +97,7 @@ class Randomness:
 
 
 def _secure_key() -> NDArray[np.uint32]:
-    return np.frombuffer(bytearray(os.urandom(32)), np.uint32)  # of a bytearray: writable, as kernels are compiled
+    return np.frombuffer(bytearray(os.urandom(32)), _WORD)  # of a bytearray: writable, as kernels are compiled
 
 
 def _warn_once() -> None:

@@ -325,7 +325,7 @@ class _Store:
         except OSError as error:
             self.state = f"off: kernel sources cannot be read: {error}"
             return
-        if any(stamp[0] >= _IMPORTED for stamp in self.sources.values()):
+        if any(stamp[0] >= _IMPORTED for stamp in self.sources.values()):  # ctime: archives and editors can set mtime
             self.state = _CHANGED
             return
         refusals = []

@@ -28,6 +28,7 @@ uint32: Any = numba.uint32
 uint64: Any = numba.uint64
 float64: Any = numba.float64
 
+U16Array = np.ndarray[Any, np.dtype[np.uint16]]
 U32Array = np.ndarray[Any, np.dtype[np.uint32]]
 U64Array = np.ndarray[Any, np.dtype[np.uint64]]
 I64Array = np.ndarray[Any, np.dtype[np.int64]]

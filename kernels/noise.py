@@ -12,17 +12,18 @@ scalar in place (1.6 against 5.9 ns an entry): hence the buffer between noise an
 What a draw costs does not depend on the values, and, up to the rare second and third levels, not on what is drawn.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ._jit import jit
-from .chacha import GROUP, GROUP_HALVES, fill_groups_into, word_one
+from .chacha import GROUP_HALVES, fill_groups_into, word_one
 from .elementary import (
     U,
     add_pairs,
     exp_one,
     exp_rough,
     from_uint52,
-    from_uint64,
     ln_one,
     ln_pair,
     multiply_pairs,
@@ -33,6 +34,7 @@ from .elementary import (
 from .lanes import (
     F64Array,
     I64Array,
+    U16Array,
     U32Array,
     U64Array,
     bits_of,
@@ -45,16 +47,14 @@ from .lanes import (
 )
 
 LAPLACE_BLOCK = 1024  # draws that share the buffers
-GAUSSIAN_BLOCK = 2048  # draws that share one run of proposals
-BATCH = 512  # proposals made at a time
-GAUSSIAN_WORDS = 2 * BATCH  # proposals, and coins beside them where one word does not hold both
+BATCH = 512  # Gaussian proposals made at a time
+GAUSSIAN_BLOCK = 2208  # draws that share a run of proposals: 5 batches, nearly always
 GAUSSIAN_ROOM = GAUSSIAN_BLOCK + BATCH  # the last batch may accept more than are needed
-PROPOSALS = 1 << 20  # words of a stream set aside for the proposals of one block: 1,160 are needed per 1,024 draws
+PROPOSALS = 1 << 20  # proposals of a block, as far as words are set aside: 2,560 are needed
 
-NARROW_BITS = 31  # bits of U in a 32-bit word, beside the sign
-WIDE_BITS = 63
-GAUSSIAN_NARROW_BITS = 39  # of a 64-bit word: 39 to propose, 24 to accept, the sign
-GAUSSIAN_COIN_BITS = 24
+# Which words are the bits of a draw: fastdp/noise.md, "Bits".
+SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 21, 16
+U_STREAM, U_EXTRA_STREAM, COIN_STREAM, U_MORE_STREAM, COIN_MORE_STREAM = 0, 1, 2, 3, 4
 
 _NAN = float("nan")
 _MAX = 0x7FFFFFFFFFFFFFFF
@@ -126,50 +126,85 @@ def floor_pair(y: float, y_low: float, error: float) -> float:
     return _NAN if rest < error or rest > 1.0 - error else floor
 
 
+# --- the first bits of U: 31 of a 32-bit word, and 16 or 21 more where the scale asks for them
+
+
+@jit(inline=True)
+def short_prefix(halves: U32Array, more: U32Array, i: int) -> int:
+    return uint64(halves[i]) >> uint64(1)
+
+
+@jit(inline=True)
+def medium_prefix(halves: U32Array, more: U16Array, i: int) -> int:
+    return (uint64(halves[i]) >> uint64(1)) << uint64(MEDIUM_EXTRA) | uint64(more[i])
+
+
+@jit(inline=True)
+def long_prefix(halves: U32Array, more: U32Array, i: int) -> int:
+    return (uint64(halves[i]) >> uint64(1)) << uint64(LONG_EXTRA) | uint64(more[i]) >> uint64(32 - LONG_EXTRA)
+
+
+@jit
+def prefix_one(halves: U32Array, more: U32Array, extra: int, i: int) -> int:
+    """The first 31 + extra bits of U of draw i, from the buffers as `fill_words_into` leaves them."""
+    if extra == 0:
+        return short_prefix(halves, more, i)
+    if extra == MEDIUM_EXTRA:
+        return medium_prefix(halves, more.view(np.uint16), i)
+    return long_prefix(halves, more, i)
+
+
+@jit
+def fill_words_into(
+    key: U32Array, first: int, n: int, extra: int, streams: int, halves: U32Array, more: U32Array, coins: U32Array
+) -> None:
+    """The words of draws first .. first + n - 1: stream 0 to `halves`, 1 to `more`, 2 (of 3 streams) to `coins`."""
+    for stream in range(streams):
+        target, width = halves, 32
+        if stream == U_EXTRA_STREAM:
+            target, width = more, 16 if extra == MEDIUM_EXTRA else 32
+        elif stream == COIN_STREAM:
+            target, width = coins, COIN_BITS
+        per_group = 32 * GROUP_HALVES // width
+        used = -(-n // per_group) * GROUP_HALVES
+        if stream != U_EXTRA_STREAM or extra:
+            fill_groups_into(key, uint64(stream), uint64(first) // uint64(per_group), target[:used])
+
+
 # --- geometric and Laplace: floor(offset - scale ln U), with a sign or without
 
 
 @jit
-def invert_narrow_into(words: U32Array, scale: float, offset: float, fixed: float, signs: int, out: F64Array) -> int:
-    """floor(offset - scale ln U) from 31 bits of U and a sign each, NaN where they do not decide it.
+def invert_into(
+    prefix: Any,
+    halves: U32Array,
+    more: Any,
+    unit: float,
+    scale: float,
+    offset: float,
+    fixed: float,
+    signs: int,
+    out: F64Array,
+) -> int:
+    """floor(offset - scale ln U) from the first bits of U, NaN where they do not decide it.
 
-    Shapes    words uint32[n], out float64[n]
-    Cost      O(n), about 0.5 ns an entry with AVX-512
+    Shapes    prefix one of the three functions above, halves and more as it takes them, out float64[n]
+    Cost      O(n), about 0.7 ns an entry with AVX-512
     Source    fastdp/noise.md, lemma 2
-    Requires  2^-20 <= scale <= 2^40, 0 <= offset <= scale, fixed >= U (5 scale + 2); signs 1, or 0 for no sign
+    Requires  2^-20 <= scale <= 2^40, 0 <= offset <= scale, fixed >= U (5 scale + 2), unit = 2^-bits;
+              signs 1, or 0 for no sign
     Returns   how many are NaN
     Oracle    tests/reference.py::laplace_from_uniform
     """
     count = 0
     gap = 0.625 * scale
-    for i in range(words.size):
-        word = uint64(words[i])
-        k = from_uint52(word >> uint64(1))
-        y = fma(-scale, ln_one((k + 0.5) * 2.0**-NARROW_BITS), offset)
+    for i in range(out.size):
+        k = from_uint52(prefix(halves, more, i))
+        y = fma(-scale, ln_one((k + 0.5) * unit), offset)
         floor = np.floor(y)
         undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, fixed)))
         count += undecided
-        out[i] = _NAN if undecided else with_sign(floor, word & signs)
-    return count
-
-
-@jit
-def invert_wide_into(words: U64Array, scale: float, offset: float, fixed: float, signs: int, out: F64Array) -> int:
-    """The same from 63 bits of U: `invert_narrow_into` with other words.
-
-    Shapes    words uint64[n], out float64[n]
-    Cost      O(n), about 0.6 ns an entry with AVX-512
-    """
-    count = 0
-    gap = 0.625 * scale
-    for i in range(words.size):
-        word = words[i]
-        k = from_uint64(word >> uint64(1))
-        y = fma(-scale, ln_one((k + 0.5) * 2.0**-WIDE_BITS), offset)
-        floor = np.floor(y)
-        undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, fixed)))
-        count += undecided
-        out[i] = _NAN if undecided else with_sign(floor, word & signs)
+        out[i] = _NAN if undecided else with_sign(floor, uint64(halves[i]) & signs)
     return count
 
 
@@ -193,7 +228,7 @@ def invert_pair(
 def laplace_block_into(
     key: U32Array,
     block: int,
-    narrow: bool,
+    extra: int,
     scale: float,
     offset: float,
     offset_low: float,
@@ -204,26 +239,27 @@ def laplace_block_into(
 ) -> int:
     """One block of draws, NaN where 52 bits more do not decide either; returns how many are NaN."""
     n = out.size
-    words = stack(np.uint64, LAPLACE_BLOCK)
+    halves, more = stack(np.uint32, LAPLACE_BLOCK), stack(np.uint32, LAPLACE_BLOCK)
     first = uint64(block) * uint64(LAPLACE_BLOCK)
-    halves = words.view(np.uint32)
-    per_draw = 1 if narrow else 2
-    used = -(-n * per_draw // GROUP_HALVES) * GROUP_HALVES
-    fill_groups_into(key, uint64(0), first * uint64(per_draw) // uint64(GROUP_HALVES), halves[:used])
-    if narrow:
-        count = invert_narrow_into(halves[:n], scale, offset, fixed, uint64(signs), out)
+    fill_words_into(key, first, n, extra, 2, halves, more, more)
+    bits = SHORT_BITS + extra
+    unit = 2.0**-bits
+    sign = uint64(signs)
+    if extra == 0:
+        count = invert_into(short_prefix, halves, more, unit, scale, offset, fixed, sign, out)
+    elif extra == MEDIUM_EXTRA:
+        count = invert_into(medium_prefix, halves, more.view(np.uint16), unit, scale, offset, fixed, sign, out)
     else:
-        count = invert_wide_into(words[:n], scale, offset, fixed, uint64(signs), out)
+        count = invert_into(long_prefix, halves, more, unit, scale, offset, fixed, sign, out)
     if count == 0:
         return 0
     count = 0
     for i in range(n):
         if np.isnan(out[i]):
-            word = uint64(halves[i]) if narrow else words[i]
-            bits = NARROW_BITS if narrow else WIDE_BITS
-            more = word_one(key, uint64(1), first + uint64(i))
-            draw = invert_pair(word >> uint64(1), bits, more, scale, offset, offset_low, fixed_pair)
-            out[i] = with_sign(draw, word & uint64(signs))
+            beyond = word_one(key, uint64(U_MORE_STREAM), first + uint64(i))
+            prefix = prefix_one(halves, more, extra, i)
+            draw = invert_pair(prefix, bits, beyond, scale, offset, offset_low, fixed_pair)
+            out[i] = with_sign(draw, uint64(halves[i]) & sign)
             count += np.isnan(draw)
     return count
 
@@ -244,7 +280,7 @@ def add_laplace_into(
     values: I64Array,
     key: U32Array,
     block: int,
-    narrow: bool,
+    extra: int,
     scale: float,
     offset: float,
     offset_low: float,
@@ -259,7 +295,7 @@ def add_laplace_into(
 
     Shapes    values int64[n] (read), out int64[n] (may be values), undecided int64[n]; the draws are those of blocks
               `block`, `block` + 1, ... of 1,024
-    Cost      O(n): about 1.2 ns an entry narrow, 1.6 wide with AVX-512
+    Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^13
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 1
     Requires  the plan of fastdp/noise.py for s
     Returns   number of undecided entries, listed in `undecided`; there out[i] = values[i], and the caller settles them
@@ -272,7 +308,7 @@ def add_laplace_into(
         n = min(LAPLACE_BLOCK, values.size - first)
         z = noise[:n]
         number = block + first // LAPLACE_BLOCK
-        if laplace_block_into(key, number, narrow, scale, offset, offset_low, fixed, fixed_pair, 1, z):
+        if laplace_block_into(key, number, extra, scale, offset, offset_low, fixed, fixed_pair, 1, z):
             found = take_undecided(z, first, undecided, found)
         add_integers_into(values[first : first + n], z, out[first : first + n])
     return found
@@ -284,7 +320,7 @@ def add_laplace_on_grid_into(
     grid: float,
     key: U32Array,
     block: int,
-    narrow: bool,
+    extra: int,
     scale: float,
     offset: float,
     offset_low: float,
@@ -298,7 +334,7 @@ def add_laplace_on_grid_into(
     out[i] = grid (k_i + Z_i) rounded once to float64, k_i = values[i] / grid to the nearest integer
 
     Shapes    values float64[n] (read), out float64[n] (may be values), undecided int64[n]
-    Cost      O(n): about 1.3 ns an entry narrow, 1.7 wide with AVX-512
+    Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^13
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 3
     Requires  the plan of fastdp/noise.py for s; grid a power of two; values finite
     Returns   number of undecided entries, listed in `undecided`; there Z_i = 0 was added, and the caller settles them
@@ -311,7 +347,7 @@ def add_laplace_on_grid_into(
         n = min(LAPLACE_BLOCK, values.size - first)
         z = noise[:n]
         number = block + first // LAPLACE_BLOCK
-        if laplace_block_into(key, number, narrow, scale, offset, offset_low, fixed, fixed_pair, 1, z):
+        if laplace_block_into(key, number, extra, scale, offset, offset_low, fixed, fixed_pair, 1, z):
             found = take_undecided(z, first, undecided, found)
         add_on_grid_into(values[first : first + n], grid, z, out[first : first + n])
     return found
@@ -321,7 +357,7 @@ def add_laplace_on_grid_into(
 def draw_geometric_into(
     key: U32Array,
     block: int,
-    narrow: bool,
+    extra: int,
     scale: float,
     fixed: float,
     fixed_pair: float,
@@ -331,7 +367,7 @@ def draw_geometric_into(
     """Geometric draws: Pr[out[i] >= x] = exp(-x / scale) for every integer x >= 0.
 
     Shapes    out int64[n], undecided int64[n]
-    Cost      O(n): about 1.1 ns an entry narrow, 1.5 wide with AVX-512
+    Cost      O(n): about 1.3 ns an entry with AVX-512, 1.6 for scales above 2^13
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 1
     Requires  the plan of fastdp/noise.py for the scale
     Returns   number of undecided entries, listed in `undecided`; there out[i] = 0, and the caller settles them
@@ -342,7 +378,7 @@ def draw_geometric_into(
     for first in range(0, out.size, LAPLACE_BLOCK):
         n = min(LAPLACE_BLOCK, out.size - first)
         z = noise[:n]
-        if laplace_block_into(key, block + first // LAPLACE_BLOCK, narrow, scale, 0.0, 0.0, fixed, fixed_pair, 0, z):
+        if laplace_block_into(key, block + first // LAPLACE_BLOCK, extra, scale, 0.0, 0.0, fixed, fixed_pair, 0, z):
             found = take_undecided(z, first, undecided, found)
         for i in range(n):
             out[first + i] = to_integer(noise[i])
@@ -358,13 +394,13 @@ def draw_geometric_into(
 
 
 @jit
-def propose_into(words: U64Array, shift: int, unit: float, law: F64Array, out: F64Array) -> int:
-    """Magnitudes proposed for the Gaussian, from the bits of each word above `shift`; NaN where they do not decide it.
+def propose_into(prefix: Any, halves: U32Array, more: Any, unit: float, law: F64Array, out: F64Array) -> int:
+    """Magnitudes proposed for the Gaussian, from the first bits of U; NaN where they do not decide it.
 
-    Shapes    words uint64[n], law float64[15], out float64[n]
-    Cost      O(n), about 0.6 ns an entry with AVX-512
+    Shapes    prefix one of the three functions above, halves and more as it takes them, law float64[15], out float64[n]
+    Cost      O(n), about 0.7 ns an entry with AVX-512
     Source    fastdp/noise.md, lemma 4
-    Requires  unit = 2^-(64 - shift)
+    Requires  unit = 2^-bits
     Returns   how many are NaN
     Oracle    tests/reference.py::gaussian_magnitude_from_uniform
     """
@@ -372,8 +408,8 @@ def propose_into(words: U64Array, shift: int, unit: float, law: F64Array, out: F
     top = body + tail_mass
     step = mass * unit
     count = 0
-    for i in range(words.size):
-        k = from_uint64(words[i] >> shift)
+    for i in range(out.size):
+        k = from_uint52(prefix(halves, more, i))
         u = k + 0.5
         r = u * step
         y = fma(-tail, ln_one(u * unit), start) if r < tail_mass else top - r
@@ -392,30 +428,27 @@ def distance(magnitude: float, law: F64Array) -> float:
 
 
 @jit
-def accept_into(words: U64Array, coins: U64Array, bits: int, law: F64Array, out: F64Array, kept: U64Array) -> int:
+def accept_into(halves: U32Array, coins: U16Array, law: F64Array, out: F64Array, kept: U64Array) -> int:
     """Accept or reject the magnitudes in `out` and give them their signs; NaN where the coins do not decide it.
 
-    Shapes    words, coins uint64[n] (may be one array), law float64[15], out float64[n], kept uint64[n]
+    Shapes    halves uint32[n], coins uint16[n], law float64[15], out float64[n], kept uint64[n]
     Cost      O(n), about 0.6 ns an entry with AVX-512
     Source    fastdp/noise.md, lemma 5
-    Requires  1 <= bits <= 63; a coin is the `bits` bits above the lowest of coins[i]
     Returns   how many are NaN, those that came as NaN included
     Oracle    tests/reference.py::gaussian_accepts
     """
     body, peak, curvature = law[0], law[8], law[9]
-    mask = (uint64(1) << uint64(bits)) - uint64(1)
-    unit = 1.0 / (float64(mask) + 1.0)
-    slack = 0.5 * unit + law[12]
+    slack = 0.5 * 2.0**-COIN_BITS + law[12]
     count = 0
-    for i in range(words.size):
+    for i in range(out.size):
         magnitude = out[i]
-        coin = (from_uint64((coins[i] >> uint64(1)) & mask) + 0.5) * unit
+        coin = (from_uint52(uint64(coins[i])) + 0.5) * 2.0**-COIN_BITS
         d = magnitude - (peak if magnitude >= body else 0.0)
         h = d * d * curvature
         lead = exp_rough(-(h if h < 700.0 else 700.0)) - coin
         undecided = not (abs(lead) > slack and magnitude >= 0.0)
         count += undecided
-        out[i] = _NAN if undecided else with_sign(magnitude, words[i] & uint64(1))
+        out[i] = _NAN if undecided else with_sign(magnitude, uint64(halves[i]) & uint64(1))
         kept[i] = lead > 0.0
     return count
 
@@ -443,73 +476,65 @@ def propose_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
 
 
 @jit
-def settle_proposal(key: U32Array, at: int, word: int, coin_word: int, narrow: bool, law: F64Array) -> float:
-    """The signed draw of one proposal on 52 (28) bits more, infinity if it is rejected, NaN if still undecided."""
-    if narrow:
-        prefix, bits = word >> uint64(25), GAUSSIAN_NARROW_BITS
-        coin = float64((coin_word >> uint64(1)) & uint64((1 << GAUSSIAN_COIN_BITS) - 1))
-        more = word_one(key, uint64(3), at) >> uint64(36)
-        v = (coin + (float64(more) + 0.5) * 2.0**-28) * 2.0**-GAUSSIAN_COIN_BITS
-    else:
-        prefix, bits = word >> uint64(1), WIDE_BITS
-        v = (float64(coin_word >> uint64(12)) + 0.5) * 2.0**-52
-    magnitude = propose_pair(prefix, bits, word_one(key, uint64(2), at), law)
+def settle_proposal(key: U32Array, at: int, prefix: int, bits: int, sign: int, coin: int, law: F64Array) -> float:
+    """The signed draw of one proposal, on 52 bits of U more and 36 of its coin; infinity if rejected, NaN if open."""
+    magnitude = propose_pair(prefix, bits, word_one(key, uint64(U_MORE_STREAM), at), law)
+    more = float64(word_one(key, uint64(COIN_MORE_STREAM), at) >> uint64(28))
+    v = (float64(coin) + (more + 0.5) * 2.0**-36) * 2.0**-COIN_BITS
     lead = exp_one(-distance(magnitude, law)) - v
     if np.isnan(magnitude) or abs(lead) <= law[13]:
         return _NAN
-    return with_sign(magnitude, word & uint64(1)) if lead > 0.0 else np.inf
+    return with_sign(magnitude, sign) if lead > 0.0 else np.inf
 
 
 @jit
-def gaussian_block_into(key: U32Array, block: int, narrow: bool, law: F64Array, need: int, out: F64Array) -> bool:
+def gaussian_block_into(key: U32Array, block: int, extra: int, law: F64Array, need: int, out: F64Array) -> bool:
     """The first `need` accepted proposals of a block; false if one of them could not be decided.
 
     Shapes    law float64[15], out float64[GAUSSIAN_ROOM]
     """
-    words = stack(np.uint64, GAUSSIAN_WORDS)
-    draws = stack(np.float64, BATCH)
-    kept = stack(np.uint64, BATCH)
+    halves, more, coin_words = stack(np.uint32, BATCH), stack(np.uint32, BATCH), stack(np.uint32, BATCH)
+    coins = coin_words.view(np.uint16)
+    z, kept = stack(np.float64, BATCH), stack(np.uint64, BATCH)
+    bits = SHORT_BITS + extra
+    unit = 2.0**-bits
     done = 0
     at = uint64(block) * uint64(PROPOSALS)
     while done < need:
-        n = BATCH if need - done >= BATCH else GROUP
-        for stream in range(1 if narrow else 2):
-            part = words[stream * n : stream * n + n].view(np.uint32)
-            fill_groups_into(key, uint64(stream), at // uint64(GROUP), part)
-        w, c, z = words[:n], words[:n], draws[:n]
-        if narrow:
-            count = propose_into(w, uint64(25), 2.0**-GAUSSIAN_NARROW_BITS, law, z)
-            count = accept_into(w, w, GAUSSIAN_COIN_BITS, law, z, kept)
+        fill_words_into(key, at, BATCH, extra, 3, halves, more, coin_words)
+        if extra == 0:
+            propose_into(short_prefix, halves, more, unit, law, z)
+        elif extra == MEDIUM_EXTRA:
+            propose_into(medium_prefix, halves, more.view(np.uint16), unit, law, z)
         else:
-            c = words[n : 2 * n]
-            count = propose_into(w, uint64(1), 2.0**-WIDE_BITS, law, z)
-            count = accept_into(w, c, WIDE_BITS, law, z, kept)
-        if count:
-            for i in range(n):
+            propose_into(long_prefix, halves, more, unit, law, z)
+        if accept_into(halves, coins, law, z, kept):
+            for i in range(BATCH):
                 if np.isnan(z[i]):
-                    draw = settle_proposal(key, at + uint64(i), w[i], c[i], narrow, law)
+                    prefix, sign = prefix_one(halves, more, extra, i), uint64(halves[i]) & uint64(1)
+                    draw = settle_proposal(key, at + uint64(i), prefix, bits, sign, uint64(coins[i]), law)
                     if np.isnan(draw):
                         return False
                     z[i] = draw
                     kept[i] = uint64(draw < np.inf)
-        for i in range(n):
+        for i in range(BATCH):
             out[done] = z[i]
             done += int64(kept[i])
-        at += uint64(n)
+        at += uint64(BATCH)
     return True
 
 
 @jit
 def add_gaussian_into(
-    values: I64Array, key: U32Array, block: int, narrow: bool, law: F64Array, out: I64Array, undecided: I64Array
+    values: I64Array, key: U32Array, block: int, extra: int, law: F64Array, out: I64Array, undecided: I64Array
 ) -> int:
     """Add discrete Gaussian noise to every entry.
 
     out[i] = values[i] + Z_i held inside int64,   Pr[Z = z] proportional to exp(-z^2 / (2 sigma^2))
 
     Shapes    values int64[n] (read), out int64[n] (may be values), law float64[15], undecided int64[n]; the draws are
-              those of blocks `block`, `block` + 1, ... of 2,048
-    Cost      O(n): about 3.2 ns an entry narrow, 4.4 wide with AVX-512
+              those of blocks `block`, `block` + 1, ... of 2,208
+    Cost      O(n): about 3.1 ns an entry with AVX-512
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 2
     Requires  the plan of fastdp/noise.py for sigma
     Returns   number of undecided blocks, whose first places are listed in `undecided`; there out = values, and the
@@ -522,7 +547,7 @@ def add_gaussian_into(
     for first in range(0, values.size, GAUSSIAN_BLOCK):
         n = min(GAUSSIAN_BLOCK, values.size - first)
         z = noise[:n]
-        if not gaussian_block_into(key, block + first // GAUSSIAN_BLOCK, narrow, law, n, noise):
+        if not gaussian_block_into(key, block + first // GAUSSIAN_BLOCK, extra, law, n, noise):
             z[:] = 0.0
             undecided[found] = first
             found += 1
@@ -536,7 +561,7 @@ def add_gaussian_on_grid_into(
     grid: float,
     key: U32Array,
     block: int,
-    narrow: bool,
+    extra: int,
     law: F64Array,
     out: F64Array,
     undecided: I64Array,
@@ -546,7 +571,7 @@ def add_gaussian_on_grid_into(
     out[i] = grid (k_i + Z_i) rounded once to float64, k_i = values[i] / grid to the nearest integer
 
     Shapes    values float64[n] (read), out float64[n] (may be values), law float64[15], undecided int64[n]
-    Cost      O(n): about 3.3 ns an entry narrow, 4.5 wide with AVX-512
+    Cost      O(n): about 3.1 ns an entry with AVX-512
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 3
     Requires  the plan of fastdp/noise.py for sigma; grid a power of two; values finite
     Returns   number of undecided blocks, whose first places are listed in `undecided`
@@ -558,7 +583,7 @@ def add_gaussian_on_grid_into(
     for first in range(0, values.size, GAUSSIAN_BLOCK):
         n = min(GAUSSIAN_BLOCK, values.size - first)
         z = noise[:n]
-        if not gaussian_block_into(key, block + first // GAUSSIAN_BLOCK, narrow, law, n, noise):
+        if not gaussian_block_into(key, block + first // GAUSSIAN_BLOCK, extra, law, n, noise):
             z[:] = 0.0
             undecided[found] = first
             found += 1

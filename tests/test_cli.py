@@ -223,6 +223,7 @@ def test_demo_without_a_picture_needs_no_matplotlib() -> None:
         ("rich", ["warmup"], "cli"),
         ("rich", ["demo"], "cli"),
         ("plotext", ["demo", "--no-png"], "cli,plot"),
+        ("matplotlib", ["demo"], "cli,plot"),
         ("pytest", ["bench"], "bench"),
         ("pytest_benchmark", ["bench"], "bench"),
     ],
@@ -230,7 +231,7 @@ def test_demo_without_a_picture_needs_no_matplotlib() -> None:
 def test_a_missing_extra_is_one_clear_line(missing: str, arguments: Sequence[str], extra: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; from fastdp.cli import main; sys.exit(main(sys.argv[1:]))"
     done = run(*arguments, code=code)
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f'fastdp {arguments[0]}: needs {missing}, which is not installed: pip install "fastdp[{extra}]"\n'
     )

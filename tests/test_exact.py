@@ -10,8 +10,8 @@ import reference
 from fastdp import exact
 from fastdp.exact import Geometric, Uniform, exp_bounds, gaussian_proposal, largest
 
-SCALES = [2.0**-20, 0.1, 1.0, 3.3, 100.0, 2.0**20, 2.0**40]
-SIGMAS = [2.0**-9, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**22, 2.0**40]
+SCALES = [2.0**-20, 0.1, 1.0, 3.3, 2.0**13, 2.0**13 + 1, 2.0**27, 2.0**27 + 1, 2.0**40]
+SIGMAS = [2.0**-9, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**20, 2.0**40]
 
 
 def words_of(seed: int) -> "exact.Words":
@@ -19,11 +19,22 @@ def words_of(seed: int) -> "exact.Words":
     return lambda stream, index: int(np.random.default_rng((seed, stream, index)).integers(0, 2**64, dtype=np.uint64))
 
 
-def bits_after(words: "exact.Words", streams, index):
-    """The bits of the words that follow a prefix, most significant first."""
+def bits_from(words: "exact.Words", streams, index):
+    """The bits of word `index` of these streams, most significant first."""
     for stream in streams:
         word = words(stream, index)
         yield from (word >> (63 - j) & 1 for j in range(64))
+
+
+def first_bits(words: "exact.Words", index: int, scale: float) -> tuple[int, int, int]:
+    """(prefix of U, its length, sign) of a draw, read off noise.md, "Bits"."""
+    half = words(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF
+    prefix, sign = half >> 1, half & 1
+    if scale <= 2**13:
+        return prefix, 31, sign
+    if scale <= 2**27:
+        return prefix << 16 | words(1, index // 4) >> 16 * (index % 4) & 0xFFFF, 47, sign
+    return prefix << 21 | (words(1, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF) >> 11, 52, sign
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -32,13 +43,10 @@ def test_geometric_draws_are_those_of_the_oracle(scale, two_sided):
     words = words_of(1)
     oracle = reference.laplace_from_uniform if two_sided else reference.geometric_from_uniform
     for index in range(25):
-        if scale <= exact.LAPLACE_NARROW_UP_TO:
-            word, bits = words(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF, 31
-        else:
-            word, bits = words(0, index), 63
-        rest = bits_after(words, count(1), index)
-        magnitude, _ = reference.settle(lambda n, b: oracle(n, b, Fraction(scale)), rest, word >> 1, bits)
-        expected = -magnitude if two_sided and word & 1 else magnitude
+        prefix, bits, sign = first_bits(words, index, scale)
+        rest = bits_from(words, count(3, 2), index)
+        magnitude, _ = reference.settle(lambda n, b: oracle(n, b, Fraction(scale)), rest, prefix, bits)
+        expected = -magnitude if two_sided and sign else magnitude
         assert exact.geometric_draw(words, index, scale, two_sided=two_sided) == expected
 
 
@@ -47,25 +55,23 @@ def test_gaussian_blocks_are_those_of_the_oracle(sigma):
     words, law = words_of(2), gaussian_proposal(sigma)
     t, a, s = law.t, law.a, Fraction(sigma)
     expected, index = [], 3 << 20
-    narrow = sigma <= exact.GAUSSIAN_NARROW_UP_TO
     while len(expected) < 12:
-        word = words(0, index)
-        prefix, bits = (word >> 25, 39) if narrow else (word >> 1, 63)
-        coin, coin_bits = (word >> 1 & 0xFFFFFF, 24) if narrow else (words(1, index) >> 1, 63)
+        prefix, bits, sign = first_bits(words, index, sigma)
+        coin = words(2, index // 4) >> 16 * (index % 4) & 0xFFFF
         m, _ = reference.settle(
             lambda n, b: reference.gaussian_magnitude_from_uniform(n, b, s, t, a),
-            bits_after(words, count(2, 2), index),
+            bits_from(words, count(3, 2), index),
             prefix,
             bits,
         )
         kept, _ = reference.settle(
             lambda n, b, m=m: reference.gaussian_accepts(n, b, m, s, t, a),
-            bits_after(words, count(3, 2), index),
+            bits_from(words, count(4, 2), index),
             coin,
-            coin_bits,
+            16,
         )
         if kept:
-            expected.append(-m if word & 1 else m)
+            expected.append(-m if sign else m)
         index += 1
     assert exact.gaussian_block(words, 3, 12, sigma) == expected
 

@@ -1,0 +1,71 @@
+"""What test files share: the one warning about seeds, and the same code run for other CPUs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import llvmlite.binding
+import pytest
+
+from fastdp import Randomness
+
+TESTS = Path(__file__).resolve().parent
+
+
+def pytest_configure() -> None:
+    """`Randomness(seed=...)` warns once in a process. This is that once, so that tests may use seeds freely."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Randomness(seed=0)
+
+
+def run_python(code: str, **environment: str) -> str:
+    """Run `code` in a Python of its own, from this folder, with warnings as errors; return what it printed."""
+    done = subprocess.run(
+        # Python 3.12 warns of a fork beside threads, which is what some tests are about
+        [sys.executable, "-W", "error", "-W", "ignore:This process:DeprecationWarning", "-c", code],
+        env=os.environ | {"PYTHONPATH": str(TESTS.parent)} | environment,
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(name="run_python", scope="session")
+def _run_python() -> Callable[..., str]:
+    return run_python
+
+
+@pytest.fixture(params=["haswell", "x86-64"], ids=["AVX2", "plain x86-64"], scope="session")
+def fingerprint_elsewhere(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Call `fingerprint()` of a test file in a process whose code is compiled for a lesser CPU than this one."""
+    cpu: str = request.param
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip("no x86-64")
+    if cpu == "haswell" and not llvmlite.binding.get_host_cpu_features().get("avx2"):
+        pytest.skip("no AVX2")
+    code = """
+from numba.core.registry import cpu_target
+import {0}
+triple, name, features = cpu_target.target_context.codegen().magic_tuple()
+assert "avx512" not in features.replace("-avx512", ""), features
+print(name, {0}.fingerprint())
+"""
+
+    def run(module: str) -> str:
+        printed = run_python(code.format(module), NUMBA_CPU_NAME=cpu, NUMBA_CPU_FEATURES="")
+        name, fingerprint = printed.split()
+        assert name == cpu
+        return fingerprint
+
+    return run
