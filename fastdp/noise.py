@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import exact
 from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
 from .errors import DomainError
-from .privacy import MAX_EPSILON, gaussian_sigma, zcdp_sigma
+from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .randomness import Randomness, fresh_key
 from .threads import run_chunks
 
@@ -104,7 +104,7 @@ def gaussian(
 
     Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
                  values whose L2 sensitivity is at most `sensitivity`
-    Proof        noise.md, theorems 2 and 3; privacy.md, theorems 2 and 3
+    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3
     Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta
     Cost         O(n), about 4 ns an entry; the same whatever the values are
     Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes

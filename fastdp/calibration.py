@@ -1,7 +1,7 @@
 """What a guarantee costs: how much Gaussian noise a pair (epsilon, delta) or a rho asks for.
 
 All arithmetic rounds toward more noise: float64 finds a candidate, decimal arithmetic of 60 digits and more checks it,
-and a candidate that does not pass is enlarged. privacy.md has the proofs.
+and a candidate that does not pass is enlarged. calibration.md has the proofs.
 """
 
 from decimal import ROUND_CEILING, Context, Decimal
@@ -15,7 +15,7 @@ MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use i
 def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimension: int) -> float:
     """The least sigma proven here for discrete Gaussian noise on integer vectors: (epsilon, delta)-DP.
 
-    `sensitivity` is in L2 and in units of the grid. The smaller of two calibrations (privacy.md, theorems 2 and 3):
+    `sensitivity` is in L2 and in units of the grid. The smaller of two calibrations (calibration.md, theorems 2 and 3):
     concentrated DP with the tight conversion, and the analytic Gaussian curve with a little variance on top that
     pays for the discreteness of the noise in every coordinate.
     """

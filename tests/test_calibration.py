@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from fastdp import privacy
+from fastdp import calibration
 
 GRID = [(e, d) for e in (1e-3, 0.1, 1.0, 4.0, 20.0, 300.0) for d in (0.3, 1e-2, 1e-6, 1e-12, 1e-60)]
 
@@ -36,14 +36,14 @@ def continuous_delta(r: float, epsilon: float) -> mpmath.mpf:
 
 @pytest.mark.parametrize(("epsilon", "delta"), GRID)
 def test_gaussian_ratio_is_valid_and_close(epsilon, delta):
-    r = privacy.gaussian_ratio(epsilon, delta)
+    r = calibration.gaussian_ratio(epsilon, delta)
     assert continuous_delta(r, epsilon) <= delta
     assert continuous_delta(r * (1 - 1e-8), epsilon) > delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), GRID)
 def test_zcdp_rho_is_valid_and_near_the_best_order(epsilon, delta):
-    rho = privacy.zcdp_rho(epsilon, delta)
+    rho = calibration.zcdp_rho(epsilon, delta)
 
     def log_delta(a, rho):
         return (a - 1) * (a * rho - epsilon) + a * mpmath.log(1 - 1 / a) - mpmath.log(a - 1)
@@ -65,11 +65,11 @@ def test_zcdp_rho_is_valid_and_near_the_best_order(epsilon, delta):
 
 
 def test_the_values_that_the_documentation_quotes():
-    assert privacy.zcdp_rho(1.0, 1e-6) == pytest.approx(0.02436, abs=5e-6)
-    assert 1 / math.sqrt(2 * privacy.zcdp_rho(1.0, 1e-6)) == pytest.approx(4.531, abs=5e-4)
-    assert privacy.gaussian_ratio(1.0, 1e-6) == pytest.approx(4.225, abs=5e-4)
-    fine = privacy.gaussian_sigma(2.0**20, epsilon=1.0, delta=1e-6, dimension=10**6) / 2.0**20
-    assert fine == pytest.approx(privacy.gaussian_ratio(1.0, 1e-6), rel=1e-5)
+    assert calibration.zcdp_rho(1.0, 1e-6) == pytest.approx(0.02436, abs=5e-6)
+    assert 1 / math.sqrt(2 * calibration.zcdp_rho(1.0, 1e-6)) == pytest.approx(4.531, abs=5e-4)
+    assert calibration.gaussian_ratio(1.0, 1e-6) == pytest.approx(4.225, abs=5e-4)
+    fine = calibration.gaussian_sigma(2.0**20, epsilon=1.0, delta=1e-6, dimension=10**6) / 2.0**20
+    assert fine == pytest.approx(calibration.gaussian_ratio(1.0, 1e-6), rel=1e-5)
 
 
 SHIFTS = [(1,), (2,), (5,), (1, 1), (3, 4), (1, -2), (1, 1, 1)]
@@ -80,7 +80,7 @@ SHIFTS = [(1,), (2,), (5,), (1, 1), (3, 4), (1, -2), (1, 1, 1)]
 def test_sigma_keeps_delta_for_the_noise_that_is_drawn(shift, epsilon, delta):
     """The exact privacy curve of the discrete Gaussian, summed outcome by outcome, stays below the claim."""
     norm = math.sqrt(sum(v * v for v in shift))
-    sigma = privacy.gaussian_sigma(norm, epsilon=epsilon, delta=delta, dimension=len(shift))
+    sigma = calibration.gaussian_sigma(norm, epsilon=epsilon, delta=delta, dimension=len(shift))
     assert discrete_delta(sigma, epsilon, shift) <= delta * (1 + 1e-9)
     if epsilon <= 3:  # beyond, on so coarse a grid, the calibration is generous
         assert discrete_delta(sigma / 2, epsilon, shift) > delta, "half the noise must break the claim"
@@ -89,16 +89,16 @@ def test_sigma_keeps_delta_for_the_noise_that_is_drawn(shift, epsilon, delta):
 def test_sigma_is_never_above_the_tight_conversion():
     for epsilon, delta in GRID:
         for sensitivity in (1.0, 3.0, 1e4):
-            sigma = privacy.gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=1000)
-            tight = privacy.zcdp_sigma(sensitivity, rho=privacy.zcdp_rho(epsilon, delta))
+            sigma = calibration.gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=1000)
+            tight = calibration.zcdp_sigma(sensitivity, rho=calibration.zcdp_rho(epsilon, delta))
             assert sigma <= tight
-            assert sigma >= sensitivity * privacy.gaussian_ratio(epsilon, delta) * (1 - 1e-9) or sigma == tight
+            assert sigma >= sensitivity * calibration.gaussian_ratio(epsilon, delta) * (1 - 1e-9) or sigma == tight
 
 
 def test_zcdp_sigma_is_rounded_up():
     for sensitivity in (1.0, math.sqrt(2), 1e9 / 7):
         for rho in (0.5, 0.1, 1e-9, 3.0):
-            sigma = privacy.zcdp_sigma(sensitivity, rho=rho)
+            sigma = calibration.zcdp_sigma(sensitivity, rho=rho)
             with mpmath.workprec(200):
                 best = mpmath.mpf(sensitivity) / mpmath.sqrt(2 * mpmath.mpf(rho))
                 assert best <= sigma <= best * (1 + mpmath.mpf(2) ** -51)
