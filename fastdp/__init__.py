@@ -10,9 +10,16 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AccuracyWarning": "errors",
+    "AllOf": "privacy",
+    "ApproxDP": "privacy",
+    "BoundedRange": "privacy",
     "DomainError": "errors",
     "PrivacyWarning": "errors",
+    "PureDP": "privacy",
     "Randomness": "randomness",
+    "Renyi": "privacy",
+    "ZCDP": "privacy",
+    "compose": "privacy",
     "gaussian": "noise",
     "get_num_threads": "threads",
     "laplace": "noise",
@@ -21,11 +28,18 @@ _HOME = {
 }
 
 __all__ = [
+    "ZCDP",
     "AccuracyWarning",
+    "AllOf",
+    "ApproxDP",
+    "BoundedRange",
     "DomainError",
     "PrivacyWarning",
+    "PureDP",
     "Randomness",
+    "Renyi",
     "__version__",
+    "compose",
     "gaussian",
     "get_num_threads",
     "laplace",
@@ -36,6 +50,7 @@ __all__ = [
 if TYPE_CHECKING:
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
+    from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
     from .randomness import Randomness
     from .threads import get_num_threads, set_num_threads
     from .warm import warmup

@@ -29,6 +29,25 @@ def positive(name: str, value: Any, *, toward: float) -> float:
     return result
 
 
+def non_negative(name: str, value: Any, *, toward: float) -> float:
+    """A finite number >= 0, otherwise as `positive`."""
+    if type(value) is not float:
+        value = _number(name, value)
+    if value == 0:
+        return 0.0
+    try:
+        return positive(name, value, toward=toward)
+    except ValueError:
+        raise ValueError(f"{name}={value!r}: must be >= 0 and finite") from None
+
+
+def whole(name: str, value: Any, *, least: int) -> int:
+    """An integer that is at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name}={value!r}: must be a whole number >= {least}")
+    return int(value)
+
+
 def _number(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

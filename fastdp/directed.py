@@ -1,0 +1,58 @@
+"""Arithmetic for guarantees: formulas in decimals of 60 digits, results rounded the safe way to float64.
+
+A formula here is a handful of operations on floats. Where terms cancel, its callers see to it that 60 digits still
+leave an error below what `up` and `down` allow for, a relative 10^-20 and an absolute 10^-50: both vanish when the
+result is rounded to float64. Sums and products of floats are exact as fractions and get no allowance: 1 + 1 is 2.
+Python's decimal exp, ln and sqrt are correctly rounded on every machine; libm is not, and is not used here.
+"""
+
+from decimal import Context, Decimal
+from fractions import Fraction
+from math import inf, nextafter
+
+_CONTEXT = Context(prec=60)
+_RELATIVE, _ABSOLUTE = Decimal("1e-20"), Decimal("1e-50")
+
+add = _CONTEXT.add
+subtract = _CONTEXT.subtract
+multiply = _CONTEXT.multiply
+divide = _CONTEXT.divide
+exp = _CONTEXT.exp
+ln = _CONTEXT.ln
+sqrt = _CONTEXT.sqrt
+power = _CONTEXT.power
+
+Exact = Fraction | int | float
+
+
+def up(x: Decimal | Exact) -> float:
+    """A float >= x: the least one if x is exact, and for a decimal one that allows for its rounding errors."""
+    if isinstance(x, Decimal):
+        x = add(x, _allowance(x))
+    return _next_if(x, -1)
+
+
+def down(x: Decimal | Exact) -> float:
+    """A float <= x, likewise."""
+    if isinstance(x, Decimal):
+        x = subtract(x, _allowance(x))
+    return _next_if(x, 1)
+
+
+def _allowance(x: Decimal) -> Decimal:
+    return add(multiply(abs(x), _RELATIVE), _ABSOLUTE)
+
+
+def _next_if(x: Decimal | Exact, side: int) -> float:
+    try:
+        nearest = float(x)
+    except OverflowError:
+        nearest = inf if x > 0 else -inf
+    if side < 0:
+        return nextafter(nearest, inf) if nearest < x else nearest
+    return nextafter(nearest, -inf) if nearest > x else nearest
+
+
+def total(*values: float) -> Fraction:
+    """The exact sum of finite floats."""
+    return sum((Fraction(value) for value in values), Fraction(0))

@@ -1,0 +1,54 @@
+"""What the documentation shows is run: the examples in docstrings, and the Python in README.md and docs/."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import fastdp
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    f"fastdp.{module.name}"
+    for module in pkgutil.iter_modules(fastdp.__path__)
+    if module.name not in ("__main__", "bench")
+)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    results = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert results.failed == 0
+
+
+def test_the_public_functions_have_examples():
+    for name in ("laplace", "gaussian", "compose"):
+        assert ">>> " in getattr(fastdp, name).__doc__, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_on_the_pages(page, capsys):
+    namespace: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), namespace)
+
+
+def test_the_first_example_prints_four_counts(capsys):
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
+    assert len(block.strip().splitlines()) == 5
+    exec(block, {})
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"-?\d+", printed)) == 4
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted(ROOT.glob("fastdp/*.md")), *sorted(ROOT.glob("kernels/*.md"))], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
