@@ -121,9 +121,25 @@ def _laplace_case(scale: float, *, in_place: bool) -> Case:
     )
 
 
-def _float_laplace_drawn(n: int) -> Any:
-    values = float_values(n)
-    return fastdp.laplace(values, sensitivity=1, epsilon=1 / 100) - values
+def _float_laplace_case(scale: float) -> Case:
+    """On the default grid, which is finer for a larger scale: at 2^31 grid units and more a draw takes 64 bits."""
+
+    def drawn(n: int) -> Any:
+        values = float_values(n)
+        return fastdp.laplace(values, sensitivity=1, epsilon=1 / scale) - values
+
+    return Case(
+        name=f"laplace-float64-{_name(scale)}",
+        room="noise",
+        work=f"laplace float64, scale {_name(scale)}",
+        n=N,
+        ours=Side("fastdp", _our_laplace(float_values, scale)),
+        rivals=(Side("numpy", _numpy_laplace(scale)),),
+        targets=(faster("numpy", avx512=5.5, avx2=3),),
+        oracle="laplace_law, rounded",
+        parameters=_parameters(scale=scale),
+        drawn=drawn,
+    )
 
 
 # --- Gaussian
@@ -183,18 +199,7 @@ CASES = (
         drawn=lambda n: fastdp.Randomness().words(n),
     ),
     *(_laplace_case(scale, in_place=in_place) for in_place in (False, True) for scale in (1.0, 100.0, 2.0**20)),
-    Case(
-        name="laplace-float64-100",
-        room="noise",
-        work="laplace float64, scale 100",
-        n=N,
-        ours=Side("fastdp", _our_laplace(float_values, 100.0)),
-        rivals=(Side("numpy", _numpy_laplace(100.0)),),
-        targets=(faster("numpy", avx512=5.5, avx2=3),),
-        oracle="laplace_law, rounded",
-        parameters=_parameters(scale=100.0),
-        drawn=_float_laplace_drawn,
-    ),
+    *(_float_laplace_case(scale) for scale in (1.0, 100.0)),
     *(_gaussian_case(sigma) for sigma in (1.0, 4.0, 100.0, 1e6)),
     Case(
         name="laplace-small-call",

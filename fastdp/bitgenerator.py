@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,11 +43,23 @@ _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 _alive: weakref.WeakSet[ChaCha20] = weakref.WeakSet()
 
 
+class _NoSeedSequence(np.random.bit_generator.ISeedSequence):
+    """What numpy takes a bit generator to be seeded with: here nothing, and so nothing can be derived from it."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        raise TypeError("a ChaCha20 bit generator has no seed sequence: use .spawn(n), or Randomness().generator()")
+
+    def spawn(self, n_children: int) -> Any:
+        return self.generate_state(n_children)
+
+
 class ChaCha20(np.random.BitGenerator):
     """A numpy BitGenerator over ChaCha20 words; made by `Randomness().bit_generator()`."""
 
     def __init__(self, rng: Randomness | None = None) -> None:
-        super().__init__(0)  # numpy wants a seed for a sequence that is never used
+        super().__init__(_NoSeedSequence())  # type: ignore[arg-type]
+        if rng is not None and not isinstance(rng, Randomness):
+            raise ValueError(f"rng={rng!r}: must be a fastdp.Randomness or None")
         self._rng = Randomness() if rng is None else rng
         self._words = np.zeros(STATE_WORDS, np.uint64)
         self._rekey()
@@ -69,8 +82,10 @@ class ChaCha20(np.random.BitGenerator):
 
     @state.setter
     def state(self, value: Mapping[str, Any]) -> None:
-        words = np.asarray(value["words"], np.uint64) if value.get("bit_generator") == type(self).__name__ else None
-        if words is None or words.shape != self._words.shape:
+        named = isinstance(value, Mapping) and value.get("bit_generator") == type(self).__name__
+        words = value.get("words") if named else None
+        fits = isinstance(words, np.ndarray) and words.dtype == np.uint64 and words.shape == self._words.shape
+        if words is None or not fits or words[_POSITION] > STATE_WORDS - _BUFFER:
             raise ValueError("state: must be the state of a fastdp ChaCha20 bit generator")
         self._words[:] = words
 
@@ -80,7 +95,12 @@ class ChaCha20(np.random.BitGenerator):
             "make another with Randomness().bit_generator()"
         )
 
-    __deepcopy__ = __reduce__
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__reduce__()
+
+    def spawn(self, n_children: int) -> list[ChaCha20]:
+        """Bit generators with keys of their own."""
+        return [ChaCha20(self._rng) for _ in range(n_children)]
 
     def __repr__(self) -> str:
         return f"ChaCha20({self._rng!r})"

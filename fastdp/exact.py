@@ -17,8 +17,8 @@ from math import ceil, floor, log, sqrt
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
 
 # Which words are the bits of a draw: noise.md, "Bits". More of them first where they would often not suffice.
-SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 21, 16
-SHORT_UP_TO, MEDIUM_UP_TO = 2.0**13, 2.0**27  # scales: above them escalations cost more than the words
+SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 32, 16
+SHORT_UP_TO, MEDIUM_UP_TO = 2.0**15, 2.0**31  # scales: above them escalations cost more than the words
 U_STREAM, U_EXTRA_STREAM, COIN_STREAM, U_MORE_STREAM, COIN_MORE_STREAM = 0, 1, 2, 3, 4
 GAUSSIAN_BLOCK = 2208
 PROPOSALS = 1 << 20
@@ -183,8 +183,7 @@ def _uniform(words: Words, index: int, extra: int) -> tuple[Uniform, int]:
     word = _small_word(words, U_STREAM, index, 32)
     prefix = word >> 1
     if extra:
-        width = 16 if extra == MEDIUM_EXTRA else 32
-        prefix = prefix << extra | _small_word(words, U_EXTRA_STREAM, index, width) >> width - extra
+        prefix = prefix << extra | _small_word(words, U_EXTRA_STREAM, index, extra)
     return Uniform(prefix, SHORT_BITS + extra, _beyond(words, U_MORE_STREAM, index)), word & 1
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import exact
+from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
 from .errors import DomainError
-from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .randomness import Randomness, fresh_key
 from .threads import run_chunks
 
@@ -254,7 +254,7 @@ def laplace_plan(scale: float) -> LaplacePlan:
     q = d.exp(d.divide(Decimal(-1), Decimal(scale)))
     half = d.divide(d.add(Decimal(1), q), Decimal(2))
     offset, offset_low = _pair(d.multiply(Decimal(-scale), d.ln(half)))
-    return LaplacePlan(exact.extra_bits(scale), scale, offset, offset_low, _U * (5 * scale + 2), 2.0**-90 * scale)
+    return LaplacePlan(exact.extra_bits(scale), scale, offset, offset_low, _U * (5 * scale + 2), 2.0**-78 * scale)
 
 
 def gaussian_plan(sigma: float) -> GaussianPlan:
@@ -284,7 +284,7 @@ def gaussian_plan(sigma: float) -> GaussianPlan:
         0.75 * float(mass) + 0.75 * tail,
         2.0**-31 + _U * (8 + peak / sigma),
         2.0**-51 + _U * (8 + peak / sigma),
-        2.0**-90 * (tail + size),
+        2.0**-78 * (tail + size),
     )
     return GaussianPlan(exact.extra_bits(sigma), sigma, np.array(law))
 
@@ -304,8 +304,8 @@ def _release(array: Values, grid: float | None, plan: Plan, out: Values | None, 
     key = fresh_key(rng)
     kernels = _kernels()
     flat = array if array.ndim == 1 else array.reshape(-1)
-    if grid is not None and kernels.count_not_finite(flat):
-        raise DomainError("values: must be finite; there is a NaN or an infinity among them")
+    if out is not None and grid is not None:
+        _check_finite(kernels, flat)  # all of it, before the first entry of `out` is written
     direct = out is not None and out.flags.c_contiguous and (out is array or not np.may_share_memory(out, array))
     target = out if direct and out is not None else np.empty_like(array)
     result = target if target.ndim == 1 else target.reshape(-1)
@@ -326,6 +326,11 @@ def _kernels() -> ModuleType:
     from .kernels import noise
 
     return noise
+
+
+def _check_finite(kernels: ModuleType, values: Values) -> None:
+    if kernels.count_not_finite(values):
+        raise DomainError("values: must be finite; there is a NaN or an infinity among them")
 
 
 def _check_out(array: Values, out: Any) -> None:
@@ -349,6 +354,8 @@ def _add_noise(
     first: int,
 ) -> None:
     """Noise for values[0], values[1], ... with the draws number first, first + 1, ... of the release."""
+    if grid is not None:
+        _check_finite(kernels, values)  # chunk by chunk, which costs little: the noise finds the chunk in the cache
     undecided = np.empty(values.size, np.int64)
     place = (values,) if grid is None else (values, grid)
     if isinstance(plan, LaplacePlan):

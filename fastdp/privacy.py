@@ -1,8 +1,8 @@
 """Guarantees: what a release promises, how promises convert, and what several of them promise together.
 
-A guarantee is a frozen value. It knows its neighbouring relation, converts to (epsilon, delta) at any delta, and may hold
-several forms that are all true at once; `compose` uses whichever serves and says which theorem gave the result. All
-arithmetic rounds toward more privacy loss (directed.py). privacy.md has the theorems and their proofs.
+A guarantee is a frozen value. It knows its neighbouring relation, converts to (epsilon, delta) at any delta, and may
+hold several forms that are all true at once; `compose` uses whichever serves and says which theorem gave the result.
+All arithmetic rounds toward more privacy loss (directed.py). privacy.md has the theorems and their proofs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Guarantee:
         return Renyi(curve, neighbors=self.neighbors)
 
     def implies(self, other: Guarantee) -> bool:
-        """Whether `other` is proven to follow from this; a change of relation from add-remove to replace-one included."""
+        """Whether `other` is proven to follow from this, by a change from add-remove to replace-one if need be."""
         if self.neighbors != other.neighbors:
             if self.neighbors == "replace-one":
                 return False
@@ -371,7 +371,7 @@ def least(curves: Iterable[Curve]) -> Curve:
     return tuple(map(min, zip(*curves, _NO_CURVE, strict=True)))
 
 
-# --- curves. Below SMALL their terms would cancel beyond 60 digits; a x^2 / 2 or a x^2 / 8 holds as well and is as good.
+# --- curves. Below SMALL their terms would cancel beyond 60 digits; a x^2 / 2 and a x^2 / 8 hold too, and are as good
 
 SMALL = 1e-6
 

@@ -94,7 +94,7 @@ def words_into(key: U32Array, stream: int, first: int, out: U64Array) -> None:
     Shapes    key uint32[8], out uint64[n], contiguous
     Cost      O(n): about 0.9 ns a word with AVX-512, twice that with AVX2; up to 0.3 us more for the ends
     Source    docs/algorithms.md, random words
-    Requires  0 <= stream < 2^64, 0 <= first, first + n <= 2^63
+    Requires  0 <= stream < 2^64 (from 2^63 on as np.uint64), 0 <= first, first + n <= 2^63
     Used by   randomness, noise
     Oracle    tests/reference.py::stream_words
     """

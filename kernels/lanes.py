@@ -103,8 +103,10 @@ def iota(typing: Any, n: Any) -> Any:
 
 @_emit
 def store(typing: Any, out: Any, start: Any, lanes: Any) -> Any:
-    """out[start : start + n] = lanes, with no bounds check and no alignment asked."""
+    """out[start : start + n] = lanes, with no bounds check and no alignment asked; out is contiguous."""
     if not isinstance(lanes, Lanes) or not isinstance(out, types.Array) or out.dtype != lanes.dtype:
+        return None
+    if out.layout != "C" or out.ndim != 1 or not out.mutable:
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

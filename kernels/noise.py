@@ -24,6 +24,7 @@ from .elementary import (
     exp_one,
     exp_rough,
     from_uint52,
+    from_uint64,
     ln_one,
     ln_pair,
     multiply_pairs,
@@ -53,7 +54,7 @@ GAUSSIAN_ROOM = GAUSSIAN_BLOCK + BATCH  # the last batch may accept more than ar
 PROPOSALS = 1 << 20  # proposals of a block, as far as words are set aside: 2,560 are needed
 
 # Which words are the bits of a draw: fastdp/noise.md, "Bits".
-SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 21, 16
+SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 32, 16
 U_STREAM, U_EXTRA_STREAM, COIN_STREAM, U_MORE_STREAM, COIN_MORE_STREAM = 0, 1, 2, 3, 4
 
 _NAN = float("nan")
@@ -108,6 +109,15 @@ def add_on_grid_into(values: F64Array, grid: float, noise: F64Array, out: F64Arr
 
 
 @jit
+def count_nan(values: F64Array) -> int:
+    """How many entries are NaN: a loop that vectorises, to find the stretches that need a closer look."""
+    count = 0
+    for i in range(values.size):
+        count += np.isnan(values[i])
+    return count
+
+
+@jit
 def uniform_pair(prefix: int, more: int) -> tuple[float, float]:
     """prefix + (m + 1/2) 2^-52 as a double-double, m the first 52 bits of `more`; within a relative 2^-105."""
     high, low = two_sum(float64(prefix >> uint64(32)) * 4294967296.0, float64(prefix & uint64(0xFFFFFFFF)))
@@ -126,7 +136,7 @@ def floor_pair(y: float, y_low: float, error: float) -> float:
     return _NAN if rest < error or rest > 1.0 - error else floor
 
 
-# --- the first bits of U: 31 of a 32-bit word, and 16 or 21 more where the scale asks for them
+# --- the first bits of U: 31 of a 32-bit word, and 16 or 32 more where the scale asks for them
 
 
 @jit(inline=True)
@@ -141,7 +151,7 @@ def medium_prefix(halves: U32Array, more: U16Array, i: int) -> int:
 
 @jit(inline=True)
 def long_prefix(halves: U32Array, more: U32Array, i: int) -> int:
-    return (uint64(halves[i]) >> uint64(1)) << uint64(LONG_EXTRA) | uint64(more[i]) >> uint64(32 - LONG_EXTRA)
+    return (uint64(halves[i]) >> uint64(1)) << uint64(LONG_EXTRA) | uint64(more[i])
 
 
 @jit
@@ -162,7 +172,7 @@ def fill_words_into(
     for stream in range(streams):
         target, width = halves, 32
         if stream == U_EXTRA_STREAM:
-            target, width = more, 16 if extra == MEDIUM_EXTRA else 32
+            target, width = more, extra or 32
         elif stream == COIN_STREAM:
             target, width = coins, COIN_BITS
         per_group = 32 * GROUP_HALVES // width
@@ -174,38 +184,47 @@ def fill_words_into(
 # --- geometric and Laplace: floor(offset - scale ln U), with a sign or without
 
 
-@jit
-def invert_into(
-    prefix: Any,
-    halves: U32Array,
-    more: Any,
-    unit: float,
-    scale: float,
-    offset: float,
-    fixed: float,
-    signs: int,
-    out: F64Array,
-) -> int:
-    """floor(offset - scale ln U) from the first bits of U, NaN where they do not decide it.
+def invert_with(prefix: Any, to_float: Any) -> Any:
+    """The inversion kernel for one kind of prefix. (One that took `prefix` as an argument could not be cached.)"""
 
-    Shapes    prefix one of the three functions above, halves and more as it takes them, out float64[n]
-    Cost      O(n), about 0.7 ns an entry with AVX-512
-    Source    fastdp/noise.md, lemma 2
-    Requires  2^-20 <= scale <= 2^40, 0 <= offset <= scale, fixed >= U (5 scale + 2), unit = 2^-bits;
-              signs 1, or 0 for no sign
-    Returns   how many are NaN
-    Oracle    tests/reference.py::laplace_from_uniform
-    """
-    count = 0
-    gap = 0.625 * scale
-    for i in range(out.size):
-        k = from_uint52(prefix(halves, more, i))
-        y = fma(-scale, ln_one((k + 0.5) * unit), offset)
-        floor = np.floor(y)
-        undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, fixed)))
-        count += undecided
-        out[i] = _NAN if undecided else with_sign(floor, uint64(halves[i]) & signs)
-    return count
+    @jit
+    def invert_into(
+        halves: U32Array,
+        more: Any,
+        unit: float,
+        scale: float,
+        offset: float,
+        fixed: float,
+        signs: int,
+        out: F64Array,
+    ) -> int:
+        """floor(offset - scale ln U) from the first bits of U, NaN where they do not decide it.
+
+        Shapes    halves and more as `prefix` takes them, out float64[n]
+        Cost      O(n), about 0.7 ns an entry with AVX-512
+        Source    fastdp/noise.md, lemma 2
+        Requires  2^-20 <= scale <= 2^40, 0 <= offset <= scale, fixed >= U (5 scale + 2), unit = 2^-bits;
+                  signs 1, or 0 for no sign
+        Returns   how many are NaN
+        Oracle    tests/reference.py::laplace_from_uniform
+        """
+        count = 0
+        gap = 0.625 * scale
+        for i in range(out.size):
+            k = to_float(prefix(halves, more, i))
+            y = fma(-scale, ln_one((k + 0.5) * unit), offset)
+            floor = np.floor(y)
+            undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, fixed)))
+            count += undecided
+            out[i] = _NAN if undecided else with_sign(floor, uint64(halves[i]) & signs)
+        return count
+
+    return invert_into
+
+
+invert_short_into = invert_with(short_prefix, from_uint52)
+invert_medium_into = invert_with(medium_prefix, from_uint52)
+invert_long_into = invert_with(long_prefix, from_uint64)
 
 
 @jit
@@ -246,21 +265,25 @@ def laplace_block_into(
     unit = 2.0**-bits
     sign = uint64(signs)
     if extra == 0:
-        count = invert_into(short_prefix, halves, more, unit, scale, offset, fixed, sign, out)
+        count = invert_short_into(halves, more, unit, scale, offset, fixed, sign, out)
     elif extra == MEDIUM_EXTRA:
-        count = invert_into(medium_prefix, halves, more.view(np.uint16), unit, scale, offset, fixed, sign, out)
+        count = invert_medium_into(halves, more.view(np.uint16), unit, scale, offset, fixed, sign, out)
     else:
-        count = invert_into(long_prefix, halves, more, unit, scale, offset, fixed, sign, out)
+        count = invert_long_into(halves, more, unit, scale, offset, fixed, sign, out)
     if count == 0:
         return 0
     count = 0
-    for i in range(n):
-        if np.isnan(out[i]):
-            beyond = word_one(key, uint64(U_MORE_STREAM), first + uint64(i))
-            prefix = prefix_one(halves, more, extra, i)
-            draw = invert_pair(prefix, bits, beyond, scale, offset, offset_low, fixed_pair)
-            out[i] = with_sign(draw, uint64(halves[i]) & sign)
-            count += np.isnan(draw)
+    for start in range(0, n, 64):
+        stop = min(start + 64, n)
+        if count_nan(out[start:stop]) == 0:
+            continue
+        for i in range(start, stop):
+            if np.isnan(out[i]):
+                beyond = word_one(key, uint64(U_MORE_STREAM), first + uint64(i))
+                prefix = prefix_one(halves, more, extra, i)
+                draw = invert_pair(prefix, bits, beyond, scale, offset, offset_low, fixed_pair)
+                out[i] = with_sign(draw, uint64(halves[i]) & sign)
+                count += np.isnan(draw)
     return count
 
 
@@ -295,7 +318,7 @@ def add_laplace_into(
 
     Shapes    values int64[n] (read), out int64[n] (may be values), undecided int64[n]; the draws are those of blocks
               `block`, `block` + 1, ... of 1,024
-    Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^13
+    Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^15
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 1
     Requires  the plan of fastdp/noise.py for s
     Returns   number of undecided entries, listed in `undecided`; there out[i] = values[i], and the caller settles them
@@ -334,7 +357,7 @@ def add_laplace_on_grid_into(
     out[i] = grid (k_i + Z_i) rounded once to float64, k_i = values[i] / grid to the nearest integer
 
     Shapes    values float64[n] (read), out float64[n] (may be values), undecided int64[n]
-    Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^13
+    Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^15
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 3
     Requires  the plan of fastdp/noise.py for s; grid a power of two; values finite
     Returns   number of undecided entries, listed in `undecided`; there Z_i = 0 was added, and the caller settles them
@@ -367,7 +390,7 @@ def draw_geometric_into(
     """Geometric draws: Pr[out[i] >= x] = exp(-x / scale) for every integer x >= 0.
 
     Shapes    out int64[n], undecided int64[n]
-    Cost      O(n): about 1.3 ns an entry with AVX-512, 1.6 for scales above 2^13
+    Cost      O(n): about 1.3 ns an entry with AVX-512, 1.6 for scales above 2^15
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 1
     Requires  the plan of fastdp/noise.py for the scale
     Returns   number of undecided entries, listed in `undecided`; there out[i] = 0, and the caller settles them
@@ -393,31 +416,41 @@ def draw_geometric_into(
 # peak = x0, curvature = 1 / (2 sigma^2); the second line bounds the errors of both levels.
 
 
-@jit
-def propose_into(prefix: Any, halves: U32Array, more: Any, unit: float, law: F64Array, out: F64Array) -> int:
-    """Magnitudes proposed for the Gaussian, from the first bits of U; NaN where they do not decide it.
+def propose_with(prefix: Any, to_float: Any) -> Any:
+    """The proposal kernel for one kind of prefix."""
 
-    Shapes    prefix one of the three functions above, halves and more as it takes them, law float64[15], out float64[n]
-    Cost      O(n), about 0.7 ns an entry with AVX-512
-    Source    fastdp/noise.md, lemma 4
-    Requires  unit = 2^-bits
-    Returns   how many are NaN
-    Oracle    tests/reference.py::gaussian_magnitude_from_uniform
-    """
-    body, tail, start, mass, tail_mass, fixed, gap = law[0], law[1], law[2], law[4], law[6], law[10], law[11]
-    top = body + tail_mass
-    step = mass * unit
-    count = 0
-    for i in range(out.size):
-        k = from_uint52(prefix(halves, more, i))
-        u = k + 0.5
-        r = u * step
-        y = fma(-tail, ln_one(u * unit), start) if r < tail_mass else top - r
-        floor = np.floor(y)
-        undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, fixed)))
-        count += undecided
-        out[i] = _NAN if undecided else floor
-    return count
+    @jit
+    def propose_into(halves: U32Array, more: Any, unit: float, law: F64Array, out: F64Array) -> int:
+        """Magnitudes proposed for the Gaussian, from the first bits of U; NaN where they do not decide it.
+
+        Shapes    halves and more as `prefix` takes them, law float64[15], out float64[n]
+        Cost      O(n), about 0.7 ns an entry with AVX-512
+        Source    fastdp/noise.md, lemma 4
+        Requires  unit = 2^-bits
+        Returns   how many are NaN
+        Oracle    tests/reference.py::gaussian_magnitude_from_uniform
+        """
+        body, tail, start, mass, tail_mass, fixed, gap = law[0], law[1], law[2], law[4], law[6], law[10], law[11]
+        top = body + tail_mass
+        step = mass * unit
+        count = 0
+        for i in range(out.size):
+            k = to_float(prefix(halves, more, i))
+            u = k + 0.5
+            r = u * step
+            y = fma(-tail, ln_one(u * unit), start) if r < tail_mass else top - r
+            floor = np.floor(y)
+            undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, fixed)))
+            count += undecided
+            out[i] = _NAN if undecided else floor
+        return count
+
+    return propose_into
+
+
+propose_short_into = propose_with(short_prefix, from_uint52)
+propose_medium_into = propose_with(medium_prefix, from_uint52)
+propose_long_into = propose_with(long_prefix, from_uint64)
 
 
 @jit(inline=True)
@@ -503,11 +536,11 @@ def gaussian_block_into(key: U32Array, block: int, extra: int, law: F64Array, ne
     while done < need:
         fill_words_into(key, at, BATCH, extra, 3, halves, more, coin_words)
         if extra == 0:
-            propose_into(short_prefix, halves, more, unit, law, z)
+            propose_short_into(halves, more, unit, law, z)
         elif extra == MEDIUM_EXTRA:
-            propose_into(medium_prefix, halves, more.view(np.uint16), unit, law, z)
+            propose_medium_into(halves, more.view(np.uint16), unit, law, z)
         else:
-            propose_into(long_prefix, halves, more, unit, law, z)
+            propose_long_into(halves, more, unit, law, z)
         if accept_into(halves, coins, law, z, kept):
             for i in range(BATCH):
                 if np.isnan(z[i]):

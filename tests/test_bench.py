@@ -45,6 +45,7 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
     """Work, rival, AVX-512, AVX2: what the noise room was asked for, row by row."""
     asked = {
         ("words", "numpy", 1.4, 0.75),
+        ("laplace-float64-1", "numpy", 5.5, 3),
         ("laplace-float64-100", "numpy", 5.5, 3),
         ("laplace-small-call", "numpy", 4, 4),
     }
@@ -99,12 +100,12 @@ def _check_law(make: Any) -> Any:
 
 
 def _check_float_laplace(noise: Any, parameters: Any) -> None:
-    """Rounded to integers, noise of scale 100 on a fine grid is discrete Laplace noise up to 1e-3 of its CDF."""
-    scale = parameters["scale"]
+    """In steps of 1/256, noise on a fine grid is discrete Laplace noise up to 1e-3 of its CDF."""
+    scale = 256 * parameters["scale"]
     assert noise.dtype == np.float64
     assert np.any(noise != np.rint(noise))
     law, others = reference.laplace_law(Fraction(scale)), laws.wrong_scales(reference.laplace_law, scale)
-    drawn = np.rint(noise).astype(np.int64)
+    drawn = np.rint(256 * noise).astype(np.int64)
     assert laws.check_dkw(drawn, law.cdf)
     assert not any(laws.check_dkw(drawn, other.cdf) for other in others)
 

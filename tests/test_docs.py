@@ -17,6 +17,7 @@ MODULES = sorted(
     if module.name not in ("__main__", "bench")
 )
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+NOTES = [*sorted(ROOT.glob("fastdp/*.md")), *sorted(ROOT.glob("kernels/*.md"))]
 
 
 @pytest.mark.parametrize("name", MODULES)

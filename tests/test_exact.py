@@ -10,7 +10,7 @@ import reference
 from fastdp import exact
 from fastdp.exact import Geometric, Uniform, exp_bounds, gaussian_proposal, largest
 
-SCALES = [2.0**-20, 0.1, 1.0, 3.3, 2.0**13, 2.0**13 + 1, 2.0**27, 2.0**27 + 1, 2.0**40]
+SCALES = [2.0**-20, 0.1, 1.0, 3.3, 2.0**15, 2.0**15 + 1, 2.0**31, 2.0**31 + 1, 2.0**40]
 SIGMAS = [2.0**-9, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**20, 2.0**40]
 
 
@@ -30,11 +30,11 @@ def first_bits(words: "exact.Words", index: int, scale: float) -> tuple[int, int
     """(prefix of U, its length, sign) of a draw, read off noise.md, "Bits"."""
     half = words(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF
     prefix, sign = half >> 1, half & 1
-    if scale <= 2**13:
+    if scale <= 2**15:
         return prefix, 31, sign
-    if scale <= 2**27:
+    if scale <= 2**31:
         return prefix << 16 | words(1, index // 4) >> 16 * (index % 4) & 0xFFFF, 47, sign
-    return prefix << 21 | (words(1, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF) >> 11, 52, sign
+    return prefix << 32 | words(1, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF, 63, sign
 
 
 @pytest.mark.parametrize("scale", SCALES)
