@@ -13,6 +13,8 @@ _HOME = {
     "AllOf": "privacy",
     "ApproxDP": "privacy",
     "BoundedRange": "privacy",
+    "Budget": "budget",
+    "BudgetExceeded": "budget",
     "DomainError": "errors",
     "PrivacyWarning": "errors",
     "PureDP": "privacy",
@@ -33,6 +35,8 @@ __all__ = [
     "AllOf",
     "ApproxDP",
     "BoundedRange",
+    "Budget",
+    "BudgetExceeded",
     "DomainError",
     "PrivacyWarning",
     "PureDP",
@@ -48,6 +52,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose

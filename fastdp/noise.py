@@ -17,13 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import exact
+from .budget import Budget, charge, counting
 from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
+from .directed import up
 from .errors import DomainError
+from .privacy import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from .randomness import Randomness, fresh_key
 from .threads import run_chunks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 Values = NDArray[np.int64] | NDArray[np.float64]
@@ -40,6 +44,8 @@ def laplace(
     resolution: float | None = None,
     out: Values | None = None,
     rng: Randomness | None = None,
+    budget: Budget | None = None,
+    neighbors: Neighbors = "replace-one",
 ) -> Any:
     """Release `values` with Laplace noise of scale sensitivity / epsilon.
 
@@ -58,7 +64,8 @@ def laplace(
     Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity
 
     `out` takes the result (it may be `values` itself) and is left as it was if anything is raised. `rng` is for tests;
-    by default every call draws a fresh key from the operating system.
+    by default every call draws a fresh key from the operating system. The release is charged to `budget`, or to the
+    budget whose block is open; `neighbors` says under which relation `sensitivity` holds.
 
     Examples
     >>> import fastdp, numpy as np
@@ -80,7 +87,11 @@ def laplace(
         if resolution is not None:
             resolution = power_of_two("resolution", resolution)
         grid, plan = _laplace_for_floats(sensitivity, epsilon, resolution, array.size)
-    return _release(array, grid, plan, out, rng)
+    if neighbors == "replace-one" and not counting(budget):
+        return _release(array, grid, plan, out, rng)
+    guarantee = PureDP(epsilon, neighbors=neighbors)
+    with charge(budget, guarantee, "laplace", {"sensitivity": sensitivity, "epsilon": epsilon}) as final:
+        return _release(array, grid, plan, out, rng, final)
 
 
 def gaussian(
@@ -93,6 +104,8 @@ def gaussian(
     resolution: float | None = None,
     out: Values | None = None,
     rng: Randomness | None = None,
+    budget: Budget | None = None,
+    neighbors: Neighbors = "replace-one",
 ) -> Any:
     """Release `values` with Gaussian noise, calibrated to `rho` or to `epsilon` and `delta`.
 
@@ -110,7 +123,7 @@ def gaussian(
     Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes
     Raises       ValueError "rho=0: must be > 0 and finite"; DomainError on NaN or an infinity
 
-    `out` and `rng` as in `laplace`.
+    `out`, `rng`, `budget` and `neighbors` as in `laplace`.
 
     Examples
     >>> import fastdp, numpy as np
@@ -139,7 +152,24 @@ def gaussian(
         if resolution is not None:
             resolution = power_of_two("resolution", resolution)
         grid, plan = _gaussian_for_floats(sensitivity, price, resolution, array.size)
-    return _release(array, grid, plan, out, rng)
+    if neighbors == "replace-one" and not counting(budget):
+        return _release(array, grid, plan, out, rng)
+    guarantee, parameters = _gaussian_guarantee(sensitivity, price, grid, plan, array.size, neighbors)
+    with charge(budget, guarantee, "gaussian", parameters) as final:
+        return _release(array, grid, plan, out, rng, final)
+
+
+def _gaussian_guarantee(
+    sensitivity: float, price: _Price, grid: float | None, plan: GaussianPlan, n: int, neighbors: Neighbors
+) -> tuple[Guarantee, dict[str, float]]:
+    """What the noise of a plan promises: the price that was asked, and the rho that its sigma amounts to."""
+    epsilon, delta = price
+    if delta is None:
+        return ZCDP(epsilon, neighbors=neighbors), {"sensitivity": sensitivity, "rho": epsilon}
+    moved = sensitivity if grid is None else _l2_on_grid(sensitivity, grid, n)
+    rho = up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2)
+    both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
+    return both, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta}
 
 
 def _no_resolution(resolution: float | None) -> None:
@@ -209,9 +239,13 @@ def _gaussian_for_floats(
         sigma = _sigma(1.0, price, n) * sensitivity
         resolution = max(_power_below(min(sensitivity, sigma) / (1024 * root)), _power_below(sigma) * 2.0**-38)
     grid = _usable(resolution, sensitivity)
-    # the L2 distance of two neighbours, in units of the grid, is at most sensitivity / grid + sqrt(n)
-    moved = nextafter(sensitivity / grid + nextafter(sqrt(n), inf), inf)
+    moved = _l2_on_grid(sensitivity, grid, n)
     return grid, gaussian_plan(_in_range(_sigma(moved, price, n), "sigma in units of the resolution"))
+
+
+def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
+    """The L2 distance of two neighbours, in units of the grid, is at most sensitivity / grid + sqrt(n)."""
+    return nextafter(sensitivity / grid + nextafter(sqrt(n), inf), inf)
 
 
 def _sigma(sensitivity: float, price: _Price, n: int) -> float:
@@ -297,15 +331,24 @@ def _pair(x: Decimal) -> tuple[float, float]:
 # --- releasing: call the kernel chunk by chunk, settle what it reports
 
 
-def _release(array: Values, grid: float | None, plan: Plan, out: Values | None, rng: Randomness | None) -> Any:
-    """Add noise by the plan; every parameter has been checked, so from here on only `out` and `rng` can be wrong."""
+def _release(
+    array: Values,
+    grid: float | None,
+    plan: Plan,
+    out: Values | None,
+    rng: Randomness | None,
+    final: Callable[[], None] | None = None,
+) -> Any:
+    """Add noise by the plan; parameters have been checked. `final` is called right before the first draw."""
     if out is not None:
         _check_out(array, out)
-    key = fresh_key(rng)
     kernels = _kernels()
     flat = array if array.ndim == 1 else array.reshape(-1)
-    if out is not None and grid is not None:
-        _check_finite(kernels, flat)  # all of it, before the first entry of `out` is written
+    if grid is not None and (out is not None or final is not None):
+        _check_finite(kernels, flat)  # all of it, before an entry of `out` is written or a charge becomes final
+    key = fresh_key(rng)
+    if final is not None:
+        final()
     direct = out is not None and out.flags.c_contiguous and (out is array or not np.may_share_memory(out, array))
     target = out if direct and out is not None else np.empty_like(array)
     result = target if target.ndim == 1 else target.reshape(-1)

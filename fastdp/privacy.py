@@ -200,7 +200,8 @@ class BoundedRange(Guarantee):
         object.__setattr__(self, "eta", non_negative("eta", self.eta, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:
-        return (Form(pure=self.eta, rho=up(Fraction(self.eta) ** 2 / 8), curve=_range_curve(self.eta), range=self.eta),)
+        rho = up(Fraction(self.eta) ** 2 / 8)
+        return (Form(pure=self.eta, rho=rho, make_curve=lambda: _range_curve(self.eta), range=self.eta),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(form.range <= self.eta and not form.leak for form in stronger.forms())
@@ -249,7 +250,7 @@ class Renyi(Guarantee):
         return Renyi(_linear_curve(up(ratio**2 / 2)), neighbors=neighbors)
 
     def forms(self) -> tuple[Form, ...]:
-        return (Form(curve=self.curve),)
+        return (Form(make_curve=lambda: self.curve),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(
@@ -327,8 +328,12 @@ class Form:
     leak: float = 0.0
     pure: float = inf
     rho: float = inf
-    curve: Curve = _NO_CURVE
+    make_curve: Callable[[], Curve] = lambda: _NO_CURVE  # made when it is asked for: most uses need only a number
     range: float = inf
+
+    @property
+    def curve(self) -> Curve:
+        return self.make_curve()
 
     @staticmethod
     def of_pure(epsilon: float) -> Form:
@@ -337,7 +342,7 @@ class Form:
         else:
             grown = d.exp(Decimal(min(epsilon, 1000.0)))
             rho = up(d.multiply(Decimal(epsilon), d.divide(grown - 1, grown + 1) if epsilon <= 1000 else Decimal(1)))
-        return Form(pure=epsilon, rho=rho, curve=_pure_curve(epsilon), range=up(2 * Fraction(epsilon)))
+        return Form(pure=epsilon, rho=rho, make_curve=lambda: _pure_curve(epsilon), range=up(2 * Fraction(epsilon)))
 
     @staticmethod
     def strongest(forms: Sequence[Form]) -> Form:
@@ -345,7 +350,7 @@ class Form:
         return Form(
             pure=min(form.pure for form in forms),
             rho=min(form.rho for form in forms),
-            curve=least(form.full_curve() for form in forms),
+            make_curve=lambda: least(form.full_curve() for form in forms),
             range=min(form.range for form in forms),
         )
 
@@ -610,9 +615,10 @@ Parts = list[tuple[Form, int]]
 
 def _choices(counted: list[tuple[Guarantee, int]]) -> list[Parts]:
     """The forms to compose: without a leak where there is a choice, and with the least leak where there is one."""
-    first = [(guarantee.forms()[0], k) for guarantee, k in counted]
-    last = [(guarantee.forms()[-1], k) for guarantee, k in counted]
-    return [first] if first == last else [first, last]
+    forms = [(guarantee.forms(), k) for guarantee, k in counted]
+    first = [(each[0], k) for each, k in forms]
+    last = [(each[-1], k) for each, k in forms]
+    return [first, last] if any(len(each) > 1 for each, _ in forms) else [first]
 
 
 def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
