@@ -25,6 +25,7 @@ _HOME = {
     "gaussian": "noise",
     "get_num_threads": "threads",
     "laplace": "noise",
+    "removal": "removal",
     "set_num_threads": "threads",
     "warmup": "warm",
 }
@@ -47,6 +48,7 @@ __all__ = [
     "gaussian",
     "get_num_threads",
     "laplace",
+    "removal",
     "set_num_threads",
     "warmup",
 ]
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from .noise import gaussian, laplace
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
     from .randomness import Randomness
+    from .removal import removal
     from .threads import get_num_threads, set_num_threads
     from .warm import warmup
 

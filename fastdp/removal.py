@@ -1,0 +1,141 @@
+"""The removal lemma: where a record that an answer concerns is deleted, it pays once, however many rounds there are.
+
+A learner that peels (draws a candidate by the exponential mechanism, deletes the records that the candidate speaks
+about, goes on) touches each record's privacy until that record is deleted, and never again. removal.md states the
+setting exactly and proves the four forms. Where few rounds are made, composition may still be the better account:
+`peeling_eta` takes the larger parameter of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from math import inf
+from typing import NoReturn
+
+from . import directed as d
+from .calibration import zcdp_rho
+from .checks import non_negative, positive, probability, whole
+from .directed import down, up
+from .privacy import ApproxDP, Guarantee, Neighbors
+
+
+@dataclass(frozen=True)
+class Removal(Guarantee):
+    """What any number of rounds at eta promise under the removal lemma: a delta for every epsilon."""
+
+    eta: float
+    one_signed: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        eta = positive("eta", self.eta, toward=inf)
+        if eta > 10:
+            raise ValueError(f"eta={self.eta!r}: must be at most 10; the lemma says nothing of use beyond")
+        object.__setattr__(self, "eta", eta)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta that holds at epsilon; 1 where the lemma says nothing."""
+        epsilon = non_negative("epsilon", epsilon, toward=0)
+        least = self.least_epsilon()
+        return min(up(self._delta(Decimal(epsilon))), 1.0) if epsilon >= least else 1.0
+
+    def least_epsilon(self) -> float:
+        """Below it the lemma says nothing: one-signed forms have a direction that is pure eta, or 2 eta."""
+        if not self.one_signed:
+            return 0.0
+        return self.eta if self.neighbors == "add-remove" else 2 * self.eta
+
+    def _delta(self, e: Decimal) -> Decimal:
+        """removal.md, forms (a) to (d)."""
+        eta = Decimal(self.eta)
+        kappa = d.subtract(d.exp(eta), Decimal(1))
+        once = d.subtract(Decimal(1), d.exp(-eta))
+        if self.neighbors == "add-remove":
+            shifted = d.add(e, eta) if self.one_signed else e
+            return d.multiply(once, d.exp(d.divide(-shifted, kappa)))
+        shifted = d.add(e, 2 * eta) if self.one_signed else e
+        twice = d.subtract(Decimal(1), d.exp(-2 * eta))
+        both = d.multiply(d.add(twice, d.multiply(shifted, d.exp(-eta))), d.exp(d.divide(-shifted, kappa)))
+        if not self.one_signed:
+            return both
+        return max(both, d.multiply(kappa, d.exp(d.divide(-e, kappa))))
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        """The least epsilon at this delta, to 12 digits."""
+        delta = probability("delta", delta)
+        low, high = 0.0, max(self.least_epsilon(), self.eta)
+        if self.delta(self.least_epsilon()) <= delta:
+            high = self.least_epsilon()
+        else:
+            while self.delta(high) > delta:
+                low, high = high, 2 * high
+            while high - low > 1e-12 * high:
+                middle = (low + high) / 2
+                low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
+        return ApproxDP(high, delta, neighbors=self.neighbors, theorem="removal lemma")
+
+    def _follows_from(self, stronger: Guarantee) -> bool:
+        return isinstance(stronger, Removal) and stronger.one_signed >= self.one_signed and stronger.eta <= self.eta
+
+    def implies(self, other: Guarantee) -> bool:
+        """Whether `other` follows: a point of the curve, or a weaker curve."""
+        if self.neighbors == other.neighbors and isinstance(other, ApproxDP) and other.delta:
+            return self.delta(other.epsilon) <= other.delta
+        return self.neighbors == other.neighbors and isinstance(other, Removal) and other._follows_from(self)
+
+    def forms(self) -> NoReturn:
+        raise ValueError(f"{self}: is a curve; choose a point of it with .to_approx(delta) to compose or charge it")
+
+    def _group(self, size: int) -> NoReturn:
+        raise ValueError(f"size={size}: choose a point with .to_approx(delta) first")
+
+    def __str__(self) -> str:
+        kind = "one-signed " if self.one_signed else ""
+        return f"{kind}removal at eta={self.eta:.6g}, {self.neighbors}"
+
+
+def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> Removal:
+    """The guarantee of any number of rounds of the exponential mechanism at eta, under the removal lemma.
+
+    eta          of `Pr[c] proportional to exp(eta * score)`, with scores that one record moves by at most 1
+    one_signed   whether a given record moves all scores of all rounds in one direction only
+
+    Examples
+    >>> from fastdp import removal
+    >>> print(removal(0.0795, one_signed=True).to_approx(1e-6))
+    (0.999685, 1e-06)-DP, replace-one
+    """
+    return Removal(eta, one_signed, neighbors=neighbors)
+
+
+def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> float:
+    """The largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP."""
+    goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
+    low, high = 0.0, 10.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        fits = Removal(middle, one_signed, neighbors=neighbors).implies(goal)
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def peeling_eta(
+    epsilon: float, delta: float, rounds: int, *, one_signed: bool, neighbors: Neighbors = "replace-one"
+) -> tuple[float, str]:
+    """The largest eta that `rounds` rounds may use, and the account that allows it: the lemma, or composition.
+
+    Composition takes a round as eta r-bounded range, that is (eta r)^2 / 8-zCDP, with r = 1 for one-signed scores
+    under add-remove neighbours and r = 2 otherwise.
+
+    Examples
+    >>> from fastdp.removal import peeling_eta
+    >>> peeling_eta(1.0, 1e-6, 4, one_signed=True)[1], peeling_eta(1.0, 1e-6, 40, one_signed=True)[1]
+    ('zCDP', 'removal lemma')
+    """
+    rounds = whole("rounds", rounds, least=1)
+    reach = 1 if one_signed and neighbors == "add-remove" else 2
+    by_lemma = removal_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
+    rho = zcdp_rho(positive("epsilon", epsilon, toward=0), probability("delta", delta))
+    composed = down(d.divide(d.sqrt(d.divide(8 * Decimal(rho), Decimal(rounds))), Decimal(reach)))
+    return max((by_lemma, "removal lemma"), (composed, "zCDP"))
