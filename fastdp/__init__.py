@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AboveThreshold": "threshold",
     "AccuracyWarning": "errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
@@ -30,8 +31,11 @@ _HOME = {
     "warmup": "warm",
 }
 
+_MODULES = ("bounds", "kernels")  # public as fastdp.bounds and fastdp.kernels
+
 __all__ = [
     "ZCDP",
+    "AboveThreshold",
     "AccuracyWarning",
     "AllOf",
     "ApproxDP",
@@ -61,10 +65,13 @@ if TYPE_CHECKING:
     from .randomness import Randomness
     from .removal import removal
     from .threads import get_num_threads, set_num_threads
+    from .threshold import AboveThreshold
     from .warm import warmup
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return _import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'fastdp' has no attribute {name!r}")
     value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
@@ -73,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_MODULES})

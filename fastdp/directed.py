@@ -3,14 +3,31 @@
 A formula here is a handful of operations on floats. Where terms cancel, its callers see to it that 60 digits still
 leave an error below what `up` and `down` allow for, a relative 10^-20 and an absolute 10^-50: both vanish when the
 result is rounded to float64. Sums and products of floats are exact as fractions and get no allowance: 1 + 1 is 2.
-Python's decimal exp, ln and sqrt are correctly rounded on every machine; libm is not, and is not used here.
+Python's decimal exp, ln and sqrt are correctly rounded on every machine; libm is not, and is not used here. Nor is the
+decimal context of the host, which may have few digits or strange traps: formulas with plain operators or conversions
+stand under `sixty_digits`.
 """
 
-from decimal import Context, Decimal
+from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from fractions import Fraction
+from functools import wraps
 from math import inf, nextafter
+from typing import ParamSpec, TypeVar
 
-_CONTEXT = Context(prec=60)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_CONTEXT = Context(
+    prec=60,
+    rounding=ROUND_HALF_EVEN,
+    Emin=-999999,
+    Emax=999999,
+    capitals=1,
+    clamp=0,
+    flags=[],
+    traps=[InvalidOperation, DivisionByZero, Overflow],
+)
 _RELATIVE, _ABSOLUTE = Decimal("1e-20"), Decimal("1e-50")
 
 add = _CONTEXT.add
@@ -23,6 +40,17 @@ sqrt = _CONTEXT.sqrt
 power = _CONTEXT.power
 
 Exact = Fraction | int | float
+
+
+def sixty_digits(formula: Callable[P, R]) -> Callable[P, R]:
+    """Inside `formula`, all that decimals do has 60 digits."""
+
+    @wraps(formula)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        with localcontext(_CONTEXT):
+            return formula(*args, **kwargs)
+
+    return inside
 
 
 def up(x: Decimal | Exact) -> float:
@@ -40,7 +68,7 @@ def down(x: Decimal | Exact) -> float:
 
 
 def _allowance(x: Decimal) -> Decimal:
-    return add(multiply(abs(x), _RELATIVE), _ABSOLUTE)
+    return add(multiply(x.copy_abs(), _RELATIVE), _ABSOLUTE)
 
 
 def _next_if(x: Decimal | Exact, side: int) -> float:
@@ -48,9 +76,13 @@ def _next_if(x: Decimal | Exact, side: int) -> float:
         nearest = float(x)
     except OverflowError:
         nearest = inf if x > 0 else -inf
-    if side < 0:
-        return nextafter(nearest, inf) if nearest < x else nearest
-    return nextafter(nearest, -inf) if nearest > x else nearest
+    if isinstance(x, Decimal):
+        excess = int(_CONTEXT.compare(Decimal.from_float(nearest), x))
+    else:
+        excess = (nearest > x) - (nearest < x)
+    if excess == side:
+        return nextafter(nearest, -side * inf)
+    return nearest
 
 
 def total(*values: float) -> Fraction:

@@ -208,7 +208,7 @@ _U = 2.0**-53
 
 @lru_cache(1024)
 def _laplace_for_integers(sensitivity: float, epsilon: float) -> LaplacePlan:
-    return laplace_plan(_in_range(_ratio_up(Fraction(sensitivity), epsilon), "sensitivity / epsilon"))
+    return laplace_plan(scale_in_range(_ratio_up(Fraction(sensitivity), epsilon), "sensitivity / epsilon"))
 
 
 @lru_cache(1024)
@@ -217,17 +217,17 @@ def _laplace_for_floats(
 ) -> tuple[float, LaplacePlan]:
     if resolution is None:
         smaller = min(sensitivity, sensitivity / epsilon)
-        resolution = max(_power_below(smaller / (1024 * max(n, 1))), _power_below(sensitivity / epsilon) * 2.0**-38)
-    grid = _usable(resolution, sensitivity)
+        resolution = max(power_below(smaller / (1024 * max(n, 1))), power_below(sensitivity / epsilon) * 2.0**-38)
+    grid = usable_grid(resolution, sensitivity)
     # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
     moved = int(Fraction(sensitivity) / Fraction(grid)) + n
     scale = _ratio_up(Fraction(moved), epsilon)
-    return grid, laplace_plan(_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
+    return grid, laplace_plan(scale_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
 
 
 @lru_cache(1024)
 def _gaussian_for_integers(sensitivity: float, price: _Price, n: int) -> GaussianPlan:
-    return gaussian_plan(_in_range(_sigma(sensitivity, price, n), "sigma"))
+    return gaussian_plan(scale_in_range(_sigma(sensitivity, price, n), "sigma"))
 
 
 @lru_cache(1024)
@@ -237,10 +237,10 @@ def _gaussian_for_floats(
     root = isqrt(max(n, 1) - 1) + 1
     if resolution is None:
         sigma = _sigma(1.0, price, n) * sensitivity
-        resolution = max(_power_below(min(sensitivity, sigma) / (1024 * root)), _power_below(sigma) * 2.0**-38)
-    grid = _usable(resolution, sensitivity)
+        resolution = max(power_below(min(sensitivity, sigma) / (1024 * root)), power_below(sigma) * 2.0**-38)
+    grid = usable_grid(resolution, sensitivity)
     moved = _l2_on_grid(sensitivity, grid, n)
-    return grid, gaussian_plan(_in_range(_sigma(moved, price, n), "sigma in units of the resolution"))
+    return grid, gaussian_plan(scale_in_range(_sigma(moved, price, n), "sigma in units of the resolution"))
 
 
 def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
@@ -265,18 +265,18 @@ def _ratio_up(amount: Fraction, epsilon: float) -> float:
     return ratio if ratio >= exact_ratio else nextafter(ratio, inf)
 
 
-def _in_range(scale: float, name: str) -> float:
+def scale_in_range(scale: float, name: str) -> float:
     if not MIN_SCALE <= scale <= MAX_SCALE:
         raise ValueError(f"{name}={scale!r}: the noise scale must be between 2^-20 and 2^40")
     return scale
 
 
-def _power_below(x: float) -> float:
+def power_below(x: float) -> float:
     """The largest power of two at most x."""
     return ldexp(0.5, frexp(x)[1])
 
 
-def _usable(grid: float, sensitivity: float) -> float:
+def usable_grid(grid: float, sensitivity: float) -> float:
     if not 2.0**-900 <= grid <= 2.0**900:
         raise ValueError(f"sensitivity={sensitivity!r}: the grid of the noise, {grid!r}, leaves the range of float64")
     return grid
@@ -342,10 +342,9 @@ def _release(
     """Add noise by the plan; parameters have been checked. `final` is called right before the first draw."""
     if out is not None:
         _check_out(array, out)
-    kernels = _kernels()
     flat = array if array.ndim == 1 else array.reshape(-1)
     if grid is not None and (out is not None or final is not None):
-        _check_finite(kernels, flat)  # all of it, before an entry of `out` is written or a charge becomes final
+        check_finite(flat)  # all of it, before an entry of `out` is written or a charge becomes final
     key = fresh_key(rng)
     if final is not None:
         final()
@@ -354,9 +353,9 @@ def _release(
     result = target if target.ndim == 1 else target.reshape(-1)
     n = flat.size
     if n <= CHUNK:
-        _add_noise(kernels, plan, grid, key, flat, result, 0)
+        add_noise(plan, grid, key, flat, result, 0)
     else:
-        run_chunks(lambda i, j: _add_noise(kernels, plan, grid, key, flat[i:j], result[i:j], i), n, CHUNK)
+        run_chunks(lambda i, j: add_noise(plan, grid, key, flat[i:j], result[i:j], i), n, CHUNK)
     if out is None:
         return target if target.ndim else target[()]
     if not direct:
@@ -371,8 +370,9 @@ def _kernels() -> ModuleType:
     return noise
 
 
-def _check_finite(kernels: ModuleType, values: Values) -> None:
-    if kernels.count_not_finite(values):
+def check_finite(values: Values) -> None:
+    """DomainError if there is a NaN or an infinity among these floats."""
+    if _kernels().count_not_finite(values):
         raise DomainError("values: must be finite; there is a NaN or an infinity among them")
 
 
@@ -387,8 +387,14 @@ def _check_out(array: Values, out: Any) -> None:
         raise ValueError("out: is read-only: must be writeable")
 
 
-def _add_noise(
-    kernels: ModuleType,
+def integer_noise(plan: Plan, key: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
+    """The first n draws of a release, by themselves."""
+    out = np.zeros(n, np.int64)
+    add_noise(plan, None, key, out, out, 0)
+    return out
+
+
+def add_noise(
     plan: Plan,
     grid: float | None,
     key: NDArray[np.uint32],
@@ -396,9 +402,10 @@ def _add_noise(
     out: Values,
     first: int,
 ) -> None:
-    """Noise for values[0], values[1], ... with the draws number first, first + 1, ... of the release."""
+    """out = values with the noise of draws number first, first + 1, ... of the release; first a multiple of CHUNK."""
+    kernels = _kernels()
     if grid is not None:
-        _check_finite(kernels, values)  # chunk by chunk, which costs little: the noise finds the chunk in the cache
+        check_finite(values)  # chunk by chunk, which costs little: the noise finds the chunk in the cache
     undecided = np.empty(values.size, np.int64)
     place = (values,) if grid is None else (values, grid)
     if isinstance(plan, LaplacePlan):

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import inf, isfinite
+from itertools import product
+from math import inf, isfinite, prod
+from numbers import Real
 from typing import Any, Literal, TypeVar
 
 from . import directed as d
 from .checks import non_negative, positive, probability, whole
-from .directed import down, total, up
+from .directed import down, up
 
 Neighbors = Literal["replace-one", "add-remove"]
 NEIGHBORS = ("replace-one", "add-remove")
@@ -49,8 +51,8 @@ class Guarantee:
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The least epsilon at this delta, by whichever conversion gives it."""
-        delta = probability("delta", delta)
-        best, theorem = min((form.epsilon(delta) for form in self.forms()), default=(inf, ""))
+        delta = _positive_delta(delta)
+        best, theorem = min(form.epsilon(delta) for form in self.forms())
         if best == inf:
             raise ValueError(
                 f"delta={delta!r}: {self} gives no epsilon at this delta; take a delta above {self.least_delta():.3g}"
@@ -70,7 +72,7 @@ class Guarantee:
 
     def to_renyi(self) -> Renyi:
         """The least Renyi curve that follows."""
-        curve = least(form.curve for form in self.forms() if not form.leak)
+        curve = least(form.full_curve() for form in self.forms() if not form.leak)
         if not any(map(isfinite, curve)):
             raise ValueError(f"{self}: does not bound a Renyi divergence; only to_approx(delta) is left")
         return Renyi(curve, neighbors=self.neighbors)
@@ -80,7 +82,11 @@ class Guarantee:
         if self.neighbors != other.neighbors:
             if self.neighbors == "replace-one":
                 return False
-            return self.to_replace_one().implies(other)
+            try:
+                changed = self.to_replace_one()
+            except ValueError:
+                return False
+            return changed.implies(other)
         return other._follows_from(self)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
@@ -154,10 +160,11 @@ class ApproxDP(Guarantee):
 
     def _group(self, size: int) -> Guarantee:
         epsilon = up(size * Fraction(self.epsilon))
-        grown = d.multiply(Decimal(self.delta), _geometric_sum(Decimal(self.epsilon), size))
-        if not grown < 1:
-            raise ValueError(f"size={size}: {self} says nothing about groups so large: delta would be {grown:.3g}")
-        return ApproxDP(epsilon, up(grown), neighbors=self.neighbors)
+        factor = _geometric_sum(self.epsilon, size) if self.delta else 0.0
+        delta = up(Fraction(self.delta) * Fraction(factor)) if factor < inf else inf
+        if not delta < 1:
+            raise ValueError(f"size={size}: {self} says nothing about groups so large: delta would be {delta:.3g}")
+        return ApproxDP(epsilon, delta, neighbors=self.neighbors)
 
     def __str__(self) -> str:
         return f"({self.epsilon:.6g}, {self.delta:.3g})-DP, {self.neighbors}"
@@ -200,7 +207,7 @@ class BoundedRange(Guarantee):
         object.__setattr__(self, "eta", non_negative("eta", self.eta, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:
-        rho = up(Fraction(self.eta) ** 2 / 8)
+        rho = min(up(Fraction(self.eta) ** 2 / 8), _rho_of_pure(self.eta))  # the latter is less from eta = 8 on
         return (Form(pure=self.eta, rho=rho, make_curve=lambda: _range_curve(self.eta), range=self.eta),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
@@ -217,8 +224,8 @@ class BoundedRange(Guarantee):
 class Renyi(Guarantee):
     """A bound of the Renyi divergence at every order: a function of the order, or a mapping from orders to bounds.
 
-    It is kept at the orders `privacy.ORDERS`. A mapping's bound serves all lower orders, since divergences grow with
-    the order.
+    It is kept at the orders `privacy.ORDERS`. A mapping's bounds serve the orders between them and below: divergences
+    grow with the order, and (order - 1) divergence is convex (privacy.md, theorem 1).
     """
 
     curve: Any
@@ -254,7 +261,7 @@ class Renyi(Guarantee):
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(
-            not form.leak and all(a <= b for a, b in zip(form.curve, self.curve, strict=True))
+            not form.leak and all(a <= b for a, b in zip(form.full_curve(), self.curve, strict=True))
             for form in stronger.forms()
         )
 
@@ -337,12 +344,8 @@ class Form:
 
     @staticmethod
     def of_pure(epsilon: float) -> Form:
-        if epsilon < SMALL:
-            rho = up(Fraction(epsilon) ** 2 / 2)
-        else:
-            grown = d.exp(Decimal(min(epsilon, 1000.0)))
-            rho = up(d.multiply(Decimal(epsilon), d.divide(grown - 1, grown + 1) if epsilon <= 1000 else Decimal(1)))
-        return Form(pure=epsilon, rho=rho, make_curve=lambda: _pure_curve(epsilon), range=up(2 * Fraction(epsilon)))
+        rho, twice = _rho_of_pure(epsilon), up(2 * Fraction(epsilon))
+        return Form(pure=epsilon, rho=rho, make_curve=lambda: _pure_curve(epsilon), range=twice)
 
     @staticmethod
     def strongest(forms: Sequence[Form]) -> Form:
@@ -377,44 +380,84 @@ def least(curves: Iterable[Curve]) -> Curve:
 
 
 # --- curves. Below SMALL their terms would cancel beyond 60 digits; a x^2 / 2 and a x^2 / 8 hold too, and are as good
+# (privacy.md, arithmetic). Beyond LARGE a pure bound is all there is.
 
-SMALL = 1e-6
+SMALL, LARGE = 1e-9, 1000.0
 
 
 def _on_orders(curve: Any) -> Curve:
     if isinstance(curve, tuple) and len(curve) == len(ORDERS):
         values = list(curve)
     elif isinstance(curve, Mapping):
-        orders = sorted(positive("order", order, toward=0) for order in curve)
-        if not orders or orders[0] <= 1:
-            raise ValueError(f"curve: orders {orders}: must be at least one order, all > 1")
-        bounds = {float(order): value for order, value in curve.items()}
-        values = [next((bounds[o] for o in orders if o >= order), inf) for order in ORDERS]
+        values = _between_orders({positive("order", order, toward=0): value for order, value in curve.items()})
     elif callable(curve):
         values = [curve(order) for order in ORDERS]
     else:
         raise ValueError(
             f"curve: type {type(curve).__name__}: must be a function of the order, or a mapping {{order: bound}}"
         )
-    checked = []
-    for order, value in zip(ORDERS, values, strict=True):
-        checked.append(value if value == inf else non_negative(f"curve at order {order:.4g}", value, toward=inf))
-    return tuple(checked)
+    checked = tuple(_bound(order, value) for order, value in zip(ORDERS, values, strict=True))
+    if checked == _NO_CURVE:
+        raise ValueError(f"curve: no finite bound at an order between {ORDERS[0]} and {ORDERS[-1]:.0f}")
+    return checked
+
+
+def _bound(order: float, value: Any) -> float:
+    if isinstance(value, float) and value == inf:
+        return inf
+    return non_negative(f"curve at order {order:.6g}", value, toward=inf)
+
+
+def _between_orders(bounds: Mapping[float, Any]) -> list[float]:
+    """Bounds at ORDERS: for each the lesser of that of the next order above, and the chord of (a - 1) R(a)."""
+    if not bounds or min(bounds) <= 1:
+        raise ValueError(f"curve: orders {sorted(bounds)}: must be at least one order, all > 1")
+    points = [(Fraction(order), _bound(order, bounds[order])) for order in sorted(bounds)]
+    finite = [(order, Fraction(value)) for order, value in points if value < inf]
+    values = []
+    for order in map(Fraction, ORDERS):
+        above = [point for point in finite if point[0] >= order]
+        below = [point for point in finite if point[0] < order]
+        if not above:
+            values.append(inf)
+            continue
+        found = [value for _, value in above]
+        if below:
+            (low, at_low), (high, at_high) = below[-1], above[0]
+            chord = ((high - order) * (low - 1) * at_low + (order - low) * (high - 1) * at_high) / (high - low)
+            found.append(chord / (order - 1))
+        values.append(up(min(found)))
+    return values
 
 
 @lru_cache(4096)
 def _linear_curve(rho: float, bound: float = inf) -> Curve:
     """a rho, and at most `bound`."""
+    if rho == inf:
+        return (bound,) * len(ORDERS)
     return tuple(min(bound, up(Fraction(order) * Fraction(rho))) for order in ORDERS)
 
 
 @lru_cache(4096)
+@d.sixty_digits
+def _rho_of_pure(epsilon: float) -> float:
+    """epsilon tanh(epsilon / 2): privacy.md, theorem 3."""
+    if epsilon < SMALL:
+        return up(Fraction(epsilon) ** 2 / 2)
+    if epsilon > LARGE:
+        return epsilon
+    grown = d.exp(Decimal(epsilon))
+    return min(epsilon, up(d.multiply(Decimal(epsilon), d.divide(grown - 1, grown + 1))))
+
+
+@lru_cache(4096)
+@d.sixty_digits
 def _pure_curve(epsilon: float) -> Curve:
     """Randomised response dominates: (e^(a e) + e^((1-a) e)) / (1 + e^e), with e^((a-1) e) taken out."""
     e, one = Decimal(epsilon), Decimal(1)
     if epsilon < SMALL:
         return _linear_curve(up(Fraction(epsilon) ** 2 / 2), epsilon)
-    if epsilon > 1000:
+    if epsilon > LARGE:
         return (epsilon,) * len(ORDERS)
     grown = d.exp(e)
     curve = []
@@ -426,11 +469,12 @@ def _pure_curve(epsilon: float) -> Curve:
 
 
 @lru_cache(4096)
+@d.sixty_digits
 def _range_curve(eta: float) -> Curve:
     """The worst pair of eta-bounded range, in closed form: privacy.md, theorem 4."""
     if eta < SMALL:
         return _linear_curve(up(Fraction(eta) ** 2 / 8), eta)
-    if eta > 1000:
+    if eta > LARGE:
         return (eta,) * len(ORDERS)
     e, one = Decimal(eta), Decimal(1)
     shrunk = d.exp(-e)
@@ -460,21 +504,24 @@ def _mixture_curve(ratio: Decimal, weight: Callable[[Decimal], Decimal], bound: 
 
 
 @lru_cache(4096)
+@d.sixty_digits
 def _laplace_curve(ratio: float) -> Curve:
     return _mixture_curve(Decimal(ratio), lambda a: d.divide(a, d.multiply(2, a) - 1), ratio)
 
 
 @lru_cache(4096)
+@d.sixty_digits
 def _discrete_laplace_curve(scale: float, shift: int) -> Curve:
-    step = d.divide(Decimal(1), Decimal(scale))
+    # noise on a finer grid has a lower curve, so steps below 10^-15, where terms would cancel, may be taken as that
+    step = max(d.divide(Decimal(1), Decimal(scale)), Decimal("1e-15"))
     one, q = Decimal(1), d.exp(-step)
 
     def weight(a: Decimal) -> Decimal:
         top = d.subtract(one, d.exp(d.multiply(d.multiply(-2, a), step)))
         return d.divide(top, d.multiply(d.add(one, q), d.subtract(one, d.exp(d.multiply(one - 2 * a, step)))))
 
-    ratio = d.multiply(shift, step)
-    return _mixture_curve(ratio, weight, up(Fraction(shift) / Fraction(scale)))
+    ratio = Fraction(shift) / Fraction(scale)
+    return _mixture_curve(_decimal(ratio), weight, up(ratio))
 
 
 # --- conversions to (epsilon, delta)
@@ -488,10 +535,12 @@ def _order_constant(order: Decimal) -> Decimal:
 
 
 @lru_cache(1)
+@d.sixty_digits
 def _order_constants() -> tuple[tuple[Decimal, Decimal], ...]:
     return tuple((_order_constant(Decimal(order)), Decimal(order) - 1) for order in ORDERS)
 
 
+@d.sixty_digits
 def epsilon_of_curve(curve: Curve, delta: float) -> float:
     """privacy.md, theorem 1: R(a) + (a ln(1 - 1/a) - ln(a - 1) - ln delta) / (a - 1), at the best of ORDERS."""
     log = d.ln(Decimal(delta))
@@ -504,6 +553,7 @@ def epsilon_of_curve(curve: Curve, delta: float) -> float:
 
 
 @lru_cache(4096)
+@d.sixty_digits
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """The same for a rho, with the order searched beyond the grid."""
     if rho == 0:
@@ -525,17 +575,22 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return max(up(value), 0.0)
 
 
+@d.sixty_digits
 def epsilon_of_rho_simply(rho: float, delta: float) -> float:
     """rho + 2 sqrt(rho ln(1 / delta)): the textbook's conversion, for comparison."""
     r = Decimal(rho)
     return up(d.add(r, 2 * d.sqrt(d.multiply(r, -d.ln(Decimal(delta))))))
 
 
-def _geometric_sum(epsilon: Decimal, size: int) -> Decimal:
+@d.sixty_digits
+def _geometric_sum(epsilon: float, size: int) -> float:
     """1 + e^epsilon + ... + e^((size - 1) epsilon)."""
-    if size * epsilon < Decimal("1e-20"):
-        return size * (1 + 2 * size * epsilon)
-    return d.divide(d.exp(size * epsilon) - 1, d.exp(epsilon) - 1)
+    e = Decimal(epsilon)
+    if size * e > 2 * Decimal(LARGE):
+        return inf
+    if size * e < Decimal("1e-20"):
+        return up(size * (1 + 2 * size * e))
+    return up(d.divide(d.exp(size * e) - 1, d.exp(e) - 1))
 
 
 # --- composition
@@ -567,36 +622,60 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     """
     if using not in THEOREMS:
         raise ValueError(f"using={using!r}: must be one of {', '.join(map(repr, THEOREMS))}")
-    counted = [_counted(item) for item in guarantees]
+    counted = _counted(guarantees)
     if not counted:
-        raise ValueError("guarantees: must be at least one")
+        raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
     neighbors = one_relation([guarantee for guarantee, _ in counted])
+    leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
     if delta is not None:
-        delta = probability("delta", delta)
+        delta = _positive_delta(delta)
         found = []
-        for parts in _choices(counted):
+        for parts in _choices(counted, limit=64):
             found += [(e, name) for name, e in _at_delta(parts, delta, using) if e < inf]
         if not found:
             raise ValueError(
-                f"delta={delta!r}: no theorem ({using}) gives an epsilon at this delta; the leaks of the parts add up "
-                f"to {up(total(*(g.least_delta() for g, k in counted for _ in range(min(k, 1))))):.3g} and more"
+                f"delta={delta!r}: the deltas of the parts add up to {leak:.3g}; take a larger one"
+                if leak >= delta
+                else f"using={using!r}: gives no epsilon for these; take 'best' (privacy.md, theorem 6, says what each "
+                "theorem asks for)"
             )
         epsilon, name = min(found)
         return ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name)
     sums: list[Guarantee] = []
-    for parts in _choices(counted):
+    for parts in _choices(counted, limit=1):
         sums += [s for s in _sums(parts, using, neighbors) if s not in sums]
     if not sums:
-        raise ValueError(f"using={using!r}: gives no sum without a delta; pass delta=")
-    return sums[0] if len(sums) == 1 else AllOf(*sums)
+        raise ValueError(
+            f"guarantees: their deltas add up to {leak:.3g}, which promises nothing; take fewer, or smaller deltas"
+            if leak >= 1
+            else f"using={using!r}: gives no sum without a delta; pass delta="
+        )
+    return sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums))
 
 
-def _counted(item: Any) -> tuple[Guarantee, int]:
-    if isinstance(item, Guarantee):
-        return item, 1
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
-        return item[0], whole("count", item[1], least=1)
-    raise ValueError(f"guarantees: {item!r}: must be a guarantee or a pair (guarantee, count)")
+def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
+    """Each guarantee once, with how often it comes."""
+    counts: dict[Guarantee, int] = {}
+    for item in items:
+        if isinstance(item, Guarantee):
+            guarantee, count = item, 1
+        elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
+            guarantee, count = item[0], whole("count", item[1], least=1)
+        else:
+            raise ValueError(f"guarantees: {item!r}: must be a guarantee or a pair (guarantee, count)")
+        counts[guarantee] = counts.get(guarantee, 0) + count
+    return list(counts.items())
+
+
+def _positive_delta(delta: Any) -> float:
+    try:
+        return probability("delta", delta)
+    except ValueError as error:
+        if isinstance(delta, Real) and delta == 0:
+            raise ValueError(
+                f"{error}; a delta of 0 leaves pure DP only: compose() without delta gives its sum, where there is one"
+            ) from None
+        raise
 
 
 def one_relation(guarantees: Iterable[Guarantee]) -> Neighbors:
@@ -613,12 +692,16 @@ def one_relation(guarantees: Iterable[Guarantee]) -> Neighbors:
 Parts = list[tuple[Form, int]]
 
 
-def _choices(counted: list[tuple[Guarantee, int]]) -> list[Parts]:
-    """The forms to compose: without a leak where there is a choice, and with the least leak where there is one."""
-    forms = [(guarantee.forms(), k) for guarantee, k in counted]
-    first = [(each[0], k) for each, k in forms]
-    last = [(each[-1], k) for each, k in forms]
-    return [first, last] if any(len(each) > 1 for each, _ in forms) else [first]
+def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]:
+    """Which form of each to compose: every combination if they are at most `limit`, else the same rank everywhere.
+
+    Forms are ranked by their leaks: the first choice leaks least.
+    """
+    forms = [sorted(guarantee.forms(), key=lambda form: form.leak) for guarantee, _ in counted]
+    picks: Iterable[Sequence[Form]] = product(*forms)
+    if prod(map(len, forms)) > limit:
+        picks = [[of[min(rank, len(of) - 1)] for of in forms] for rank in range(max(map(len, forms)))]
+    return [[(form, k) for form, (_, k) in zip(pick, counted, strict=True)] for pick in picks]
 
 
 def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
@@ -679,6 +762,7 @@ def _at_delta(parts: Parts, delta: float, using: Using) -> list[tuple[str, float
     return found
 
 
+@d.sixty_digits
 def _advanced(parts: Parts, slack: float) -> float:
     epsilon, k = Decimal(parts[0][0].pure), sum(count for _, count in parts)
     if epsilon > 100:
@@ -687,13 +771,15 @@ def _advanced(parts: Parts, slack: float) -> float:
     return up(d.add(spread, d.multiply(k * epsilon, d.exp(epsilon) - 1)))
 
 
+@d.sixty_digits
 def _heterogeneous(parts: Parts, slack: float) -> float:
     squares = sum((Fraction(form.pure) ** 2 * k for form, k in parts), Fraction(0))
-    drift = sum((Fraction(min(Form.of_pure(form.pure).rho, form.pure)) * k for form, k in parts), Fraction(0))
+    drift = sum((Fraction(_rho_of_pure(form.pure)) * k for form, k in parts), Fraction(0))
     spread = d.sqrt(d.multiply(-2 * d.ln(Decimal(slack)), _decimal(squares)))
     return up(d.add(spread, _decimal(drift)))
 
 
+@d.sixty_digits
 def _decimal(x: Fraction) -> Decimal:
     return d.divide(Decimal(x.numerator), Decimal(x.denominator))
 
@@ -719,6 +805,13 @@ def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> 
 
     def fits(parameter: float) -> bool:
         one = kind(parameter)
+        if one.neighbors == "replace-one" != whole_.neighbors:
+            raise ValueError(
+                f"kind: makes guarantees for 'replace-one' neighbours, and {whole_} is for {whole_.neighbors!r}; "
+                f"pass a function such as lambda x: PureDP(x, neighbors={whole_.neighbors!r})"
+            )
+        if count == 1 and one.implies(whole_):
+            return True
         if isinstance(whole_, ApproxDP) and whole_.delta:
             try:
                 together: Guarantee = compose((one, count), delta=whole_.delta)

@@ -28,7 +28,7 @@ def seeded(seed=0):
 def draws(plan, n, first=0):
     """The noise of one release, by the kernel and the settling of what it leaves."""
     out = np.zeros(n, np.int64)
-    noise._add_noise(kernels, plan, None, KEY, out.copy(), out, first)
+    noise.add_noise(plan, None, KEY, out.copy(), out, first)
     return out
 
 
@@ -118,12 +118,12 @@ def test_escalation_on_the_grid_gives_the_same_floats():
     values = np.random.default_rng(5).normal(size=400) * 50
     plan, grid = noise.laplace_plan(700.0), 2.0**-8
     expected, found = np.empty(400), np.empty(400)
-    noise._add_noise(kernels, plan, grid, KEY, values, expected, 0)
-    noise._add_noise(kernels, plan._replace(fixed=2.0, fixed_pair=1.0), grid, KEY, values, found, 0)
+    noise.add_noise(plan, grid, KEY, values, expected, 0)
+    noise.add_noise(plan._replace(fixed=2.0, fixed_pair=1.0), grid, KEY, values, found, 0)
     np.testing.assert_array_equal(found, expected)
     gauss = noise.gaussian_plan(70.0)
-    noise._add_noise(kernels, gauss, grid, KEY, values[:50], expected[:50], 0)
-    noise._add_noise(kernels, escalated(gauss, third=True), grid, KEY, values[:50], found[:50], 0)
+    noise.add_noise(gauss, grid, KEY, values[:50], expected[:50], 0)
+    noise.add_noise(escalated(gauss, third=True), grid, KEY, values[:50], found[:50], 0)
     np.testing.assert_array_equal(found[:50], expected[:50])
 
 
@@ -239,7 +239,7 @@ def test_no_result_is_negative_zero():
     """-0.0 would tell that a value was rounded to zero from below."""
     values, found = np.full(20_000, -1e-9), np.empty(20_000)
     for plan in (noise.laplace_plan(1.0), noise.gaussian_plan(1.0), noise.laplace_plan(2.0**-20)):
-        noise._add_noise(kernels, plan, 1.0, KEY, values, found, 0)
+        noise.add_noise(plan, 1.0, KEY, values, found, 0)
         zeros = found[found == 0]
         assert zeros.size > 1000
         assert not np.signbit(zeros).any()
@@ -325,7 +325,7 @@ def test_saturation_of_settled_draws():
     third = noise.laplace_plan(5.0)._replace(fixed=2.0, fixed_pair=1.0)
     edge = np.array([2**63 - 1, -(2**63)] * 40)
     out = edge.copy()
-    noise._add_noise(kernels, third, None, KEY, out, out, 0)
+    noise.add_noise(third, None, KEY, out, out, 0)
     z = draws(noise.laplace_plan(5.0), 80)
     expected = [max(-(2**63), min(2**63 - 1, v + d)) for v, d in zip(edge.tolist(), z.tolist(), strict=True)]
     assert out.tolist() == expected

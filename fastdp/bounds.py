@@ -1,0 +1,172 @@
+"""What each theorem promises in numbers: how large an error to expect, and what it takes to have a smaller one.
+
+Functions are named after the mechanisms. The plain name gives the error for given parameters; the name with a parameter
+behind it solves for that parameter. All hold with probability at least 1 - beta over the noise, for the noise that is
+really drawn (discrete tails: docs/algorithms.md, conventions), and for any data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from math import inf
+
+from . import directed as d
+from .calibration import gaussian_sigma, zcdp_sigma
+from .checks import positive, probability, whole
+from .directed import up
+from .threshold import split
+
+
+def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: int = 1) -> float:
+    """The error that none of `count` entries of a `laplace` release exceeds, but with probability beta.
+
+    Theorem    Pr[|Z| > t] <= 2 q^t / (1 + q), q = exp(-1/s), s = sensitivity / epsilon; union over the entries. For
+               integers; for floats add two units of their grid
+
+    Examples
+    >>> from fastdp import bounds
+    >>> round(bounds.laplace(sensitivity=1, epsilon=1.0, beta=0.05), 3)
+    3.376
+    """
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    scale = up(Fraction(sensitivity) / Fraction(positive("epsilon", epsilon, toward=0)))
+    return _laplace_tail(scale, probability("beta", beta), whole("count", count, least=1))
+
+
+def laplace_epsilon(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
+    """The least epsilon (to 10 digits) with which `laplace` keeps within this error."""
+    error = positive("error", error, toward=0)
+    options = {"sensitivity": sensitivity, "beta": beta, "count": count}
+    return _least(lambda e: laplace(epsilon=e, **options) <= error, "error", error)
+
+
+def gaussian(
+    *,
+    sensitivity: float,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    beta: float = 0.05,
+    count: int = 1,
+) -> float:
+    """The error that none of `count` entries of a `gaussian` release exceeds, but with probability beta.
+
+    Theorem    E e^(t Z) <= e^(t^2 sigma^2 / 2) for discrete Gaussian noise, hence
+               Pr[|Z| >= t] <= 2 exp(-t^2 / (2 sigma^2)); union over the entries. For integers; for floats add one unit
+               of their grid
+
+    Examples
+    >>> from fastdp import bounds
+    >>> round(bounds.gaussian(sensitivity=1, rho=0.5, beta=0.05), 3)
+    2.716
+    """
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    count = whole("count", count, least=1)
+    if rho is not None and epsilon is None and delta is None:
+        sigma = zcdp_sigma(sensitivity, rho=positive("rho", rho, toward=0))
+    elif rho is None and epsilon is not None and delta is not None:
+        price = positive("epsilon", epsilon, toward=0), probability("delta", delta)
+        sigma = gaussian_sigma(sensitivity, epsilon=price[0], delta=price[1], dimension=count)
+    else:
+        raise ValueError(f"rho={rho!r}, epsilon={epsilon!r}, delta={delta!r}: give either rho, or epsilon and delta")
+    return up(d.multiply(Decimal(sigma), d.sqrt(2 * _log_ratio(2 * count, probability("beta", beta)))))
+
+
+def gaussian_rho(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
+    """The least rho (to 10 digits) with which `gaussian` keeps within this error."""
+    error = positive("error", error, toward=0)
+    return _least(lambda r: gaussian(sensitivity=sensitivity, rho=r, beta=beta, count=count) <= error, "error", error)
+
+
+def exponential_mechanism(
+    candidates: int, *, sensitivity: float, epsilon: float, beta: float = 0.05, monotonic: bool = False
+) -> float:
+    """By how much the score of the chosen candidate may fall short of the best, but with probability beta.
+
+    Theorem    Pr[score <= best - t] <= candidates e^(-eta t), eta = epsilon / (r sensitivity), r = 1 for scores that a
+               record moves in one direction (monotonic), 2 otherwise
+
+    Examples
+    >>> from fastdp import bounds
+    >>> round(bounds.exponential_mechanism(1000, sensitivity=1, epsilon=1.0), 2)
+    19.81
+    """
+    candidates = whole("candidates", candidates, least=1)
+    reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * (1 if monotonic else 2)
+    scale = up(reach / Fraction(positive("epsilon", epsilon, toward=0)))
+    return up(d.multiply(Decimal(scale), _log_ratio(candidates, probability("beta", beta))))
+
+
+def exponential_mechanism_epsilon(
+    candidates: int, *, error: float, sensitivity: float, beta: float = 0.05, monotonic: bool = False
+) -> float:
+    """The least epsilon (to 10 digits) with which the exponential mechanism keeps within this error."""
+    error = positive("error", error, toward=0)
+
+    def enough(epsilon: float) -> bool:
+        options = {"sensitivity": sensitivity, "epsilon": epsilon, "beta": beta}
+        return exponential_mechanism(candidates, monotonic=monotonic, **options) <= error
+
+    return _least(enough, "error", error)
+
+
+def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: float = 0.05) -> float:
+    """The margin of `AboveThreshold` over so many queries, but with probability beta.
+
+    Theorem    every query that was answered False has a value below threshold + margin, the one that was answered
+               True a value of at least threshold - margin: margin = t1 + t2, where neither the noise of the threshold
+               (t1, beta/2) nor any of the queries' (t2, beta/2, union) is larger. For integers; for floats add two
+               units of their grid
+
+    Examples
+    >>> from fastdp import bounds
+    >>> round(bounds.above_threshold(1000, sensitivity=1, epsilon=1.0), 1)
+    44.8
+    """
+    queries = whole("queries", queries, least=1)
+    half = probability("beta", beta) / 2
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    first, second = split(Fraction(sensitivity), positive("epsilon", epsilon, toward=0))
+    return up(Fraction(_laplace_tail(first, half, 1)) + Fraction(_laplace_tail(second, half, queries)))
+
+
+def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, beta: float = 0.05) -> float:
+    """The least epsilon (to 10 digits) with which `AboveThreshold` keeps within this margin."""
+    error = positive("error", error, toward=0)
+    options = {"sensitivity": sensitivity, "beta": beta}
+    return _least(lambda e: above_threshold(queries, epsilon=e, **options) <= error, "error", error)
+
+
+# --- pieces
+
+
+def _log_ratio(top: int, beta: float) -> Decimal:
+    """ln(top / beta)."""
+    return d.ln(d.divide(Decimal(top), Decimal(beta)))
+
+
+def _laplace_tail(scale: float, beta: float, count: int) -> float:
+    """The least t with count * 2 q^t / (1 + q) <= beta, at least 0."""
+    q = d.exp(d.divide(Decimal(-1), Decimal(scale)))
+    log = d.subtract(_log_ratio(2 * count, beta), d.ln(d.add(Decimal(1), q)))
+    return max(up(d.multiply(Decimal(scale), log)), 0.0)
+
+
+def _least(enough: Callable[[float], bool], name: str, value: float) -> float:
+    """The least parameter that is enough, to 10 digits; more of it must never be worse."""
+    high = 1.0
+    while not enough(high):
+        high *= 2
+        if high > 2.0**60:
+            raise ValueError(f"{name}={value!r}: is out of reach")
+    low = high / 2
+    while enough(low):
+        low, high = low / 2, low
+        if low < 2.0**-200:
+            return high
+    while high - low > 1e-10 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
