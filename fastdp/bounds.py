@@ -11,6 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import inf
+from typing import Any
 
 from . import directed as d
 from .calibration import gaussian_sigma, zcdp_sigma
@@ -38,7 +39,7 @@ def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: in
 def laplace_epsilon(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
     """The least epsilon (to 10 digits) with which `laplace` keeps within this error."""
     error = positive("error", error, toward=0)
-    options = {"sensitivity": sensitivity, "beta": beta, "count": count}
+    options: dict[str, Any] = {"sensitivity": sensitivity, "beta": beta, "count": count}
     return _least(lambda e: laplace(epsilon=e, **options) <= error, "error", error)
 
 
@@ -123,7 +124,7 @@ def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: f
     Examples
     >>> from fastdp import bounds
     >>> round(bounds.above_threshold(1000, sensitivity=1, epsilon=1.0), 1)
-    44.8
+    46.0
     """
     queries = whole("queries", queries, least=1)
     half = probability("beta", beta) / 2

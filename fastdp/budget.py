@@ -14,12 +14,14 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from math import inf
 from typing import Any, Literal, NoReturn, overload
 
+from .calibration import zcdp_rho
 from .checks import non_negative, positive
 from .directed import down, up
 from .errors import PrivacyWarning
@@ -28,16 +30,8 @@ from .privacy import NEIGHBORS, ZCDP, ApproxDP, Guarantee, Neighbors, PureDP, ep
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
 
-_current: ContextVar[Budget | None] = ContextVar("fastdp budget", default=None)
-_open: weakref.WeakSet[Budget] = weakref.WeakSet()  # budgets whose block is open somewhere in this process
-_open_blocks = 0  # how many those are
-_open_lock = threading.Lock()
-
-
-def _count_blocks(change: int) -> None:
-    global _open_blocks
-    with _open_lock:
-        _open_blocks += change
+_current: ContextVar[tuple[Budget, ...]] = ContextVar("fastdp budgets", default=())  # open here, the innermost first
+_open: set[Budget] = set()  # open somewhere in this process; add, discard and copy are atomic
 
 
 class BudgetExceeded(ValueError):
@@ -65,7 +59,7 @@ class Releases(Sequence[Release]):
     @overload
     def __getitem__(self, index: slice) -> Releases: ...
     def __getitem__(self, index: int | slice) -> Release | Releases:
-        return self._rows[index] if isinstance(index, int) else Releases(self._rows[index])
+        return Releases(self._rows[index]) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -129,9 +123,9 @@ class Budget:
     >>> print(b.left)
     0.75-DP, replace-one
     >>> b.releases
-       mechanism  parameters                       guarantee  total
-    -  ---------  -------------------------------  ---------  -------
-    1  laplace    sensitivity=1.0, epsilon=0.25    0.25-DP    0.25-DP
+       mechanism  parameters                     guarantee  total
+    -  ---------  -----------------------------  ---------  -------
+    1  laplace    sensitivity=1.0, epsilon=0.25  0.25-DP    0.25-DP
     """
 
     def __init__(
@@ -156,66 +150,78 @@ class Budget:
         if neighbors not in NEIGHBORS:
             raise ValueError(f"neighbors={neighbors!r}: must be one of {', '.join(map(repr, NEIGHBORS))}")
         self.theorem, self.neighbors = theorem, neighbors
-        self._lock = threading.Lock()
+        # what the sums may reach: a release goes through if it keeps within all limits of one of these accounts
+        self._accounts: list[dict[str, float]] = []
+        if theorem == "basic":
+            self._accounts.append({"epsilon": self.epsilon, "delta": self.delta})
+        if theorem == "best":
+            self._accounts.append({"pure": self.epsilon})
+        if theorem != "basic" and self.delta:
+            self._accounts.append({"rho": zcdp_rho(self.epsilon, self.delta)})
+        self._lock = threading.Lock()  # for writers; readers take what is there
         self._process = os.getpid()
-        self._charges: dict[int, _Charge] = {}  # reserved and final, in order
-        self._sums = _Sums()  # of all of them
-        self._tokens: list[Token[Budget | None]] = []
-        self._outer: Budget | None = None
-        self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+        self._charges: dict[_Charge, None] = {}  # reserved and final, in order
+        self._sums = _Sums()  # of all of them; replaced, never changed
+        self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
 
     # --- the block
 
     def __enter__(self) -> Budget:
-        if self._tokens:
-            raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
-        self._outer = _current.get()
-        self._present = weakref.WeakSet(threading.enumerate())
-        self._tokens.append(_current.set(self))
-        _open.add(self)
-        _count_blocks(1)
+        self._check_process()
+        with self._lock:
+            if self in _open:
+                raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
+            self._present = weakref.WeakSet(threading.enumerate())
+            _open.add(self)
+        _current.set((self, *_current.get()))
         return self
 
     def __exit__(self, *error: object) -> None:
         _open.discard(self)
-        _count_blocks(-1)
-        _current.reset(self._tokens.pop())
-        self._outer = None
+        here = list(_current.get())
+        if self in here:  # it is not where a generator that holds the block is closed by another task
+            here.remove(self)
+        _current.set(tuple(here))
 
     # --- what it holds
 
     @property
     def spent(self) -> Guarantee:
-        """What all releases so far promise together, reservations included."""
-        with self._lock:
-            return self._promise(self._sums)
+        """What all releases so far promise together, reservations included.
+
+        Where parameters depended on earlier results, the promise is that of the whole budget: budget.md.
+        """
+        return self._promise(self._sums)
 
     @property
     def left(self) -> PureDP:
         """The largest further release of pure DP that fits."""
-        return PureDP(self._largest(PureDP), neighbors=self.neighbors)
+        return PureDP(self._largest(PureDP, self._sums), neighbors=self.neighbors)
 
     @property
     def releases(self) -> Releases:
         """All releases that have drawn noise."""
-        with self._lock:
-            final = [charge for charge in self._charges.values() if charge.final]
         rows, sums = [], _Sums()
-        for charge in final:
+        for charge in self._final():
             sums = sums.plus(charge)
             rows.append(Release(charge.mechanism, charge.parameters, charge.guarantee, self._promise(sums)))
         return Releases(rows)
 
+    def _final(self) -> list[_Charge]:
+        return [charge for charge in list(self._charges) if charge.final]
+
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether a release with this guarantee would go through now."""
-        with self._lock:
-            return self._has_room(self._sums.plus(_Charge(guarantee, "", {})))
+        if not isinstance(guarantee, Guarantee):
+            raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
+        ours = guarantee.neighbors == self.neighbors and os.getpid() == self._process
+        return ours and self._has_room(self._sums.plus(_Charge(guarantee)))
 
     def __repr__(self) -> str:
         delta = f", delta={self.delta!r}" if self.delta else ""
         return (
             f"Budget(epsilon={self.epsilon!r}{delta}, theorem={self.theorem!r}, neighbors={self.neighbors!r})  "
-            f"# spent {_short(self.spent)}, {len(self.releases)} releases"
+            f"# spent {_short(self.spent)}, {len(self._final())} releases"
         )
 
     def _repr_html_(self) -> str:
@@ -232,11 +238,16 @@ class Budget:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Budget does not pickle: two processes would spend it twice; give each process its own share")
 
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this budget belongs to the parent process, which could spend it as well; make another and pass budget="
+            )
+
     # --- charging
 
     def _reserve(self, charge: _Charge) -> None:
-        if os.getpid() != self._process:
-            raise RuntimeError("this budget belongs to the parent process, which could spend it as well; make another")
+        self._check_process()
         guarantee = charge.guarantee
         if guarantee.neighbors != self.neighbors:
             raise ValueError(
@@ -244,22 +255,21 @@ class Budget:
                 "release's sensitivity under that relation, or use another budget"
             )
         with self._lock:
-            sums = self._sums.plus(charge)
-            if self._has_room(sums):
-                self._charges[id(charge)], self._sums = charge, sums
+            before = self._sums
+            after = before.plus(charge)
+            if self._has_room(after):
+                self._charges[charge], self._sums = None, after
                 return
-            spent = self._promise(self._sums)
-        kind, name = (ZCDP, "rho") if guarantee.forms()[0].pure == inf else (PureDP, "epsilon")
-        largest = self._largest(kind)
-        fitting = f"{name}={largest:.6g} would fit" if largest else "nothing more fits"
+        if reason := self._never(charge.amounts):
+            raise ValueError(f"budget: {charge.mechanism} asks for {_short(guarantee)}; {reason}")
         raise BudgetExceeded(
-            f"budget: {charge.mechanism} asks for {_short(guarantee)}; spent {_short(spent)} of "
-            f"{_short(self._whole())} ({self.theorem}); {fitting}"
+            f"budget: {charge.mechanism} asks for {_short(guarantee)}; left of {_short(self._whole())} "
+            f"({self.theorem}): {self._left(before)}; {self._fitting(charge, before)}"
         )
 
     def _return(self, charge: _Charge) -> None:
         with self._lock:
-            del self._charges[id(charge)]
+            del self._charges[charge]
             self._sums = self._sums.plus(charge, -1)
 
     def _whole(self) -> Guarantee:
@@ -267,20 +277,55 @@ class Budget:
             return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
         return PureDP(self.epsilon, neighbors=self.neighbors)
 
-    def _largest(self, kind: type[PureDP] | type[ZCDP]) -> float:
-        """The largest parameter of one more release of this kind that fits, to 10 digits; 0 if none does."""
-        with self._lock:
-            sums = self._sums
+    # --- what a refusal says
+
+    def _never(self, amounts: Mapping[str, float]) -> str:
+        """Why a release would be refused however small it were; empty if that is not so."""
+        if self.theorem == "basic" and amounts["epsilon"] == inf:
+            return (
+                "theorem='basic' adds up epsilons and deltas, and this has none: give the release an epsilon and a "
+                "delta, or make the budget with theorem='zcdp'"
+            )
+        if self.theorem != "basic" and amounts["pure"] == inf == amounts["rho"]:
+            return (
+                f"theorem={self.theorem!r} adds up rhos and epsilons without a delta, and this has neither: make the "
+                "budget with theorem='basic'"
+            )
+        needs_delta = amounts["delta"] > 0 if self.theorem == "basic" else amounts["pure"] == inf
+        return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self.delta else ""
+
+    def _left(self, sums: _Sums) -> str:
+        """What is left of each sum that has a limit."""
+        return " or ".join(
+            ", ".join(f"{_NAMES[name]}={sums.left(name, limit)!r}" for name, limit in account.items() if limit)
+            for account in self._accounts
+        )
+
+    def _fitting(self, charge: _Charge, sums: _Sums) -> str:
+        """What would fit of the kind that was asked for."""
+        pure = self.theorem == "basic" or charge.amounts["pure"] < inf
+        largest = self._largest(PureDP if pure else ZCDP, sums)
+        if not largest:
+            return "nothing more fits"
+        leak = self.theorem == "basic" and charge.amounts["delta"]
+        delta = f", delta={sums.left('delta', self.delta)!r}" if leak else ""
+        return f"{'epsilon' if pure else 'rho'}={largest!r}{delta} would fit"
+
+    def _largest(self, kind: type[PureDP] | type[ZCDP], sums: _Sums) -> float:
+        """The largest parameter of one more release of this kind that fits; 0 if none does.
+
+        Exact where it is what is left of a sum, and to 10 digits, rounded down, where a conversion comes between.
+        """
 
         def fits(parameter: float) -> bool:
-            return self._has_room(sums.plus(_Charge(kind(parameter, neighbors=self.neighbors), "", {})))
+            return self._has_room(sums.plus(_Charge(kind(parameter, neighbors=self.neighbors))))
 
-        spent = sums.total("epsilon" if self.theorem == "basic" else "pure")
-        exactly = down(Fraction(self.epsilon) - Fraction(spent)) if spent < self.epsilon else 0.0
-        low = exactly if kind is PureDP and exactly and fits(exactly) else 0.0
-        if low and not fits(low * (1 + 1e-9)):
-            return low
-        high = max(self.epsilon, 2 * low)
+        names = ("epsilon", "pure") if kind is PureDP else ("rho",)
+        limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
+        exact = max((sums.left(name, limit) for name, limit in limits), default=0.0)
+        if exact and not fits(exact * (1 + 1e-9)):
+            return exact
+        low, high = exact, max(self.epsilon, 2 * exact)
         while fits(high):
             low, high = high, 2 * high
         while high - low > 1e-11 * high:
@@ -288,23 +333,12 @@ class Budget:
             low, high = (middle, high) if fits(middle) else (low, middle)
             if high < 1e-12 * self.epsilon:
                 return 0.0
-        return low
+        return max(exact, float(_TEN_DIGITS.create_decimal(low)))
 
-    # budget.md: theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
+    # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
 
     def _has_room(self, sums: _Sums) -> bool:
-        if self.theorem == "basic":
-            return sums.total("epsilon") <= self.epsilon and sums.total("delta") <= self.delta
-        if self.theorem == "best" and sums.total("pure") <= self.epsilon:
-            return True
-        return self._concentrated(sums) <= self.epsilon
-
-    def _concentrated(self, sums: _Sums) -> float:
-        """The epsilon of the sum of rhos, at this budget's delta."""
-        rho = sums.total("rho")
-        if rho == 0:
-            return 0.0
-        return epsilon_of_rho(rho, self.delta) if rho < inf and self.delta else inf
+        return any(all(sums.total(name) <= limit for name, limit in account.items()) for account in self._accounts)
 
     def _promise(self, sums: _Sums) -> Guarantee:
         """What charges with these sums, which have room, promise together."""
@@ -312,18 +346,28 @@ class Budget:
             epsilon, delta = sums.total("epsilon"), sums.total("delta")
         else:
             pure = sums.total("pure") if self.theorem == "best" else inf
-            epsilon = min(pure, self._concentrated(sums))
+            epsilon = min(pure, self._concentrated(sums.total("rho")))
             delta = self.delta if 0 < epsilon < pure else 0.0
         if delta:
             return ApproxDP(epsilon, delta, neighbors=self.neighbors)
         return PureDP(epsilon, neighbors=self.neighbors)
 
+    def _concentrated(self, rho: float) -> float:
+        """The epsilon of this rho at the budget's delta."""
+        if rho == 0:
+            return 0.0
+        return min(epsilon_of_rho(rho, self.delta), self.epsilon) if rho < inf and self.delta else inf
+
+
+_NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho"}  # of sums, in messages
+_TEN_DIGITS = Context(prec=10, rounding=ROUND_DOWN)
+
 
 class _Charge:
     """One release on one budget; identity is what tells it from others."""
 
-    def __init__(self, guarantee: Guarantee, mechanism: str, parameters: Mapping[str, Any]) -> None:
-        self.guarantee, self.mechanism, self.parameters = guarantee, mechanism, parameters
+    def __init__(self, guarantee: Guarantee, mechanism: str = "", parameters: Mapping[str, Any] | None = None) -> None:
+        self.guarantee, self.mechanism, self.parameters = guarantee, mechanism, parameters or {}
         self.final = False
         forms = guarantee.forms()
         clean = [form for form in forms if not form.leak]
@@ -354,13 +398,17 @@ class _Sums:
     def total(self, name: str) -> float:
         return inf if self._missing[name] else up(self._finite[name])
 
+    def left(self, name: str, limit: float) -> float:
+        """What may be added before the limit is passed."""
+        return 0.0 if self._missing[name] else max(0.0, down(Fraction(limit) - self._finite[name]))
+
 
 # --- what mechanisms call
 
 
 def counting(budget: Budget | None) -> bool:
     """Whether a release made here and now is anybody's to count."""
-    return budget is not None or _open_blocks > 0 or _current.get() is not None
+    return budget is not None or bool(_open or _current.get())
 
 
 @contextmanager
@@ -395,12 +443,8 @@ def charge(
 
 def _ambient() -> list[Budget]:
     """The budgets whose blocks are open around this code, the innermost first; warns in a thread that has none."""
-    budgets = []
-    each = _current.get()
-    while each is not None:
-        budgets.append(each)
-        each = each._outer
-    if not budgets and any(threading.current_thread() not in other._present for other in list(_open)):
+    budgets = list(dict.fromkeys(_current.get()))
+    if not budgets and any(threading.current_thread() not in other._present for other in _open.copy()):
         warnings.warn(
             "a release in a thread that was started inside a Budget block is not charged to that budget; "
             "pass budget= to charge it",

@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import erfc, exp, inf, log, log1p, nextafter, pi, sqrt
 
 MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use is that weak
+SMALLEST = 1e-100  # of epsilon and delta: below it float64 does not find the candidates
 
 
 @lru_cache(1024)
@@ -19,6 +20,9 @@ def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimensio
     concentrated DP with the tight conversion, and the analytic Gaussian curve with a little variance on top that
     pays for the discreteness of the noise in every coordinate.
     """
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value < SMALLEST:
+            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
     through_zcdp = zcdp_sigma(sensitivity, rho=zcdp_rho(epsilon, delta))
     # theorem 3: variance tau^2 + s^2, theta = 2.001 exp(-2 pi^2 s^2) with 3.1 dimension theta <= loss
     loss = min(epsilon, 1.0) * 2.0**-20
@@ -80,7 +84,8 @@ def gaussian_ratio(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _delta_float(middle, epsilon) > delta else (low, middle)
     margin = 1e-12
-    while _delta_decimal(high * (1 + margin), epsilon) > Decimal(delta):
+    digits = 1 - Decimal(delta).adjusted()
+    while _delta_decimal(high * (1 + margin), epsilon, digits) > Decimal(delta):
         margin *= 4
     return high * (1 + margin)
 
@@ -95,10 +100,10 @@ def _delta_float(r: float, epsilon: float) -> float:
     return erfc(a / sqrt(2)) / 2 - second
 
 
-def _delta_decimal(r: float, epsilon: float) -> Decimal:
-    """An upper bound, close."""
+def _delta_decimal(r: float, epsilon: float, digits: int) -> Decimal:
+    """An upper bound, close, of a delta of at least 10^-digits."""
     x = epsilon * r + 0.5 / r
-    context = Context(prec=60 + int(0.9 * x * x))
+    context = Context(prec=60 + int(0.9 * x * x) + digits)
     er = context.multiply(Decimal(epsilon), Decimal(r))
     half = context.divide(Decimal("0.5"), Decimal(r))
     first = _upper_tail(context.subtract(er, half), context)

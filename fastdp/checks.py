@@ -53,7 +53,7 @@ def _number(name: str, value: Any) -> Any:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise ValueError(f"{name}={value!r}: must be a number")
-    return value
+    return int(value) if isinstance(value, np.integer) else value  # Python's integers compare with floats exactly
 
 
 def _as_float(name: str, value: Any) -> float:
@@ -74,7 +74,7 @@ def probability(name: str, value: Any, *, toward: float = 0) -> float:
 def power_of_two(name: str, value: Any) -> float:
     """A power of two, fractions included."""
     result = positive(name, value, toward=0)
-    if result != value or result.hex().split("p")[0] != "0x1.0000000000000":
+    if result != _number(name, value) or result.hex().split("p")[0] != "0x1.0000000000000":
         raise ValueError(f"{name}={value!r}: must be a power of two, such as 0.25 or 2.0**-20")
     return result
 
@@ -94,6 +94,11 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     except ValueError as error:
         raise ValueError(f"{name}: must be a number or a rectangular array of numbers ({error})") from None
     kind = array.dtype.kind
+    if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
+        raise ValueError(
+            f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
+            "array, so that its dtype says what is meant"
+        )
     if kind == "f" and array.dtype.itemsize <= 8:
         return np.require(array, np.float64, "C") if array.ndim else array.astype(np.float64)
     if kind == "u" and array.dtype.itemsize == 8:
@@ -101,3 +106,10 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     if kind in "biu":
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
     raise ValueError(f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits")
+
+
+def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:
+    """Whether `value`, which became a float array, holds integers that float64 does not."""
+    if not (np.abs(array) > 2.0**53).any():
+        return False
+    return any(isinstance(item, int) and abs(item) > 2**53 for item in np.asarray(value, object).flat)

@@ -11,7 +11,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,19 +53,21 @@ def laplace(
                 int64 and saturates at its ends
     Floats      rounded to a power-of-two grid, noise on the grid; the result is float64. `resolution` is the grid; by
                 default the largest power of two at most min(sensitivity, sensitivity / epsilon) / (1024 n), so that
-                the rounding of n entries, which is charged to the sensitivity, adds a thousandth to the noise
+                the rounding of n entries, which is charged to the sensitivity, adds a thousandth to the noise (more
+                only where that grid would be finer than 2^-38 of the noise: n / epsilon beyond 2^28)
 
     Guarantee    epsilon-DP, for any values whose L1 sensitivity is at most `sensitivity`
     Proof        noise.md, theorems 1 and 3
     Accuracy     each entry is within (sensitivity / epsilon) ln(1 / beta), and two units of the grid, with
-                 probability 1 - beta
+                 probability 1 - beta; a thousandth more for floats
     Cost         O(n), about 2 ns an entry; the same whatever the values are
     Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes
     Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity
 
-    `out` takes the result (it may be `values` itself) and is left as it was if anything is raised. `rng` is for tests;
-    by default every call draws a fresh key from the operating system. The release is charged to `budget`, or to the
-    budget whose block is open; `neighbors` says under which relation `sensitivity` holds.
+    `out` takes the result (it may be `values` itself). It is left as it was if a parameter or a value is wrong; after
+    an interrupt its content is undefined. `rng` is for tests; by default every call draws a fresh key from the
+    operating system. The release is charged to `budget`, or to the budget whose block is open; `neighbors` says under
+    which relation `sensitivity` holds.
 
     Examples
     >>> import fastdp, numpy as np
@@ -215,9 +217,15 @@ def _laplace_for_integers(sensitivity: float, epsilon: float) -> LaplacePlan:
 def _laplace_for_floats(
     sensitivity: float, epsilon: float, resolution: float | None, n: int
 ) -> tuple[float, LaplacePlan]:
+    n = max(n, 1)
     if resolution is None:
-        smaller = min(sensitivity, sensitivity / epsilon)
-        resolution = max(power_below(smaller / (1024 * max(n, 1))), power_below(sensitivity / epsilon) * 2.0**-38)
+        unit = sensitivity / epsilon
+        resolution = max(power_below(min(sensitivity, unit) / (1024 * n)), power_below(unit) * 2.0**-38)
+        if n / epsilon > MAX_SCALE / 2:
+            raise ValueError(
+                f"epsilon={epsilon!r}: too small for n={n} floats, whose rounding alone would take noise of more than "
+                f"2^39 grid units; release fewer at a time, or integers"
+            )
     grid = usable_grid(resolution, sensitivity)
     # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
     moved = int(Fraction(sensitivity) / Fraction(grid)) + n
@@ -277,7 +285,7 @@ def power_below(x: float) -> float:
 
 
 def usable_grid(grid: float, sensitivity: float) -> float:
-    if not 2.0**-900 <= grid <= 2.0**900:
+    if not (2.0**-900 <= grid <= 2.0**900 and sensitivity >= 2.0**-900):
         raise ValueError(f"sensitivity={sensitivity!r}: the grid of the noise, {grid!r}, leaves the range of float64")
     return grid
 
@@ -340,16 +348,15 @@ def _release(
     final: Callable[[], None] | None = None,
 ) -> Any:
     """Add noise by the plan; parameters have been checked. `final` is called right before the first draw."""
-    if out is not None:
-        _check_out(array, out)
+    plain = None if out is None else _checked_out(array, out)
     flat = array if array.ndim == 1 else array.reshape(-1)
-    if grid is not None and (out is not None or final is not None):
-        check_finite(flat)  # all of it, before an entry of `out` is written or a charge becomes final
+    if grid is not None:
+        check_finite(flat)  # all of it, before a key is asked for, an entry written, a charge final
     key = fresh_key(rng)
     if final is not None:
         final()
-    direct = out is not None and out.flags.c_contiguous and (out is array or not np.may_share_memory(out, array))
-    target = out if direct and out is not None else np.empty_like(array)
+    direct = plain is not None and plain.flags.c_contiguous and (out is array or not np.may_share_memory(plain, array))
+    target = plain if direct and plain is not None else np.empty_like(array)
     result = target if target.ndim == 1 else target.reshape(-1)
     n = flat.size
     if n <= CHUNK:
@@ -358,8 +365,8 @@ def _release(
         run_chunks(lambda i, j: add_noise(plan, grid, key, flat[i:j], result[i:j], i), n, CHUNK)
     if out is None:
         return target if target.ndim else target[()]
-    if not direct:
-        out[...] = target
+    if plain is not None and not direct:
+        plain[...] = target
     return out
 
 
@@ -376,7 +383,8 @@ def check_finite(values: Values) -> None:
         raise DomainError("values: must be finite; there is a NaN or an infinity among them")
 
 
-def _check_out(array: Values, out: Any) -> None:
+def _checked_out(array: Values, out: Any) -> Values:
+    """`out` as a plain array: what a subclass makes of indices and shapes is its own affair."""
     if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
         raise ValueError(f"out: type {type(out).__name__}: must be a numpy array")
     if out.shape != array.shape:
@@ -385,6 +393,7 @@ def _check_out(array: Values, out: Any) -> None:
         raise ValueError(f"out: dtype {out.dtype}: must be {array.dtype}, in native byte order")
     if not out.flags.writeable:
         raise ValueError("out: is read-only: must be writeable")
+    return cast("Values", out.view(np.ndarray))
 
 
 def integer_noise(plan: Plan, key: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
@@ -404,28 +413,35 @@ def add_noise(
 ) -> None:
     """out = values with the noise of draws number first, first + 1, ... of the release; first a multiple of CHUNK."""
     kernels = _kernels()
-    if grid is not None:
-        check_finite(values)  # chunk by chunk, which costs little: the noise finds the chunk in the cache
     undecided = np.empty(values.size, np.int64)
     place = (values,) if grid is None else (values, grid)
     if isinstance(plan, LaplacePlan):
         add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
         found = add(*place, key, first // kernels.LAPLACE_BLOCK, *plan, out, undecided)
-        for i in undecided[:found].tolist() if found else ():
-            draw = exact.geometric_draw(_words(key), first + i, plan.scale, two_sided=True)
-            _settle(out, i, draw, grid)
     else:
         add = kernels.add_gaussian_into if grid is None else kernels.add_gaussian_on_grid_into
         found = add(*place, key, first // kernels.GAUSSIAN_BLOCK, plan.extra, plan.law, out, undecided)
-        for i in undecided[:found].tolist() if found else ():
-            count = min(exact.GAUSSIAN_BLOCK, values.size - i)
-            draws = exact.gaussian_block(_words(key), (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
-            for j, draw in enumerate(draws, i):
-                _settle(out, j, draw, grid)
+    if found:
+        try:
+            for i in undecided[:found].tolist():
+                _settle(plan, grid, key, out, i, first)
+        except BaseException:
+            out.fill(0)  # interrupted: leave no value behind that has no noise
+            raise
 
 
-def _settle(out: Values, i: int, draw: int, grid: float | None) -> None:
-    """Add a draw to an entry that the kernel left without one."""
+def _settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
+    """Add what the kernel left out: one draw (Laplace), or those of the block that starts at i (Gaussian)."""
+    if isinstance(plan, LaplacePlan):
+        _add_draw(out, i, exact.geometric_draw(_words(key), first + i, plan.scale, two_sided=True), grid)
+        return
+    count = min(exact.GAUSSIAN_BLOCK, out.size - i)
+    draws = exact.gaussian_block(_words(key), (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
+    for j, draw in enumerate(draws, i):
+        _add_draw(out, j, draw, grid)
+
+
+def _add_draw(out: Values, i: int, draw: int, grid: float | None) -> None:
     if grid is None:
         out[i] = max(-MAX_INT64 - 1, min(MAX_INT64, int(out[i]) + draw))
     else:

@@ -48,6 +48,7 @@ from .lanes import (
 )
 
 LAPLACE_BLOCK = 1024  # draws that share the buffers
+SHORT_CALL = 64  # draws: up to here one escalation would show in the time of a call
 BATCH = 512  # Gaussian proposals made at a time
 GAUSSIAN_BLOCK = 2208  # draws that share a run of proposals: 5 batches, nearly always
 GAUSSIAN_ROOM = GAUSSIAN_BLOCK + BATCH  # the last batch may accept more than are needed
@@ -119,7 +120,7 @@ def count_nan(values: F64Array) -> int:
 
 @jit
 def uniform_pair(prefix: int, more: int) -> tuple[float, float]:
-    """prefix + (m + 1/2) 2^-52 as a double-double, m the first 52 bits of `more`; within a relative 2^-105."""
+    """prefix + (m + 1/2) 2^-52 as a double-double, m the first 52 bits of `more`; within a relative 2^-104."""
     high, low = two_sum(float64(prefix >> uint64(32)) * 4294967296.0, float64(prefix & uint64(0xFFFFFFFF)))
     return add_pairs(high, low, (float64(more >> uint64(12)) + 0.5) * 2.0**-52, 0.0)
 
@@ -271,7 +272,12 @@ def laplace_block_into(
     else:
         count = invert_long_into(halves, more, unit, scale, offset, fixed, sign, out)
     if count == 0:
-        return 0
+        if n > SHORT_CALL:
+            return 0
+        # a short call takes one second level in any case, so that its time does not tell whether one was needed
+        beyond = word_one(key, uint64(U_MORE_STREAM), first)
+        idle = invert_pair(prefix_one(halves, more, extra, 0), bits, beyond, scale, offset, offset_low, fixed_pair)
+        return int64(idle < -1.0)  # 0, which the compiler does not know
     count = 0
     for start in range(0, n, 64):
         stop = min(start + 64, n)
