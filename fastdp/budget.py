@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from math import inf
 from typing import Any, Literal, NoReturn, overload
@@ -314,7 +313,7 @@ class Budget:
     def _largest(self, kind: type[PureDP] | type[ZCDP], sums: _Sums) -> float:
         """The largest parameter of one more release of this kind that fits; 0 if none does.
 
-        Exact where it is what is left of a sum, and to 10 digits, rounded down, where a conversion comes between.
+        Exact where it is what is left of a sum, and to 9 digits, rounded down, where a conversion comes between.
         """
 
         def fits(parameter: float) -> bool:
@@ -333,7 +332,7 @@ class Budget:
             low, high = (middle, high) if fits(middle) else (low, middle)
             if high < 1e-12 * self.epsilon:
                 return 0.0
-        return max(exact, float(_TEN_DIGITS.create_decimal(low)))
+        return max(exact, float(f"{low * (1 - 6e-10):.9e}"))
 
     # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
 
@@ -346,8 +345,9 @@ class Budget:
             epsilon, delta = sums.total("epsilon"), sums.total("delta")
         else:
             pure = sums.total("pure") if self.theorem == "best" else inf
-            epsilon = min(pure, self._concentrated(sums.total("rho")))
-            delta = self.delta if 0 < epsilon < pure else 0.0
+            rho = sums.total("rho")
+            epsilon = min(pure, self._concentrated(rho))
+            delta = self.delta if rho and epsilon < pure else 0.0
         if delta:
             return ApproxDP(epsilon, delta, neighbors=self.neighbors)
         return PureDP(epsilon, neighbors=self.neighbors)
@@ -360,7 +360,6 @@ class Budget:
 
 
 _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho"}  # of sums, in messages
-_TEN_DIGITS = Context(prec=10, rounding=ROUND_DOWN)
 
 
 class _Charge:

@@ -90,10 +90,10 @@ def laplace(
             resolution = power_of_two("resolution", resolution)
         grid, plan = _laplace_for_floats(sensitivity, epsilon, resolution, array.size)
     if neighbors == "replace-one" and not counting(budget):
-        return _release(array, grid, plan, out, rng)
+        return release(array, grid, plan, out, rng)
     guarantee = PureDP(epsilon, neighbors=neighbors)
     with charge(budget, guarantee, "laplace", {"sensitivity": sensitivity, "epsilon": epsilon}) as final:
-        return _release(array, grid, plan, out, rng, final)
+        return release(array, grid, plan, out, rng, final)
 
 
 def gaussian(
@@ -155,10 +155,10 @@ def gaussian(
             resolution = power_of_two("resolution", resolution)
         grid, plan = _gaussian_for_floats(sensitivity, price, resolution, array.size)
     if neighbors == "replace-one" and not counting(budget):
-        return _release(array, grid, plan, out, rng)
+        return release(array, grid, plan, out, rng)
     guarantee, parameters = _gaussian_guarantee(sensitivity, price, grid, plan, array.size, neighbors)
     with charge(budget, guarantee, "gaussian", parameters) as final:
-        return _release(array, grid, plan, out, rng, final)
+        return release(array, grid, plan, out, rng, final)
 
 
 def _gaussian_guarantee(
@@ -339,15 +339,18 @@ def _pair(x: Decimal) -> tuple[float, float]:
 # --- releasing: call the kernel chunk by chunk, settle what it reports
 
 
-def _release(
+def release(
     array: Values,
     grid: float | None,
     plan: Plan,
-    out: Values | None,
-    rng: Randomness | None,
+    out: Values | None = None,
+    rng: Randomness | None = None,
     final: Callable[[], None] | None = None,
 ) -> Any:
-    """Add noise by the plan; parameters have been checked. `final` is called right before the first draw."""
+    """Add noise by the plan; parameters have been checked. `final` is called right before the first draw.
+
+    Charges nobody: that is the caller's part.
+    """
     plain = None if out is None else _checked_out(array, out)
     flat = array if array.ndim == 1 else array.reshape(-1)
     if grid is not None:

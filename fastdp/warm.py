@@ -1,7 +1,7 @@
 """Compiling ahead of time: every kernel that the public functions reach, at a moment that the caller chooses.
 
-Kernels compile at their first call; with the disk cache, once per machine. `warmup` makes those first calls, through
-the public functions, on a few numbers of fresh secure noise that nobody sees. It never touches data or a budget.
+Kernels compile at their first call; with the disk cache, once per machine. `warmup` makes those first calls, as the
+public functions make them, on a few numbers of fresh secure noise that nobody sees. It never touches data or a budget.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     """(what it compiles, a call that does): one for each kernel and argument type that a public call can reach."""
     import numpy as np
 
+    from . import noise
     from .kernels.chacha import word_one
-    from .noise import gaussian, laplace
     from .randomness import Randomness
 
     def read_only(array: NDArray[Any]) -> NDArray[Any]:  # a type of its own to the compiler
@@ -63,6 +63,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         "float64, read-only": read_only(np.arange(3.0)),
     }
     for name, array in arrays.items():
-        steps.append((f"laplace, {name}", partial(laplace, array, sensitivity=1, epsilon=1.0)))
-        steps.append((f"gaussian, {name}", partial(gaussian, array, sensitivity=1, rho=0.5)))
+        grid = 1.0 if array.dtype == np.float64 else None
+        steps.append((f"laplace, {name}", partial(noise.release, array, grid, noise.laplace_plan(1.0))))
+        steps.append((f"gaussian, {name}", partial(noise.release, array, grid, noise.gaussian_plan(1.0))))
     return steps
