@@ -172,6 +172,37 @@ def _gaussian_case(sigma: float) -> Case:
     )
 
 
+# --- what the time of a call tells about the values: nothing
+
+
+def _extreme_ints(n: int) -> Any:
+    """The ends of int64 in turn: every sum saturates or comes near to it."""
+    return np.where(np.arange(n) % 2, np.iinfo(np.int64).max, np.iinfo(np.int64).min)
+
+
+def _extreme_floats(n: int) -> Any:
+    """Subnormal, huge, negative and nothing, in turn."""
+    return np.resize(np.array([5e-324, 1.7e308, -3e-310, 0.0, -1e300, 2.0**52 + 1]), n)
+
+
+def _values_case(kind: str, plain: Callable[[int], Any], extreme: Callable[[int], Any]) -> Case:
+    def drawn(n: int) -> Any:
+        return fastdp.laplace(plain(n), sensitivity=1, epsilon=1 / 100) - plain(n)
+
+    return Case(
+        name=f"laplace-{kind}-extreme-values",
+        room="noise",
+        work=f"laplace {kind}, scale 100, values at the ends of the range",
+        n=N,
+        ours=Side("fastdp", _our_laplace(extreme, 100.0)),
+        rivals=(Side("plain values", _our_laplace(plain, 100.0)),),
+        targets=(within("plain values", 1.05),),
+        oracle="laplace_law" if kind == "int64" else "laplace_law, rounded",
+        parameters=_parameters(scale=100.0),
+        drawn=drawn,
+    )
+
+
 # --- what a new process pays
 
 
@@ -201,6 +232,8 @@ CASES = (
     *(_laplace_case(scale, in_place=in_place) for in_place in (False, True) for scale in (1.0, 100.0, 2.0**20)),
     *(_float_laplace_case(scale) for scale in (1.0, 100.0)),
     *(_gaussian_case(sigma) for sigma in (1.0, 4.0, 100.0, 1e6)),
+    _values_case("int64", int_values, _extreme_ints),
+    _values_case("float64", float_values, _extreme_floats),
     Case(
         name="laplace-small-call",
         room="noise",

@@ -48,6 +48,8 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
         ("laplace-float64-1", "numpy", 5.5, 3),
         ("laplace-float64-100", "numpy", 5.5, 3),
         ("laplace-small-call", "numpy", 4, 4),
+        ("laplace-int64-extreme-values", "plain values", 1.05, 1.05),
+        ("laplace-float64-extreme-values", "plain values", 1.05, 1.05),
     }
     for scale in ("1", "100", "2^20"):
         asked |= {(f"laplace-int64-{scale}-{place}", "numpy", 6, 3) for place in ("new", "in-place")}
