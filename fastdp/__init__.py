@@ -26,7 +26,7 @@ _HOME = {
     "gaussian": "noise",
     "get_num_threads": "threads",
     "laplace": "noise",
-    "removal": "removal",
+    "removal": "peeling",
     "set_num_threads": "threads",
     "warmup": "warm",
 }
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
+    from .peeling import removal
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
     from .randomness import Randomness
-    from .removal import removal
     from .threads import get_num_threads, set_num_threads
     from .threshold import AboveThreshold
     from .warm import warmup

@@ -2,7 +2,8 @@
 
 Functions are named after the mechanisms. The plain name gives the error for given parameters; the name with a parameter
 behind it solves for that parameter. All hold with probability at least 1 - beta over the noise, for the noise that is
-really drawn (discrete tails: docs/algorithms.md, conventions), and for any data.
+really drawn (discrete tails: docs/algorithms.md, conventions), and for any data. They are stated for integers; for
+floats on their default grid add a thousandth, which the charge for the rounding costs, and two units of the grid.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from math import inf
 from typing import Any
 
 from . import directed as d
-from .calibration import gaussian_sigma, zcdp_sigma
+from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .checks import positive, probability, whole
 from .directed import up
 from .threshold import split
@@ -23,8 +24,7 @@ from .threshold import split
 def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: int = 1) -> float:
     """The error that none of `count` entries of a `laplace` release exceeds, but with probability beta.
 
-    Theorem    Pr[|Z| > t] <= 2 q^t / (1 + q), q = exp(-1/s), s = sensitivity / epsilon; union over the entries. For
-               integers; for floats add two units of their grid
+    Theorem    Pr[|Z| > t] <= 2 q^t / (1 + q), q = exp(-1/s), s = sensitivity / epsilon; union over the entries
 
     Examples
     >>> from fastdp import bounds
@@ -33,7 +33,7 @@ def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: in
     """
     sensitivity = positive("sensitivity", sensitivity, toward=inf)
     scale = up(Fraction(sensitivity) / Fraction(positive("epsilon", epsilon, toward=0)))
-    return _laplace_tail(scale, probability("beta", beta), whole("count", count, least=1))
+    return up(_laplace_tail(scale, probability("beta", beta), whole("count", count, least=1)))
 
 
 def laplace_epsilon(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
@@ -55,8 +55,7 @@ def gaussian(
     """The error that none of `count` entries of a `gaussian` release exceeds, but with probability beta.
 
     Theorem    E e^(t Z) <= e^(t^2 sigma^2 / 2) for discrete Gaussian noise, hence
-               Pr[|Z| >= t] <= 2 exp(-t^2 / (2 sigma^2)); union over the entries. For integers; for floats add one unit
-               of their grid
+               Pr[|Z| >= t] <= 2 exp(-t^2 / (2 sigma^2)); union over the entries
 
     Examples
     >>> from fastdp import bounds
@@ -69,6 +68,8 @@ def gaussian(
         sigma = zcdp_sigma(sensitivity, rho=positive("rho", rho, toward=0))
     elif rho is None and epsilon is not None and delta is not None:
         price = positive("epsilon", epsilon, toward=0), probability("delta", delta)
+        if price[0] > MAX_EPSILON:
+            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
         sigma = gaussian_sigma(sensitivity, epsilon=price[0], delta=price[1], dimension=count)
     else:
         raise ValueError(f"rho={rho!r}, epsilon={epsilon!r}, delta={delta!r}: give either rho, or epsilon and delta")
@@ -118,8 +119,7 @@ def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: f
 
     Theorem    every query that was answered False has a value below threshold + margin, the one that was answered
                True a value of at least threshold - margin: margin = t1 + t2, where neither the noise of the threshold
-               (t1, beta/2) nor any of the queries' (t2, beta/2, union) is larger. For integers; for floats add two
-               units of their grid
+               (t1, beta/2) nor any of the queries' (t2, beta/2, union) is larger
 
     Examples
     >>> from fastdp import bounds
@@ -127,10 +127,10 @@ def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: f
     46.0
     """
     queries = whole("queries", queries, least=1)
-    half = probability("beta", beta) / 2
+    beta = probability("beta", beta)
     sensitivity = positive("sensitivity", sensitivity, toward=inf)
     first, second = split(Fraction(sensitivity), positive("epsilon", epsilon, toward=0))
-    return up(Fraction(_laplace_tail(first, half, 1)) + Fraction(_laplace_tail(second, half, queries)))
+    return up(d.add(_laplace_tail(first, beta, 2), _laplace_tail(second, beta, 2 * queries)))
 
 
 def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, beta: float = 0.05) -> float:
@@ -148,11 +148,11 @@ def _log_ratio(top: int, beta: float) -> Decimal:
     return d.ln(d.divide(Decimal(top), Decimal(beta)))
 
 
-def _laplace_tail(scale: float, beta: float, count: int) -> float:
-    """The least t with count * 2 q^t / (1 + q) <= beta, at least 0."""
+def _laplace_tail(scale: float, beta: float, count: int) -> Decimal:
+    """The least t with count * 2 q^t / (1 + q) <= beta; as q < 1, it is positive."""
     q = d.exp(d.divide(Decimal(-1), Decimal(scale)))
     log = d.subtract(_log_ratio(2 * count, beta), d.ln(d.add(Decimal(1), q)))
-    return max(up(d.multiply(Decimal(scale), log)), 0.0)
+    return d.multiply(Decimal(scale), log)
 
 
 def _least(enough: Callable[[float], bool], name: str, value: float) -> float:

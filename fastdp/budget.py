@@ -218,9 +218,10 @@ class Budget:
 
     def __repr__(self) -> str:
         delta = f", delta={self.delta!r}" if self.delta else ""
+        releases = len(self._final())
         return (
             f"Budget(epsilon={self.epsilon!r}{delta}, theorem={self.theorem!r}, neighbors={self.neighbors!r})  "
-            f"# spent {_short(self.spent)}, {len(self._final())} releases"
+            f"# spent {_short(self.spent)}, {releases} release{'s' if releases != 1 else ''}"
         )
 
     def _repr_html_(self) -> str:

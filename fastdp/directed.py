@@ -37,7 +37,6 @@ divide = _CONTEXT.divide
 exp = _CONTEXT.exp
 ln = _CONTEXT.ln
 sqrt = _CONTEXT.sqrt
-power = _CONTEXT.power
 
 Exact = Fraction | int | float
 
@@ -83,8 +82,3 @@ def _next_if(x: Decimal | Exact, side: int) -> float:
     if excess == side:
         return nextafter(nearest, -side * inf)
     return nearest
-
-
-def total(*values: float) -> Fraction:
-    """The exact sum of finite floats."""
-    return sum((Fraction(value) for value in values), Fraction(0))

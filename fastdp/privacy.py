@@ -528,10 +528,9 @@ def _discrete_laplace_curve(scale: float, shift: int) -> Curve:
 
 
 def _order_constant(order: Decimal) -> Decimal:
-    """(a ln(1 - 1/a) - ln(a - 1)) / (a - 1)."""
+    """(a ln(1 - 1/a) - ln(a - 1)) / (a - 1), as ln(a - 1) - a ln(a) / (a - 1): nothing cancels when a is close to 1."""
     a1 = order - 1
-    log = d.ln(a1)
-    return d.divide(d.subtract(d.multiply(order, d.subtract(log, d.ln(order))), log), a1)
+    return d.subtract(d.ln(a1), d.divide(d.multiply(order, d.ln(order)), a1))
 
 
 @lru_cache(1)
@@ -564,7 +563,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
     def at(log_a1: float) -> float:
         a1 = exp(log_a1)
-        return (1 + a1) * rho + ((1 + a1) * (log_a1 - log1p(a1)) - log_a1 - log_delta) / a1
+        return (1 + a1) * rho - ((1 + a1) * log1p(1 / a1) + log_a1 + log_delta) / a1
 
     low, high = -30.0, 60.0
     for _ in range(120):
@@ -590,7 +589,7 @@ def _geometric_sum(epsilon: float, size: int) -> float:
         return inf
     if size * e < Decimal("1e-20"):
         return up(size * (1 + 2 * size * e))
-    return up(d.divide(d.exp(size * e) - 1, d.exp(e) - 1))
+    return up(d.divide(d.exp(size * e) - 1, d.exp(e) - 1 if e > Decimal("1e-20") else e))  # e <= e^e - 1
 
 
 # --- composition

@@ -6,9 +6,11 @@ the proof and the optimal split. One positive answer closes the object: another 
 
 from __future__ import annotations
 
+import os
 import threading
 from fractions import Fraction
-from math import inf, isfinite
+from functools import lru_cache
+from math import frexp, inf, isfinite
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,6 +31,16 @@ def split(sensitivity: Fraction, epsilon: float) -> tuple[float, float]:
     """The scales of the noise of the threshold, b1, and of a query, b2: s / b1 + 2 s / b2 <= epsilon, b1 + b2 least."""
     unit = sensitivity / Fraction(epsilon)
     return up((1 + _ROOT_2) * unit), up((2 + _ROOT_2) * unit)
+
+
+@lru_cache(1024)
+def _plans(moved: Fraction, epsilon: float) -> tuple[noise.LaplacePlan, noise.LaplacePlan]:
+    """Of the noise of the threshold and of the queries, for values that a record moves by `moved` grid units."""
+    first, second = (
+        noise.laplace_plan(noise.scale_in_range(scale, f"noise scale of the {name}, in grid units"))
+        for scale, name in zip(split(moved, epsilon), ("threshold", "queries"), strict=True)
+    )
+    return first, second
 
 
 class AboveThreshold:
@@ -72,6 +84,7 @@ class AboveThreshold:
         integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
             raise ValueError(f"threshold={threshold!r}: must be a finite number; an integer for integer values")
+        threshold = int(threshold) if integer else float(threshold)
         self.threshold, self.neighbors = threshold, neighbors
         self.sensitivity = positive("sensitivity", sensitivity, toward=inf)
         self.epsilon = positive("epsilon", epsilon, toward=0)
@@ -89,10 +102,7 @@ class AboveThreshold:
             raise ValueError(
                 f"threshold={threshold!r}: must be within 2^50 units of its grid, {self.resolution or 1:g}"
             )
-        threshold_plan, self._plan = (
-            noise.laplace_plan(noise.scale_in_range(scale, f"noise scale of the {name}, in grid units"))
-            for scale, name in zip(split(moved, self.epsilon), ("threshold", "queries"), strict=True)
-        )
+        threshold_plan, self._plan = _plans(moved, self.epsilon)
         guarantee = PureDP(self.epsilon, neighbors=neighbors)
         parameters = {"threshold": threshold, "sensitivity": self.sensitivity, "epsilon": self.epsilon}
         with charge(budget, guarantee, "AboveThreshold", parameters) as final:
@@ -100,9 +110,15 @@ class AboveThreshold:
             final()
             self._noisy_threshold = center + int(noise.integer_noise(threshold_plan, key, 1)[0])
         self.guarantee = guarantee
-        self.closed = False
+        self._closed = False
         self._drawn = 0
         self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has said True."""
+        return self._closed
 
     def above(self, value: float) -> bool:
         """Whether this value lies above the threshold, both with their noise; True closes the object."""
@@ -118,17 +134,19 @@ class AboveThreshold:
         if self.resolution is None and array.dtype != np.int64 and array.size:
             raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self.threshold!r} is")
         if self.resolution is not None:
-            array = array.astype(np.float64, copy=False)
+            array = _floats(array, self.resolution)
             noise.check_finite(array)
+        if os.getpid() != self._process:
+            raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
         with self._lock:
-            if self.closed:
+            if self._closed:
                 raise ValueError(
                     "this AboveThreshold is closed: it has said True, and its epsilon is spent; make another to go on"
                 )
             for start in range(0, array.size, noise.CHUNK):
                 hit = self._first_in_chunk(array[start : start + noise.CHUNK])
                 if hit is not None:
-                    self.closed = True
+                    self._closed = True
                     return start + hit
         return None
 
@@ -152,3 +170,18 @@ class AboveThreshold:
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         self.__reduce__()
+
+
+def _floats(values: NDArray[Any], grid: float) -> NDArray[np.float64]:
+    """Integers as floats, rounded to the grid if it is wider than 1: once, where by way of float64 it would be twice.
+
+    On a finer grid integers beyond 2^53 are held there; the threshold is far below, and no two move further apart.
+    """
+    if values.dtype == np.float64:
+        return values
+    width = max(frexp(grid)[1] - 1, 0)
+    if width > 63:
+        return np.zeros(values.shape)
+    cells = (values >> width) + (values >> (width - 1) & 1) if width else values
+    held: NDArray[np.float64] = np.clip(cells, -(2**53), 2**53).astype(np.float64)
+    return held * 2.0**width

@@ -96,7 +96,6 @@ FORMULAS = {
         lambda x: x * mpmath.e,
         (-300, 300),
     ),
-    "power": (lambda x: directed.power(Decimal(abs(x)), Decimal("1.5")), lambda x: abs(x) ** 1.5, (-100, 100)),
 }
 
 
@@ -185,14 +184,14 @@ import decimal
 decimal.DefaultContext.prec = 4
 decimal.DefaultContext.rounding = decimal.ROUND_DOWN
 decimal.DefaultContext.traps[decimal.Inexact] = True
-decimal.DefaultContext.Emin = -3
+decimal.DefaultContext.Emin, decimal.DefaultContext.Emax = -3, 3
 decimal.setcontext(decimal.Context())
-from fastdp import ApproxDP, BoundedRange, PureDP, compose
-print(compose((BoundedRange(0.3), 20), PureDP(0.01), delta=1e-7).epsilon)
+from fastdp import BoundedRange, PureDP, compose
+print(compose((BoundedRange(0.3), 20), PureDP(20.0), delta=1e-7).epsilon)
 """
     from fastdp import BoundedRange, PureDP, compose
 
-    expected = compose((BoundedRange(0.3), 20), PureDP(0.01), delta=1e-7).epsilon
+    expected = compose((BoundedRange(0.3), 20), PureDP(20.0), delta=1e-7).epsilon
     assert float(run_python(code)) == expected
 
 

@@ -123,3 +123,116 @@ def test_a_draw_is_settled_whatever_its_first_bits_are():
     assert largest(law, below) == 7
     above = Uniform((threshold + 1) >> 64, 63, chain([(threshold + 1) & (2**64 - 1)], repeat(0)))
     assert largest(law, above) == 6
+
+
+# --- which words are read: the table of noise.md, "Bits", written down a second time
+
+
+class Script:
+    """Words of one's own choice, 0 where nothing was written; it notes which are read."""
+
+    def __init__(self) -> None:
+        self.words: dict[tuple[int, int], int] = {}
+        self.read: set[tuple[int, int]] = set()
+
+    def __call__(self, stream: int, index: int) -> int:
+        self.read.add((stream, index))
+        return self.words.get((stream, index), 0)
+
+    def write(self, stream: int, index: int, value: int, width: int = 64) -> None:
+        """Word `index` of a stream that is read in words of `width` bits, low bits first."""
+        at = stream, index * width // 64
+        self.words[at] = self.words.get(at, 0) | value << index * width % 64
+
+    def write_uniform(self, index: int, scale: float, prefix: int, sign: int) -> None:
+        """The first bits of U of a draw, and its sign."""
+        extra = 0 if scale <= 2**15 else 16 if scale <= 2**31 else 32
+        self.write(0, index, (prefix >> extra) << 1 | sign, 32)
+        if extra:
+            self.write(1, index, prefix & (1 << extra) - 1, extra)
+
+
+def digits(threshold: reference.Interval, *widths: int) -> list[int]:
+    """The binary digits of a number in (0, 1) in groups of these widths."""
+    total, (low, high) = sum(widths), threshold
+    number = int(low * 2**total)
+    assert number == int(high * 2**total)
+    found = []
+    for width in widths:
+        total -= width
+        found.append(number >> total & (1 << width) - 1)
+    return found
+
+
+ONES = 2**64 - 1
+
+
+def nearby(digits: list[int], below: bool) -> list[tuple[int, int]]:
+    """The next two words of numbers just below, or above, the threshold whose digits go on like this: one number parts
+    from it in the first of the words, the other in the second."""
+    first, second = digits
+    assert 0 < first < ONES
+    assert 0 < second < ONES
+    return [(first - 1, ONES), (first, second - 1)] if below else [(first + 1, 0), (first, second + 1)]
+
+
+@pytest.mark.parametrize("scale", [3.3, 2.0**20, 2.0**33])
+@pytest.mark.parametrize("index", [0, 5, 7 << 10 | 3])
+@pytest.mark.parametrize("below", [True, False])
+def test_bits_of_u_beyond_the_prefix_come_from_streams_3_and_5(scale, index, below):
+    """U agrees with a threshold in all its first bits: the words that follow decide."""
+    bits = 31 if scale <= 2**15 else 47 if scale <= 2**31 else 63
+    m = int(scale) + 2
+    low, high = reference.laplace_tail(m, Fraction(scale), 400)  # of one side
+    prefix, *rest = digits((2 * low, 2 * high), bits, 64, 64)
+    for word, after in nearby(rest, below):
+        script = Script()
+        script.write_uniform(index, scale, prefix, 1)
+        script.write(3, index, word)
+        script.write(5, index, after)
+        for wrong in (4, 6):  # what must not be read says the opposite
+            script.write(wrong, index, ONES if below else 0)
+        assert exact.geometric_draw(script, index, scale, two_sided=True) == (-m if below else 1 - m)
+        assert all(at == index and stream % 2 for stream, at in script.read if stream > 1)
+
+
+@pytest.mark.parametrize("sigma", [4.0, 2.0**20, 2.0**33])
+@pytest.mark.parametrize("below", [True, False])
+def test_bits_of_the_coin_beyond_its_16_come_from_streams_4_and_6(sigma, below):
+    """V agrees with its bound in all 16 bits: the words that follow say whether the proposal is kept."""
+    law = gaussian_proposal(sigma)
+    bits = 31 if sigma <= 2**15 else 47 if sigma <= 2**31 else 63
+    index = 3 << 20
+    for m in (law.a // 2 + 1, law.a + int(2 * law.t)):
+        above, beyond = (reference.gaussian_proposal_tail(k, sigma, law.t, law.a)[0] for k in (m, m + 1))
+        prefix = int((above + beyond) / 2 * 2**bits)  # proposes m, and U needs no bit more
+        coin, *rest = digits(reference.gaussian_acceptance(m, sigma, law.t, law.a, 400), 16, 64, 64)
+        for word, after in nearby(rest, below):
+            script = Script()
+            script.write_uniform(index, sigma, prefix, 0)
+            script.write_uniform(index + 1, sigma, prefix, 1)  # the next proposal: -m, and its coin, 0, keeps it
+            script.write(2, index, coin, 16)
+            script.write(4, index, word)
+            script.write(6, index, after)
+            for wrong in (3, 5):
+                script.write(wrong, index, ONES if below else 0)
+            assert exact.gaussian_block(script, 3, 1, sigma) == [m if below else -m]
+
+
+@pytest.mark.parametrize("sigma", [4.0, 2.0**20, 2.0**33])
+@pytest.mark.parametrize("below", [True, False])
+def test_bits_of_u_of_a_proposal_come_from_streams_3_and_5(sigma, below):
+    law = gaussian_proposal(sigma)
+    bits = 31 if sigma <= 2**15 else 47 if sigma <= 2**31 else 63
+    index = 3 << 20
+    for m in (law.a // 2 + 1, law.a + int(2 * law.t)):
+        prefix, *rest = digits(reference.gaussian_proposal_tail(m, sigma, law.t, law.a, 400), bits, 64, 64)
+        for word, after in nearby(rest, below):
+            script = Script()
+            script.write_uniform(index, sigma, prefix, 1)
+            script.write(3, index, word)
+            script.write(5, index, after)
+            script.write(4, index, ONES if below else 0)
+            script.write(6, index, ONES if below else 0)
+            # the coin is 0 in its 16 bits: it keeps the proposal, whose probability is far above 2^-16
+            assert exact.gaussian_block(script, 3, 1, sigma) == [-m if below else 1 - m]

@@ -1,8 +1,11 @@
 """Laplace and Gaussian noise: the kernels against the definition, the laws, the grid, the ends of int64."""
 
+import hashlib
 import math
+import random
 import warnings
 from fractions import Fraction
+from functools import lru_cache, partial
 
 import numpy as np
 import pytest
@@ -127,6 +130,143 @@ def test_escalation_on_the_grid_gives_the_same_floats():
     np.testing.assert_array_equal(found[:50], expected[:50])
 
 
+# --- which words the kernels read: the table of noise.md, "Bits", and the ChaCha20 of reference.py
+
+
+@lru_cache
+def stream_word(stream, index):
+    return reference.stream_word(KEY.tolist(), stream, index)
+
+
+def short_uniform(index):
+    """The 31 bits of U that stand in stream 0, and the sign."""
+    half = stream_word(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF
+    return half >> 1, half & 1
+
+
+def bits_of_word(stream, index):
+    """The bits of word `index` of this stream, and then of every second stream."""
+    while True:
+        yield from (stream_word(stream, index) >> (63 - j) & 1 for j in range(64))
+        stream += 2
+
+
+def test_the_second_level_of_laplace_reads_its_own_words():
+    """31 bits do not settle a draw of this scale: every draw is made of the word in stream 3 that has its number."""
+    scale, block = 2.0**30, 3
+    plan = noise.laplace_plan(scale)._replace(extra=0)
+    out, undecided = np.zeros(1100, np.int64), np.empty(1100, np.int64)
+    assert kernels.add_laplace_into(out.copy(), KEY, block, *plan, out, undecided) == 0
+    for i in [*range(0, 1024, 31), *range(1024, 1100, 5)]:
+        index = 1024 * block + i
+        prefix, sign = short_uniform(index)
+        oracle = lambda n, b: reference.laplace_from_uniform(n, b, Fraction(scale))  # noqa: E731
+        magnitude, _ = reference.settle(oracle, bits_of_word(3, index), prefix, 31)
+        assert out[i] == (-magnitude if sign else magnitude)
+
+
+def test_the_second_level_of_the_gaussian_reads_its_own_words():
+    sigma, block = 2.0**30, 2
+    plan, law = noise.gaussian_plan(sigma), exact.gaussian_proposal(sigma)
+    sure = plan.law.copy()
+    sure[12] = 2.0  # no coin of 16 bits decides
+    out, undecided = np.zeros(BLOCK + 30, np.int64), np.empty(BLOCK + 30, np.int64)
+    assert kernels.add_gaussian_into(out.copy(), KEY, block, 0, sure, out, undecided) == 0
+    for start, number in ((0, block), (BLOCK, block + 1)):
+        expected, index = [], number << 20
+        while len(expected) < 30:
+            prefix, sign = short_uniform(index)
+            oracle = lambda n, b: reference.gaussian_magnitude_from_uniform(n, b, sigma, law.t, law.a)  # noqa: E731
+            m, _ = reference.settle(oracle, bits_of_word(3, index), prefix, 31)
+            coin = stream_word(2, index // 4) >> 16 * (index % 4) & 0xFFFF
+            keeps = lambda n, b, m=m: reference.gaussian_accepts(n, b, m, sigma, law.t, law.a)  # noqa: E731
+            kept, _ = reference.settle(keeps, bits_of_word(4, index), coin, 16)
+            if kept:
+                expected.append(-m if sign else m)
+            index += 1
+        assert out[start : start + 30].tolist() == expected
+
+
+@pytest.mark.parametrize("first", [0, noise.CHUNK])
+def test_what_is_settled_is_the_draw_of_its_place(first):
+    """In a later chunk of a release: draw number first + i, and the blocks that start at `first`."""
+    words = noise._words(KEY)
+    plan = noise.laplace_plan(2.0**20)
+    third = plan._replace(fixed=2.0, fixed_pair=1.0)
+    expected = [exact.geometric_draw(words, first + i, plan.scale, two_sided=True) for i in range(300)]
+    assert draws(third, 300, first).tolist() == draws(plan, 300, first).tolist() == expected
+    gauss = noise.gaussian_plan(1.3)
+    expected = exact.gaussian_block(words, first // BLOCK, 40, gauss.sigma)
+    third = escalated(gauss, third=True)
+    assert draws(third, 40, first).tolist() == draws(gauss, 40, first).tolist() == expected
+
+
+def open_to_the_third_level(monkeypatch):
+    """Every draw of the public functions is left to fastdp/exact.py: scale and sigma 3, grid 1/4."""
+    laplace = noise.laplace_plan(3.0)._replace(fixed=2.0, fixed_pair=1.0)
+    gaussian = escalated(noise.gaussian_plan(3.0), third=True)
+    monkeypatch.setattr(noise, "_laplace_for_integers", lambda *_: laplace)
+    monkeypatch.setattr(noise, "_laplace_for_floats", lambda *_: (0.25, laplace))
+    monkeypatch.setattr(noise, "_gaussian_for_integers", lambda *_: gaussian)
+    monkeypatch.setattr(noise, "_gaussian_for_floats", lambda *_: (0.25, gaussian))
+
+
+def number_of_draw(words, index, scale, *, two_sided):
+    assert two_sided
+    return index
+
+
+def numbers_of_block(words, block, count, sigma):
+    return [BLOCK * block + j for j in range(count)]
+
+
+def test_a_release_of_several_chunks_settles_each_draw_once(monkeypatch):
+    """Draws are replaced by their numbers: every entry gets its own, whatever chunk it is in."""
+    open_to_the_third_level(monkeypatch)
+    monkeypatch.setattr(exact, "geometric_draw", number_of_draw)
+    monkeypatch.setattr(exact, "gaussian_block", numbers_of_block)
+    n = 2 * noise.CHUNK + 100
+    for values, unit in ((np.arange(n) * 7, 1), (np.arange(n) * 7.0, 0.25)):
+        expected = values + np.arange(n) * unit
+        np.testing.assert_array_equal(fastdp.laplace(values, sensitivity=1, epsilon=1), expected)
+        np.testing.assert_array_equal(fastdp.gaussian(values, sensitivity=1, rho=1), expected)
+
+
+def test_a_settled_sum_on_the_grid_is_rounded_once():
+    """However large the draw is, and whatever is in the value's low bits."""
+    draw = random.Random(7)
+    for _ in range(500):
+        value = np.array([draw.uniform(-1, 1) * 2.0 ** draw.randint(-40, 60)])
+        size = draw.choice([2**10, 2**52, 2**53, 2**54, 2**60])
+        z, grid = draw.randint(-size, size), 2.0 ** draw.randint(-30, 30)
+        exact_sum = Fraction(value.item()) + z * Fraction(grid)
+        noise._add_draw(value, 0, z, grid)
+        assert value.item() == float(exact_sum)
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 66])
+@pytest.mark.parametrize("scale", [0.3, 50.0, 2.0**20, 2.0**35])
+def test_short_calls_are_the_definition_however_far_they_escalate(n, scale):
+    words, plan = noise._words(KEY), noise.laplace_plan(scale)
+    expected = [exact.geometric_draw(words, i, scale, two_sided=True) for i in range(n)]
+    for forced in ({}, {"fixed": 2.0}, {"fixed": 2.0, "fixed_pair": 1.0}):
+        assert draws(plan._replace(**forced), n).tolist() == expected
+
+
+def test_a_short_call_takes_a_second_level_in_any_case():
+    """Up to 64 draws, one second level is computed even if the first level has decided all of them.
+
+    A call for an impossible law shows it: with an offset of -1000 every value is negative, which the kernel reports
+    if and only if it came to the second level. With 65 draws it does not.
+    """
+    plan = noise.laplace_plan(1.0)
+    for n, reported in ((1, 1), (2, 1), (63, 1), (64, 1), (65, 0), (1024, 0)):
+        out = np.empty(n)
+        found = kernels.laplace_block_into(KEY, 0, 0, 1.0, -1000.0, 0.0, plan.fixed, plan.fixed_pair, 1, out)
+        assert not np.isnan(out).any()
+        assert found == reported, n
+
+
 # --- the laws
 
 
@@ -245,7 +385,95 @@ def test_no_result_is_negative_zero():
         assert not np.signbit(zeros).any()
 
 
+# --- parameters, as the public functions pass them on
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """The arguments and results of all plans that are asked for."""
+    calls = []
+
+    def spy(original, *arguments):
+        calls.append((arguments, original(*arguments)))
+        return calls[-1][1]
+
+    for name in ("_laplace_for_integers", "_laplace_for_floats", "_gaussian_for_integers", "_gaussian_for_floats"):
+        monkeypatch.setattr(noise, name, partial(spy, getattr(noise, name)))
+    return calls
+
+
+def least_above(x):
+    result = float(Fraction(x))
+    return result if Fraction(result) >= x else math.nextafter(result, math.inf)
+
+
+def largest_below(x):
+    result = float(Fraction(x))
+    return result if Fraction(result) <= x else math.nextafter(result, 0.0)
+
+
+# float64 has neither of these; the nearest float is below 1/3 and 2^53 + 1, above 1/10 and 2^53 + 3
+FRACTIONS = [Fraction(1, 3), Fraction(1, 10)]
+LARGE = [np.int64(2**53 + 1), np.int64(2**53 + 3), np.uint64(2**53 + 1), np.uint64(2**53 + 3), 2**53 + 1, 2**53 + 3]
+PUBLIC_VALUES = [np.arange(5), np.linspace(0.0, 1.0, 5)]
+
+
+@pytest.mark.parametrize("values", PUBLIC_VALUES, ids=["integers", "floats"])
+@pytest.mark.parametrize("parameter", [*FRACTIONS, *LARGE], ids=repr)
+def test_parameters_of_releases_are_rounded_toward_more_noise(values, parameter, planned):
+    x = Fraction(parameter) if isinstance(parameter, Fraction) else Fraction(int(parameter))
+    near = 2.0 ** math.frexp(float(x))[1]
+    fastdp.laplace(values, sensitivity=parameter, epsilon=near)
+    fastdp.gaussian(values, sensitivity=parameter, rho=near)
+    fastdp.laplace(values, sensitivity=near, epsilon=parameter)
+    fastdp.gaussian(values, sensitivity=near, rho=parameter)
+    arguments = [call for call, _ in planned]
+    assert [call[0] for call in arguments] == [least_above(x), least_above(x), near, near]
+    assert arguments[2][1] == arguments[3][1][0] == largest_below(x)
+    if x < 1:
+        fastdp.gaussian(values, sensitivity=parameter, epsilon=parameter, delta=parameter)
+        assert planned[-1][0][:2] == (least_above(x), (largest_below(x), largest_below(x)))
+
+
+def test_noise_of_integers_is_never_below_what_the_parameters_ask_for(planned):
+    """scale * epsilon >= sensitivity and 2 rho sigma^2 >= sensitivity^2, in fractions, and with no more to spare than
+    a few roundings."""
+    draw = random.Random(3)
+    for _ in range(300):
+        sensitivity, price = (Fraction(draw.randint(1, 10**6), draw.randint(1, 10**6)) for _ in range(2))
+        fastdp.laplace([0], sensitivity=sensitivity, epsilon=price)
+        scale = Fraction(planned[-1][1].scale)
+        assert sensitivity <= scale * price <= sensitivity * (1 + Fraction(1, 2**50))
+        fastdp.gaussian([0], sensitivity=sensitivity, rho=price)
+        sigma = Fraction(planned[-1][1].sigma)
+        assert sensitivity**2 <= 2 * price * sigma**2 <= sensitivity**2 * (1 + Fraction(1, 2**49))
+
+
 # --- the grid
+
+
+def test_a_grid_as_fine_as_many_entries_ask_for_is_not_finer_than_the_scale_allows(planned):
+    """Past 2^38 units of noise the default grid stays where it is, and the rounding is charged."""
+    for epsilon in (1e-3, 1e-4, 1e-5):
+        fastdp.laplace(np.zeros(10**6), sensitivity=1.0, epsilon=epsilon)
+        grid, plan = planned[-1][1]
+        assert 2.0**38 <= 1 / epsilon / grid < 2.0**39 or epsilon == 1e-3
+        assert Fraction(plan.scale) * Fraction(epsilon) >= math.floor(1 / Fraction(grid)) + 10**6
+    for epsilon, delta in ((1e-6, 1e-9), (1e-8, 1e-12)):
+        fastdp.gaussian(np.zeros(10**6), sensitivity=1.0, epsilon=epsilon, delta=delta)
+        grid, plan = planned[-1][1]
+        assert 2.0**38 <= plan.sigma / (1 + 1000 * grid) < 2.0**39  # without the charge, sqrt(n) units
+
+
+def test_ties_go_to_even_multiples_of_the_grid():
+    """A half rounds to the even neighbour, on both sides of 0 and beside numbers that are no ties."""
+    for grid in (2.0**-10, 1.0, 2.0**20):
+        k = np.array([0.5, 1.5, 2.5, 3.5, 1e6 + 0.5, 2.0**51 + 0.5, 2.0**51 + 1.5])
+        halves = np.concatenate([k, -k])
+        for values in (halves, np.nextafter(halves, np.inf), np.nextafter(halves, -np.inf)):
+            out = np.empty(values.size)
+            kernels.add_on_grid_into(values * grid, grid, np.zeros(values.size), out)
+            assert (out / grid).tolist() == [round(Fraction(value)) for value in values.tolist()]
 
 
 @pytest.mark.parametrize("n", [1, 10, 1000, 10**6])
@@ -286,6 +514,44 @@ def test_rounding_moves_neighbours_by_at_most_what_is_charged():
         worst = max(worst, distance.max())
         assert distance.max() <= moved
     assert worst > 1 / grid + 2, "the neighbours do make use of the charge"
+
+
+def l2_rows(values):
+    return np.sqrt((values**2).sum(1))
+
+
+@pytest.mark.parametrize("n", [1, 2, 16, 100])
+def test_rounding_moves_neighbours_in_l2_by_at_most_what_is_charged(n):
+    """10,000 neighbours: random ones, and ones that step over a tie with every coordinate."""
+    rng = np.random.default_rng(n)
+    grid = 2.0**-6
+    a = rng.choice([0.0, 0.5, 1.5, 2.0**-7, 3 * 2.0**-7, 1e-300, 1e3], size=(5000, n))
+    a += rng.normal(size=a.shape) * rng.choice([0.0, 1e-12, 1.0], size=(5000, 1))
+    b = a + rng.normal(size=a.shape) * rng.choice([0.01, 0.1, 1.0], size=(5000, 1))
+    # just short of a tie, and one step of 20.01 units, with either sign, past it: k moves by 21
+    tie = (rng.integers(-1000, 1000, (5000, n)) + 0.5) * grid
+    sign = rng.choice([-1, 1], (5000, n))
+    a, b = np.concatenate([a, tie - 1e-6 * sign]), np.concatenate([b, tie + (20.01 * grid - 1e-6) * sign])
+    k = []
+    for values in (a, b):
+        out = np.empty(values.size)
+        kernels.add_on_grid_into(values.ravel(), grid, np.zeros(values.size), out)
+        k.append((out / grid).reshape(a.shape))
+    apart, moved = l2_rows(a - b) * (1 + 1e-12), l2_rows(k[0] - k[1])
+    charged = np.array([noise._l2_on_grid(d, grid, n) for d in apart.tolist()])
+    assert (moved <= charged * (1 + 1e-15)).all()
+    assert (moved[5000:] >= charged[5000:] - 0.02 * math.sqrt(n)).all(), "some neighbours do use up the charge"
+
+
+def test_the_l2_charge_is_rounded_up():
+    draw = random.Random(5)
+    for _ in range(2000):
+        sensitivity, n = draw.uniform(0.5, 2) * 2.0 ** draw.randint(-20, 20), draw.randint(1, 10**6)
+        grid = 2.0 ** draw.randint(-30, 2)
+        rest = Fraction(noise._l2_on_grid(sensitivity, grid, n)) - Fraction(sensitivity) / Fraction(grid)
+        assert rest > 0
+        assert rest**2 >= n
+        assert rest**2 <= n * (1 + Fraction(1, 10**9)) + Fraction(sensitivity) / Fraction(grid)
 
 
 def test_floats_of_every_size_are_released():
@@ -448,3 +714,146 @@ def test_uint64_beyond_int64_is_clamped():
 def test_releases_differ_and_the_default_is_not_seeded(release):
     zeros = np.zeros(64, np.int64)
     assert len({release(zeros).tobytes() for _ in range(50)}) == 50
+
+
+# --- out= of every kind
+
+
+class Contrary(np.ndarray):
+    """An array whose own methods are of no use to anybody else."""
+
+    def __setitem__(self, *arguments):
+        raise AssertionError("__setitem__ of a subclass")
+
+    def __getitem__(self, *arguments):
+        raise AssertionError("__getitem__ of a subclass")
+
+    def reshape(self, *arguments, **options):
+        raise AssertionError("reshape of a subclass")
+
+    def fill(self, *arguments):
+        raise AssertionError("fill of a subclass")
+
+
+def matrix(array):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return array.view(np.matrix)
+
+
+@pytest.mark.parametrize("kind", [matrix, lambda a: a.view(Contrary)], ids=["matrix", "contrary"])
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_out_may_be_of_an_array_subclass(release, kind, dtype):
+    """The right entries are written, in their order, and nothing around them is."""
+    plain = np.arange(60).astype(dtype).reshape(5, 12)
+    expected = release(plain, rng=seeded(3))
+    memory = np.full((9, 30), -77, dtype)
+    places = {
+        "contiguous": (slice(2, 4), slice(0, 30)),  # 60 entries in a row
+        "strided": (slice(1, 6), slice(3, 27, 2)),
+        "reversed": (slice(6, 1, -1), slice(14, 2, -1)),
+    }
+    for place in places.values():
+        memory[:] = -77
+        part = memory[place]
+        target = kind(part.reshape(5, 12) if part.shape != (5, 12) else part)
+        assert np.may_share_memory(target, memory)
+        assert release(plain, out=target, rng=seeded(3)) is target
+        np.testing.assert_array_equal(target.view(np.ndarray), expected)
+        memory[place] = -77
+        assert (memory == -77).all(), "written outside of out"
+    work = plain.copy()
+    in_place = kind(work)
+    assert release(in_place, out=in_place, rng=seeded(3)) is in_place
+    np.testing.assert_array_equal(work, expected)
+    work[:] = plain
+    release(work, out=kind(work), rng=seeded(3))
+    np.testing.assert_array_equal(work, expected)
+
+
+def test_a_matrix_is_never_one_dimensional(release):
+    row = matrix(np.zeros((1, 5), np.int64))
+    with pytest.raises(ValueError, match=r"^out: shape \(1, 5\): must be that of values, \(5,\)"):
+        release(np.arange(5), out=row)
+    assert not row.any()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_out_may_be_a_memory_map(release, dtype, tmp_path):
+    plain = np.arange(100_000).astype(dtype)
+    expected = release(plain, rng=seeded(4))
+    path = tmp_path / "noisy"
+    mapped = np.memmap(path, dtype, "w+", shape=(plain.size + 2,))
+    mapped[:] = -77
+    target = mapped[1:-1]
+    assert release(plain, out=target, rng=seeded(4)) is target
+    mapped.flush()
+    stored = np.fromfile(path, dtype)
+    np.testing.assert_array_equal(stored[1:-1], expected)
+    assert stored[0] == stored[-1] == -77
+    mapped[1:-1] = plain
+    release(target, out=target, rng=seeded(4))
+    np.testing.assert_array_equal(target, expected)
+    with pytest.raises(ValueError, match=r"^out: is read-only"):
+        release(plain, out=np.memmap(path, dtype, "r")[1:-1])
+
+
+# --- interrupts
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize(("n", "threads"), [(50, 1), (1000, 1), (noise.CHUNK + 100, 1), (noise.CHUNK + 100, 2)])
+def test_an_interrupt_leaves_no_value_without_noise(monkeypatch, dtype, n, threads):
+    """Ctrl-C while the draws of the last chunk are settled: that chunk becomes zeros, those before it are done."""
+    open_to_the_third_level(monkeypatch)
+    last = n - n % noise.CHUNK
+
+    def draw(words, index, scale, *, two_sided):
+        if index == last + 20:
+            raise KeyboardInterrupt
+        return index
+
+    def block(words, number, count, sigma):
+        if BLOCK * number >= last:
+            raise KeyboardInterrupt
+        return numbers_of_block(words, number, count, sigma)
+
+    monkeypatch.setattr(exact, "geometric_draw", draw)
+    monkeypatch.setattr(exact, "gaussian_block", block)
+    monkeypatch.setattr(fastdp.threads, "_count", threads)
+    values = (np.arange(n) + 10**9).astype(dtype)
+    expected = values + np.arange(n) * (1 if dtype is np.int64 else 0.25)
+    expected[last:] = 0
+    for release in MECHANISMS.values():
+        out, in_place, strided = np.full(n, -7, dtype), values.copy(), np.full(2 * n, -7, dtype)[::2]
+        for source, target in ((values, out), (in_place, in_place), (values, strided)):
+            with pytest.raises(KeyboardInterrupt):
+                release(source, out=target)
+        np.testing.assert_array_equal(out, expected)
+        np.testing.assert_array_equal(in_place, expected)
+        assert (strided == -7).all(), "written in one piece at the end, or not at all"
+
+
+# --- the same bits on every machine
+
+
+def fingerprint():
+    """What a seed gives, in integers and floats, at scales that take 31, 47 and 63 bits."""
+    rng, digest = seeded(11), hashlib.sha256()
+    ints, floats = np.arange(-1500, 1500), np.linspace(-40.0, 40.0, 3000)
+    for scale in (0.4, 3.0, 2.0**14, 2.0**25, 2.0**39):
+        for found in (
+            fastdp.laplace(ints, sensitivity=scale, epsilon=1.0, rng=rng),
+            fastdp.gaussian(ints, sensitivity=scale, rho=0.5, rng=rng),
+            fastdp.laplace(floats, sensitivity=scale, epsilon=1.0, resolution=scale / 2**40 * 2.0**6, rng=rng)
+            if scale == 2.0**39
+            else fastdp.laplace(floats, sensitivity=scale, epsilon=1.0, rng=rng),
+            fastdp.gaussian(floats, sensitivity=scale, epsilon=1.0, delta=1e-6, rng=rng),
+        ):
+            digest.update(found.tobytes())
+    return digest.hexdigest()
+
+
+def test_same_bits_on_other_cpus(fingerprint_elsewhere):
+    """Neither the width of the vectors nor a missing fma instruction changes a bit of a release."""
+    assert fingerprint_elsewhere("test_noise") == fingerprint()

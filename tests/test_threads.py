@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -281,6 +281,15 @@ def test_after_an_error_nothing_runs_and_nothing_starts(count: int) -> None:
     assert len(started) == so_far
 
 
+@pytest.fixture
+def _ctrl_c() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where it was ignored when Python started, as in a background job."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
 @pytest.mark.parametrize("where", ["in a chunk", "while waiting"])
 def test_interrupt(where: str) -> None:
     """Ctrl-C in the caller: the chunk that runs elsewhere comes to its end, and no other starts."""

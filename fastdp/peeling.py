@@ -1,7 +1,7 @@
 """The removal lemma: where a record that an answer concerns is deleted, it pays once, however many rounds there are.
 
 A learner that peels (draws a candidate by the exponential mechanism, deletes the records that the candidate speaks
-about, goes on) touches each record's privacy until that record is deleted, and never again. removal.md states the
+about, goes on) touches each record's privacy until that record is deleted, and never again. peeling.md states the
 setting exactly and proves the four forms. Where few rounds are made, composition may still be the better account:
 `peeling_eta` takes the larger parameter of the two.
 """
@@ -46,8 +46,9 @@ class Removal(Guarantee):
             return 0.0
         return self.eta if self.neighbors == "add-remove" else 2 * self.eta
 
+    @d.sixty_digits
     def _delta(self, e: Decimal) -> Decimal:
-        """removal.md, forms (a) to (d)."""
+        """peeling.md, forms (a) to (d)."""
         eta = Decimal(self.eta)
         kappa = d.subtract(d.exp(eta), Decimal(1))
         once = d.subtract(Decimal(1), d.exp(-eta))
@@ -103,8 +104,8 @@ def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one
 
     Examples
     >>> from fastdp import removal
-    >>> print(removal(0.0795, one_signed=True).to_approx(1e-6))
-    (0.999685, 1e-06)-DP, replace-one
+    >>> print(removal(0.0794, one_signed=True).to_approx(1e-6))
+    (0.999096, 1e-06)-DP, replace-one
     """
     return Removal(eta, one_signed, neighbors=neighbors)
 
@@ -120,6 +121,7 @@ def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Ne
     return low
 
 
+@d.sixty_digits
 def peeling_eta(
     epsilon: float, delta: float, rounds: int, *, one_signed: bool, neighbors: Neighbors = "replace-one"
 ) -> tuple[float, str]:
@@ -129,7 +131,7 @@ def peeling_eta(
     under add-remove neighbours and r = 2 otherwise.
 
     Examples
-    >>> from fastdp.removal import peeling_eta
+    >>> from fastdp.peeling import peeling_eta
     >>> peeling_eta(1.0, 1e-6, 4, one_signed=True)[1], peeling_eta(1.0, 1e-6, 40, one_signed=True)[1]
     ('zCDP', 'removal lemma')
     """
