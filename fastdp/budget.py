@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn, overload
 
 from .calibration import zcdp_rho
 from .checks import non_negative, positive
-from .directed import down, up
+from .directed import down, up, written, written_down, written_up
 from .errors import PrivacyWarning
 from .privacy import NEIGHBORS, ZCDP, ApproxDP, Guarantee, Neighbors, PureDP, epsilon_of_rho
 
@@ -108,6 +108,8 @@ class Budget:
                  "zcdp"   concentrated DP: rhos add up and are converted at the end, which is what many releases want
                  "best"   a release goes through when the sum of pure epsilons or that of rhos has room
     neighbors    the relation that all its releases must have
+
+    Epsilons and deltas add up exactly, as they are written: ten releases of 0.1 fit in 1.
 
     Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend
                  on earlier results: budget.md, theorems 1 to 3
@@ -338,7 +340,7 @@ class Budget:
     # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
 
     def _has_room(self, sums: _Sums) -> bool:
-        return any(all(sums.total(name) <= limit for name, limit in account.items()) for account in self._accounts)
+        return any(all(sums.within(name, limit) for name, limit in account.items()) for account in self._accounts)
 
     def _promise(self, sums: _Sums) -> Guarantee:
         """What charges with these sums, which have room, promise together."""
@@ -380,8 +382,13 @@ class _Charge:
         }
 
 
+def _exactly(name: str, amount: float) -> Fraction:
+    """An epsilon or delta is what it is written as; a rho, often the result of a formula, what it is in binary."""
+    return Fraction(amount) if name == "rho" else written(amount)
+
+
 class _Sums:
-    """Exact sums of the amounts of some charges; inf while one of them has none."""
+    """Exact sums of the amounts of some charges, as they are written; inf while one of them has none."""
 
     def __init__(self) -> None:
         self._finite = dict.fromkeys(("epsilon", "delta", "pure", "rho"), Fraction(0))
@@ -391,16 +398,24 @@ class _Sums:
         sums = _Sums()
         for name, amount in charge.amounts.items():
             there = amount < inf
-            sums._finite[name] = self._finite[name] + (times * Fraction(amount) if there else 0)
+            sums._finite[name] = self._finite[name] + (times * _exactly(name, amount) if there else 0)
             sums._missing[name] = self._missing[name] + (0 if there else times)
         return sums
 
     def total(self, name: str) -> float:
-        return inf if self._missing[name] else up(self._finite[name])
+        if self._missing[name]:
+            return inf
+        return up(self._finite[name]) if name == "rho" else written_up(self._finite[name])
 
     def left(self, name: str, limit: float) -> float:
         """What may be added before the limit is passed."""
-        return 0.0 if self._missing[name] else max(0.0, down(Fraction(limit) - self._finite[name]))
+        if self._missing[name]:
+            return 0.0
+        rest = _exactly(name, limit) - self._finite[name]
+        return max(0.0, down(rest) if name == "rho" else written_down(rest))
+
+    def within(self, name: str, limit: float) -> bool:
+        return not self._missing[name] and self._finite[name] <= _exactly(name, limit)
 
 
 # --- what mechanisms call

@@ -41,6 +41,24 @@ sqrt = _CONTEXT.sqrt
 Exact = Fraction | int | float
 
 
+def written(x: float) -> Fraction:
+    """The number that a float is written as: 0.1 is one tenth, and ten of them are 1.
+
+    Budgets add up what they are charged so. It is within half a unit in the last place of the binary value.
+    """
+    return Fraction(repr(x))
+
+
+def lower(x: float) -> Fraction:
+    """The lesser of the written and the binary value: as much of an epsilon as a mechanism may use."""
+    return min(written(x), Fraction(x))
+
+
+def upper(x: float) -> Fraction:
+    """The greater of the two: as much of a sensitivity as a mechanism must allow for."""
+    return max(written(x), Fraction(x))
+
+
 def sixty_digits(formula: Callable[P, R]) -> Callable[P, R]:
     """Inside `formula`, all that decimals do has 60 digits."""
 
@@ -64,6 +82,18 @@ def down(x: Decimal | Exact) -> float:
     if isinstance(x, Decimal):
         x = subtract(x, _allowance(x))
     return _next_if(x, 1)
+
+
+def written_up(x: Fraction) -> float:
+    """The least float that is written as a number >= x."""
+    nearest = float(x)
+    return nextafter(nearest, inf) if written(nearest) < x else nearest
+
+
+def written_down(x: Fraction) -> float:
+    """The largest float that is written as a number <= x."""
+    nearest = float(x)
+    return nextafter(nearest, -inf) if written(nearest) > x else nearest
 
 
 def _allowance(x: Decimal) -> Decimal:

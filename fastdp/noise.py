@@ -20,7 +20,7 @@ from . import exact
 from .budget import Budget, charge, counting
 from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
-from .directed import up
+from .directed import down, lower, up, upper
 from .errors import DomainError
 from .privacy import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from .randomness import Randomness, fresh_key
@@ -210,7 +210,7 @@ _U = 2.0**-53
 
 @lru_cache(1024)
 def _laplace_for_integers(sensitivity: float, epsilon: float) -> LaplacePlan:
-    return laplace_plan(scale_in_range(_ratio_up(Fraction(sensitivity), epsilon), "sensitivity / epsilon"))
+    return laplace_plan(scale_in_range(_ratio_up(upper(sensitivity), epsilon), "sensitivity / epsilon"))
 
 
 @lru_cache(1024)
@@ -228,7 +228,7 @@ def _laplace_for_floats(
             )
     grid = usable_grid(resolution, sensitivity)
     # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
-    moved = int(Fraction(sensitivity) / Fraction(grid)) + n
+    moved = int(upper(sensitivity) / Fraction(grid)) + n
     scale = _ratio_up(Fraction(moved), epsilon)
     return grid, laplace_plan(scale_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
 
@@ -258,14 +258,15 @@ def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
 
 def _sigma(sensitivity: float, price: _Price, n: int) -> float:
     epsilon, delta = price
+    sensitivity = up(upper(sensitivity))
     if delta is None:
-        return zcdp_sigma(sensitivity, rho=epsilon)
-    return gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=n)
+        return zcdp_sigma(sensitivity, rho=down(lower(epsilon)))
+    return gaussian_sigma(sensitivity, epsilon=down(lower(epsilon)), delta=down(lower(delta)), dimension=n)
 
 
 def _ratio_up(amount: Fraction, epsilon: float) -> float:
     """amount / epsilon as a float, rounded up."""
-    exact_ratio = amount / Fraction(epsilon)
+    exact_ratio = amount / lower(epsilon)
     try:
         ratio = float(exact_ratio)
     except OverflowError:

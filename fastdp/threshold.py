@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import noise
 from .budget import Budget, charge
 from .checks import numbers_array, positive, power_of_two
-from .directed import up
+from .directed import lower, up, upper
 from .privacy import Neighbors, PureDP
 from .randomness import Randomness, fresh_key
 
@@ -29,7 +29,7 @@ _ROOT_2 = Fraction(1414213562373096, 10**15)  # rounded up
 
 def split(sensitivity: Fraction, epsilon: float) -> tuple[float, float]:
     """The scales of the noise of the threshold, b1, and of a query, b2: s / b1 + 2 s / b2 <= epsilon, b1 + b2 least."""
-    unit = sensitivity / Fraction(epsilon)
+    unit = sensitivity / lower(epsilon)
     return up((1 + _ROOT_2) * unit), up((2 + _ROOT_2) * unit)
 
 
@@ -57,7 +57,8 @@ class AboveThreshold:
     Accuracy     `bounds.above_threshold`
     Cost         about 2 ns a query in `first_above`
     Not covered  what `sensitivity` claims; the time a caller takes to choose the next query
-    Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity
+    Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity; RuntimeError in a
+                 forked child, which is a copy
 
     Examples
     >>> import fastdp
@@ -91,12 +92,12 @@ class AboveThreshold:
         if integer:
             if resolution is not None:
                 raise ValueError(f"resolution={resolution!r}: must be None for an integer threshold, whose grid is 1")
-            self.resolution, moved = None, Fraction(self.sensitivity)
+            self.resolution, moved = None, upper(self.sensitivity)
         else:
             if resolution is None:
                 resolution = noise.power_below(self.sensitivity / 1024)
             self.resolution = noise.usable_grid(power_of_two("resolution", resolution), self.sensitivity)
-            moved = Fraction(int(Fraction(self.sensitivity) / Fraction(self.resolution)) + 1)
+            moved = Fraction(int(upper(self.sensitivity) / Fraction(self.resolution)) + 1)
         center = round(Fraction(threshold) / Fraction(self.resolution or 1))
         if abs(center) > _LARGEST_THRESHOLD:
             raise ValueError(

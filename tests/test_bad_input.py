@@ -92,6 +92,71 @@ def test_grids_beyond_the_range_are_refused():
         gaussian(FLOATS, rho=0.5, resolution=2.0**-60)
 
 
+def test_more_floats_than_a_tiny_epsilon_has_room_for():
+    """Their rounding alone would take noise beyond the largest scale: said so, and not as a scale."""
+    values = np.zeros(10**6)
+    with pytest.raises(ValueError, match=r"^epsilon=1e-06: too small for n=1000000 floats"):
+        laplace(values, epsilon=1e-6)
+    with pytest.raises(ValueError, match=r"^\(sensitivity / resolution \+ n\) / epsilon=.*: the noise scale must be"):
+        laplace(values, epsilon=1e-6, resolution=2.0**-20)
+    assert laplace(np.zeros(10**6, np.int64), epsilon=1e-6).shape == (10**6,)
+    assert gaussian(values, epsilon=1e-6, delta=1e-9).shape == (10**6,)
+
+
+@pytest.mark.parametrize("sensitivity", [5e-324, 1e-322, 2.0**-1022, 1e-300])
+def test_a_sensitivity_next_to_nothing(sensitivity):
+    for options in ({}, {"epsilon": 1.0, "delta": 1e-6}):
+        with pytest.raises(ValueError, match=r"^sigma=.*: the noise scale must be between"):
+            gaussian(INTS, sensitivity=sensitivity, **options)
+        for resolution in (None, 2.0**-900, 1.0):
+            with pytest.raises(ValueError, match=r"^sensitivity=.*leaves the range of float64"):
+                gaussian(FLOATS, sensitivity=sensitivity, resolution=resolution, **options)
+    with pytest.raises(ValueError, match=r"^sensitivity / epsilon=.*: the noise scale must be between"):
+        laplace(INTS, sensitivity=sensitivity)
+    for resolution in (None, 2.0**-900, 1.0):
+        with pytest.raises(ValueError, match=r"^sensitivity=.*leaves the range of float64"):
+            laplace(FLOATS, sensitivity=sensitivity, resolution=resolution)
+
+
+@pytest.mark.parametrize("n", [pytest.param(0, marks=pytest.mark.xfail(strict=True, reason="sqrt(0) units")), 1, 2])
+@pytest.mark.parametrize("resolution", [2.0**30, 2.0**100])
+def test_a_coarse_grid_is_no_error_for_few_entries_or_none(resolution, n):
+    values = np.zeros(n)
+    assert laplace(values, sensitivity=1.0, resolution=resolution).shape == (n,)
+    assert gaussian(values, sensitivity=1.0, resolution=resolution).shape == (n,)
+    assert gaussian(values, sensitivity=1.0, epsilon=1.0, delta=1e-6, resolution=resolution).shape == (n,)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-322, 2.0**-1022, 1e-300, 9.99e-101])
+@pytest.mark.parametrize("values", [INTS, FLOATS], ids=["integers", "floats"])
+def test_gaussian_parameters_that_float64_does_not_calibrate(tiny, values):
+    for options in ({"epsilon": tiny, "delta": 1e-6}, {"epsilon": tiny, "delta": tiny}):
+        with pytest.raises(ValueError, match=r"^epsilon=.*: must be at least 1e-100"):
+            gaussian(values, **options)
+    with pytest.raises(ValueError, match=r"^delta=.*: must be at least 1e-100"):
+        gaussian(values, epsilon=1.0, delta=tiny)
+
+
+SMALL = [2e-100, 1e-60, 1e-30, 1e-14, 1e-6]
+
+
+@pytest.mark.parametrize("values", [INTS, FLOATS], ids=["integers", "floats"])
+@pytest.mark.parametrize("epsilon", SMALL)
+@pytest.mark.parametrize("delta", SMALL)
+def test_small_gaussian_parameters_give_noise_or_a_clear_error(values, epsilon, delta):
+    if max(epsilon, delta) > 1e-11:
+        assert gaussian(values, epsilon=epsilon, delta=delta).shape == values.shape
+    else:
+        with pytest.raises(ValueError, match=r"too small for Gaussian noise|the noise scale must be between"):
+            gaussian(values, epsilon=epsilon, delta=delta)
+
+
+@pytest.mark.parametrize("values", [INTS, FLOATS], ids=["integers", "floats"])
+def test_one_tiny_gaussian_parameter_is_taken(values):
+    assert gaussian(values, epsilon=2e-100, delta=1e-6).shape == values.shape
+    assert gaussian(values, epsilon=1.0, delta=2e-100).shape == values.shape
+
+
 @pytest.mark.parametrize("resolution", [0.3, 3, 0, -1.0, math.nan, "1", True, math.inf])
 def test_the_resolution_is_a_power_of_two(resolution):
     with pytest.raises(ValueError, match=r"^resolution="):
@@ -130,6 +195,37 @@ def test_values_must_be_numbers(values):
     for mechanism in (laplace, gaussian):
         with pytest.raises(ValueError, match=r"^values: "):
             mechanism(values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [2**60 + 1, 0.5],
+        [0.5, -(2**60) - 1],
+        (2**53 + 3, 1.5),
+        [[2**62, 1.0], [2.0, 3.0]],
+        [np.array([2**60 + 1]), np.array([0.5])],
+        [2**63, -1],
+        pytest.param([2**53 + 1, 0.5], marks=pytest.mark.xfail(strict=True, reason="rounds to 2^53 and passes")),
+        pytest.param([np.int64(2**60 + 1), 0.5], marks=pytest.mark.xfail(strict=True, reason="not an int of Python")),
+        pytest.param([np.array(2**60 + 1), 0.5], marks=pytest.mark.xfail(strict=True, reason="not an int of Python")),
+    ],
+    ids=repr,
+)
+def test_a_list_of_floats_with_integers_that_floats_would_round_is_refused(values):
+    for mechanism in (laplace, gaussian):
+        with pytest.raises(ValueError, match=r"^values: .*integers beyond 2\^53.*must be an array"):
+            mechanism(values)
+
+
+@pytest.mark.parametrize(
+    "values", [[1e300, 0.5], [2.0**60 + 4096, 1], [2**53, 0.5], [-(2**53), 0.5], [3, 0.5], [[1e18], [7]]], ids=repr
+)
+def test_a_list_of_floats_may_hold_large_floats_and_small_integers(values):
+    for mechanism in (laplace, gaussian):
+        found = mechanism(values)
+        assert found.dtype == np.float64
+        assert np.abs(found - np.array(values, float)).max() < 200
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -199,9 +295,11 @@ def test_parameters_are_rounded_toward_more_noise():
         < third
         < Fraction(positive("sensitivity", third, toward=math.inf))
     )
-    big = 2**53 + 1
-    assert positive("epsilon", big, toward=0) == 2.0**53
-    assert positive("sensitivity", big, toward=math.inf) == 2.0**53 + 2
+    for kind in (int, np.int64, np.uint64, np.array):
+        assert positive("epsilon", kind(2**53 + 1), toward=0) == 2.0**53
+        assert positive("sensitivity", kind(2**53 + 1), toward=math.inf) == 2.0**53 + 2
+        assert positive("epsilon", kind(2**53 + 3), toward=0) == 2.0**53 + 2
+        assert positive("sensitivity", kind(2**53 + 3), toward=math.inf) == 2.0**53 + 4
 
 
 def test_keywords_are_keywords():

@@ -65,6 +65,12 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
     assert stated == asked
 
 
+def test_the_targets_of_the_accounting_room_are_all_there() -> None:
+    stated = {(case.name, *((t.rival, *t.limits.values()) for t in case.targets)) for case in choose(("accounting",))}
+    assert stated == {("above-threshold", ("numpy", 3, 3)), ("compose-mixed",)}
+    assert [side.name for case in choose(("compose",)) for side in case.rivals] == ["dp-accounting"]
+
+
 def test_a_target_without_its_rival_or_with_one_machine_only_is_refused() -> None:
     with pytest.raises(ValueError, match="limits="):
         Target("faster", "numpy", {"avx512": 2.0})
@@ -116,12 +122,36 @@ def _check_seconds(seconds: Any, parameters: Any) -> None:
     assert 0 < seconds < 60
 
 
+def _check_last_query(drawn: Any, parameters: Any) -> None:
+    first, n = drawn
+    assert first == n - 1
+
+
+def _check_composition(drawn: Any, parameters: Any) -> None:
+    """Bounds of Laplace and Gaussian noise at a few thousand orders a, in float64: Mironov (2017), table II, and
+    the conversion of Canonne, Kamath and Steinke (2020), proposition 12."""
+    (guarantee, scales), delta = drawn, parameters["delta"]
+    a = 1 + np.geomspace(0.1, 1000, 5000)
+    divergence = np.zeros_like(a)
+    for kind, s in scales:
+        if kind == "gaussian":
+            divergence += a / (2 * s**2)
+        else:
+            moment = a * np.exp((a - 1) / s) + (a - 1) * np.exp(-a / s)
+            divergence += np.log(moment / (2 * a - 1)) / (a - 1)
+    least = np.min(divergence + np.log1p(-1 / a) - np.log(delta * a) / (a - 1))
+    assert guarantee.delta == delta
+    assert least * (1 - 1e-6) < guarantee.epsilon < least * 1.01
+
+
 ORACLES = {
     "uniform words": _check_words,
     "laplace_law": _check_law(reference.laplace_law),
     "gaussian_law": _check_law(reference.gaussian_law),
     "laplace_law, rounded": _check_float_laplace,
     "a clock": _check_seconds,
+    "the last query": _check_last_query,
+    "Renyi, in float64": _check_composition,
 }
 
 
@@ -139,22 +169,26 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
         first, second = call(), call()
         if case.clock == "child":
             assert first > 0
+        elif case.room == "accounting":  # one answer, the same in every call
+            assert first == second
         else:
             assert np.shape(first) == (TINY,)
             assert case.name.endswith("in-place") or not np.array_equal(first, second)  # every call draws afresh
 
 
 def test_in_place_cases_write_where_they_read() -> None:
-    for case in cases():
+    for case in choose(("noise",)):
         call = case.ours.make(TINY)
         assert (call() is call()) == case.name.endswith("in-place")
 
 
 def test_values_are_filled() -> None:
     """np.zeros maps one page, whatever its length: a benchmark over it would not touch memory."""
-    from fastdp.bench import noise
+    from fastdp.bench import accounting, noise
 
     assert np.unique(noise.int_values(5000)).size == 1000
+    assert np.unique(accounting.query_values(5000)).size == 1001
+    assert len(set(accounting.noise_scales(1000))) == 1000
     assert np.unique(noise.float_values(5000)).size == 5000
 
 
@@ -365,7 +399,9 @@ def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
-    assert captured.err.startswith("fastdp bench: only='nose': must be a room (noise) or the start of a case: words,")
+    assert captured.err.startswith(
+        "fastdp bench: only='nose': must be a room (noise, accounting) or the start of a case: words,"
+    )
 
 
 def test_pytest_bench_runs_the_registry() -> None:

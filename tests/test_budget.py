@@ -40,6 +40,7 @@ from fastdp import (
     noise,
 )
 from fastdp.budget import Release, _ambient, charge
+from fastdp.directed import written, written_up
 
 THEOREMS = ("basic", "zcdp", "best")
 
@@ -312,6 +313,12 @@ def test_an_argument_replaces_the_block():
     assert len(block.releases) == len(other.releases) == 1
     with pytest.raises(ValueError, match=r"^budget=1\.0: must be a fastdp\.Budget or None$"):
         lap(budget=1.0)
+
+
+def test_warming_up_charges_nobody():
+    with Budget(epsilon=1) as budget:
+        fastdp.warmup()
+    assert budget.spent == PureDP(0)
 
 
 # --- blocks
@@ -594,7 +601,7 @@ def race(budget, release, threads=64):
 
 def shares(whole, share, spent=0.0):
     """How many floats `share` fit into the float `whole`, exactly."""
-    return int((Fraction(whole) - Fraction(spent)) / Fraction(share))
+    return int((written(whole) - written(spent)) / written(share))
 
 
 def shares_of_rho(budget, guarantee):
@@ -608,14 +615,14 @@ def shares_of_rho(budget, guarantee):
     [
         (1.0, 0.25, 0.75, 1),  # the last share
         (1.0, 0.125, 0.0, 8),
-        (1.0, 0.1, 0.0, 9),  # the float 0.1 is more than a tenth
-        (0.7, 0.1, 0.0, 6),
-        (0.8, 0.1, 0.0, 8),  # and the float 0.8 is more than eight tenths, by as much as eight floats 0.1
+        (1.0, 0.1, 0.0, 10),  # numbers are what they are written as
+        (0.7, 0.1, 0.0, 7),
+        (0.8, 0.1, 0.0, 8),
         (1.0, 1 / 3, 0.0, 3),
         (1.0, 1 / 49, 0.0, 49),
         (1.0, Fraction(1, 10), 0.0, 10),  # rounded down by the mechanism
         (1.0, nextafter(0.5, 1), 0.0, 1),
-        (2.0**-60, 2.0**-62, 0.0, 4),
+        (2.0**-60, 2.0**-62, 0.0, 3),  # written with 17 digits, which are a little more than a quarter
     ],
 )
 def test_exactly_the_right_number_of_threads_win(cls, total, share, before, winners):
@@ -627,7 +634,7 @@ def test_exactly_the_right_number_of_threads_win(cls, total, share, before, winn
     spend_one = lambda budget: spend(budget, PureDP(rounded)) if rounded < 1e-9 else lap(share, budget=budget)  # noqa: E731
     assert race(budget, spend_one) == winners
     assert len(budget.releases) == winners + bool(before)
-    assert Fraction(budget.spent.epsilon) >= winners * Fraction(rounded) + Fraction(before)
+    assert written(budget.spent.epsilon) >= winners * written(rounded) + written(before)
     assert budget.spent.epsilon <= total
 
 
@@ -781,7 +788,7 @@ def test_a_refusal_in_words():
     budget = Budget(epsilon=1, delta=1e-6)
     gauss(epsilon=0.5, delta=2.0**-20, budget=budget)
     said = refused(lambda: gauss(epsilon=0.75, delta=2.0**-30, budget=budget))
-    left = Fraction(1e-6) - Fraction(2.0**-20)
+    left = written(1e-6) - written(2.0**-20)
     assert said["asked"].startswith("(0.75, 9.31e-10)-DP and ")
     assert said["whole"] == "(1, 1e-06)-DP (basic)"
     assert said["left"] == f"epsilon=0.5, delta={float(left)!r}"
@@ -818,6 +825,7 @@ def test_what_would_fit_does_and_no_more(theorem, seed):
             said = refused(lambda: lap(1000.0, budget=one))  # noqa: B023
             fits = number("epsilon", said["fits"])
             assert one.left == PureDP(fits)
+            assert theorem != "basic" or not one.fits(PureDP(nextafter(fits, inf)))
             assert not one.fits(PureDP(fits * (1 + 1e-6)))
             with pytest.raises(BudgetExceeded):
                 lap(fits * (1 + 1e-6), budget=one)
@@ -848,27 +856,33 @@ def test_what_would_fit_does_and_no_more(theorem, seed):
 
 
 @pytest.mark.parametrize("theorem", THEOREMS)
-def test_when_all_is_spent_nothing_more_fits(theorem):
-    budget = Budget(epsilon=1, delta=1e-6, theorem=theorem)
-    left = refused(lambda: lap(9.0, budget=budget))["left"]
-    spend(budget, PureDP(1.0) if theorem == "basic" else ZCDP(number("rho", left)))
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(1.0, 1e-6), (0.5, 1e-9), (3.427747600636731e-05, 0.1375633530613421), (0.002, 0.786), (8.0, 1e-3)],
+)
+def test_when_all_is_spent_nothing_more_fits(theorem, epsilon, delta):
+    budget = Budget(epsilon=epsilon, delta=delta, theorem=theorem)
+    left = refused(lambda: lap(900.0, budget=budget))["left"]
+    spend(budget, PureDP(epsilon) if theorem == "basic" else ZCDP(number("rho", left)))
+    assert budget.spent.epsilon <= epsilon  # to the last digit, whatever the conversion's
     assert budget.left == PureDP(0)
-    assert refused(lambda: lap(1e-5, budget=budget))["fits"] == "nothing more fits"
+    assert refused(lambda: lap(epsilon * 1e-5, budget=budget))["fits"] == "nothing more fits"
     assert budget.fits(PureDP(0))
 
 
-def test_ten_tenths_and_the_float_that_is_more():
-    """The float 0.1 is more than a tenth, and sums are exact: the tenth is refused, and told why."""
+def test_ten_tenths_are_one():
+    """Numbers are what they are written as, although the float 0.1 is more than a tenth; then nothing fits any more."""
+    for tenth in (0.1, Fraction(1, 10)):
+        budget = Budget(epsilon=1)
+        for _ in range(10):
+            lap(tenth, budget=budget)
+        with pytest.raises(BudgetExceeded):
+            lap(2.0**-20, budget=budget)
     budget = Budget(epsilon=1)
-    for _ in range(9):
-        lap(0.1, budget=budget)
-    said = refused(lambda: lap(0.1, budget=budget))
-    fits = number("epsilon", said["fits"])
-    assert Fraction(fits) <= 1 - 9 * Fraction(0.1) < Fraction(0.1)
-    lap(fits, budget=budget)
-    budget = Budget(epsilon=1)
-    for _ in range(10):
-        lap(Fraction(1, 10), budget=budget)
+    for _ in range(4):
+        lap(0.2, budget=budget)
+    assert budget.left == PureDP(0.2)
+    lap(budget.left.epsilon, budget=budget)
 
 
 def test_a_release_that_never_fits_says_what_to_do():
@@ -1035,7 +1049,9 @@ def test_running_totals_are_those_of_compose(theorem):
                 compose(*so_far, delta=1e-6, using="zcdp"),
                 key=lambda guarantee: guarantee.epsilon,
             )
-        assert row.total == total
+        assert type(row.total) is type(total)
+        assert isclose(row.total.epsilon, total.epsilon, rel_tol=4e-16)  # compose reads floats in binary
+        assert getattr(row.total, "delta", 0) == getattr(total, "delta", 0)
     assert budget.spent == row.total
 
 
@@ -1202,12 +1218,12 @@ def oracle(theorem, live):
     """(fits, spent) of a budget (1, 1e-6) that holds these guarantees, by exact sums; None where it is too close."""
     epsilons, rhos = Fraction(0), Fraction(0)
     for guarantee in live:
-        epsilons += Fraction(getattr(guarantee, "epsilon", getattr(guarantee, "eta", 0.0)))
+        epsilons += written(getattr(guarantee, "epsilon", getattr(guarantee, "eta", 0.0)))
         if theorem != "basic":
             rhos += Fraction(guarantee.to_zcdp().rho)
     if theorem == "basic":
-        deltas = sum((Fraction(getattr(guarantee, "delta", 0.0)) for guarantee in live), Fraction(0))
-        return epsilons <= 1 and deltas <= Fraction(1e-6), (epsilons, deltas)
+        deltas = sum((written(getattr(guarantee, "delta", 0.0)) for guarantee in live), Fraction(0))
+        return epsilons <= 1 and deltas <= written(1e-6), (epsilons, deltas)
     converted = ZCDP(up(rhos)).to_approx(1e-6).epsilon if rhos else 0.0
     if theorem == "best" and epsilons <= 1:
         return True, min(epsilons, converted)
@@ -1254,10 +1270,10 @@ def test_random_runs_against_exact_sums(theorem, seed):
         live = [g for _, _, g in opened] + final
         _, amount = oracle(theorem, live)
         if theorem == "basic":
-            epsilon, delta = map(up, amount)
+            epsilon, delta = map(written_up, amount)
             assert budget.spent == (ApproxDP(epsilon, delta) if delta else PureDP(epsilon))
         else:
-            assert budget.spent.epsilon == min(up(Fraction(amount)), 1.0)
+            assert isclose(budget.spent.epsilon, min(float(amount), 1.0), rel_tol=4e-16)
         assert sorted(repr(row.guarantee) for row in budget.releases) == sorted(map(repr, final))
     assert final
     assert refusals

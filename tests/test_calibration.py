@@ -6,7 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from fastdp import calibration
+import fastdp
+from fastdp import calibration, noise
 
 GRID = [(e, d) for e in (1e-3, 0.1, 1.0, 4.0, 20.0, 300.0) for d in (0.3, 1e-2, 1e-6, 1e-12, 1e-60)]
 
@@ -122,3 +123,98 @@ def test_the_smoothing_bound_of_theorem_3():
         for x in (0, 1, 4, 9):
             ratio = mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * sigma**2)) / discrete / smoothed(x)
             assert (1 - theta) / (1 + theta) <= ratio <= 1 + theta
+
+
+# --- sigma, derived a second time
+
+
+MP = mpmath.mp.clone()
+MP.prec = 150
+
+
+def curve(r, epsilon):
+    """The least delta of continuous Gaussian noise of r times the sensitivity."""
+    tail = lambda x: MP.erfc(x / MP.sqrt(2)) / 2  # noqa: E731
+    return tail(epsilon * r - 1 / (2 * r)) - MP.exp(epsilon) * tail(epsilon * r + 1 / (2 * r))
+
+
+def least_ratio(epsilon, delta):
+    low, high = MP.mpf("1e-3"), MP.mpf(1)
+    while curve(high, epsilon) > delta:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if curve(middle, epsilon) > delta else (low, middle)
+    return high
+
+
+def through_theorem_2(epsilon, delta):
+    """The least sigma / sensitivity of all orders, by concentrated DP and the tight conversion."""
+
+    def rho(log):
+        a = 1 + MP.exp(log)
+        return ((MP.log(delta) + log - a * MP.log(1 - 1 / a)) / (a - 1) + epsilon) / a
+
+    low, high = MP.mpf(-20), MP.mpf(60)
+    for _ in range(120):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if rho(left) < rho(right) else (low, right)
+    return 1 / MP.sqrt(2 * rho(low))
+
+
+def derived_sigma(sensitivity, epsilon, delta, dimension):
+    """calibration.md, theorems 2 and 3, with the share of epsilon and delta that calibration.py sets aside."""
+    epsilon, delta = MP.mpf(epsilon), MP.mpf(delta)
+    loss = min(epsilon, 1) / 2**20
+    square = MP.log(MP.mpf("2.001") * MP.mpf("3.1") * dimension / loss) / (2 * MP.pi**2)
+    tau = sensitivity * least_ratio(epsilon - 2 * loss, delta * (1 - MP.mpf(2) ** -19))
+    return min(MP.sqrt(tau**2 + square), sensitivity * through_theorem_2(epsilon, delta))
+
+
+CASES = [(0.1, 1e-9), (1.0, 1e-6), (0.5, 1e-2), (3.0, 1e-12)]
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 10**6])
+@pytest.mark.parametrize("sensitivity", [1.0, 5.5, 2.0**20])
+@pytest.mark.parametrize(("epsilon", "delta"), CASES)
+def test_sigma_is_what_the_theorems_give(sensitivity, epsilon, delta, dimension):
+    """To nine digits: not less, which would break the claim, and not more."""
+    derived = derived_sigma(sensitivity, epsilon, delta, dimension)
+    sigma = calibration.gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=dimension)
+    assert derived * (1 - MP.mpf("1e-12")) <= sigma <= derived * (1 + MP.mpf("1e-9"))
+
+
+@pytest.mark.parametrize("dimension", [1, 10**6])
+@pytest.mark.parametrize("sensitivity", [1.0, 40.0, 2.0**30])
+@pytest.mark.parametrize(("epsilon", "delta"), CASES)
+def test_theorem_3_holds_with_what_is_set_aside(sensitivity, epsilon, delta, dimension):
+    """A split of sigma^2 into tau^2 and s^2 proves (epsilon, delta) by theorem 3: 3.1 d theta <= loss, and the
+    continuous curve at tau has room for the loss. Unless theorem 2, which needs no split, gave the smaller sigma."""
+    sigma = MP.mpf(calibration.gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=dimension))
+    if sigma >= sensitivity * through_theorem_2(epsilon, delta) * (1 - MP.mpf("1e-12")):
+        assert sensitivity == 1
+        return
+    loss = MP.mpf(min(epsilon, 1.0)) / 2**20
+    square = MP.log(MP.mpf("2.001") * MP.mpf("3.1") * dimension / loss) / (2 * MP.pi**2) + MP.mpf("1e-15")
+    theta = MP.mpf("2.001") * MP.exp(-2 * MP.pi**2 * square)
+    assert 3.1 * dimension * theta <= loss
+    assert theta <= 0.1
+    tau = MP.sqrt(sigma**2 - square)
+    claimed_epsilon, claimed_delta = epsilon - 3.1 * dimension * theta, delta * MP.exp(-dimension * theta)
+    assert curve(tau / sensitivity, claimed_epsilon) <= claimed_delta
+
+
+@pytest.mark.parametrize("n", [1, 1000, 10**6])
+def test_releases_are_drawn_with_the_sigma_of_their_dimension(n, monkeypatch):
+    """Through the public function: every entry counts as a dimension, and sigma reaches the kernel as it is."""
+    plans = []
+    add = noise.add_noise
+    monkeypatch.setattr(noise, "add_noise", lambda plan, *rest: (plans.append(plan), add(plan, *rest)))
+    for values in (np.zeros(n, np.int64), np.zeros(n)):
+        for options in ({"epsilon": 0.7, "delta": 1e-7}, {"rho": 0.3}):
+            resolution = None if values.dtype == np.int64 else 0.5
+            fastdp.gaussian(values, sensitivity=1.25, resolution=resolution, **options)
+            moved = MP.mpf(1.25) if resolution is None else 2 * MP.mpf(1.25) + MP.sqrt(n)
+            wanted = moved / MP.sqrt(MP.mpf("0.6")) if "rho" in options else derived_sigma(moved, 0.7, 1e-7, n)
+            assert wanted * (1 - MP.mpf("1e-12")) <= plans[-1].sigma <= wanted * (1 + MP.mpf("1e-9"))
+            assert plans[-1].law[9] == pytest.approx(0.5 / plans[-1].sigma ** 2, rel=1e-15)

@@ -46,8 +46,8 @@ def probability(values, answers, q1, q2, most=None):
 
     Exact: beyond all values every factor is a + b q2^|theta|, and geometric sums take care of the rest.
     """
-    top = max(0, *values, 0) + 1 if most is None else most + 1
-    bottom = min(0, *values, top - 1)
+    top = max((0, *values)) + 1 if most is None else most + 1
+    bottom = min((0, *values, top - 1))
     total = Fraction(0)
     for theta in range(bottom + 1, top):
         above = [tail(theta - x, q2) for x in values]
@@ -450,7 +450,7 @@ def test_values_at_the_ends_of_int64():
     for center in (0, 2**50, -(2**50)):
         for _ in range(20):
             watch = AboveThreshold(center, sensitivity=1000, epsilon=0.5)
-            assert watch.first_above(ends * 1) == 1
+            assert watch.first_above(ends) == 1
             watch = AboveThreshold(center, sensitivity=1000, epsilon=0.5)
             assert watch.first_above(np.array([2**64 - 1], np.uint64)) == 0
     assert AboveThreshold(2**50, **QUIET).first_above([2**50 - 1, 2**50]) == 1
@@ -492,6 +492,9 @@ def test_rounding_integers_twice_would_move_them_further_than_is_charged():
     assert high - low < grid
     assert [round(float(v) / grid) for v in (low, high)] == [odd - 1, odd + 1]
     assert (threshold._floats(np.array([low, high]), float(grid)) / grid).tolist() == [odd, odd]
+    center, options = float((odd + 1) * grid), {"sensitivity": high - low, "epsilon": 1e6, "resolution": float(grid)}
+    assert not AboveThreshold(center, **options).above(high)
+    assert AboveThreshold(center, **options).above(high + 2**9)
 
 
 # --- one True, then closed; one object, one run

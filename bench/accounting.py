@@ -1,0 +1,105 @@
+"""Cases of the accounting room: AboveThreshold over many queries, and the composition of many guarantees.
+
+Both sides answer the same question with the same parameters; what differs is said in the row. An answer is one number,
+so these cases return it instead of an array.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import fastdp
+
+from ..threshold import split
+from .registry import Call, Case, Side, faster
+
+QUERIES, GUARANTEES = 1_000_000, 1_000
+THRESHOLD, EPSILON = 10**6, 1.0
+DELTA = 1e-6
+
+
+# --- AboveThreshold
+
+
+def query_values(n: int) -> Any:
+    """Counts far below the threshold, filled, and one far above it at the end."""
+    values = np.arange(n, dtype=np.int64) % 1000
+    values[-1] = 2 * THRESHOLD
+    return values
+
+
+def _our_walk(n: int) -> Call:
+    values = query_values(n)
+    return lambda: fastdp.AboveThreshold(THRESHOLD, sensitivity=1, epsilon=EPSILON).first_above(values)
+
+
+def _numpy_walk(n: int) -> Call:
+    values, rng = query_values(n), np.random.default_rng()
+    of_threshold, of_query = split(Fraction(1), EPSILON)
+
+    def walk() -> int:
+        noisy = THRESHOLD + rng.laplace(scale=of_threshold)
+        return int((values + rng.laplace(scale=of_query, size=n) >= noisy).argmax())
+
+    return walk
+
+
+# --- composition
+
+
+def noise_scales(n: int) -> list[tuple[str, float]]:
+    """n releases, no two alike: Laplace noise of so large a scale, and Gaussian noise of such a sigma, in turn."""
+    return [("laplace", 100.0 + i) if i % 2 == 0 else ("gaussian", 100.0 + i / 8) for i in range(n)]
+
+
+def _our_composition(n: int) -> Call:
+    kinds = {"laplace": fastdp.Renyi.laplace, "gaussian": fastdp.Renyi.gaussian}
+    scales = noise_scales(n)
+    return lambda: fastdp.compose(*(kinds[kind](scale) for kind, scale in scales), delta=DELTA)
+
+
+def _dp_accounting_composition(n: int) -> Call:
+    dp, rdp = import_module("dp_accounting"), import_module("dp_accounting.rdp")
+    kinds = {"laplace": dp.LaplaceDpEvent, "gaussian": dp.GaussianDpEvent}
+    scales = noise_scales(n)
+
+    def compose() -> Any:
+        accountant = rdp.RdpAccountant()
+        for kind, scale in scales:
+            accountant.compose(kinds[kind](scale))
+        return accountant.get_epsilon(DELTA)
+
+    return compose
+
+
+CASES = (
+    Case(
+        name="above-threshold",
+        room="accounting",
+        work="AboveThreshold, one million queries, hit at the last",
+        n=QUERIES,
+        ours=Side("fastdp", _our_walk),
+        rivals=(Side("numpy", _numpy_walk),),
+        targets=(faster("numpy", avx512=3, avx2=3),),
+        oracle="the last query",
+        parameters=MappingProxyType({"epsilon": EPSILON}),
+        drawn=lambda n: (_our_walk(n)(), n),
+    ),
+    Case(
+        name="compose-mixed",
+        room="accounting",
+        work="compose 1,000 mixed guarantees, all different, bounds rounded up",
+        n=GUARANTEES,
+        ours=Side("fastdp", _our_composition),
+        rivals=(Side("dp-accounting", _dp_accounting_composition, needs="dp_accounting"),),
+        targets=(),
+        oracle="Renyi, in float64",
+        parameters=MappingProxyType({"delta": DELTA}),
+        drawn=lambda n: (_our_composition(min(n, 100))(), noise_scales(min(n, 100))),
+    ),
+)
