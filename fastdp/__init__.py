@@ -26,12 +26,15 @@ _HOME = {
     "gaussian": "noise",
     "get_num_threads": "threads",
     "laplace": "noise",
+    "peeling_eta": "peeling",
     "removal": "peeling",
+    "removal_eta": "peeling",
     "set_num_threads": "threads",
+    "share": "privacy",
     "warmup": "warm",
 }
 
-_MODULES = ("bounds", "kernels")  # public as fastdp.bounds and fastdp.kernels
+_MODULES = ("bounds", "kernels", "privacy")  # public as fastdp.bounds, ...
 
 __all__ = [
     "ZCDP",
@@ -52,8 +55,11 @@ __all__ = [
     "gaussian",
     "get_num_threads",
     "laplace",
+    "peeling_eta",
     "removal",
+    "removal_eta",
     "set_num_threads",
+    "share",
     "warmup",
 ]
 
@@ -61,8 +67,8 @@ if TYPE_CHECKING:
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
-    from .peeling import removal
-    from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
+    from .peeling import peeling_eta, removal, removal_eta
+    from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
     from .randomness import Randomness
     from .threads import get_num_threads, set_num_threads
     from .threshold import AboveThreshold

@@ -146,15 +146,18 @@ def _warmup(options: argparse.Namespace) -> int:
     from .kernels._jit import cache_info
     from .warm import warmup
 
-    console, start = _console(), perf_counter()
-    warmup(progress=True)
+    start = perf_counter()
+    try:
+        warmup(progress=True)
+    except ModuleNotFoundError as error:
+        if error.name != "rich":
+            raise
+        warmup(progress=lambda done, total, name: print(f"compiling {done}/{total} {name}", flush=True))  # no bar
     cache = cache_info()
     took = perf_counter() - start
-    console.print(
-        f"ready in {took:.1f} s: {cache.misses} kernels compiled, {cache.hits} loaded; cache {cache.place or 'off'}"
-    )
+    print(f"ready in {took:.1f} s: {cache.misses} kernels compiled, {cache.hits} loaded; cache {cache.place or 'off'}")
     if cache.unwritable or cache.place is None:
-        console.print(f"nothing is kept for the next process: cache {cache.state}", style="yellow")
+        print(f"nothing is kept for the next process: cache {cache.state}")
     return 0
 
 
@@ -176,8 +179,6 @@ def _info(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts, indent=2))
         return 0
-    from rich.table import Table
-
     rows = {
         **facts["versions"],
         "system": facts["system"],
@@ -187,10 +188,7 @@ def _info(options: argparse.Namespace) -> int:
         "cache": str(cache.place or "none"),
         "": f"{cache.state}; {cache.files} kernels, {cache.bytes / 1e6:.1f} MB",
     }
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
+    width = max(map(len, rows))
     for name, value in rows.items():
-        table.add_row(name, value)
-    _console().print(table, highlight=False)
+        print(f"{name:<{width}}  {value}")
     return 0

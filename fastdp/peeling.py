@@ -14,10 +14,9 @@ from math import inf
 from typing import NoReturn
 
 from . import directed as d
-from .calibration import zcdp_rho
 from .checks import non_negative, positive, probability, whole
-from .directed import down, up
-from .privacy import ApproxDP, Guarantee, Neighbors
+from .directed import up
+from .privacy import ApproxDP, BoundedRange, Guarantee, Neighbors, share
 
 
 @dataclass(frozen=True)
@@ -30,50 +29,51 @@ class Removal(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         eta = positive("eta", self.eta, toward=inf)
-        if eta > 10:
-            raise ValueError(f"eta={self.eta!r}: must be at most 10; the lemma says nothing of use beyond")
+        if not 1e-12 <= eta <= 10:
+            raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma says nothing of use beyond")
+        if not isinstance(self.one_signed, bool):
+            raise ValueError(f"one_signed={self.one_signed!r}: must be True or False")
         object.__setattr__(self, "eta", eta)
 
     def delta(self, epsilon: float) -> float:
-        """The delta that holds at epsilon; 1 where the lemma says nothing."""
+        """The delta that holds at epsilon: that of the general form or, from `least_epsilon` on, the better of both."""
         epsilon = non_negative("epsilon", epsilon, toward=0)
-        least = self.least_epsilon()
-        return min(up(self._delta(Decimal(epsilon))), 1.0) if epsilon >= least else 1.0
+        best = up(self._delta(Decimal(epsilon), one_signed=False))
+        if self.one_signed and epsilon >= self.least_epsilon():
+            best = min(best, up(self._delta(Decimal(epsilon), one_signed=True)))
+        return min(best, 1.0)
 
     def least_epsilon(self) -> float:
-        """Below it the lemma says nothing: one-signed forms have a direction that is pure eta, or 2 eta."""
-        if not self.one_signed:
-            return 0.0
+        """Where the one-signed form begins: it has a direction that is pure eta, or 2 eta."""
         return self.eta if self.neighbors == "add-remove" else 2 * self.eta
 
     @d.sixty_digits
-    def _delta(self, e: Decimal) -> Decimal:
+    def _delta(self, e: Decimal, *, one_signed: bool) -> Decimal:
         """peeling.md, forms (a) to (d)."""
         eta = Decimal(self.eta)
         kappa = d.subtract(d.exp(eta), Decimal(1))
         once = d.subtract(Decimal(1), d.exp(-eta))
         if self.neighbors == "add-remove":
-            shifted = d.add(e, eta) if self.one_signed else e
+            shifted = d.add(e, eta) if one_signed else e
             return d.multiply(once, d.exp(d.divide(-shifted, kappa)))
-        shifted = d.add(e, 2 * eta) if self.one_signed else e
+        shifted = d.add(e, 2 * eta) if one_signed else e
         twice = d.subtract(Decimal(1), d.exp(-2 * eta))
         both = d.multiply(d.add(twice, d.multiply(shifted, d.exp(-eta))), d.exp(d.divide(-shifted, kappa)))
-        if not self.one_signed:
+        if not one_signed:
             return both
         return max(both, d.multiply(kappa, d.exp(d.divide(-e, kappa))))
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The least epsilon at this delta, to 12 digits."""
         delta = probability("delta", delta)
-        low, high = 0.0, max(self.least_epsilon(), self.eta)
-        if self.delta(self.least_epsilon()) <= delta:
-            high = self.least_epsilon()
-        else:
-            while self.delta(high) > delta:
-                low, high = high, 2 * high
-            while high - low > 1e-12 * high:
-                middle = (low + high) / 2
-                low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
+        if self.delta(0.0) <= delta:
+            return ApproxDP(0.0, delta, neighbors=self.neighbors, theorem="removal lemma")
+        low, high = 0.0, self.eta
+        while self.delta(high) > delta:
+            low, high = high, 2 * high
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
         return ApproxDP(high, delta, neighbors=self.neighbors, theorem="removal lemma")
 
     def _follows_from(self, stronger: Guarantee) -> bool:
@@ -99,13 +99,14 @@ class Removal(Guarantee):
 def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> Removal:
     """The guarantee of any number of rounds of the exponential mechanism at eta, under the removal lemma.
 
-    eta          of `Pr[c] proportional to exp(eta * score)`, with scores that one record moves by at most 1
+    eta          of `Pr[c] proportional to exp(eta * score)`, with scores that one record (under replace-one: one
+                 replacement) moves by at most 1, and only those of candidates that would delete it
     one_signed   whether a given record moves all scores of all rounds in one direction only
 
     Examples
     >>> from fastdp import removal
     >>> print(removal(0.0794, one_signed=True).to_approx(1e-6))
-    (0.999096, 1e-06)-DP, replace-one
+    (0.999059, 1e-06)-DP, replace-one
     """
     return Removal(eta, one_signed, neighbors=neighbors)
 
@@ -113,31 +114,35 @@ def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one
 def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> float:
     """The largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP."""
     goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
-    low, high = 0.0, 10.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        fits = Removal(middle, one_signed, neighbors=neighbors).implies(goal)
-        low, high = (middle, high) if fits else (low, middle)
+
+    def fits(eta: float) -> bool:
+        return Removal(eta, one_signed, neighbors=neighbors).implies(goal)
+
+    low, high = 1e-12, 10.0
+    if not fits(low):
+        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: too small for the lemma, whose eta is at least 1e-12")
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 
-@d.sixty_digits
 def peeling_eta(
     epsilon: float, delta: float, rounds: int, *, one_signed: bool, neighbors: Neighbors = "replace-one"
 ) -> tuple[float, str]:
     """The largest eta that `rounds` rounds may use, and the account that allows it: the lemma, or composition.
 
-    Composition takes a round as eta r-bounded range, that is (eta r)^2 / 8-zCDP, with r = 1 for one-signed scores
-    under add-remove neighbours and r = 2 otherwise.
+    Composition takes a round as eta r-bounded range, r = 1 for one-signed scores under add-remove neighbours and r = 2
+    otherwise, and the best that `compose` knows of it. For few rounds it is the better account.
 
     Examples
-    >>> from fastdp.peeling import peeling_eta
+    >>> from fastdp import peeling_eta
     >>> peeling_eta(1.0, 1e-6, 4, one_signed=True)[1], peeling_eta(1.0, 1e-6, 40, one_signed=True)[1]
-    ('zCDP', 'removal lemma')
+    ('composition', 'removal lemma')
     """
     rounds = whole("rounds", rounds, least=1)
-    reach = 1 if one_signed and neighbors == "add-remove" else 2
+    goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
     by_lemma = removal_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
-    rho = zcdp_rho(positive("epsilon", epsilon, toward=0), probability("delta", delta))
-    composed = down(d.divide(d.sqrt(d.divide(8 * Decimal(rho), Decimal(rounds))), Decimal(reach)))
-    return max((by_lemma, "removal lemma"), (composed, "zCDP"))
+    reach = 1 if one_signed and neighbors == "add-remove" else 2
+    composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / reach
+    return max((by_lemma, "removal lemma"), (composed, "composition"))

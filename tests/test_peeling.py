@@ -36,18 +36,20 @@ def test_delta_is_the_formula_rounded_up(form, eta):
     one_signed, neighbors = FORMS[form]
     guarantee = removal(eta, one_signed=one_signed, neighbors=neighbors)
     for epsilon in (2 * eta, 3 * eta, 0.7 + 2 * eta, 2 * eta + 2):
-        expected = min(1.0, bound(form, eta, epsilon))
+        general = bound("a" if neighbors == "add-remove" else "c", eta, epsilon)
+        expected = min(1.0, bound(form, eta, epsilon), general)
         assert guarantee.delta(epsilon) == pytest.approx(expected, rel=1e-9) or expected < 1e-300
-        assert Decimal(guarantee.delta(epsilon)) >= min(1, guarantee._delta(Decimal(epsilon)))
+        exact = min(guarantee._delta(Decimal(epsilon), one_signed=each) for each in {False, one_signed})
+        assert Decimal(guarantee.delta(epsilon)) >= min(1, exact)
 
 
 def test_the_values_that_the_note_states():
     for form, eta in (("a", 0.0848), ("b", 0.0916), ("c", 0.0696), ("d", 0.0795)):
         one_signed, neighbors = FORMS[form]
         assert removal_eta(1.0, 1e-6, one_signed=one_signed, neighbors=neighbors) == pytest.approx(eta, abs=5e-5)
-    for neighbors, least in (("add-remove", 24), ("replace-one", 8)):
+    for neighbors, least in (("add-remove", 25), ("replace-one", 10)):
         names = [peeling_eta(1.0, 1e-6, r, one_signed=True, neighbors=neighbors)[1] for r in (least - 1, least)]
-        assert names == ["zCDP", "removal lemma"]
+        assert names == ["composition", "removal lemma"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -266,16 +268,20 @@ def test_it_is_a_guarantee_that_wants_a_delta():
     assert guarantee.implies(removal(0.2, one_signed=True))
     assert not guarantee.implies(removal(0.05, one_signed=True))
     assert not guarantee.implies(removal(0.2, one_signed=True, neighbors="add-remove"))
-    assert guarantee.delta(0.0) == 1.0, "below 2 eta form (d) says nothing"
+    assert guarantee.delta(0.15) == removal(0.1, one_signed=False).delta(0.15), "below 2 eta form (d) says nothing"
 
 
-@pytest.mark.parametrize("eta", [0, -1, math.nan, math.inf, "0.1", True, 11])
+@pytest.mark.parametrize("eta", [0, -1, math.nan, math.inf, "0.1", True, 11, 1e-60])
 def test_bad_eta(eta):
     with pytest.raises(ValueError, match=r"^eta="):
         removal(eta, one_signed=True)
 
 
 def test_bad_goals():
+    with pytest.raises(ValueError, match=r"^one_signed='no'"):
+        removal(0.1, one_signed="no")
+    with pytest.raises(ValueError, match="too small for the lemma"):
+        removal_eta(1e-17, 1e-300, one_signed=True)
     with pytest.raises(ValueError, match=r"^delta="):
         removal_eta(1.0, 0.0, one_signed=True)
     with pytest.raises(ValueError, match=r"^delta="):
