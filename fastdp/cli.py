@@ -150,7 +150,7 @@ def _warmup(options: argparse.Namespace) -> int:
     try:
         warmup(progress=True)
     except ModuleNotFoundError as error:
-        if error.name != "rich":
+        if (error.name or "").partition(".")[0] != "rich":
             raise
         warmup(progress=lambda done, total, name: print(f"compiling {done}/{total} {name}", flush=True))  # no bar
     cache = cache_info()
