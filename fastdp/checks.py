@@ -3,6 +3,7 @@
 Every error names the parameter, its value and the rule.
 """
 
+from collections.abc import Iterator
 from math import inf, isfinite, nextafter
 from numbers import Real
 from typing import Any
@@ -110,6 +111,18 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:
     """Whether `value`, which became a float array, holds integers that float64 does not."""
-    if not (np.abs(array) > 2.0**53).any():
+    if not (np.abs(array) >= 2.0**53).any():
         return False
-    return any(isinstance(item, int) and abs(item) > 2**53 for item in np.asarray(value, object).flat)
+    items = (item.item() if isinstance(item, np.ndarray) and item.ndim == 0 else item for item in _flat(value))
+    return any(isinstance(item, int | np.integer) and abs(int(item)) > 2**53 for item in items)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """The entries of nested sequences and arrays, as they were given."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        yield from value.flat
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _flat(each)
+    else:
+        yield value

@@ -242,7 +242,8 @@ def _gaussian_for_integers(sensitivity: float, price: _Price, n: int) -> Gaussia
 def _gaussian_for_floats(
     sensitivity: float, price: _Price, resolution: float | None, n: int
 ) -> tuple[float, GaussianPlan]:
-    root = isqrt(max(n, 1) - 1) + 1
+    n = max(n, 1)
+    root = isqrt(n - 1) + 1
     if resolution is None:
         sigma = _sigma(1.0, price, n) * sensitivity
         resolution = max(power_below(min(sensitivity, sigma) / (1024 * root)), power_below(sigma) * 2.0**-38)
