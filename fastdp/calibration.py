@@ -21,7 +21,7 @@ def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimensio
     pays for the discreteness of the noise in every coordinate.
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if value < SMALLEST:
+        if value < SMALLEST * (1 - 1e-9):  # callers may have rounded it down
             raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
     through_zcdp = zcdp_sigma(sensitivity, rho=zcdp_rho(epsilon, delta))
     # theorem 3: variance tau^2 + s^2, theta = 2.001 exp(-2 pi^2 s^2) with 3.1 dimension theta <= loss

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import exact
 from .budget import Budget, charge, counting
-from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
+from .calibration import MAX_EPSILON, SMALLEST, gaussian_sigma, zcdp_sigma
 from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
 from .directed import down, lower, up, upper
 from .errors import DomainError
@@ -144,6 +144,9 @@ def gaussian(
         if epsilon is None or delta is None:
             raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: give both, or rho instead")
         price = (positive("epsilon", epsilon, toward=0), probability("delta", delta))
+        for name, value in (("epsilon", epsilon), ("delta", delta)):
+            if value < SMALLEST:
+                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
         if price[0] > MAX_EPSILON:
             raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
     if array.dtype == np.int64:
@@ -422,17 +425,17 @@ def add_noise(
     place = (values,) if grid is None else (values, grid)
     if isinstance(plan, LaplacePlan):
         add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
-        found = add(*place, key, first // kernels.LAPLACE_BLOCK, *plan, out, undecided)
+        law: tuple[Any, ...] = (first // kernels.LAPLACE_BLOCK, *plan)
     else:
         add = kernels.add_gaussian_into if grid is None else kernels.add_gaussian_on_grid_into
-        found = add(*place, key, first // kernels.GAUSSIAN_BLOCK, plan.extra, plan.law, out, undecided)
-    if found:
-        try:
-            for i in undecided[:found].tolist():
-                _settle(plan, grid, key, out, i, first)
-        except BaseException:
-            out.fill(0)  # interrupted: leave no value behind that has no noise
-            raise
+        law = (first // kernels.GAUSSIAN_BLOCK, plan.extra, plan.law)
+    try:
+        found = add(*place, key, *law, out, undecided)
+        for i in undecided[:found].tolist() if found else ():
+            _settle(plan, grid, key, out, i, first)
+    except BaseException:
+        out.fill(0)  # interrupted: leave no value behind that has no noise
+        raise
 
 
 def _settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:

@@ -67,7 +67,7 @@ class Randomness:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise ValueError(f"n={n!r}: must be a whole number >= 0")
         out, key = np.empty(int(n), np.uint64), self.key()
-        run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 17)
+        run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 18)
         return out
 
     def bit_generator(self) -> ChaCha20:

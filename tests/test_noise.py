@@ -377,7 +377,7 @@ def test_float_noise_leaks_through_its_low_bits_and_ours_does_not():
 
 def test_no_result_is_negative_zero():
     """-0.0 would tell that a value was rounded to zero from below."""
-    values, found = np.full(20_000, -1e-9), np.empty(20_000)
+    values, found = np.tile([-1e-9, -0.0, -5e-324, -0.2, -0.25, -0.3, -0.5], 3000), np.empty(21_000)
     for plan in (noise.laplace_plan(1.0), noise.gaussian_plan(1.0), noise.laplace_plan(2.0**-20)):
         noise.add_noise(plan, 1.0, KEY, values, found, 0)
         zeros = found[found == 0]
