@@ -82,6 +82,16 @@ def gaussian_rho(*, error: float, sensitivity: float, beta: float = 0.05, count:
     return _least(lambda r: gaussian(sensitivity=sensitivity, rho=r, beta=beta, count=count) <= error, "error", error)
 
 
+def gaussian_epsilon(*, error: float, sensitivity: float, delta: float, beta: float = 0.05, count: int = 1) -> float:
+    """The least epsilon (to 10 digits) with which `gaussian` at this delta keeps within this error."""
+    error = positive("error", error, toward=0)
+    delta = probability("delta", delta)
+    options: dict[str, Any] = {"sensitivity": sensitivity, "delta": delta, "beta": beta, "count": count}
+    if gaussian(epsilon=MAX_EPSILON, **options) > error:
+        raise ValueError(f"error={error!r}: is out of reach with an epsilon of at most {MAX_EPSILON:g}")
+    return _least(lambda e: gaussian(epsilon=min(e, MAX_EPSILON), **options) <= error, "error", error)
+
+
 def exponential_mechanism(
     candidates: int, *, sensitivity: float, epsilon: float, beta: float = 0.05, monotonic: bool = False
 ) -> float:

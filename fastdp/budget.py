@@ -283,6 +283,8 @@ class Budget:
 
     def _never(self, amounts: Mapping[str, float]) -> str:
         """Why a release would be refused however small it were; empty if that is not so."""
+        if amounts["epsilon"] == inf == amounts["rho"]:
+            return "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well, as in ZCDP(rho) & curve"
         if self.theorem == "basic" and amounts["epsilon"] == inf:
             return (
                 "theorem='basic' adds up epsilons and deltas, and this has none: give the release an epsilon and a "

@@ -293,6 +293,17 @@ def test_more_of_a_good_thing_is_never_worse():
         assert kinds[0] == pytest.approx(2 * kinds[1], rel=1e-15)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 50.0])
+def test_gaussian_epsilon_is_the_inverse_at_its_delta(epsilon):
+    options = {"sensitivity": 2, "delta": 1e-6, "count": 30}
+    error = bounds.gaussian(epsilon=epsilon, **options)
+    found = bounds.gaussian_epsilon(error=error, **options)
+    assert found == pytest.approx(epsilon, rel=1e-6)
+    assert bounds.gaussian(epsilon=found, **options) <= error
+    with pytest.raises(ValueError, match=r"^error=1e-09: is out of reach"):
+        bounds.gaussian_epsilon(error=1e-9, **options)
+
+
 # --- bad input
 
 CALLS = {
@@ -301,6 +312,7 @@ CALLS = {
     "gaussian": (bounds.gaussian, (), {"sensitivity": 1, "rho": 0.5}),
     "gaussian, two prices": (bounds.gaussian, (), {"sensitivity": 1, "epsilon": 1.0, "delta": 1e-6}),
     "gaussian_rho": (bounds.gaussian_rho, (), {"sensitivity": 1, "error": 1.0}),
+    "gaussian_epsilon": (bounds.gaussian_epsilon, (), {"sensitivity": 1, "error": 1.0, "delta": 1e-6}),
     "exponential_mechanism": (bounds.exponential_mechanism, (5,), {"sensitivity": 1, "epsilon": 1.0}),
     "exponential_mechanism_epsilon": (bounds.exponential_mechanism_epsilon, (5,), {"sensitivity": 1, "error": 1.0}),
     "above_threshold": (bounds.above_threshold, (5,), {"sensitivity": 1, "epsilon": 1.0}),

@@ -894,11 +894,11 @@ def test_a_release_that_never_fits_says_what_to_do():
     for budget, guarantee, advice in [
         (pure, tiny, "give the release an epsilon and a delta, or make the budget with theorem='zcdp'"),
         (basic, tiny, "give the release an epsilon and a delta, or make the budget with theorem='zcdp'"),
-        (basic, curve, "theorem='basic' adds up epsilons and deltas, and this has none"),
+        (basic, curve, "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well"),
         (pure, leaky, "give the budget a delta"),
         (zcdp, leaky, "make the budget with theorem='basic'"),
         (best, leaky, "make the budget with theorem='basic'"),
-        (best, curve, "theorem='best' adds up rhos and epsilons without a delta, and this has neither"),
+        (best, curve, "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well"),
         (best_pure, tiny, "give the budget a delta"),
     ]:
         assert not budget.fits(guarantee)
@@ -1474,3 +1474,12 @@ def test_the_enumeration_rejects_composition_of_fixed_parameters_as_a_filter():
     for theorem in THEOREMS:
         kept = list(transcripts(Gate(Budget(epsilon=epsilon, delta=delta, theorem=theorem)), analyst, 5))
         assert least_delta(kept, epsilon) <= Fraction(delta)
+
+
+@pytest.mark.parametrize("theorem", THEOREMS)
+def test_a_renyi_curve_alone_is_told_what_it_needs(theorem):
+    budget = Budget(epsilon=1, delta=1e-6, theorem=theorem)
+    with pytest.raises(ValueError, match="state its PureDP or ZCDP form as well"):
+        spend(budget, fastdp.Renyi.gaussian(100))
+    if theorem != "basic":
+        spend(budget, ZCDP(5e-5) & fastdp.Renyi.gaussian(100))
