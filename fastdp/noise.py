@@ -213,7 +213,7 @@ _U = 2.0**-53
 
 @lru_cache(1024)
 def _laplace_for_integers(sensitivity: float, epsilon: float) -> LaplacePlan:
-    return laplace_plan(scale_in_range(_ratio_up(upper(sensitivity), epsilon), "sensitivity / epsilon"))
+    return laplace_plan(scale_in_range(up(upper(sensitivity) / lower(epsilon)), "sensitivity / epsilon"))
 
 
 @lru_cache(1024)
@@ -232,7 +232,7 @@ def _laplace_for_floats(
     grid = usable_grid(resolution, sensitivity)
     # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
     moved = int(upper(sensitivity) / Fraction(grid)) + n
-    scale = _ratio_up(Fraction(moved), epsilon)
+    scale = up(moved / lower(epsilon))
     return grid, laplace_plan(scale_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
 
 
@@ -266,16 +266,6 @@ def _sigma(sensitivity: float, price: _Price, n: int) -> float:
     if delta is None:
         return zcdp_sigma(sensitivity, rho=down(lower(epsilon)))
     return gaussian_sigma(sensitivity, epsilon=down(lower(epsilon)), delta=down(lower(delta)), dimension=n)
-
-
-def _ratio_up(amount: Fraction, epsilon: float) -> float:
-    """amount / epsilon as a float, rounded up."""
-    exact_ratio = amount / lower(epsilon)
-    try:
-        ratio = float(exact_ratio)
-    except OverflowError:
-        return inf
-    return ratio if ratio >= exact_ratio else nextafter(ratio, inf)
 
 
 def scale_in_range(scale: float, name: str) -> float:
