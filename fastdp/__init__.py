@@ -17,20 +17,24 @@ _HOME = {
     "Budget": "budget",
     "BudgetExceeded": "budget",
     "DomainError": "errors",
+    "GumbelMax": "race",
     "PrivacyWarning": "errors",
     "PureDP": "privacy",
     "Randomness": "randomness",
     "Renyi": "privacy",
     "ZCDP": "privacy",
     "compose": "privacy",
+    "exponential_mechanism": "selection",
     "gaussian": "noise",
     "get_num_threads": "threads",
     "laplace": "noise",
     "peeling_eta": "peeling",
+    "permute_and_flip": "selection",
     "removal": "peeling",
     "removal_eta": "peeling",
     "set_num_threads": "threads",
     "share": "privacy",
+    "top_k": "selection",
     "warmup": "warm",
 }
 
@@ -46,20 +50,24 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "DomainError",
+    "GumbelMax",
     "PrivacyWarning",
     "PureDP",
     "Randomness",
     "Renyi",
     "__version__",
     "compose",
+    "exponential_mechanism",
     "gaussian",
     "get_num_threads",
     "laplace",
     "peeling_eta",
+    "permute_and_flip",
     "removal",
     "removal_eta",
     "set_num_threads",
     "share",
+    "top_k",
     "warmup",
 ]
 
@@ -69,7 +77,9 @@ if TYPE_CHECKING:
     from .noise import gaussian, laplace
     from .peeling import peeling_eta, removal, removal_eta
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
+    from .race import GumbelMax
     from .randomness import Randomness
+    from .selection import exponential_mechanism, permute_and_flip, top_k
     from .threads import get_num_threads, set_num_threads
     from .threshold import AboveThreshold
     from .warm import warmup

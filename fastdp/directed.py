@@ -18,16 +18,22 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_CONTEXT = Context(
-    prec=60,
-    rounding=ROUND_HALF_EVEN,
-    Emin=-999999,
-    Emax=999999,
-    capitals=1,
-    clamp=0,
-    flags=[],
-    traps=[InvalidOperation, DivisionByZero, Overflow],
-)
+
+def context_of(digits: int, rounding: str = ROUND_HALF_EVEN) -> Context:
+    """A decimal context of our own, with nothing taken from the host's."""
+    return Context(
+        prec=digits,
+        rounding=rounding,
+        Emin=-999999,
+        Emax=999999,
+        capitals=1,
+        clamp=0,
+        flags=[],
+        traps=[InvalidOperation, DivisionByZero, Overflow],
+    )
+
+
+_CONTEXT = context_of(60)
 _RELATIVE, _ABSOLUTE = Decimal("1e-20"), Decimal("1e-50")
 
 add = _CONTEXT.add

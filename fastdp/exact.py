@@ -1,18 +1,22 @@
-"""What every draw of noise is, decided in integers.
+"""What every draw is, decided in integers.
 
-A draw is a function of its random bits: the largest k with U <= threshold(k). Here that is evaluated with integer
-interval arithmetic and as many bits as the decision takes, so it is always right and never fast. It is the definition
-that the compiled kernels must meet bit for bit, and the last resort for the draws that they report as undecided.
-Nothing here knows about arrays, and nothing here uses a float except to guess where to start looking.
+A draw of noise is a function of its random bits: the largest k with U <= threshold(k). So is a choice: which of two
+candidates arrives first, whether a coin is below e^x. Here that is evaluated with interval arithmetic and as many bits
+as the decision takes, so it is always right and never fast. It is the definition that the compiled kernels must meet
+bit for bit, and the last resort for what they report as undecided. Nothing here knows about arrays, and nothing here
+uses a float except to guess where to start looking.
 
-Which bits are U: the word streams of a release, as told in noise.md, "Bits".
+Which bits are U: the word streams of a release, as told in noise.md and selection.md, "Bits".
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, log, sqrt
+
+from .directed import context_of
 
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
 
@@ -124,15 +128,7 @@ class GaussianProposal:
     def accepts(self, m: int, coin: Uniform) -> bool:
         """Whether coin <= exp(-(m - mu)^2 / (2 sigma^2)), mu = 0 for m < a and sigma^2 / t from there on."""
         offset = m - (self.sigma**2 / self.t if m >= self.a else 0)
-        exponent = -(offset**2) / (2 * self.sigma**2)
-        bits = 64
-        while True:
-            n, b = coin.to(bits)
-            low, high = exp_bounds(exponent, bits)
-            answer = decide(n << bits, (n + 1) << bits, low << b, high << b)
-            if answer is not None:
-                return answer
-            bits += 64
+        return is_below_exp(coin, -(offset**2) / (2 * self.sigma**2))
 
 
 def decide(left_low: int, left_high: int, right_low: int, right_high: int) -> bool | None:
@@ -140,6 +136,18 @@ def decide(left_low: int, left_high: int, right_low: int, right_high: int) -> bo
     if left_high <= right_low:
         return True
     return False if left_low >= right_high else None
+
+
+def is_below_exp(coin: Uniform, exponent: Fraction, doublings: int = 0) -> bool:
+    """Whether coin <= 2^doublings e^exponent, for exponent <= 0."""
+    bits = 64
+    while True:
+        n, b = coin.to(bits)
+        low, high = exp_bounds(exponent, bits + doublings)
+        answer = decide(n << bits, (n + 1) << bits, low << b, high << b)
+        if answer is not None:
+            return answer
+        bits += 64
 
 
 def largest(law: Geometric | GaussianProposal, uniform: Uniform) -> int:
@@ -226,3 +234,77 @@ def gaussian_block(words: Words, block: int, count: int, sigma: float) -> list[i
             draws.append(-magnitude if sign else magnitude)
         index += 1
     return draws
+
+
+# --- choices
+
+
+def candidate_uniform(words: Words, index: int) -> Uniform:
+    """The number of candidate `index`: 32 bits of stream 0, then 64 of streams 1, 3, 5, ..."""
+    return Uniform(_small_word(words, U_STREAM, index, 32), 32, _beyond(words, 1, index))
+
+
+def choice_uniform(words: Words) -> Uniform:
+    """The number that draws one of the heads of permute-and-flip: word 0 of streams 2, 4, 6, ..."""
+    return Uniform(0, 0, _beyond(words, 2, 0))
+
+
+def proposal_coin(words: Words, index: int) -> Uniform:
+    """The coin of proposal `index`: 64 bits of streams 1, 3, 5, ..."""
+    return Uniform(0, 0, _beyond(words, 1, index))
+
+
+def uniform_below(count: int, uniform: Uniform) -> int:
+    """floor(count U): every whole number below `count` alike."""
+    bits = 64 + count.bit_length()
+    while True:
+        n, b = uniform.to(bits)
+        if count * n >> b == (count * (n + 1) - 1) >> b:
+            return count * n >> b
+        bits += 64
+
+
+@dataclass(frozen=True)
+class Racer:
+    """A candidate of the race: it arrives at E e^(-eta score), E = -ln(1 - U)."""
+
+    score: Fraction
+    uniform: Uniform
+
+
+def compare_arrivals(a: Racer, b: Racer, eta: Fraction) -> int:
+    """-1 if a arrives first, 1 if b does."""
+    ahead = eta * (a.score - b.score)
+    bits = 128
+    while True:
+        a_low, a_high = log_exponential_bounds(a.uniform, bits)
+        b_low, b_high = log_exponential_bounds(b.uniform, bits)
+        if a_high - b_low < ahead:
+            return -1
+        if a_low - b_high > ahead:
+            return 1
+        bits *= 2
+
+
+def log_exponential(uniform: Uniform) -> float:
+    """ln E, to the nearest float."""
+    bits = 128
+    while True:
+        low, high = map(float, log_exponential_bounds(uniform, bits))
+        if low == high:
+            return low
+        bits *= 2
+
+
+def log_exponential_bounds(uniform: Uniform, bits: int) -> tuple[Fraction, Fraction]:
+    """ln E for E = -ln(1 - U), between two fractions that are close together when there are bits enough."""
+    n, b = uniform.to(bits)
+    while n == 0 or n + 1 == 1 << b:
+        n, b = uniform.to(b + 64)
+    # decimal's ln is rounded correctly: one step outward bounds it
+    floor_, ceiling = (context_of(b // 3 + 20, rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
+    rest_high = ceiling.divide(Decimal((1 << b) - n), Decimal(1 << b))
+    rest_low = floor_.divide(Decimal((1 << b) - n - 1), Decimal(1 << b))
+    low = floor_.next_minus(floor_.ln(floor_.next_minus(floor_.ln(rest_high).copy_negate())))
+    high = ceiling.next_plus(ceiling.ln(ceiling.next_plus(ceiling.ln(rest_low).copy_negate())))
+    return Fraction(low), Fraction(high)

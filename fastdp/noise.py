@@ -23,7 +23,7 @@ from .checks import MAX_INT64, numbers_array, positive, power_of_two, probabilit
 from .directed import down, lower, up, upper
 from .errors import DomainError
 from .privacy import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
-from .randomness import Randomness, fresh_key
+from .randomness import Randomness, fresh_key, word_source
 from .threads import run_chunks
 
 if TYPE_CHECKING:
@@ -431,10 +431,10 @@ def add_noise(
 def _settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
     """Add what the kernel left out: one draw (Laplace), or those of the block that starts at i (Gaussian)."""
     if isinstance(plan, LaplacePlan):
-        _add_draw(out, i, exact.geometric_draw(_words(key), first + i, plan.scale, two_sided=True), grid)
+        _add_draw(out, i, exact.geometric_draw(word_source(key), first + i, plan.scale, two_sided=True), grid)
         return
     count = min(exact.GAUSSIAN_BLOCK, out.size - i)
-    draws = exact.gaussian_block(_words(key), (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
+    draws = exact.gaussian_block(word_source(key), (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
     for j, draw in enumerate(draws, i):
         _add_draw(out, j, draw, grid)
 
@@ -444,10 +444,3 @@ def _add_draw(out: Values, i: int, draw: int, grid: float | None) -> None:
         out[i] = max(-MAX_INT64 - 1, min(MAX_INT64, int(out[i]) + draw))
     else:
         out[i] = float(Fraction(float(out[i])) + draw * Fraction(grid))
-
-
-def _words(key: NDArray[np.uint32]) -> exact.Words:
-    from .kernels.chacha import word_one
-
-    one: Any = word_one
-    return lambda stream, index: int(one(key, stream, index))

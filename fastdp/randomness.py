@@ -11,6 +11,7 @@ import hashlib
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,4 +118,12 @@ def fresh_key(rng: Randomness | None) -> NDArray[np.uint32]:
     return rng.key()
 
 
-__all__ = ["Randomness", "fresh_key"]
+def word_source(key: NDArray[np.uint32]) -> Callable[[int, int], int]:
+    """The words of a key one by one, as a function of (stream, index)."""
+    from .kernels.chacha import word_one
+
+    one: Any = word_one
+    return lambda stream, index: int(one(key, stream, index))
+
+
+__all__ = ["Randomness", "fresh_key", "word_source"]

@@ -38,8 +38,11 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     """(what it compiles, a call that does): one for each kernel and argument type that a public call can reach."""
     import numpy as np
 
-    from . import noise
+    from . import noise, scores
+    from .buckets import Buckets
+    from .flips import draw_head
     from .kernels.chacha import word_one
+    from .race import Race
     from .randomness import Randomness
 
     def read_only(array: NDArray[Any]) -> NDArray[Any]:  # a type of its own to the compiler
@@ -50,6 +53,15 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         draw = Randomness().generator()
         draw.integers(0, 2**64, dtype=np.uint64, size=3)
         draw.standard_normal(3)
+
+    def choose(array: NDArray[Any]) -> None:
+        key = Randomness().key()
+        tops, top = scores.tops_of(array)
+        race = Race(key, 1.0, 2)
+        race.run(array, 0, tops, top)
+        scores.allowed(array)
+        Buckets(array, 1.0).draw(key, 1)
+        draw_head(array, top, key, 1.0)
 
     steps: list[tuple[str, Callable[[], object]]] = [
         ("random words", lambda: Randomness().words(3)),
@@ -66,4 +78,5 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         grid = 1.0 if array.dtype == np.float64 else None
         steps.append((f"laplace, {name}", partial(noise.release, array, grid, noise.laplace_plan(1.0))))
         steps.append((f"gaussian, {name}", partial(noise.release, array, grid, noise.gaussian_plan(1.0))))
+        steps.append((f"selection, {name}", partial(choose, array)))
     return steps

@@ -200,6 +200,66 @@ def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
+# --- numbers that may be int64 or float64: one kernel serves both
+
+
+@_emit
+def gap(typing: Any, top: Any, x: Any) -> Any:
+    """top - x for top >= x, as a float64: the difference, rounded once. For integers it may be as large as 2^64 - 1."""
+    if top != x or top not in (types.int64, types.float64):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if top == types.float64:
+            return builder.fsub(*args)
+        # a uint64 as a float64 by its halves, like elementary.from_uint64: there is no vector cast before AVX-512
+        integer, number = ir.IntType(64), ir.DoubleType()
+        k = builder.sub(*args)
+        high = builder.or_(builder.lshr(k, integer(32)), integer(0x4530000000000000))
+        low = builder.or_(builder.and_(k, integer(0xFFFFFFFF)), integer(0x4330000000000000))
+        shifted = builder.fsub(builder.bitcast(high, number), number(19342813118337666422669312.0))
+        return builder.fadd(shifted, builder.bitcast(low, number))
+
+    return types.float64(top, x), generate
+
+
+_LOWEST_NAN = 2**52 - 1  # ranks of floats are moved down by this, so that those of negative NaN wrap to the top
+
+
+@_emit
+def rank_of(typing: Any, x: Any) -> Any:
+    """An int64 that orders numbers as they are ordered; a NaN of either sign ranks at or above +inf."""
+    if x == types.int64:
+        return types.int64(x), lambda context, builder, signature, args: args[0]
+    if x != types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer = ir.IntType(64)
+        bits = builder.bitcast(args[0], integer)
+        flip = builder.and_(builder.ashr(bits, integer(63)), integer(2**63 - 1))
+        return builder.sub(builder.xor(bits, flip), integer(_LOWEST_NAN))
+
+    return types.int64(x), generate
+
+
+@_emit
+def of_rank(typing: Any, rank: Any, like: Any) -> Any:
+    """The number of this rank; `like` is of its type."""
+    if rank != types.int64 or like not in (types.int64, types.float64):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if like == types.int64:
+            return args[0]
+        integer = ir.IntType(64)
+        bits = builder.add(args[0], integer(_LOWEST_NAN))
+        flip = builder.and_(builder.ashr(bits, integer(63)), integer(2**63 - 1))
+        return builder.bitcast(builder.xor(bits, flip), ir.DoubleType())
+
+    return like(rank, like), generate
+
+
 # --- memory that a kernel needs for the length of one call
 
 
