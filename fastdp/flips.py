@@ -24,7 +24,8 @@ _ROOM = 64  # for coins that 96 bits do not decide: one in 2^45 of them
 
 def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: float) -> int:
     """The number of the chosen candidate; `top` is the largest score, not -inf."""
-    block, slack = kernels().BLOCK, kernels().SLACK
+    block: int = kernels().BLOCK
+    slack = kernels().SLACK
     counts = np.empty(-(-scores.size // block), np.int64)
     words = word_source(key)
 
