@@ -18,6 +18,8 @@ from . import directed as d
 from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .checks import positive, probability, whole
 from .directed import up
+from .privacy import BoundedRange, compose
+from .scores import range_of_each, reach_of, small
 from .threshold import split
 
 
@@ -93,35 +95,105 @@ def gaussian_epsilon(*, error: float, sensitivity: float, delta: float, beta: fl
 
 
 def exponential_mechanism(
-    candidates: int, *, sensitivity: float, epsilon: float, beta: float = 0.05, monotonic: bool = False
+    candidates: int,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    monotonic: bool = False,
+    size: int = 1,
 ) -> float:
-    """By how much the score of the chosen candidate may fall short of the best, but with probability beta.
+    """By how much the score of any of `size` draws may fall short of the best, but with probability beta.
 
-    Theorem    Pr[score <= best - t] <= candidates e^(-eta t), eta = epsilon / (r sensitivity), r = 1 for scores that a
-               record moves in one direction (monotonic), 2 otherwise
+    Theorem    Pr[score <= best - t] <= candidates e^(-eta t), eta as the mechanism has it: for one draw
+               epsilon / (r sensitivity), r = 1 for scores that a record moves in one direction (monotonic), 2 otherwise
 
     Examples
     >>> from fastdp import bounds
     >>> round(bounds.exponential_mechanism(1000, sensitivity=1, epsilon=1.0), 2)
     19.81
     """
-    candidates = whole("candidates", candidates, least=1)
-    reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * (1 if monotonic else 2)
-    scale = up(reach / Fraction(positive("epsilon", epsilon, toward=0)))
-    return up(d.multiply(Decimal(scale), _log_ratio(candidates, probability("beta", beta))))
+    size = whole("size", size, least=1)
+    events = whole("candidates", candidates, least=1) * size
+    return _shortfall(events, size, sensitivity, epsilon, delta, beta, monotonic)
 
 
 def exponential_mechanism_epsilon(
-    candidates: int, *, error: float, sensitivity: float, beta: float = 0.05, monotonic: bool = False
+    candidates: int,
+    *,
+    error: float,
+    sensitivity: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    monotonic: bool = False,
+    size: int = 1,
 ) -> float:
     """The least epsilon (to 10 digits) with which the exponential mechanism keeps within this error."""
     error = positive("error", error, toward=0)
+    options: dict[str, Any] = {"sensitivity": sensitivity, "delta": delta, "beta": beta, "monotonic": monotonic}
+    return _least(lambda e: exponential_mechanism(candidates, epsilon=e, size=size, **options) <= error, "error", error)
 
-    def enough(epsilon: float) -> bool:
-        options = {"sensitivity": sensitivity, "epsilon": epsilon, "beta": beta}
-        return exponential_mechanism(candidates, monotonic=monotonic, **options) <= error
 
-    return _least(enough, "error", error)
+def permute_and_flip(
+    candidates: int, *, sensitivity: float, epsilon: float, beta: float = 0.05, monotonic: bool = False
+) -> float:
+    """By how much the score that `permute_and_flip` chooses may fall short of the best, but with probability beta.
+
+    Theorem    a candidate t or more below the best shows heads with probability at most e^(-eta t); union. The expected
+               shortfall is at most that of the exponential mechanism, and half of it at best
+
+    Examples
+    >>> from fastdp import bounds
+    >>> round(bounds.permute_and_flip(1000, sensitivity=1, epsilon=1.0), 2)
+    19.81
+    """
+    return exponential_mechanism(candidates, sensitivity=sensitivity, epsilon=epsilon, beta=beta, monotonic=monotonic)
+
+
+def permute_and_flip_epsilon(
+    candidates: int, *, error: float, sensitivity: float, beta: float = 0.05, monotonic: bool = False
+) -> float:
+    """The least epsilon (to 10 digits) with which `permute_and_flip` keeps within this error."""
+    return exponential_mechanism_epsilon(
+        candidates, error=error, sensitivity=sensitivity, beta=beta, monotonic=monotonic
+    )
+
+
+def top_k(
+    candidates: int,
+    k: int,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    monotonic: bool = False,
+) -> float:
+    """By how much the i-th score that `top_k` chooses may fall short of the i-th best, for all i, but with this beta.
+
+    Theorem    in round i one of the i best is left; union over the rounds of the exponential mechanism's bound
+
+    Examples
+    >>> from fastdp import bounds
+    >>> round(bounds.top_k(1000, 10, sensitivity=1, epsilon=10.0), 2)
+    24.41
+    """
+    return _shortfall(_rounds(candidates, k) * k, k, sensitivity, epsilon, delta, beta, monotonic)
+
+
+def top_k_epsilon(
+    candidates: int,
+    k: int,
+    *,
+    error: float,
+    sensitivity: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    monotonic: bool = False,
+) -> float:
+    """The least epsilon (to 10 digits) with which `top_k` keeps within this error."""
+    return _enough(_rounds(candidates, k) * k, k, error, sensitivity, delta, beta, monotonic)
 
 
 def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: float = 0.05) -> float:
@@ -156,6 +228,37 @@ def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, b
 def _log_ratio(top: int, beta: float) -> Decimal:
     """ln(top / beta)."""
     return d.ln(d.divide(Decimal(top), Decimal(beta)))
+
+
+def _rounds(candidates: int, k: int) -> int:
+    candidates = whole("candidates", candidates, least=1)
+    if whole("k", k, least=1) > candidates:
+        raise ValueError(f"k={k}: must be at most candidates={candidates}")
+    return candidates
+
+
+def _shortfall(
+    events: int, rounds: int, sensitivity: float, epsilon: float, delta: float, beta: float, monotonic: bool
+) -> float:
+    """The least t with events e^(-eta t) <= beta, where so many rounds of the exponential mechanism share epsilon."""
+    reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * reach_of(monotonic)
+    each = range_of_each(positive("epsilon", epsilon, toward=0), small(delta), rounds)
+    return up(d.multiply(Decimal(up(reach / Fraction(each))), _log_ratio(events, probability("beta", beta))))
+
+
+def _enough(
+    events: int, rounds: int, error: float, sensitivity: float, delta: float, beta: float, monotonic: bool
+) -> float:
+    """The least epsilon (to 10 digits) with which the shortfall is at most `error`."""
+    reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * reach_of(monotonic)
+    unit = up(reach / Fraction(positive("error", error, toward=0)))
+    each = up(d.multiply(Decimal(unit), _log_ratio(events, probability("beta", beta))))
+    delta = small(delta)
+    if delta:
+        epsilon = compose((BoundedRange(each), rounds), delta=delta).to_approx(delta).epsilon
+    else:
+        epsilon = up(rounds * Fraction(each))
+    return up(Fraction(epsilon) * (1 + Fraction(1, 10**10)))
 
 
 def _laplace_tail(scale: float, beta: float, count: int) -> Decimal:

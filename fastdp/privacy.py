@@ -826,18 +826,45 @@ def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> 
             together = compose((one, count))
         return together.implies(whole_)
 
-    low, high = 0.0, 1.0
+    guess = _guess_share(whole_, count, kind) or 1.0
+    low, high = guess * (1 - 1e-11), guess * (1 + 1e-11)
     while fits(high):
         low, high = high, 2 * high
         if high > 2.0**60:
             raise ValueError(f"whole={whole_}: does not limit the parameter of {kind}")
-    while not low:
-        high /= 2
-        if fits(high):
-            low, high = high, 2 * high
-        elif high < 2.0**-200:
+    while not fits(low):
+        low, high = low / 2, low
+        if high < 2.0**-200:
             raise ValueError(f"whole={whole_}: too small for {count} releases")
-    for _ in range(34):
+    while high - low > 4e-11 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _guess_share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
+    """What `share` looks for, nearly: epsilon is close to a power of the parameter, so secants in logarithms do."""
+    if isinstance(whole_, PureDP):
+        return whole_.epsilon / count
+    if not (isinstance(whole_, ApproxDP) and whole_.delta):
+        return 0.0
+    points: list[tuple[float, float]] = []
+    log_parameter, slope = log(whole_.epsilon / count) if whole_.epsilon else -30.0, 1.0
+    for _ in range(12):
+        try:
+            found = compose((kind(exp(log_parameter)), count), delta=whole_.delta)
+        except ValueError:
+            return 0.0
+        epsilon = found.to_approx(whole_.delta).epsilon
+        if not 0 < epsilon < inf or not whole_.epsilon:
+            return 0.0
+        points.append((log_parameter, log(epsilon / whole_.epsilon)))
+        if abs(points[-1][1]) < 1e-12:
+            break
+        if len(points) > 1 and points[-1][0] != points[-2][0]:
+            slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
+        step = points[-1][1] / slope if slope > 0.1 else points[-1][1]
+        log_parameter -= max(-5.0, min(5.0, step))
+        if abs(step) < 1e-13:
+            break
+    return exp(log_parameter)

@@ -107,7 +107,7 @@ class Race:
             else:
                 distance = top - scores
             arrivals = logs + self.eta * distance
-            error = kernels().SLACK * (50 + np.abs(arrivals))
+            error = kernels().SLACK * (64 + np.abs(arrivals) + np.abs(logs))
             return np.where(arrivals < inf, arrivals - error, 2.0**1023), arrivals + error
 
     def ranking(self) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .checks import non_negative, numbers_array, positive
 from .directed import down, lower, upper
 from .errors import DomainError
-from .privacy import AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose, share
+from .privacy import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose, share
 from .threads import run_chunks
 
 MOST_CANDIDATES = 2**62
@@ -37,35 +37,45 @@ def terms_of_range(
 ) -> Terms:
     """Of `rounds` exponential mechanisms that share epsilon and delta: selection.md, theorem 4."""
     sensitivity, epsilon = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
-    delta = non_negative("delta", delta, toward=0)
-    if delta >= 1:
-        raise ValueError(f"delta={delta!r}: must be < 1")
-    return _terms_of_range(sensitivity, epsilon, delta, _reach(monotonic), rounds, neighbors)
+    return _terms_of_range(sensitivity, epsilon, small(delta), reach_of(monotonic), rounds, _relation(neighbors))
 
 
 @lru_cache(1024)
 def _terms_of_range(
     sensitivity: float, epsilon: float, delta: float, reach: int, rounds: int, neighbors: Neighbors
 ) -> Terms:
-    parameters = {"sensitivity": sensitivity, "epsilon": epsilon}
+    each = range_of_each(epsilon, delta, rounds)
+    eta = _eta(each, sensitivity, reach, epsilon)
+    one = BoundedRange(epsilon if rounds == 1 and not delta else each, neighbors=neighbors)
+    guarantee: Guarantee = one if rounds == 1 else compose((one, rounds))
     if delta:
-        parameters["delta"] = delta
-        whole = ApproxDP(epsilon, delta, neighbors=neighbors)
-        each = share(whole, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors))
-        sums = compose((BoundedRange(each, neighbors=neighbors), rounds))
-        return Terms(_eta(each, sensitivity, reach, epsilon), AllOf(whole, sums), parameters)
-    each = down(lower(epsilon) / rounds)
-    guarantee: Guarantee = BoundedRange(epsilon, neighbors=neighbors)
+        guarantee = ApproxDP(epsilon, delta, neighbors=neighbors) & guarantee
+        return Terms(eta, guarantee, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta})
     if rounds > 1:
-        concentrated = compose((BoundedRange(each, neighbors=neighbors), rounds)).to_zcdp()
-        guarantee = PureDP(epsilon, neighbors=neighbors) & concentrated
-    return Terms(_eta(each, sensitivity, reach, epsilon), guarantee, parameters)
+        guarantee = PureDP(epsilon, neighbors=neighbors) & guarantee.to_zcdp()
+    return Terms(eta, guarantee, {"sensitivity": sensitivity, "epsilon": epsilon})
+
+
+@lru_cache(1024)
+def range_of_each(epsilon: float, delta: float, rounds: int) -> float:
+    """The largest bounded range of each of so many rounds that together keep within epsilon and delta."""
+    if delta:
+        return share(ApproxDP(epsilon, delta), rounds, BoundedRange)
+    return down(lower(epsilon) / rounds)
+
+
+def small(delta: Any) -> float:
+    """A delta, which may be 0."""
+    result = non_negative("delta", delta, toward=0)
+    if result >= 1:
+        raise ValueError(f"delta={delta!r}: must be < 1")
+    return result
 
 
 def terms_of_pure(sensitivity: Any, epsilon: Any, *, monotonic: Any, neighbors: Neighbors) -> Terms:
     """Of one permute-and-flip, which has no bounded range: selection.md, theorem 3."""
     sensitivity, epsilon = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
-    return _terms_of_pure(sensitivity, epsilon, _reach(monotonic), neighbors)
+    return _terms_of_pure(sensitivity, epsilon, reach_of(monotonic), _relation(neighbors))
 
 
 @lru_cache(1024)
@@ -74,11 +84,17 @@ def _terms_of_pure(sensitivity: float, epsilon: float, reach: int, neighbors: Ne
     return Terms(eta, PureDP(epsilon, neighbors=neighbors), {"sensitivity": sensitivity, "epsilon": epsilon})
 
 
-def _reach(monotonic: Any) -> int:
+def reach_of(monotonic: Any) -> int:
     """How far apart one record may move two scores, in units of the sensitivity."""
     if not isinstance(monotonic, bool | np.bool_):
         raise ValueError(f"monotonic={monotonic!r}: must be True or False")
     return 1 if monotonic else 2
+
+
+def _relation(neighbors: Any) -> Neighbors:
+    if neighbors not in NEIGHBORS:
+        raise ValueError(f"neighbors={neighbors!r}: must be one of {', '.join(map(repr, NEIGHBORS))}")
+    return cast("Neighbors", neighbors)
 
 
 def _eta(each: float, sensitivity: float, reach: int, epsilon: float) -> float:

@@ -35,7 +35,7 @@ PARTS = BLOCK // 64
 CHUNK_BLOCKS = 128
 CHUNK = CHUNK_BLOCKS * BLOCK  # candidates that one thread races at a time
 OPEN_LEVEL = 64  # of a block: the weights of blocks further down than this are not told apart
-SLACK = 4 * U  # errors below are SLACK (50 + |L|)
+SLACK = 4 * U  # a logarithm L below is off by at most SLACK (64 + |L|): fastdp/selection.md, lemmas 2 and 3
 
 # Which words decide what: fastdp/selection.md, "Bits".
 FIRST_STREAM, MORE_STREAM, PROPOSAL_STREAM, COIN_STREAM = 0, 1, 0, 1
@@ -44,7 +44,7 @@ _LOWEST = -0x8000000000000000
 _MANY = 16  # words by themselves take as long as those of a whole block
 _ROOM = BLOCK + 2 * GROUP_HALVES
 _ALMOST_HALF = 0.5 - 2.0**-44
-_SURELY_BELOW, _SURELY_ABOVE = 1 - 2.0**-30, 1 + 2.0**-30
+_ROUGH = 2.0**-30  # twice what exp_rough may be off
 _NAN, _INF = float("nan"), float("inf")
 
 
@@ -271,7 +271,7 @@ def resolve_into(
         # both sides of the comparison with their error: of the exponent, and of a coin of 64 bits
         exponent = fma(-eta, gap(top, block[i]), level * LN2)
         probability = exp_one(exponent if exponent > -700.0 else -700.0)
-        error = probability * (slack * (50.0 - exponent)) if exponent > -700.0 else probability
+        error = probability * (slack * (64.0 - exponent)) if exponent > -700.0 else probability
         coin = from_uint64(coins[p]) * 2.0**-64
         verdicts[p] = -1
         if coin + 2.0**-63 <= probability - error:
@@ -311,16 +311,19 @@ def log_exponential(half: int, word: int) -> float:
 @jit(inline=True)
 def error_of(arrival: float, slack: float) -> float:
     """How far a logarithm of an arrival may be off."""
-    return slack * (50.0 + abs(arrival))
+    return slack * (64.0 + abs(arrival))
 
 
 @jit(inline=True)
-def margin_of(half: int, cut: float, lead: float) -> float:
-    """Negative only if a candidate that starts so far behind the top arrives after `cut`, whatever its other bits."""
-    a = cut - lead
+def margin_of(half: int, cut: float, lead: float, slack: float) -> float:
+    """Negative only if a candidate that starts so far behind the top arrives after `cut`, whatever its other bits.
+
+    Source    fastdp/selection.md, lemma 3
+    """
+    a = (cut + slack * (64.0 + abs(cut))) - lead
+    a = a if a < 1.0 else 1.0  # NaN, where both are infinite, passes
     a = a if a > -700.0 else -700.0
-    a = a if a < 1.0 else 1.0
-    return exp_rough(a) * _SURELY_ABOVE - from_uint52(uint64(half)) * 2.0**-32
+    return exp_rough(a) * (1.0 + _ROUGH) - from_uint52(uint64(half)) * 2.0**-32
 
 
 @jit
@@ -418,7 +421,7 @@ def race_into(
                 cut = min(cut, arrival + error_of(arrival, slack))
         passed = 0
         for i in range(block.size):
-            margins[i] = margin_of(x[i], cut, eta * gap(top, block[i]))
+            margins[i] = margin_of(x[i], cut, eta * gap(top, block[i]), slack)
             passed += margins[i] >= 0.0
         if passed == 0:
             continue
@@ -434,7 +437,7 @@ def race_into(
                 continue
             for i in range(run, stop):
                 lead = eta * gap(top, block[i])
-                if margins[i] < 0.0 or margin_of(x[i], cut, lead) < 0.0 or is_forbidden(block[i]):
+                if margins[i] < 0.0 or margin_of(x[i], cut, lead, slack) < 0.0 or is_forbidden(block[i]):
                     continue
                 number = first + at + i
                 word = more[i] if many else word_one(key, uint64(MORE_STREAM), uint64(number))
@@ -475,8 +478,8 @@ def flip_block_into(
         a = -eta * gap(top, block[i])
         probability = exp_rough(a if a > -700.0 else -700.0)
         coin = from_uint52(uint64(x[i])) * 2.0**-32
-        flag = 1.0 if coin + 2.0**-32 <= probability * _SURELY_BELOW else _NAN
-        flags[i] = 0.0 if coin >= probability * _SURELY_ABOVE else flag
+        flag = 1.0 if coin + 2.0**-32 <= probability * (1.0 - (_ROUGH + slack)) else _NAN
+        flags[i] = 0.0 if coin >= probability * (1.0 + (_ROUGH + slack)) else flag
         near += np.isnan(flags[i])
     undecided = 0
     if near:
@@ -484,7 +487,7 @@ def flip_block_into(
             if np.isnan(flags[i]):
                 a = -eta * gap(top, block[i])
                 probability = exp_one(a if a > -700.0 else -700.0)
-                error = probability * (slack * (50.0 - a)) if a > -700.0 else probability
+                error = probability * (slack * (64.0 - a)) if a > -700.0 else probability
                 word = word_one(key, uint64(MORE_STREAM), uint64(first + i))
                 coin = from_uint52(uint64(x[i])) * 2.0**-32 + from_uint64(word) * 2.0**-96
                 if is_forbidden(block[i]) or coin >= probability + error + 2.0**-80:
