@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
@@ -46,6 +47,19 @@ def python_seconds(code: str) -> float:
     if done.returncode:
         raise RuntimeError(f"{code!r} in a new interpreter: {done.stderr.strip().splitlines()[-1:]}")
     return float(done.stdout)
+
+
+def missing(side: Side) -> str | None:
+    """Why the module that this side needs is not there. diffprivlib for one is, and does not always import."""
+    if side.needs is None:
+        return None
+    if find_spec(side.needs) is None:
+        return "not installed"
+    try:
+        import_module(side.needs)
+    except Exception as error:
+        return f"not available: {type(error).__name__}: {error}"
+    return None
 
 
 @dataclass
@@ -109,8 +123,8 @@ class Duel:
         return Contestant(side, n, side.make(n))
 
     def _prepare_rival(self, side: Side) -> Contestant:
-        if side.needs is not None and find_spec(side.needs) is None:
-            return Contestant(side, side.n or self.case.n, None, "not installed")
+        if why_not := missing(side):
+            return Contestant(side, side.n or self.case.n, None, why_not)
         try:
             return self._prepare(side)
         except Exception as error:  # another library's failure is a cell of the table, not the end of the run

@@ -17,7 +17,7 @@ from typing import Any, Literal
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
 
-ROOMS = ("noise", "accounting")
+ROOMS = ("noise", "accounting", "selection")
 """One module of this package each; a room's `CASES` are its part of the registry."""
 
 Call = Callable[[], Any]
@@ -34,7 +34,7 @@ class Side:
     make: Callable[[int], Call]
     n: int | None = None  # measured on so many elements where the case's own n would take minutes
     threads: int = 1
-    needs: str | None = None  # a module that must be importable; otherwise the table says "not installed"
+    needs: str | None = None  # a module that must be importable; otherwise the table says why it is not
 
 
 @dataclass(frozen=True)

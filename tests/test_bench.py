@@ -71,6 +71,36 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
     assert [side.name for case in choose(("compose",)) for side in case.rivals] == ["dp-accounting"]
 
 
+def test_the_targets_of_the_selection_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the selection room was asked for, row by row."""
+    asked = {
+        ("select-opendp", "OpenDP", 400, 400),
+        ("select-float64-1e5", "diffprivlib", 400, 400),
+        ("select-small-call", "numpy argmax", 1, 1),
+        ("select-gumbel", "numpy argmax", 5, 2.3),
+        ("permute-and-flip", "numpy argmax", 3.5, 1.7),
+        ("top-k", "OpenDP", 1000, 500),
+        ("top-k-epsilon-10", "OpenDP", 1000, 500),
+    }
+    for size in ("1e6", "1e7"):
+        asked |= {(f"select-{kind}-{size}", "numpy argmax", 15, 12) for kind in ("float64", "int64")}
+        asked |= {(f"select-{kind}-{size}", "numpy softmax", 7, 5) for kind in ("float64", "int64")}
+    inputs = {"all equal": "all-equal", "one at +5": "one-at-5", "one at +20": "one-at-20", "one at +100": "one-at-100"}
+    for name, case in inputs.items():  # each pair, in both directions
+        asked |= {(f"select-time-{case}", other, 1.15, 1.15) for other in inputs if other != name}
+    stated = {
+        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
+        for case in choose(("selection",))
+        for target in case.targets
+    }
+    assert stated == asked
+    assert {case.name for case in choose(("selection",)) if not case.targets} == {
+        "select-many-draws",
+        "select-lazily",
+        "gumbel-max",
+    }
+
+
 def test_a_target_without_its_rival_or_with_one_machine_only_is_refused() -> None:
     with pytest.raises(ValueError, match="limits="):
         Target("faster", "numpy", {"avx512": 2.0})
@@ -144,6 +174,46 @@ def _check_composition(drawn: Any, parameters: Any) -> None:
     assert least * (1 - 1e-6) < guarantee.epsilon < least * 1.01
 
 
+def _softmax_law(scores: Any, eta: float) -> Any:
+    weights = np.exp(eta * (scores - scores.max()))
+    return weights / weights.sum()
+
+
+def _permute_and_flip_law(scores: Any, eta: float) -> Any:
+    """A head's chance to be the first: w_i, times the integral of the others' 1 - w_j t over t in [0, 1]."""
+    weights = np.exp(eta * (scores - scores.max()))
+    points, shares = np.polynomial.legendre.leggauss(200)
+    law = np.zeros_like(weights)
+    for t, share in zip((points + 1) / 2, shares / 2, strict=True):
+        factors = np.log1p(-t * weights)
+        law += share * weights * np.exp(factors.sum() - factors)
+    return law
+
+
+def _check_choices(make: Any, other: Any = None, *, sharp: bool = True) -> Any:
+    """How the winners, or the first of the k best, rank by score. The laws of wrong scales, or another law, are
+    refuted; but not where the law is flat at any scale, or certain."""
+
+    def check(drawn: Any, parameters: Any) -> None:
+        scores, choices = drawn
+        k = parameters.get("k", 1)
+        eta = parameters["epsilon"] / (2 * k * parameters.get("draws", 1))
+        assert all(len(set(row)) == k for row in choices.tolist())
+        order = np.argsort(scores, kind="stable")
+        ranks = np.argsort(order)[choices[:, 0]]
+
+        def verdict(law: Any) -> Any:
+            sums = np.concatenate(([0.0], np.cumsum(law[order])))
+            return laws.check_dkw(ranks, lambda z: sums[np.clip(z + 1, 0, scores.size)])
+
+        right = verdict(make(scores, eta))
+        assert right, str(right)
+        wrong = [make(scores, eta * factor) for factor in (1.5, 1 / 1.5)] + ([other(scores, eta)] if other else [])
+        assert not (sharp and any(verdict(law) for law in wrong))
+
+    return check
+
+
 ORACLES = {
     "uniform words": _check_words,
     "laplace_law": _check_law(reference.laplace_law),
@@ -152,6 +222,9 @@ ORACLES = {
     "a clock": _check_seconds,
     "the last query": _check_last_query,
     "Renyi, in float64": _check_composition,
+    "softmax": _check_choices(_softmax_law),
+    "softmax, at any scale": _check_choices(_softmax_law, sharp=False),
+    "permute and flip": _check_choices(_permute_and_flip_law, _softmax_law),
 }
 
 
@@ -163,7 +236,7 @@ def test_ours_does_the_work(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
     for side in (case.ours, *case.rivals):
-        if side.needs is not None and measure.find_spec(side.needs) is None:
+        if measure.missing(side):
             continue
         call = side.make(TINY)
         first, second = call(), call()
@@ -171,6 +244,9 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             assert first > 0
         elif case.room == "accounting":  # one answer, the same in every call
             assert first == second
+        elif case.room == "selection":  # candidates, and the same one again more often than not
+            assert np.shape(first) == np.shape(second)
+            assert np.all((np.asarray([first, second]) >= 0) & (np.asarray([first, second]) < TINY))
         else:
             assert np.shape(first) == (TINY,)
             assert case.name.endswith("in-place") or not np.array_equal(first, second)  # every call draws afresh
@@ -184,12 +260,15 @@ def test_in_place_cases_write_where_they_read() -> None:
 
 def test_values_are_filled() -> None:
     """np.zeros maps one page, whatever its length: a benchmark over it would not touch memory."""
-    from fastdp.bench import accounting, noise
+    from fastdp.bench import accounting, noise, selection
 
     assert np.unique(noise.int_values(5000)).size == 1000
     assert np.unique(accounting.query_values(5000)).size == 1001
     assert len(set(accounting.noise_scales(1000))) == 1000
     assert np.unique(noise.float_values(5000)).size == 5000
+    assert np.unique(selection.float_scores(5000)).size == 5000
+    assert np.unique(selection.int_scores(5000)).size > 50
+    assert np.median(selection.equal_scores(5000)) == 1
 
 
 # --- measuring
@@ -259,6 +338,14 @@ def test_a_rival_that_fails_is_a_cell_and_not_the_end() -> None:
         "late": "RuntimeError: no such feature",
         "absent": "not installed",
     }
+
+
+def test_a_module_that_does_not_import_is_a_cell(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As diffprivlib beside a newer scikit-learn."""
+    (tmp_path / "out_of_date.py").write_text("from math import DOUBLE")
+    monkeypatch.syspath_prepend(tmp_path)
+    _, result = _run(_case(rivals=(Side("nothing", lambda n: lambda: None, needs="out_of_date"),)))
+    assert result["theirs"]["nothing"]["why_not"].startswith("not available: ImportError: cannot import name 'DOUBLE'")
 
 
 def test_a_failing_child_says_which_code_failed() -> None:
@@ -400,7 +487,7 @@ def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
     assert captured.err.startswith(
-        "fastdp bench: only='nose': must be a room (noise, accounting) or the start of a case: words,"
+        "fastdp bench: only='nose': must be a room (noise, accounting, selection) or the start of a case: words,"
     )
 
 

@@ -1,0 +1,277 @@
+"""Cases of the selection room: one of many candidates, the best k, many draws, scores that come in blocks.
+
+Scores are N(0, 10) and sensitivity is 1. Both sides choose by the same eta: epsilon / (2 sensitivity), and in each of k
+rounds or draws epsilon / (2 k sensitivity). numpy's ways are neither exact nor secure. OpenDP and diffprivlib take
+about as long for a candidate where there are fewer, and are given fewer where a call takes long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import fastdp
+
+from .registry import Call, Case, Side, Target, faster, within
+
+M, FEW = 1_000_000, 1_000  # candidates
+PEER_M = 100_000
+OPENDP_M, OPENDP_CALLS = 10_000, 50  # from draw to draw its time varies 50-fold: the least of single calls says little
+K, DRAWS = 10, 1_000
+BLOCK = 1 << 16  # candidates offered at a time
+CHECKED = 8_000  # choices that a test looks at
+INPUTS = {"all equal": 0.0, "one at +5": 5.0, "one at +20": 20.0, "one at +100": 100.0}
+
+Scores = Callable[[int], Any]
+Choose = Callable[[Any], Any]
+
+
+def float_scores(n: int) -> Any:
+    return np.random.default_rng(0).normal(0, 10, n)
+
+
+def int_scores(n: int) -> Any:
+    return np.rint(float_scores(n)).astype(np.int64)
+
+
+@cache
+def equal_scores(n: int) -> Any:
+    """Filled: an array of np.zeros would be one page of memory. All inputs of `_with_one_at` are made in this array, so
+    that they differ in nothing else, such as what a cache holds of them."""
+    return np.full(n, 1.0)
+
+
+# --- fastdp
+
+
+def _exponential(**arguments: Any) -> Choose:
+    return lambda scores: fastdp.exponential_mechanism(scores, sensitivity=1, epsilon=1.0, **arguments)
+
+
+def _with_one_at(distance: float) -> Choose:
+    choose = _exponential()
+
+    def set_and_choose(scores: Any) -> Any:
+        scores[scores.size // 2] = 1 + distance
+        return choose(scores)
+
+    return set_and_choose
+
+
+def _top_k(epsilon: float) -> Choose:
+    return lambda scores: fastdp.top_k(scores, K, sensitivity=1, epsilon=epsilon)
+
+
+def _permute_and_flip(scores: Any) -> Any:
+    return fastdp.permute_and_flip(scores, sensitivity=1, epsilon=1.0)
+
+
+def _lazily(scores: Any) -> Any:
+    """The function only looks its scores up: what is timed is the choosing."""
+    return _exponential(candidates=scores.size)(lambda start, stop: scores[start:stop])
+
+
+def _offered(scores: Any) -> Any:
+    race = fastdp.GumbelMax(sensitivity=1, epsilon=1.0)
+    for start in range(0, scores.size, BLOCK):
+        race.offer(scores[start : start + BLOCK], first_index=start)
+    return race.winner()
+
+
+def _on(scores: Scores, choose: Choose) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        array = scores(n)
+        return lambda: choose(array)
+
+    return make
+
+
+# --- the others
+
+
+def _numpy(name: str, scores: Scores, choose: Callable[[Any, np.random.Generator], Any]) -> Side:
+    def make(n: int) -> Call:
+        array, rng = scores(n), np.random.default_rng()
+        return lambda: choose(array, rng)
+
+    return Side(name, make)
+
+
+def _gumbel(scores: Any, rng: np.random.Generator) -> Any:
+    return np.argmax(scores / 2 + rng.gumbel(size=scores.size))
+
+
+def _noisy_max(scores: Any, rng: np.random.Generator) -> Any:
+    return np.argmax(scores / 2 + rng.exponential(size=scores.size))
+
+
+def _softmax(scores: Any, rng: np.random.Generator) -> Any:
+    sums = np.cumsum(np.exp((scores - scores.max()) / 2))
+    return np.searchsorted(sums, rng.random() * sums[-1], side="right")
+
+
+def _softmax_draws(scores: Any, rng: np.random.Generator) -> Any:
+    sums = np.cumsum(np.exp((scores - scores.max()) / (2 * DRAWS)))
+    return np.searchsorted(sums, rng.random(DRAWS) * sums[-1], side="right")
+
+
+def _opendp(constructor: str, scale: float, n: int | None = None, **arguments: Any) -> Side:
+    """With Gumbel noise of this scale, 1 / eta, which is what zCDP makes of it."""
+
+    def make(n: int) -> Call:
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")
+        measure = dp.zero_concentrated_divergence()
+        choose, array = getattr(dp.m, constructor)(*space, measure, scale=scale, **arguments), float_scores(n)
+        return lambda: choose(array)
+
+    return Side("OpenDP", make, n=n, needs="opendp")
+
+
+def _diffprivlib(n: int) -> Call:
+    """It takes a list, and weighs the scores when it is made."""
+    from diffprivlib.mechanisms import Exponential
+
+    utility = float_scores(n).tolist()
+    return lambda: Exponential(epsilon=1.0, sensitivity=1.0, utility=utility).randomise()
+
+
+# --- cases
+
+
+def _case(
+    name: str,
+    work: str,
+    n: int,
+    choose: Choose,
+    *pairs: tuple[Side, Target | None],
+    scores: Scores = float_scores,
+    oracle: str = "softmax",
+    calls: int = 1,
+    **parameters: float,
+) -> Case:
+    def drawn(size: int) -> tuple[Any, Any]:
+        """The scores, and for each choice a row: the winner, or the k best."""
+        array = scores(min(size, n))
+        first = np.atleast_1d(choose(array))
+        if "draws" in parameters:
+            return array, first[:, None]
+        return array, np.stack([first, *(np.atleast_1d(choose(array)) for _ in range(CHECKED - 1))])
+
+    return Case(
+        name=name,
+        room="selection",
+        work=work,
+        n=n,
+        ours=Side("fastdp", _on(scores, choose)),
+        rivals=tuple(side for side, _ in pairs),
+        targets=tuple(target for _, target in pairs if target is not None),
+        oracle=oracle,
+        parameters=MappingProxyType({"epsilon": 1.0, **parameters}),
+        drawn=drawn,
+        calls=calls,
+    )
+
+
+def _auto_case(kind: str, power: int) -> Case:
+    scores = float_scores if kind == "float64" else int_scores
+    return _case(
+        f"select-{kind}-1e{power}",
+        f"exponential mechanism, {kind}, 10^{power} candidates",
+        10**power,
+        _exponential(),
+        (_numpy("numpy argmax", scores, _gumbel), faster("numpy argmax", avx512=15, avx2=12)),
+        (_numpy("numpy softmax", scores, _softmax), faster("numpy softmax", avx512=7, avx2=5)),
+        scores=scores,
+    )
+
+
+def _top_k_case(name: str, epsilon: float, note: str, opendp_n: int | None) -> Case:
+    """At two epsilons, since OpenDP takes 25 times as long with a tenth of the noise."""
+    return _case(
+        name,
+        f"top_k, k={K}, {note}",
+        M,
+        _top_k(epsilon),
+        (_opendp("make_noisy_top_k", 2 * K / epsilon, opendp_n, k=K), faster("OpenDP", avx512=1000, avx2=500)),
+        epsilon=epsilon,
+        k=K,
+    )
+
+
+def _time_case(name: str) -> Case:
+    """What the time of a call tells about the scores: nothing. Each input is held against all others, so that the
+    slowest is held against the fastest."""
+    others = [other for other in INPUTS if other != name]
+    return _case(
+        f"select-time-{name.replace(' ', '-').replace('+', '')}",
+        f"exponential mechanism, {name}",
+        M,
+        _with_one_at(INPUTS[name]),
+        *((Side(other, _on(equal_scores, _with_one_at(INPUTS[other]))), within(other, 1.15)) for other in others),
+        scores=equal_scores,
+        oracle="softmax, at any scale",
+    )
+
+
+CASES = (
+    *(_auto_case(kind, power) for power in (6, 7) for kind in ("float64", "int64")),
+    _case(
+        "select-opendp",
+        f"exponential mechanism, float64, 10^6 candidates, {OPENDP_CALLS} calls in a row",
+        M,
+        _exponential(),
+        (_opendp("make_noisy_max", 2.0, OPENDP_M), faster("OpenDP", avx512=400, avx2=400)),
+        calls=OPENDP_CALLS,
+    ),
+    _case(
+        "select-float64-1e5",
+        "exponential mechanism, float64, 10^5 candidates",
+        PEER_M,
+        _exponential(),
+        (Side("diffprivlib", _diffprivlib, needs="diffprivlib"), faster("diffprivlib", avx512=400, avx2=400)),
+    ),
+    _case(
+        "select-small-call",
+        "exponential mechanism, one call on 1,000 candidates",
+        FEW,
+        _exponential(),
+        (_numpy("numpy argmax", float_scores, _gumbel), faster("numpy argmax", avx512=1, avx2=1)),
+        calls=100,
+    ),
+    _case(
+        "select-gumbel",
+        "exponential mechanism, method gumbel",
+        M,
+        _exponential(method="gumbel"),
+        (_numpy("numpy argmax", float_scores, _gumbel), faster("numpy argmax", avx512=5, avx2=2.3)),
+    ),
+    _case(
+        "permute-and-flip",
+        "permute and flip",
+        M,
+        _permute_and_flip,
+        (_numpy("numpy argmax", float_scores, _noisy_max), faster("numpy argmax", avx512=3.5, avx2=1.7)),
+        oracle="permute and flip",
+    ),
+    _top_k_case("top-k", 1.0, "epsilon 1 for all rounds", None),
+    _top_k_case("top-k-epsilon-10", 10.0, "epsilon 1 for each round", PEER_M),
+    *map(_time_case, INPUTS),
+    _case(
+        "select-many-draws",
+        f"exponential mechanism, {DRAWS:,} draws",
+        M,
+        _exponential(size=DRAWS),
+        (_numpy("numpy softmax", float_scores, _softmax_draws), None),
+        oracle="softmax, at any scale",
+        draws=DRAWS,
+    ),
+    _case("select-lazily", "exponential mechanism, scores from a function", M, _lazily),
+    _case("gumbel-max", "GumbelMax, scores offered in blocks", M, _offered),
+)
