@@ -16,11 +16,18 @@ _HOME = {
     "BoundedRange": "privacy",
     "Budget": "budget",
     "BudgetExceeded": "budget",
+    "Conjunction": "answering.queries",
+    "Domain": "answering.domain",
     "DomainError": "errors",
     "GumbelMax": "race",
+    "Linear": "answering.queries",
+    "Mask": "answering.queries",
+    "Predicate": "answering.queries",
     "PrivacyWarning": "errors",
+    "Product": "answering.queries",
     "PureDP": "privacy",
     "Randomness": "randomness",
+    "Range": "answering.queries",
     "Renyi": "privacy",
     "ZCDP": "privacy",
     "compose": "privacy",
@@ -28,6 +35,7 @@ _HOME = {
     "gaussian": "noise",
     "get_num_threads": "threads",
     "laplace": "noise",
+    "marginals": "answering.queries",
     "peeling_eta": "peeling",
     "permute_and_flip": "selection",
     "removal": "peeling",
@@ -49,11 +57,18 @@ __all__ = [
     "BoundedRange",
     "Budget",
     "BudgetExceeded",
+    "Conjunction",
+    "Domain",
     "DomainError",
     "GumbelMax",
+    "Linear",
+    "Mask",
+    "Predicate",
     "PrivacyWarning",
+    "Product",
     "PureDP",
     "Randomness",
+    "Range",
     "Renyi",
     "__version__",
     "compose",
@@ -61,6 +76,7 @@ __all__ = [
     "gaussian",
     "get_num_threads",
     "laplace",
+    "marginals",
     "peeling_eta",
     "permute_and_flip",
     "removal",
@@ -72,6 +88,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .answering.domain import Domain
+    from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace

@@ -1,0 +1,1 @@
+"""Answering many counting queries: private multiplicative weights, measure-and-fit, and the synthetic distribution."""

@@ -1,0 +1,296 @@
+"""Queries: values in [0, 1] of a record, whose averages over the records are what is asked for.
+
+A query is a small frozen object that knows no domain. `bind` makes it concrete: a product of allowed values per
+attribute, which touches only its cells and also works where the cells are too many to list, or one value per cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import whole
+from .domain import Domain
+
+
+@dataclass(frozen=True)
+class BoundProduct:
+    """1 for records that have an allowed value of every attribute listed; in order, none with all values allowed."""
+
+    domain: Domain
+    allowed: tuple[tuple[int, NDArray[np.bool_]], ...]
+
+    @property
+    def cells(self) -> int:
+        """How many cells it has."""
+        counts = {position: int(table.sum()) for position, table in self.allowed}
+        return prod(counts.get(position, size) for position, size in enumerate(self.domain.sizes))
+
+
+@dataclass(frozen=True)
+class BoundCells:
+    """One value for each cell: uint8, 0 or 1, or float64 in [0, 1]."""
+
+    domain: Domain
+    values: NDArray[Any]
+
+
+Bound = BoundProduct | BoundCells
+
+
+class Query:
+    """A value in [0, 1] of a record."""
+
+    def bind(self, domain: Domain) -> Bound:
+        """The query on this domain; ValueError names what does not fit."""
+        raise AssertionError("every kind of query can be bound")
+
+
+class Product(Query):
+    """Records whose value of each attribute named is among the allowed ones.
+
+    Allowed is a value, a sequence of values, or a table of True and False with an entry for each value.
+
+    Examples
+    >>> from fastdp import Product
+    >>> Product({"age": [0, 1, 2], "sex": 1})
+    Product({'age': [0, 1, 2], 'sex': 1})
+    """
+
+    def __init__(self, allowed: Mapping[str, Any]) -> None:
+        if not isinstance(allowed, Mapping):
+            raise ValueError(f"allowed={allowed!r}: must be a mapping from attributes to allowed values")
+        self.allowed = {name: v.copy() if isinstance(v, np.ndarray) else v for name, v in allowed.items()}
+
+    def bind(self, domain: Domain) -> BoundProduct:
+        """The tables of allowed values."""
+        tables = {domain.position(name): _table(domain, name, values) for name, values in self.allowed.items()}
+        return BoundProduct(domain, tuple((p, tables[p]) for p in sorted(tables) if not tables[p].all()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.allowed!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+class Conjunction(Product):
+    """Records that have all these values, one for each attribute named."""
+
+    def bind(self, domain: Domain) -> BoundProduct:
+        """One allowed value each."""
+        for name, value in self.allowed.items():
+            domain.code(name, value)
+        return super().bind(domain)
+
+
+class Range(Query):
+    """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes."""
+
+    def __init__(self, attribute: str, low: Any, high: Any) -> None:
+        self.attribute, self.low, self.high = attribute, low, high
+
+    def bind(self, domain: Domain) -> BoundProduct:
+        """The codes from low to high."""
+        low, high = domain.code(self.attribute, self.low), domain.code(self.attribute, self.high)
+        if low > high:
+            raise ValueError(f"low={self.low!r}: must not come after high={self.high!r}")
+        table = np.zeros(domain.sizes[domain.position(self.attribute)], bool)
+        table[low : high + 1] = True
+        return Product({self.attribute: table}).bind(domain)
+
+    def __repr__(self) -> str:
+        return f"Range({self.attribute!r}, {self.low!r}, {self.high!r})"
+
+
+class Mask(Query):
+    """Records in the cells where `cells` is True: one entry for each cell, as one row or in the shape of the domain."""
+
+    def __init__(self, cells: ArrayLike) -> None:
+        array = np.asarray(cells)
+        if array.dtype != np.bool_ and not (array.dtype.kind in "iu" and ((array == 0) | (array == 1)).all()):
+            raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1")
+        self.cells: NDArray[np.uint8] = np.array(array, np.uint8, order="C")
+        self.cells.flags.writeable = False
+
+    def bind(self, domain: Domain) -> BoundCells:
+        """Its cells, if they are as many as the domain has."""
+        return BoundCells(domain, _of_cells("cells", self.cells, domain))
+
+    def __repr__(self) -> str:
+        return f"Mask(<{int(self.cells.sum(dtype=np.int64)):,} of {self.cells.size:,} cells>)"
+
+
+class Linear(Query):
+    """A value in [0, 1] for each cell, as one row or in the shape of the domain."""
+
+    def __init__(self, values: ArrayLike) -> None:
+        array = np.array(values, np.float64, order="C")
+        if not ((array >= 0) & (array <= 1)).all():
+            raise ValueError("values: must lie in [0, 1]; there is another one, or a NaN, among them")
+        self.values = array
+        self.values.flags.writeable = False
+
+    def bind(self, domain: Domain) -> BoundCells:
+        """Its values, if they are as many as the domain has cells."""
+        return BoundCells(domain, _of_cells("values", self.values, domain))
+
+    def __repr__(self) -> str:
+        return f"Linear(<{self.values.size:,} cells>)"
+
+
+class Predicate(Query):
+    """Records in the cells for whose number a function, compiled by numba, says True.
+
+    Examples
+    >>> import numba
+    >>> from fastdp import Domain, Predicate
+    >>> even = numba.njit(lambda cell: cell % 2 == 0)
+    >>> Predicate(even).bind(Domain.binary(3)).values.tolist()
+    [1, 0, 1, 0, 1, 0, 1, 0]
+    """
+
+    def __init__(self, function: Callable[[int], bool]) -> None:
+        if not hasattr(function, "py_func"):
+            raise ValueError(f"function={function!r}: must be compiled by numba (numba.njit); for others use Mask")
+        self.function = function
+
+    def bind(self, domain: Domain) -> BoundCells:
+        """Its value for every cell."""
+        from ..kernels.weights import fill_mask_into
+
+        check_cells(domain)
+        values = np.empty(domain.size, np.uint8)
+        fill_mask_into(self.function, values)
+        return BoundCells(domain, values)
+
+    def __repr__(self) -> str:
+        return f"Predicate({self.function.py_func.__name__})"
+
+
+def bind(query: Any, domain: Domain) -> Bound:
+    """The query on this domain, if it is one."""
+    if not isinstance(query, Query):
+        raise ValueError(f"query: type {type(query).__name__}: must be a query, such as Conjunction({{...}})")
+    return query.bind(domain)
+
+
+# --- workloads
+
+
+class Marginals(Sequence[Query]):
+    """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables."""
+
+    def __init__(self, domain: Domain, subsets: Iterable[Iterable[str]]) -> None:
+        self.domain = domain
+        subsets = [(subset,) if isinstance(subset, str) else tuple(subset) for subset in subsets]
+        if not subsets:
+            raise ValueError("subsets: must be at least one set of attributes")
+        # each table with its attributes in the order of the domain
+        self.positions: tuple[tuple[int, ...], ...] = tuple(tuple(sorted(domain.positions(s))) for s in subsets)
+        if len(set(self.positions)) < len(self.positions):
+            raise ValueError("subsets: must not repeat")
+        self.shapes = tuple(tuple(domain.sizes[p] for p in positions) for positions in self.positions)
+        self._starts = np.concatenate(([0], np.cumsum([prod(shape) for shape in self.shapes]))).tolist()
+
+    @property
+    def subsets(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes of every table."""
+        return tuple(tuple(self.domain.names[p] for p in positions) for positions in self.positions)
+
+    @property
+    def tables(self) -> int:
+        """How many tables there are."""
+        return len(self.positions)
+
+    def __len__(self) -> int:
+        """How many cells all tables have together."""
+        return int(self._starts[-1])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index={index}: must be below {len(self)}")
+        index %= len(self)
+        table = int(np.searchsorted(self._starts, index, side="right")) - 1
+        codes = np.unravel_index(index - self._starts[table], self.shapes[table])
+        return self._query(table, [int(code) for code in codes])
+
+    def __iter__(self) -> Iterator[Query]:
+        for table, shape in enumerate(self.shapes):
+            for codes in product(*map(range, shape)):
+                yield self._query(table, codes)
+
+    def _query(self, table: int, codes: Sequence[int]) -> Query:
+        values = {}
+        for position, code in zip(self.positions[table], codes, strict=True):
+            labels = self.domain.labels[position]
+            values[self.domain.names[position]] = code if labels is None else labels[code]
+        return Conjunction(values)
+
+    def __repr__(self) -> str:
+        return f"Marginals(<{self.tables:,} tables, {len(self):,} cells>)"
+
+
+def marginals(domain: Domain, k: int) -> Marginals:
+    """The workload of all marginal tables of k attributes.
+
+    Examples
+    >>> from fastdp import Domain, marginals
+    >>> marginals(Domain.binary(20), 3)
+    Marginals(<1,140 tables, 9,120 cells>)
+    """
+    if whole("k", k, least=1) > len(domain):
+        raise ValueError(f"k={k}: must be at most the number of attributes, {len(domain)}")
+    return Marginals(domain, combinations(domain.names, k))
+
+
+# --- pieces
+
+
+MOST_CELLS = 2**31
+
+
+def check_cells(domain: Domain) -> None:
+    """ValueError if the cells are too many to have a value each."""
+    if domain.size > MOST_CELLS:
+        raise ValueError(f"domain: {domain.size:.3g} cells: must be at most 2^31 for a value each; use product queries")
+
+
+def _of_cells(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
+    if values.shape not in ((domain.size,), domain.sizes):
+        raise ValueError(f"{name}: shape {values.shape}: must be ({domain.size},), or {domain.sizes}")
+    return values.reshape(-1)
+
+
+def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
+    size = domain.sizes[domain.position(name)]
+    table = np.zeros(size, bool)
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        if values.shape != (size,):
+            raise ValueError(f"{name}: table of shape {values.shape}: must be ({size},)")
+        return values
+    many = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    if domain.labels[domain.position(name)] is not None and not isinstance(values, list | set | frozenset | np.ndarray):
+        many = many and not _is_label(domain, name, values)
+    for value in values if many else [values]:
+        table[domain.code(name, value)] = True
+    return table
+
+
+def _is_label(domain: Domain, name: str, value: Any) -> bool:
+    try:
+        domain.code(name, value)
+    except ValueError:
+        return False
+    return True
