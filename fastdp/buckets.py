@@ -79,7 +79,7 @@ class Buckets:
         members, doublings, verdicts = np.empty_like(blocks), np.empty_like(blocks), np.empty_like(blocks)
         kernels().resolve_into(
             self._scores, self._eta, self._factor, self._levels, self.tops, self.top, blocks, rests, coins,
-            kernels().SLACK, members, doublings, verdicts,
+            order is not None, kernels().SLACK, members, doublings, verdicts,
         )  # fmt: skip
         for p in np.flatnonzero(verdicts < 0).tolist():
             distance = Fraction(self.top) - Fraction(self._scores[members[p]].item())

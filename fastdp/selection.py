@@ -37,7 +37,7 @@ Method = Literal["auto", "gumbel", "buckets"]
 METHODS = ("auto", "gumbel", "buckets")
 ScoreBlocks = Callable[[int, int], ArrayLike]
 
-FEW = 4096  # candidates: up to here the race is over before the buckets are set up
+FEW = 1 << 14  # candidates: up to here the race is over before the buckets are set up
 LAZY_BLOCK = 1 << 16  # candidates that a function is asked for at a time
 
 

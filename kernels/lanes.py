@@ -1,7 +1,7 @@
 """SIMD lanes as values: what a loop cannot say, said in the words of the formula.
 
-`Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators + and ^
-and the few functions below, so that a vector kernel reads as its formula. Beside them stand the three scalar
+`Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators
++, -, * and, for integers, ^, and the few functions below, so that a vector kernel reads as its formula. Beside them stand the three scalar
 operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or widens the
 lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits are the
 same everywhere.
@@ -28,6 +28,7 @@ uint32: Any = numba.uint32
 uint64: Any = numba.uint64
 float64: Any = numba.float64
 
+U8Array = np.ndarray[Any, np.dtype[np.uint8]]
 U16Array = np.ndarray[Any, np.dtype[np.uint16]]
 U32Array = np.ndarray[Any, np.dtype[np.uint32]]
 U64Array = np.ndarray[Any, np.dtype[np.uint64]]
@@ -119,6 +120,46 @@ def store(typing: Any, out: Any, start: Any, lanes: Any) -> Any:
 
 
 @_emit
+def load(typing: Any, array: Any, start: Any, n: Any) -> Any:
+    """The lanes array[start : start + n], with no bounds check and no alignment asked; array is contiguous."""
+    if not isinstance(array, types.Array) or not isinstance(n, types.IntegerLiteral):
+        return None
+    if array.layout != "C" or array.ndim != 1 or array.dtype not in _ELEMENT:
+        return None
+    result = Lanes(array.dtype, n.literal_value)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        lanes = ir.VectorType(_ELEMENT[array.dtype], result.n)
+        place = builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer())
+        loaded = builder.load(place)
+        loaded.align = context.get_abi_sizeof(lanes.element)
+        return loaded
+
+    return result(array, types.intp, n), generate
+
+
+@_emit
+def tree_sum(typing: Any, x: Any) -> Any:
+    """The sum of float64 lanes, by halves: lane i and lane i + n/2 first."""
+    if not isinstance(x, Lanes) or x.dtype != types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes, n = args[0], x.n
+        while n > 1:
+            n //= 2
+            halves = [
+                builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(_I32, n), list(range(first, first + n))))
+                for first in (0, n)
+            ]
+            lanes = builder.fadd(*halves)
+        return builder.extract_element(lanes, ir.Constant(_I32, 0))
+
+    return x.dtype(x), generate
+
+
+@_emit
 def rotl(typing: Any, x: Any, distance: Any) -> Any:
     """Rotate the bits of every lane left by a constant distance."""
     if not isinstance(x, Lanes) or not isinstance(distance, types.IntegerLiteral):
@@ -151,26 +192,52 @@ low32 = _half(0)  # the low halves of uint64 lanes, as uint32 lanes
 high32 = _half(32)  # the high halves
 
 
-def _operator(symbol: Callable[[Any, Any], Any], integers: str) -> None:
-    """Give integer lanes the operator `symbol`, as the LLVM instruction named."""
+def _operator(symbol: Callable[[Any, Any], Any], integers: str, floats: str | None = None) -> None:
+    """Give lanes the operator `symbol`, as the LLVM instruction named: for integers, and for floats if there is one."""
 
     def describe(typing: Any, x: Any, y: Any) -> Any:
+        instruction = integers if isinstance(x.dtype, types.Integer) else floats
+
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return getattr(builder, integers)(args[0], args[1])
+            return getattr(builder, instruction)(args[0], args[1])
 
         return x(x, y), generate
 
-    instruction = _emit(describe)
+    emitted = _emit(describe)
 
     def fits(x: Any, y: Any) -> bool:
-        return isinstance(x, Lanes) and x == y and isinstance(x.dtype, types.Integer)
+        return isinstance(x, Lanes) and x == y and (floats is not None or isinstance(x.dtype, types.Integer))
 
     # lambdas, because numba wants both signatures alike to the letter, annotations included
-    overload(symbol)(lambda x, y: (lambda x, y: instruction(x, y)) if fits(x, y) else None)
+    overload(symbol)(lambda x, y: (lambda x, y: emitted(x, y)) if fits(x, y) else None)
 
 
-_operator(operator.add, "add")
+_operator(operator.add, "add", "fadd")
+_operator(operator.sub, "sub", "fsub")
+_operator(operator.mul, "mul", "fmul")
 _operator(operator.xor, "xor")
+
+
+@_emit
+def mix(typing: Any, x: Any, distance: Any) -> Any:
+    """Of lanes i and i + distance the sum in the first and the first minus the second in the other.
+
+    distance is a power of two below n, and i the lanes whose number does not contain it.
+    """
+    if not isinstance(x, Lanes) or not isinstance(distance, types.IntegerLiteral):
+        return None
+    apart = distance.literal_value
+    add, subtract = ("add", "sub") if isinstance(x.dtype, types.Integer) else ("fadd", "fsub")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def shuffle(x: Any, y: Any, lanes: list[int]) -> Any:
+            return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, len(lanes)), lanes))
+
+        others = shuffle(args[0], args[0], [i ^ apart for i in range(x.n)])
+        sums, differences = getattr(builder, add)(args[0], others), getattr(builder, subtract)(others, args[0])
+        return shuffle(sums, differences, [i + x.n if i & apart else i for i in range(x.n)])
+
+    return x(x, distance), generate
 
 
 # --- scalars: LLVM's vectoriser turns these into lanes by itself

@@ -1,0 +1,165 @@
+"""Weights over all cells of a domain, held one by one: the dense form of the synthetic distribution.
+
+They are not normalised: `total` is their sum, so an update touches the cells of its query alone. All of this is public
+(it follows from answers that have been released), so sums are floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import exp
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..threads import run_chunks
+from .domain import Domain
+from .plans import Pattern, Runs, plan_of
+from .queries import Bound, BoundCells, BoundProduct
+
+Precision = Literal["float64", "float32"]
+PRECISIONS = ("float64", "float32")
+
+CHUNK = 1 << 20  # cells that one thread works on at a time: 0.2 ms
+_RESUM = 256  # updates after which the total is added up anew
+_LARGEST = {"float64": 600.0, "float32": 60.0}  # how far apart the weights can show logarithms to be
+
+
+class DenseWeights:
+    """Weights of all cells of a domain; uniform at first."""
+
+    def __init__(self, domain: Domain, precision: Precision = "float64") -> None:
+        self.domain, self.precision = domain, precision
+        self._x = np.full(domain.size, 1.0, precision)
+        self.total = float(domain.size)
+        self._updates = 0
+        self._span = 0.0  # no two logarithms of weights are further apart
+        self._logs: NDArray[np.float64] | None = None  # kept once the weights cannot show them
+
+    @property
+    def bytes(self) -> int:
+        """What it holds in memory."""
+        return self._x.nbytes + (0 if self._logs is None else self._logs.nbytes)
+
+    # --- reading
+
+    def evaluate(self, bound: Bound) -> float:
+        """The query's value on the distribution."""
+        if isinstance(bound, BoundCells):
+            kernel = _weights().sum_masked if bound.values.dtype == np.uint8 else _weights().sum_valued
+            return self._over_cells(lambda i, j: kernel(self._x[i:j], bound.values[i:j])) / self.total
+        return _walk(self._x, _plan(bound), self.precision) / self.total
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """The distribution, as a new array over all cells."""
+        return self._x.astype(np.float64) / self.total
+
+    # --- updating
+
+    def scale(self, bound: Bound, rate: float) -> None:
+        """Multiply every weight by e^(rate f), f the query's value in its cell."""
+        self._updates += 1
+        self._span += abs(rate)
+        if self._span > _LARGEST[self.precision]:
+            self._scale_logs(bound, rate)
+            return
+        if isinstance(bound, BoundCells):
+            values = bound.values
+            if values.dtype == np.uint8:
+                kernel, by = _weights().scale_masked, exp(rate)
+            else:
+                kernel, by = _weights().scale_valued, rate
+            self.total = self._over_cells(lambda i, j: kernel(self._x[i:j], values[i:j], by))
+        else:
+            bound, rate = smaller_side(bound, rate)
+            self.total += (exp(rate) - 1.0) * _walk(self._x, _plan(bound), self.precision, exp(rate))
+        if self._updates % _RESUM == 0 or not 1e-30 < self.total < 1e30:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        self.total = self._over_cells(lambda i, j: _weights().sum_cells(self._x[i:j]))
+        if not 1e-20 < self.total < 1e20:
+            factor = self.domain.size / self.total
+            run_chunks(lambda i, j: _weights().multiply_cells(self._x[i:j], factor), self._x.size, CHUNK)
+            self.total = float(self.domain.size)
+
+    def _scale_logs(self, bound: Bound, rate: float) -> None:
+        """The same on logarithms, which cannot underflow; some ten times slower."""
+        if self._logs is None:
+            self._logs = np.log(self._x, dtype=np.float64)
+        if isinstance(bound, BoundCells):
+            self._logs += rate * bound.values
+        else:
+            tables = dict(bound.allowed)
+            allowed = [tables.get(p, np.ones(size, bool)) for p, size in enumerate(self.domain.sizes)]
+            self._logs.reshape(self.domain.sizes)[np.ix_(*allowed)] += rate
+        with np.errstate(under="ignore"):
+            self._x[:] = np.exp(self._logs - self._logs.max())
+        self.total = float(self._x.sum(dtype=np.float64))
+
+    def _over_cells(self, kernel: Callable[[int, int], float]) -> float:
+        return float(sum(run_chunks(kernel, self._x.size, CHUNK)))
+
+
+def smaller_side(bound: BoundProduct, rate: float) -> tuple[BoundProduct, float]:
+    """The query, or its complement at the opposite rate where that has fewer cells: the distribution is the same.
+
+    The complement of a product is one only if a single attribute is restricted.
+    """
+    if len(bound.allowed) == 1:
+        position, table = bound.allowed[0]
+        if 2 * table.sum() > table.size:
+            return BoundProduct(bound.domain, ((position, ~table),)), -rate
+    return bound, rate
+
+
+def count_cells(counts: NDArray[np.int64], bound: BoundProduct) -> int:
+    """How many records a product has, from the histogram of all cells."""
+    plan = _plan(bound)
+    if isinstance(plan, Pattern):
+        kernel, rest = _subcubes().count_pattern, plan[1:]
+    else:
+        kernel, rest = _subcubes().count_runs, plan[1:]
+    return sum(_over_plan(plan, lambda outer: int(kernel(counts, outer, *rest))))
+
+
+def _walk(x: NDArray[Any], plan: Runs | Pattern, precision: str, factor: float | None = None) -> float:
+    """The sum of the weights that a plan walks over; with a factor, they are multiplied by it after that."""
+    kernels = _subcubes()
+    if isinstance(plan, Pattern):
+        kernel = kernels.sum_pattern if factor is None else kernels.scale_pattern
+    elif plan.length == 1 or precision == "float32":
+        kernel = kernels.sum_short_runs if factor is None else kernels.scale_short_runs
+    else:
+        kernel = kernels.sum_runs if factor is None else kernels.scale_runs
+    rest = (*plan[1:], *(() if factor is None else (factor,)))
+    return float(sum(_over_plan(plan, lambda outer: kernel(x, outer, *rest))))
+
+
+def _over_plan(plan: Runs | Pattern, kernel: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
+    """Call `kernel` for the outer offsets, in chunks that are worth a thread."""
+    each = plan.marks.size if isinstance(plan, Pattern) else max(1, plan.inner.size * plan.length)
+    return run_chunks(lambda i, j: kernel(plan.outer[i:j]), plan.outer.size, max(1, CHUNK // each))
+
+
+_plans: dict[Any, Runs | Pattern] = {}
+
+
+def _plan(bound: BoundProduct) -> Runs | Pattern:
+    return plan_of(bound)
+
+
+@lru_cache(1)
+def _weights() -> Any:
+    from ..kernels import weights
+
+    return weights
+
+
+@lru_cache(1)
+def _subcubes() -> Any:
+    from ..kernels import subcubes
+
+    return subcubes

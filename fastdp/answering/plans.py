@@ -1,0 +1,90 @@
+"""Which cells a product query touches, as a walk over an array of all cells: what kernels/subcubes.py takes.
+
+Runs of neighbours where they are long; a pattern that repeats where the allowed cells lie close together, since memory
+comes in lines of 8 cells and a scattered one costs as much as a line; single cells elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .queries import BoundProduct
+
+INNER = 2048  # offsets in the inner list, and cells of a pattern: what stays in the L1 cache
+LONG = 8  # a run of fewer cells is less than a line of memory
+DENSE = 1 / 32  # of a pattern: below that single cells take less time
+
+
+class Runs(NamedTuple):
+    """Runs of `length` cells that start at outer[i] + inner[j]."""
+
+    outer: NDArray[np.int64]
+    inner: NDArray[np.int64]
+    length: int
+
+
+class Pattern(NamedTuple):
+    """The cells outer[i] + r where marks[r] is 1."""
+
+    outer: NDArray[np.int64]
+    marks: NDArray[np.uint8]
+
+
+def plan_of(bound: BoundProduct) -> Runs | Pattern:
+    """How to walk over the cells of a product, in their order."""
+    sizes, tables = bound.domain.sizes, dict(bound.allowed)
+    allowed = [np.flatnonzero(tables[p]) if p in tables else np.arange(size) for p, size in enumerate(sizes)]
+    if not all(codes.size for codes in allowed):
+        nothing = np.empty(0, np.int64)
+        return Runs(nothing, nothing, 1)
+    offsets = np.zeros(1, np.int64)
+    stride = length = 1
+    split: tuple[int, int] | None = None  # the attribute, and the stride, where the outer list begins
+    for position in range(len(sizes) - 1, -1, -1):
+        codes = allowed[position]
+        joined = length == stride and codes[-1] - codes[0] + 1 == codes.size
+        added = 1 if joined else codes.size
+        if offsets.size * added > INNER and offsets.size > 1:
+            split = position, stride
+            break
+        if joined:
+            length, codes = codes.size * stride, codes[:1]
+        offsets = _plus(codes * stride, offsets)
+        stride *= sizes[position]
+    if length < LONG and (pattern := _pattern_of(allowed, sizes)):
+        return pattern
+    outer = np.zeros(1, np.int64)
+    if split is not None:
+        outer = _offsets(allowed[: split[0] + 1], sizes[: split[0] + 1], split[1])
+    if length < LONG:
+        offsets, length = _plus(offsets, np.arange(length)), 1
+    return Runs(outer, offsets, length)
+
+
+def _pattern_of(allowed: list[NDArray[np.int64]], sizes: tuple[int, ...]) -> Pattern | None:
+    """The last attributes as a pattern, as many as have at most 2,048 cells, if enough of them are allowed."""
+    first, cells = len(sizes), 1
+    while first > 0 and cells * sizes[first - 1] <= INNER:
+        first -= 1
+        cells *= sizes[first]
+    marks = np.zeros(cells, np.uint8)
+    marks[_offsets(allowed[first:], sizes[first:], 1)] = 1
+    if marks.mean() < DENSE:
+        return None
+    return Pattern(_offsets(allowed[:first], sizes[:first], cells), marks)
+
+
+def _offsets(allowed: list[NDArray[np.int64]], sizes: tuple[int, ...], stride: int) -> NDArray[np.int64]:
+    """The cells of all combinations of the allowed codes, in order."""
+    offsets = np.zeros(1, np.int64)
+    for codes, size in zip(reversed(allowed), reversed(sizes), strict=True):
+        offsets = _plus(codes * stride, offsets)
+        stride *= size
+    return offsets
+
+
+def _plus(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.int64]:
+    return (high[:, None] + low).reshape(-1)
