@@ -1,10 +1,10 @@
 """SIMD lanes as values: what a loop cannot say, said in the words of the formula.
 
-`Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators
-+, -, * and, for integers, ^, and the few functions below, so that a vector kernel reads as its formula. Beside them stand the three scalar
-operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or widens the
-lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits are the
-same everywhere.
+`Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators +, -, *
+and, for integers, ^, and the few functions below, so that a vector kernel reads as its formula. Beside them stand the
+three scalar operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or
+widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits
+are the same everywhere.
 
 This is the only file that builds LLVM IR. Lane counts and rotation distances are compile-time constants: literals,
 or globals that hold a plain int.
@@ -192,7 +192,7 @@ low32 = _half(0)  # the low halves of uint64 lanes, as uint32 lanes
 high32 = _half(32)  # the high halves
 
 
-def _operator(symbol: Callable[[Any, Any], Any], integers: str, floats: str | None = None) -> None:
+def _operator(symbol: Callable[[Any, Any], Any], integers: str, floats: str = "") -> None:
     """Give lanes the operator `symbol`, as the LLVM instruction named: for integers, and for floats if there is one."""
 
     def describe(typing: Any, x: Any, y: Any) -> Any:
@@ -206,7 +206,7 @@ def _operator(symbol: Callable[[Any, Any], Any], integers: str, floats: str | No
     emitted = _emit(describe)
 
     def fits(x: Any, y: Any) -> bool:
-        return isinstance(x, Lanes) and x == y and (floats is not None or isinstance(x.dtype, types.Integer))
+        return isinstance(x, Lanes) and x == y and (floats != "" or isinstance(x.dtype, types.Integer))
 
     # lambdas, because numba wants both signatures alike to the letter, annotations included
     overload(symbol)(lambda x, y: (lambda x, y: emitted(x, y)) if fits(x, y) else None)

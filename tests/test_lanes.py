@@ -16,7 +16,21 @@ import pytest
 from numba.core.errors import TypingError
 
 from fastdp.kernels._jit import jit
-from fastdp.kernels.lanes import bits_of, float_of, fma, high32, iota, low32, rotl, splat, stack, store
+from fastdp.kernels.lanes import (
+    bits_of,
+    float_of,
+    fma,
+    high32,
+    iota,
+    load,
+    low32,
+    mix,
+    rotl,
+    splat,
+    stack,
+    store,
+    tree_sum,
+)
 
 N = 8
 TURN = 13
@@ -27,7 +41,7 @@ EDGES = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, MASK]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# integer lanes. There is no `load`: lanes that differ are made of splat, iota, + and ^
+# integer lanes, made of splat, iota, + and ^
 
 
 @jit
@@ -153,8 +167,13 @@ def store_floats_as_words(x, out):
 
 
 @jit
-def add_floats(x, out):
-    store(out, 0, splat(x, 4) + splat(x, 4))
+def xor_floats(x, out):
+    store(out, 0, splat(x, 4) ^ splat(x, 4))
+
+
+@jit
+def load_rows(x, out):
+    store(out, 0, load(x, 0, 4))
 
 
 @jit
@@ -167,7 +186,9 @@ def add_unlike(x, out):
     [
         (count_from_argument, (np.uint64(1), 4, np.zeros(4, np.uint64))),
         (store_floats_as_words, (1.0, np.zeros(4, np.uint64))),
-        (add_floats, (1.0, np.zeros(4))),
+        (xor_floats, (1.0, np.zeros(4))),
+        (load_rows, (np.zeros((4, 4)), np.zeros(4))),
+        (load_rows, (np.zeros(8)[::2], np.zeros(4))),
         (add_unlike, (np.uint64(1), np.zeros(4, np.uint64))),
     ],
     ids=lambda p: getattr(p, "__name__", ""),
@@ -175,6 +196,64 @@ def add_unlike(x, out):
 def test_what_does_not_fit_does_not_compile(kernel: Any, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(TypingError):
         kernel(*arguments)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# arithmetic of lanes that were loaded
+
+
+@jit
+def combine_into(x, y, at, out):
+    a, b = load(x, at, N), load(y, at + 1, N)
+    store(out, 0, a)
+    store(out, 8, a + b)
+    store(out, 16, a - b)
+    store(out, 24, a * b)
+    store(out, 32, mix(a, 1))
+    store(out, 40, mix(a, 2))
+    store(out, 48, mix(a, 4))
+
+
+def mixed(x: np.ndarray, distance: int) -> np.ndarray:
+    first, second = np.moveaxis(x.reshape(-1, 2, distance), 1, 0)
+    return np.stack((first + second, first - second), axis=1).ravel()
+
+
+def _arrays(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    source = np.random.default_rng(6)
+    if dtype == np.float64:
+        x, y = np.ldexp(source.uniform(-2, 2, (2, 200)), source.integers(-40, 40, (2, 200)))
+    else:
+        x, y = source.integers(0, 2**64, (2, 200), np.uint64).astype(dtype)
+    return x, y
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.uint64, np.uint32], ids=lambda d: d.__name__)
+def test_arithmetic_of_lanes(dtype: Any) -> None:
+    """load, +, -, *, mix: as numpy has them, integers wrapped around; any offset, and arrays that must not change."""
+    x, y = _arrays(dtype)
+    x.flags.writeable = False
+    for at in range(150):
+        a, b = x[at : at + N], y[at + 1 : at + 1 + N]
+        out = np.zeros(7 * N, dtype)
+        combine_into(x, y, at, out)
+        rows = [a, a + b, a - b, a * b, mixed(a, 1), mixed(a, 2), mixed(a, 4)]
+        assert out.tobytes() == np.concatenate(rows).tobytes()
+
+
+@jit
+def sum_lanes(x, at):
+    return tree_sum(load(x, at, N))
+
+
+def test_tree_sum() -> None:
+    """By halves, in that order: floats tell."""
+    x, _ = _arrays(np.float64)
+    for at in range(150):
+        halves = x[at : at + N]
+        while halves.size > 1:
+            halves = halves[: halves.size // 2] + halves[halves.size // 2 :]
+        assert sum_lanes(x, at) == halves[0]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
