@@ -267,6 +267,16 @@ def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
+@_emit
+def popcount(typing: Any, x: Any) -> Any:
+    """How many bits of a uint64 are set, as an int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), generate
+
+
 # --- numbers that may be int64 or float64: one kernel serves both
 
 
@@ -288,6 +298,22 @@ def gap(typing: Any, top: Any, x: Any) -> Any:
         return builder.fadd(shifted, builder.bitcast(low, number))
 
     return types.float64(top, x), generate
+
+
+@_emit
+def part(typing: Any, x: Any, k: Any) -> Any:
+    """x / 2^k for k from 0 to 63: floats by their exact factor, integers rounded down."""
+    if x not in (types.int64, types.float64):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if x == types.int64:
+            return builder.ashr(*args)
+        integer = ir.IntType(64)
+        exponent = builder.shl(builder.sub(integer(1023), args[1]), integer(52))
+        return builder.fmul(args[0], builder.bitcast(exponent, ir.DoubleType()))
+
+    return x(x, types.int64), generate
 
 
 _LOWEST_NAN = 2**52 - 1  # ranks of floats are moved down by this, so that those of negative NaN wrap to the top

@@ -115,7 +115,7 @@ def scale_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int, factor:
 def sum_pattern(x: Any, outer: I64Array, marks: U8Array) -> float:
     """The sum of x[outer[i] + r] marks[r].
 
-    Shapes    x float64[D] or float32[D], outer int64[a], marks uint8[b] of 0 and 1: as float64 they take 1.3 times as long
+    Shapes    x float64[D] or float32[D], outer int64[a], marks uint8[b] of 0 and 1 (as float64: 1.3 times the time)
     Cost      reads b cells in a row, a times
     Used by   fastdp/answering/dense.py
     Oracle    numpy

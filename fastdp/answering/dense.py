@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import exp
+from math import exp, inf
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..threads import run_chunks
 from .domain import Domain
-from .plans import Pattern, Runs, plan_of
+from .plans import Pattern, Runs
 from .queries import Bound, BoundCells, BoundProduct
 
 Precision = Literal["float64", "float32"]
@@ -35,13 +35,22 @@ class DenseWeights:
         self._x = np.full(domain.size, 1.0, precision)
         self.total = float(domain.size)
         self._updates = 0
-        self._span = 0.0  # no two logarithms of weights are further apart
+        self.span = 0.0  # no two logarithms of weights are further apart
         self._logs: NDArray[np.float64] | None = None  # kept once the weights cannot show them
 
     @property
     def bytes(self) -> int:
         """What it holds in memory."""
         return self._x.nbytes + (0 if self._logs is None else self._logs.nbytes)
+
+    @property
+    def in_logs(self) -> bool:
+        """Whether logarithms are kept, since the weights alone would not show them."""
+        return self._logs is not None
+
+    def logarithms(self) -> NDArray[np.float64]:
+        """The logarithms of the weights."""
+        return np.log(self._x, dtype=np.float64) if self._logs is None else self._logs
 
     # --- reading
 
@@ -50,7 +59,7 @@ class DenseWeights:
         if isinstance(bound, BoundCells):
             kernel = _weights().sum_masked if bound.values.dtype == np.uint8 else _weights().sum_valued
             return self._over_cells(lambda i, j: kernel(self._x[i:j], bound.values[i:j])) / self.total
-        return _walk(self._x, _plan(bound), self.precision) / self.total
+        return _walk(self._x, bound.plan, self.precision) / self.total
 
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution, as a new array over all cells."""
@@ -58,11 +67,22 @@ class DenseWeights:
 
     # --- updating
 
+    def take(self, weights: NDArray[np.float64], span: float) -> None:
+        """Have these weights from now on, in proportion; their logarithms are at most `span` apart."""
+        self._x[:] = weights
+        self.span = span
+        self._add_up()
+
+    def take_logarithms(self, logs: NDArray[np.float64]) -> None:
+        """Have the weights with these logarithms from now on."""
+        self._logs, self.span = logs, inf
+        self._show_logs()
+
     def scale(self, bound: Bound, rate: float) -> None:
         """Multiply every weight by e^(rate f), f the query's value in its cell."""
         self._updates += 1
-        self._span += abs(rate)
-        if self._span > _LARGEST[self.precision]:
+        self.span += abs(rate)
+        if self.span > _LARGEST[self.precision]:
             self._scale_logs(bound, rate)
             return
         if isinstance(bound, BoundCells):
@@ -74,7 +94,7 @@ class DenseWeights:
             self.total = self._over_cells(lambda i, j: kernel(self._x[i:j], values[i:j], by))
         else:
             bound, rate = smaller_side(bound, rate)
-            self.total += (exp(rate) - 1.0) * _walk(self._x, _plan(bound), self.precision, exp(rate))
+            self.total += (exp(rate) - 1.0) * _walk(self._x, bound.plan, self.precision, exp(rate))
         if self._updates % _RESUM == 0 or not 1e-30 < self.total < 1e30:
             self._add_up()
 
@@ -88,13 +108,17 @@ class DenseWeights:
     def _scale_logs(self, bound: Bound, rate: float) -> None:
         """The same on logarithms, which cannot underflow; some ten times slower."""
         if self._logs is None:
-            self._logs = np.log(self._x, dtype=np.float64)
+            self._logs = self.logarithms()
         if isinstance(bound, BoundCells):
             self._logs += rate * bound.values
         else:
             tables = dict(bound.allowed)
             allowed = [tables.get(p, np.ones(size, bool)) for p, size in enumerate(self.domain.sizes)]
             self._logs.reshape(self.domain.sizes)[np.ix_(*allowed)] += rate
+        self._show_logs()
+
+    def _show_logs(self) -> None:
+        assert self._logs is not None
         with np.errstate(under="ignore"):
             self._x[:] = np.exp(self._logs - self._logs.max())
         self.total = float(self._x.sum(dtype=np.float64))
@@ -117,12 +141,8 @@ def smaller_side(bound: BoundProduct, rate: float) -> tuple[BoundProduct, float]
 
 def count_cells(counts: NDArray[np.int64], bound: BoundProduct) -> int:
     """How many records a product has, from the histogram of all cells."""
-    plan = _plan(bound)
-    if isinstance(plan, Pattern):
-        kernel, rest = _subcubes().count_pattern, plan[1:]
-    else:
-        kernel, rest = _subcubes().count_runs, plan[1:]
-    return sum(_over_plan(plan, lambda outer: int(kernel(counts, outer, *rest))))
+    kernel = _subcubes().count_pattern if isinstance(bound.plan, Pattern) else _subcubes().count_runs
+    return sum(_over_plan(bound.plan, lambda outer: int(kernel(counts, outer, *bound.plan[1:]))))
 
 
 def _walk(x: NDArray[Any], plan: Runs | Pattern, precision: str, factor: float | None = None) -> float:
@@ -142,13 +162,6 @@ def _over_plan(plan: Runs | Pattern, kernel: Callable[[NDArray[np.int64]], Any])
     """Call `kernel` for the outer offsets, in chunks that are worth a thread."""
     each = plan.marks.size if isinstance(plan, Pattern) else max(1, plan.inner.size * plan.length)
     return run_chunks(lambda i, j: kernel(plan.outer[i:j]), plan.outer.size, max(1, CHUNK // each))
-
-
-_plans: dict[Any, Runs | Pattern] = {}
-
-
-def _plan(bound: BoundProduct) -> Runs | Pattern:
-    return plan_of(bound)
 
 
 @lru_cache(1)

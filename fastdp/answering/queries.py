@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import whole
 from .domain import Domain
+
+if TYPE_CHECKING:
+    from .plans import Pattern, Runs
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,13 @@ class BoundProduct:
         """How many cells it has."""
         counts = {position: int(table.sum()) for position, table in self.allowed}
         return prod(counts.get(position, size) for position, size in enumerate(self.domain.sizes))
+
+    @cached_property
+    def plan(self) -> Runs | Pattern:
+        """How to walk over its cells."""
+        from .plans import plan_of
+
+        return plan_of(self)
 
 
 @dataclass(frozen=True)

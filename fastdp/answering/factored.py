@@ -1,0 +1,125 @@
+"""Weights over domains of any size, as a product of dense blocks of attributes.
+
+A product query factorises over blocks, and an update only ties together the attributes that it restricts. So the
+distribution is exactly a product of dense blocks, at first one for each attribute; an update merges the blocks that it
+touches. 2^100 cells are no trouble as long as no block outgrows the memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dense import DenseWeights, Precision
+from .domain import Domain
+from .queries import Bound, BoundCells, BoundProduct
+
+Block = tuple[int, ...]  # positions of attributes, in the order of the domain
+
+
+class FactoredWeights:
+    """Weights of all cells of a domain, as a product of blocks; uniform at first."""
+
+    def __init__(self, domain: Domain, precision: Precision = "float64") -> None:
+        self.domain, self.precision = domain, precision
+        self._blocks: dict[Block, DenseWeights] = {(p,): self._block((p,)) for p in range(len(domain))}
+        self._of: dict[int, Block] = {p: (p,) for p in range(len(domain))}
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes of each block."""
+        return tuple(tuple(self.domain.names[p] for p in block) for block in sorted(self._blocks))
+
+    @property
+    def bytes(self) -> int:
+        """What it holds in memory."""
+        return sum(weights.bytes for weights in self._blocks.values())
+
+    def evaluate(self, bound: Bound) -> float:
+        """The query's value on the distribution."""
+        if isinstance(bound, BoundCells):
+            block = self._merged(range(len(self.domain)))
+            return self._blocks[block].evaluate(bound)
+        return prod(self._blocks[block].evaluate(self._within(bound, block)) for block in self._touched(bound))
+
+    def scale(self, bound: Bound, rate: float) -> None:
+        """Multiply every weight by e^(rate f), f the query's value in its cell."""
+        if isinstance(bound, BoundCells):
+            self._blocks[self._merged(range(len(self.domain)))].scale(bound, rate)
+        elif bound.allowed:
+            block = self._merged(p for p, _ in bound.allowed)
+            self._blocks[block].scale(self._within(bound, block), rate)
+
+    def check(self, bound: Bound) -> None:
+        """ValueError if an update by this query would need more memory than there is."""
+        touched = range(len(self.domain)) if isinstance(bound, BoundCells) else [p for p, _ in bound.allowed]
+        self._check_size({block for p in touched for block in [self._of[p]]})
+
+    def factors(self) -> list[tuple[Block, NDArray[np.float64]]]:
+        """The blocks: positions of attributes, and the distribution over their cells."""
+        return [(block, weights.probabilities()) for block, weights in sorted(self._blocks.items())]
+
+    # --- pieces
+
+    def _block(self, positions: Block) -> DenseWeights:
+        return DenseWeights(self.domain.project([self.domain.names[p] for p in positions]), self.precision)
+
+    def _touched(self, bound: BoundProduct) -> list[Block]:
+        return sorted({self._of[p] for p, _ in bound.allowed})
+
+    def _within(self, bound: BoundProduct, block: Block) -> BoundProduct:
+        """The query as it is on one block."""
+        allowed = tuple((block.index(p), table) for p, table in bound.allowed if p in block)
+        return BoundProduct(self._blocks[block].domain, allowed)
+
+    def _merged(self, positions: Any) -> Block:
+        """The block of these attributes; the blocks that they lie in become one."""
+        old = sorted({self._of[p] for p in positions})
+        if len(old) == 1:
+            return old[0]
+        self._check_size(set(old))
+        new = tuple(sorted(p for block in old for p in block))
+        merged = self._block(new)
+        parts = [self._blocks.pop(block) for block in old]
+        shapes = [[self.domain.sizes[p] if p in block else 1 for p in new] for block in old]
+        if any(part.in_logs for part in parts):
+            logs = sum(part.logarithms().reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+            merged.take_logarithms(np.asarray(logs).reshape(-1))
+        else:
+            joint = np.ones(1)
+            for part, shape in zip(parts, shapes, strict=True):
+                joint = joint * (part.probabilities() * part.domain.size).reshape(shape)
+            merged.take(joint.reshape(-1), sum(part.span for part in parts))
+        self._blocks[new] = merged
+        self._of.update(dict.fromkeys(new, new))
+        return new
+
+    def _check_size(self, blocks: set[Block]) -> None:
+        if len(blocks) < 2:
+            return
+        positions = sorted(p for block in blocks for p in block)
+        check_memory(self.domain, positions, self.precision, "an update by this query would merge")
+
+
+def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str) -> None:
+    """ValueError if a dense array over the cells of these attributes, and a copy of it, would not fit."""
+    cells = prod(domain.sizes[p] for p in positions)
+    needed = cells * (8 if precision == "float64" else 4)
+    if 2 * needed > usable_memory():
+        names = ", ".join(repr(domain.names[p]) for p in list(positions)[:12]) + (
+            ", ..." if len(positions) > 12 else ""
+        )
+        raise ValueError(
+            f"domain: {doing} {len(positions)} attributes ({names}) into {cells:.3g} cells, which take "
+            f"{needed / 2**30:.3g} GiB: twice that must fit into {usable_memory() / 2**30:.3g} GiB, half of the memory"
+        )
+
+
+def usable_memory() -> int:
+    """Half of the machine's memory, in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
