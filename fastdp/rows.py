@@ -1,0 +1,491 @@
+"""Where records live and how they are summed: arrays, data frames, bit-packed columns, Parquet files.
+
+Whoever reads records says what to compute of a block of them; `Rows` says where the blocks are, and puts the results
+together. Blocks never depend on the number of threads, and sums are exact integers, so results have the same bits for
+any number of threads, files or machines. Nothing here knows a domain (answering/coding.py does) or a loss.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .columns import Array, BitColumn, Coded, Column, NumpyColumn, column_of, comes_from
+from .errors import DomainError
+from .threads import run_chunks
+
+T = TypeVar("T")
+
+_BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records start with a word
+_BLOCK_VALUES = 2**21
+_MOST_SPANS = 256
+_KINDS = (
+    "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
+    "a Parquet file or a list of them, or packed rows"
+)
+
+
+class Block:
+    """Some consecutive records.
+
+    first   the global index of the first of them: ties and random numbers go by it, never by the block
+    n       how many they are
+    """
+
+    def __init__(
+        self, first: int, n: int, columns: Sequence[Column], names: tuple[str, ...] | None, start: int
+    ) -> None:
+        self.first = first
+        self.n = n
+        self._columns = columns
+        self._names = names
+        self._start = start
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self._columns)
+
+    def column(self, which: str | int) -> Array:
+        """A column as an array, perhaps read-only: a view where types allow; labels where the column has labels."""
+        column = self._columns[position_of(which, self._names, self.width)]
+        return column.values(self._start, self._start + self.n)
+
+    def coded(self, which: str | int) -> Coded | None:
+        """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None."""
+        column = self._columns[position_of(which, self._names, self.width)]
+        return column.coded(self._start, self._start + self.n)
+
+
+class Rows(ABC):
+    """Records, wherever they are.
+
+    n, width   how many records and columns
+    names      of the columns, or None when they have positions only
+
+    A function that is given to a method here may run on several threads at once and must not keep its block.
+    """
+
+    n: int
+    width: int
+    names: tuple[str, ...] | None
+
+    @abstractmethod
+    def select(self, columns: Sequence[str | int]) -> Rows:
+        """The same records with these columns only, in this order; no other column is read."""
+
+    @abstractmethod
+    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
+        """The sum over all blocks of a statistic, integers of one shape; exact, or an OverflowError.
+
+        Cost      one array of that shape for each thread, and two for the sum
+        """
+
+    @abstractmethod
+    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
+        """A summary of every block, combined in the order of the blocks.
+
+        `combine` must be associative, and may change and return its first argument. Summaries should be small.
+        """
+
+    @abstractmethod
+    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
+        """How often each number below `size` is among the cells of all blocks.
+
+        Cost      one int64[size] and the cells of one block for each thread, however many records there are
+        """
+
+    @abstractmethod
+    def whole(self) -> Block | None:
+        """All records as one block, if they are in memory."""
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.n:,} records, {self.width:,} columns>"
+
+
+class LocalRows(Rows):
+    """Records that this process can read in tasks, which are numbered; each task is one block or several."""
+
+    _tasks: int
+
+    @abstractmethod
+    def _read(self, start: int, stop: int) -> Generator[Block, None, None]:
+        """The blocks of tasks start .. stop - 1."""
+
+    @abstractmethod
+    def _nothing(self) -> Block:
+        """A block of no records, which stands for all blocks if there are none."""
+
+    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
+        total = _Total()
+        self._run(lambda block: total.add(statistic(block)))
+        return total.result()
+
+    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
+        summaries = self._run(statistic, combine)
+        merged = summaries[0]
+        for summary in summaries[1:]:
+            merged = combine(merged, summary)
+        return merged
+
+    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
+        from .kernels.histograms import count_cells_into
+
+        counts = np.zeros(size, np.int64)
+        # Threads count one after the other, so that memory does not grow with them: 0.4 ns of a record's 1.4 and more
+        lock = threading.Lock()
+
+        def add(block: Block) -> None:
+            cells = np.require(cells_of(block), np.uint32, "C")
+            if cells.size and int(cells.max()) >= size:
+                raise ValueError(f"cells: must be below size={size}; there are others")
+            with lock:
+                count_cells_into(cells, counts)
+
+        self._run(add)
+        return counts
+
+    def _run(self, function: Callable[[Block], T], combine: Callable[[T, T], T] | None = None) -> list[T]:
+        """What the function returns, combined (or forgotten) over each of a bounded number of spans."""
+
+        def span(start: int, stop: int) -> T:
+            with closing(self._read(start, stop)) as blocks:
+                result = function(next(blocks))
+                for block in blocks:
+                    more = function(block)
+                    result = combine(result, more) if combine else more
+                return result
+
+        if not self.n:
+            return [function(self._nothing())]
+        return run_chunks(span, self._tasks, -(-self._tasks // _MOST_SPANS))
+
+
+class MemoryRows(LocalRows):
+    """Columns in memory."""
+
+    def __init__(self, columns: Sequence[Column], names: tuple[str, ...] | None, n: int) -> None:
+        self.n, self.width, self.names = n, _at_least_one(columns), names
+        self._columns = columns
+        wide = _BLOCK_VALUES // self.width // 1024 * 1024
+        self._block = min(max(wide, 1024), _BLOCK_RECORDS)
+        self._tasks = -(-n // self._block)
+
+    def select(self, columns: Sequence[str | int]) -> Rows:
+        at = positions_of(columns, self.names, self.width)
+        return MemoryRows([self._columns[j] for j in at], _named(self.names, at), self.n)
+
+    def whole(self) -> Block | None:
+        return Block(0, self.n, self._columns, self.names, 0)
+
+    def _nothing(self) -> Block:
+        return Block(0, 0, self._columns, self.names, 0)
+
+    def _read(self, start: int, stop: int) -> Generator[Block, None, None]:
+        for first in range(start * self._block, min(stop * self._block, self.n), self._block):
+            yield Block(first, min(self._block, self.n - first), self._columns, self.names, first)
+
+
+class PackedRows(MemoryRows):
+    """Records of bits, packed by columns; made by `pack`, and reusable over calls.
+
+    words    uint64[d, ceil(n/64)]: bit i % 64 of word i // 64 is record i; spare bits are 0
+    """
+
+    def __init__(self, words: NDArray[np.uint64], n: int, names: tuple[str, ...] | None = None) -> None:
+        self.words = words
+        super().__init__([BitColumn(_label(j, names), words[j], n) for j in range(len(words))], names, n)
+
+    @property
+    def d(self) -> int:
+        """How many columns there are."""
+        return self.width
+
+    def column(self, which: str | int) -> NDArray[np.bool_]:
+        """A column, unpacked."""
+        return self._columns[position_of(which, self.names, self.width)].values(0, self.n)
+
+    def select(self, columns: Sequence[str | int]) -> PackedRows:
+        at = positions_of(columns, self.names, self.width)
+        return (
+            self if at == tuple(range(self.width)) else PackedRows(self.words[list(at)], self.n, _named(self.names, at))
+        )
+
+
+class ParquetRows(LocalRows):
+    """Parquet files, one after the other: read by row groups, a bounded number of records at a time.
+
+    A task is a run of row groups of one file that has 2^16 records, or as few more as it takes.
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        if not paths:
+            raise ValueError("data=[]: must name at least one Parquet file")
+        self._files = [_ParquetFile(os.fspath(path)) for path in paths]
+        self._schema = self._files[0].schema
+        for file in self._files[1:]:
+            if not file.schema.equals(self._schema):
+                raise ValueError(f"data: {file.path}: must have the columns and types of {self._files[0].path}")
+        self._choose(tuple(self._schema.names))
+        self._runs: list[tuple[_ParquetFile, list[int], int, int]] = []  # file, row groups, first record, records
+        self.n = 0
+        for file in self._files:
+            groups: list[int] = []
+            records = 0
+            for group in range(file.metadata.num_row_groups):
+                groups.append(group)
+                records += file.metadata.row_group(group).num_rows
+                if records >= _BLOCK_RECORDS or group == file.metadata.num_row_groups - 1:
+                    if records:
+                        self._runs.append((file, groups, self.n, records))
+                    self.n += records
+                    groups, records = [], 0
+        self._tasks = len(self._runs)
+
+    def _choose(self, names: tuple[str, ...]) -> None:
+        self.names = _checked_names(names)
+        self.width = _at_least_one(names)
+
+    def select(self, columns: Sequence[str | int]) -> Rows:
+        rows = ParquetRows.__new__(ParquetRows)
+        rows.__dict__.update(self.__dict__)
+        assert self.names is not None
+        rows._choose(tuple(self.names[j] for j in positions_of(columns, self.names, self.width)))
+        return rows
+
+    def whole(self) -> Block | None:
+        return None
+
+    def _nothing(self) -> Block:
+        return self._block(0, self._schema.empty_table())
+
+    def _block(self, first: int, table: Any) -> Block:
+        assert self.names is not None
+        columns = [column_of(_label(j, self.names), table.column(name)) for j, name in enumerate(self.names)]
+        return Block(first, table.num_rows, columns, self.names, 0)
+
+    def _read(self, start: int, stop: int) -> Generator[Block, None, None]:
+        names = list(self.names or ())
+        for file, groups, first, records in self._runs[start:stop]:
+            end = first + records
+            with file.open() as opened:
+                for batch in opened.iter_batches(_BLOCK_RECORDS, groups, names, use_threads=False):
+                    if batch.num_rows:
+                        yield self._block(first, batch)
+                    first += batch.num_rows
+            if first != end:
+                raise ValueError(f"data: {file.path}: must hold as many records as its metadata say")
+
+
+class _ParquetFile:
+    """A file whose metadata have been read; it is opened for each task, and must stay as it is."""
+
+    def __init__(self, path: str) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        self.path = path
+        self._stamp = self._look()
+        try:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                self.metadata = file.metadata
+                self.schema = file.schema_arrow.remove_metadata()
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f"data: {path}: must be a Parquet file ({error})") from None
+
+    def _look(self) -> tuple[int, int]:
+        found = os.stat(self.path)
+        return found.st_size, found.st_mtime_ns
+
+    def open(self) -> Any:
+        import pyarrow.parquet
+
+        if self._look() != self._stamp:
+            raise ValueError(f"data: {self.path}: must not change while it is in use")
+        return pyarrow.parquet.ParquetFile(self.path, metadata=self.metadata)
+
+
+class _Total:
+    """A sum of integer arrays in two halves, so that neither it nor its errors depend on the order of the terms."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._halves: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    def add(self, value: Any) -> None:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biu":
+            raise ValueError(f"statistic: dtype {array.dtype}: must be integers")
+        if array.dtype == np.uint64 and array.size and array.max() > np.uint64(2**63 - 1):
+            raise OverflowError("statistic: must be below 2^63")
+        array = array.astype(np.int64)
+        high = array >> 32
+        array &= 0xFFFFFFFF
+        with self._lock:
+            if self._halves is None:
+                self._halves = high, array
+                return
+            if self._halves[0].shape != array.shape:
+                shapes = f"{self._halves[0].shape}, {array.shape}"
+                raise ValueError(f"statistic: shapes {shapes}: must be the same for all blocks")
+            self._halves[0][...] += high
+            self._halves[1][...] += array
+
+    def result(self) -> NDArray[np.int64]:
+        assert self._halves is not None
+        high, low = self._halves
+        high = high + (low >> 32)
+        if high.size and (high.max() >= 2**31 or high.min() < -(2**31)):
+            raise OverflowError("total: must be within int64")
+        return np.asarray((high << 32) | (low & 0xFFFFFFFF), np.int64)
+
+
+def rows_of(data: Any) -> Rows:
+    """Records from whatever holds them; arrays and columns are not copied."""
+    if isinstance(data, Rows):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return ParquetRows([data])
+    if isinstance(data, list | tuple) and all(isinstance(path, str | os.PathLike) for path in data):
+        return ParquetRows(data)
+    if isinstance(data, np.ndarray):
+        return _of_array(data)
+    if isinstance(data, Mapping):
+        return _of_columns(list(data), list(data.values()))
+    if comes_from(data, "pandas", "DataFrame"):
+        names = list(data.columns)
+        from_array = names == list(range(len(names)))
+        return _of_columns(None if from_array else names, [data.iloc[:, j] for j in range(data.shape[1])], len(data))
+    if comes_from(data, "polars", "DataFrame"):
+        return _of_columns(data.columns, data.get_columns(), data.height)
+    if comes_from(data, "pyarrow", "Table", "RecordBatch"):
+        return _of_columns(data.schema.names, data.columns, data.num_rows)
+    raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}")
+
+
+def pack(data: Any) -> PackedRows:
+    """Records of 0 and 1 as bit-packed columns, an eighth of the memory of bools; reusable over calls.
+
+    Examples
+    >>> import numpy as np
+    >>> from fastdp.rows import pack
+    >>> packed = pack(np.array([[True, False], [True, True], [False, True]]))
+    >>> packed
+    <PackedRows: 3 records, 2 columns>
+    >>> packed.words
+    array([[3],
+           [6]], dtype=uint64)
+    """
+    rows = rows_of(data)
+    if isinstance(rows, PackedRows):
+        return rows
+
+    def statistic(block: Block) -> list[tuple[int, NDArray[np.uint64]]]:
+        return [(block.first // 64, _pack_block(block, rows.names))]
+
+    def combine(before: list[Any], after: list[Any]) -> list[Any]:
+        before.extend(after)
+        return before
+
+    words = np.zeros((rows.width, -(-rows.n // 64)), np.uint64)
+    for first, some in rows.merge(statistic, combine):
+        words[:, first : first + some.shape[1]] |= some
+    return PackedRows(words, rows.n, rows.names)
+
+
+def _pack_block(block: Block, names: tuple[str, ...] | None) -> NDArray[np.uint64]:
+    skip = block.first % 64  # blocks of files may start within a word
+    words = np.zeros((block.width, -(-(skip + block.n) // 64)), "<u8")
+    padded = np.zeros(skip + block.n, np.uint8)
+    for j in range(block.width):
+        values = block.column(j)
+        if values.dtype.kind not in "biufO":
+            raise ValueError(f"{_label(j, names)}: dtype {values.dtype}: must be 0 and 1")
+        ones = values == 1
+        if values.dtype != np.bool_ and not (ones | (values == 0)).all():
+            raise DomainError(f"{_label(j, names)}: must hold 0 and 1 only; there are others")
+        padded[skip:] = ones
+        packed = np.packbits(padded, bitorder="little")
+        words[j].view(np.uint8)[: packed.size] = packed
+    return words.astype(np.uint64, copy=False)
+
+
+def positions_of(columns: Sequence[str | int], names: tuple[str, ...] | None, width: int) -> tuple[int, ...]:
+    """Which columns these are; ValueError lists the names that are missing."""
+    if isinstance(columns, str):
+        columns = [columns]
+    if names is not None:
+        missing = [name for name in columns if isinstance(name, str) and name not in names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
+            raise ValueError(f"data: must have the columns {shown}")
+    return tuple(position_of(which, names, width) for which in columns)
+
+
+def position_of(which: str | int, names: tuple[str, ...] | None, width: int) -> int:
+    """Which column has this name or position."""
+    if isinstance(which, str):
+        if names is None:
+            raise ValueError(f"column={which!r}: must be a position, as the columns have no names")
+        if which not in names:
+            raise ValueError(f"column={which!r}: must be one of {', '.join(map(repr, names[:12]))}")
+        return names.index(which)
+    if isinstance(which, bool) or not isinstance(which, int | np.integer) or not 0 <= which < width:
+        raise ValueError(f"column={which!r}: must be a name, or a position from 0 to {width - 1}")
+    return int(which)
+
+
+def _of_array(data: NDArray[Any]) -> Rows:
+    if isinstance(data, np.ma.MaskedArray):
+        raise ValueError("data: must not be a masked array; fill or drop the masked entries first")
+    data = np.asarray(data)  # no longer a matrix
+    if data.dtype.names is not None:
+        raise ValueError("data: must not be a structured array; give {name: data[name], ...}")
+    if data.ndim != 2:
+        raise ValueError(f"data: shape {data.shape}: must have two dimensions, records and columns")
+    columns = [NumpyColumn(_label(j, None), data[:, j]) for j in range(data.shape[1])]
+    return MemoryRows(columns, None, len(data))
+
+
+def _of_columns(names: list[Any] | None, columns: Sequence[Any], n: int | None = None) -> Rows:
+    checked = None if names is None else _checked_names(names)
+    found = [column_of(_label(j, checked), column) for j, column in enumerate(columns)]
+    n = len(found[0]) if n is None and found else n
+    for column in found:
+        if len(column) != n:
+            raise ValueError(f"{column.label}: {len(column)} entries: must have {n}, as the first column has")
+    return MemoryRows(found, checked, n or 0)
+
+
+def _checked_names(names: Sequence[Any]) -> tuple[str, ...]:
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"data: column name {name!r}: must be a string")
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"data: column name {twice!r}: must not repeat")
+    return tuple(names)
+
+
+def _at_least_one(columns: Sequence[Any]) -> int:
+    if not columns:
+        raise ValueError("data: must have at least one column")
+    return len(columns)
+
+
+def _named(names: tuple[str, ...] | None, at: tuple[int, ...]) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names[j] for j in at)
+
+
+def _label(position: int, names: tuple[str, ...] | None) -> str:
+    return f"column {position}" if names is None else f"column {names[position]!r}"
