@@ -236,3 +236,145 @@ def test_bits_of_u_of_a_proposal_come_from_streams_3_and_5(sigma, below):
             script.write(6, index, ONES if below else 0)
             # the coin is 0 in its 16 bits: it keeps the proposal, whose probability is far above 2^-16
             assert exact.gaussian_block(script, 3, 1, sigma) == [-m if below else 1 - m]
+
+
+# --- choices
+
+
+def prefixes(words: "exact.Words", index: int) -> reference.Prefixes:
+    return reference.candidate_prefixes(words, index)
+
+
+def test_numbers_of_candidates_heads_and_coins_have_the_words_of_selection_md():
+    words = words_of(5)
+    for index in (0, 1, 6, 2**40 + 1):
+        half = words(0, index // 2) >> 32 * (index % 2) & 0xFFFFFFFF
+        expected = (half << 128 | words(1, index) << 64 | words(3, index), 160)
+        assert exact.candidate_uniform(words, index).to(97) == expected
+        assert exact.proposal_coin(words, index).to(65) == (words(1, index) << 64 | words(3, index), 128)
+    assert exact.choice_uniform(words).to(65) == (words(2, 0) << 64 | words(4, 0), 128)
+
+
+def test_only_the_words_that_a_decision_takes_are_read():
+    script = Script()
+    exact.candidate_uniform(script, 7).to(32)
+    assert script.read == {(0, 3)}
+    exact.candidate_uniform(script, 7).to(96)
+    assert script.read == {(0, 3), (1, 7)}
+
+
+@pytest.mark.parametrize("count_", [1, 2, 3, 5, 1000, 2**62 - 1, 2**62])
+def test_whole_numbers_below_a_count(count_):
+    for seed in range(40):
+        words = words_of(seed)
+        heads = range(count_)
+        assert exact.uniform_below(count_, exact.choice_uniform(words)) == reference.chosen_head(words, heads)
+    assert exact.uniform_below(count_, Uniform(0, 0, chain([0, 0], repeat(1)))) == 0
+    assert exact.uniform_below(count_, Uniform(0, 0, repeat(ONES))) == count_ - 1
+
+
+@pytest.mark.parametrize("count_", [3, 5, 1000, 2**62 - 1])
+def test_a_number_next_to_a_border_takes_more_words(count_):
+    """U agrees with j / count in its first 128 bits: the next word says on which side it is."""
+    for j in {1, 2, count_ // 2 + 1, count_ - 1}:
+        digits = [Fraction(j, count_) * 2 ** (64 * n) // 1 % 2**64 for n in (1, 2, 3)]
+        for last, expected in ((digits[2] - 1, j - 1), (digits[2] + 1, j)):
+            uniform = Uniform(0, 0, chain([*digits[:2], last], repeat(2**63)))
+            assert exact.uniform_below(count_, uniform) == expected
+
+
+def racer(score, *words, half=12345):
+    """A candidate of this score whose number has these bits, and then half of all."""
+    return exact.Racer(Fraction(score), Uniform(half, 32, chain(words, repeat(2**63))))
+
+
+def test_arrivals_are_compared_as_the_oracle_does():
+    words = words_of(8)
+    for eta in (1.0, 0.3, 2.0**-899, 2.0**899):
+        scores = np.random.default_rng(9).normal(size=12) / eta
+        numbers = range(12)
+        expected = reference.race(words, scores.tolist(), eta, 12)
+        places = {i: place for place, i in enumerate(expected)}
+        racers = [exact.Racer(Fraction(scores[i].item()), exact.candidate_uniform(words, i)) for i in numbers]
+        for i in numbers:
+            for j in numbers:
+                if i != j:
+                    found = exact.compare_arrivals(racers[i], racers[j], Fraction(eta))
+                    assert found == (-1 if places[i] < places[j] else 1)
+
+
+@pytest.mark.parametrize("agree", [0, 1, 3, 12])
+def test_equal_scores_are_told_apart_by_whichever_word_differs(agree):
+    same = [77 + n for n in range(agree)]
+    for first, second in ((5, 6), (0, 1), (2**63, 2**63 + 1), (ONES - 1, ONES)):
+        a, b = racer(3, *same, first), racer(3, *same, second)
+        assert exact.compare_arrivals(a, b, Fraction(1)) == -1
+        assert exact.compare_arrivals(b, a, Fraction(1)) == 1
+
+
+def test_scores_that_make_up_for_the_numbers_to_forty_digits():
+    """The exact tie is between two fractions 10^-40 apart."""
+    a_bits, b_bits = (12345 << 128 | 7 << 64 | 9), (12345678 << 128 | 7 << 64 | 9)
+    logs = [reference.log_exponential(n << 512 | 1 << 511, 160 + 512, 400) for n in (a_bits, b_bits)]
+    tie = logs[1][0] - logs[0][0]  # b arrives so much later
+    for sign in (1, -1):
+        score = tie + sign * Fraction(1, 10**40)
+        a, b = racer(0, 7, 9), racer(score, 7, 9, half=12345678)
+        assert exact.compare_arrivals(a, b, Fraction(1)) == sign
+        assert exact.compare_arrivals(b, a, Fraction(1)) == -sign
+
+
+def test_a_candidate_720_behind_can_win():
+    """Where a float softmax says e^-720, and one 1,500 behind, where it says 0: the number must be small enough."""
+    for behind, zeros in ((720, 17), (1500, 34)):
+        late, early = [0] * zeros, [0] * (zeros - 2)
+        top = racer(0)
+        assert exact.compare_arrivals(racer(-behind, *late, 1, half=0), top, Fraction(1)) == -1
+        assert exact.compare_arrivals(racer(-behind, *early, ONES, half=0), top, Fraction(1)) == 1
+
+
+@pytest.mark.parametrize("bits", [100, 200, 700])
+def test_bounds_of_the_logarithm_of_an_exponential(bits):
+    rng = np.random.default_rng(10)
+    specials = [0, 2**32 - 1, 2714937127, 2714937128, 2**30, 1]  # 1 - 1/e is between the third and the fourth
+    for half in specials + rng.integers(0, 2**32, 20).tolist():
+        words = [int(w) for w in rng.integers(0, 2**64, 12, np.uint64)]
+        low, high = exact.log_exponential_bounds(Uniform(half, 32, iter(words)), bits)
+        assert low < high < low + Fraction(1, 2 ** (bits - 70))
+        n = half
+        for word in words:
+            n = n << 64 | word
+        true_low, true_high = reference.log_exponential(n, 32 + 64 * 12, bits + 128)
+        assert low <= true_low
+        assert true_high <= high
+
+
+def test_the_logarithm_of_an_exponential_is_the_nearest_float():
+    words = words_of(11)
+    for index in range(60):
+        found = exact.log_exponential(exact.candidate_uniform(words, index))
+        for n, b in prefixes(words, index):
+            if b > 200:
+                low, high = reference.log_exponential(n, b, 150)
+                break
+        assert float(low) == float(high) == found
+    zeros = Uniform(0, 32, chain([0, 0, 1], repeat(0)))
+    assert exact.log_exponential(zeros) == pytest.approx(-(32 + 192) * np.log(2))
+    ones = Uniform(2**32 - 1, 32, chain([ONES, ONES], repeat(0)))
+    assert exact.log_exponential(ones) == pytest.approx(np.log((32 + 128) * np.log(2)))
+
+
+@pytest.mark.parametrize("doublings", [0, 1, 50, 126])
+def test_coins_beside_a_doubled_exponential(doublings):
+    """Next to 2^l e^x, where the words that follow decide; at x = 0 every coin is below."""
+    for extra in (Fraction(1, 10**9), Fraction(1, 3), Fraction(5), Fraction(300)):
+        exponent = -(doublings * reference.ln_interval(2, 100)[1]) - extra
+        low = reference.exp_interval(exponent, 400)[0] * 2**doublings
+        digits = [int(low * 2 ** (64 * n)) % 2**64 for n in (1, 2, 3)]
+        skip = sum(digit == 0 for digit in digits)
+        if 0 < digits[2] < ONES and skip < 3:
+            for last, expected in ((digits[2] - 1, True), (digits[2] + 1, False)):
+                coin = Uniform(0, 0, chain([*digits[:2], last], repeat(2**63)))
+                assert exact.is_below_exp(coin, exponent, doublings) == expected
+    assert exact.is_below_exp(Uniform(0, 0, repeat(ONES)), Fraction(0))
+    assert not exact.is_below_exp(Uniform(0, 0, chain([0] * 15, [ONES], repeat(0))), Fraction(-(2**70)), doublings)
