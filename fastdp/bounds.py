@@ -16,10 +16,10 @@ from typing import Any
 
 from . import directed as d
 from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
-from .checks import positive, probability, whole
+from .checks import positive, probability, small_delta, whole
 from .directed import up
 from .privacy import BoundedRange, compose
-from .scores import range_of_each, reach_of, small
+from .scores import eta_of, range_of_each, reach_of
 from .threshold import split
 
 
@@ -241,9 +241,10 @@ def _shortfall(
     events: int, rounds: int, sensitivity: float, epsilon: float, delta: float, beta: float, monotonic: bool
 ) -> float:
     """The least t with events e^(-eta t) <= beta, where so many rounds of the exponential mechanism share epsilon."""
-    reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * reach_of(monotonic)
-    each = range_of_each(positive("epsilon", epsilon, toward=0), small(delta), rounds)
-    return up(d.multiply(Decimal(up(reach / Fraction(each))), _log_ratio(events, probability("beta", beta))))
+    sensitivity, epsilon = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
+    eta = eta_of(range_of_each(epsilon, small_delta("delta", delta), rounds), sensitivity, reach_of(monotonic))
+    log = _log_ratio(events, probability("beta", beta))
+    return up(d.divide(log, Decimal(eta))) if eta else inf
 
 
 def _enough(
@@ -253,7 +254,7 @@ def _enough(
     reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * reach_of(monotonic)
     unit = up(reach / Fraction(positive("error", error, toward=0)))
     each = up(d.multiply(Decimal(unit), _log_ratio(events, probability("beta", beta))))
-    delta = small(delta)
+    delta = small_delta("delta", delta)
     if delta:
         epsilon = compose((BoundedRange(each), rounds), delta=delta).to_approx(delta).epsilon
     else:

@@ -20,7 +20,7 @@ from .randomness import word_source
 from .scores import CHUNK, check_top, kernels
 from .threads import run_chunks
 
-SPARE = 32  # proposals beyond what is likely: each is accepted with probability 1/4 at least, about 1/2 mostly
+BATCH = 32  # proposals for one draw: each is accepted with probability 1/4 at least, about 1/2 mostly
 MOST = 1 << 20  # proposals made at a time
 
 _LOG2_E = 1.4426950408889634  # below 1 / ln 2
@@ -52,7 +52,7 @@ class Buckets:
         found: list[NDArray[np.int64]] = []
         missing, first = count, 0
         while missing > 0:
-            size = min(3 * missing + SPARE, MOST)
+            size = min(3 * (missing - 1) + BATCH, MOST)
             blocks, numbers = np.empty(size, np.int64), np.empty(size, np.int64)
             rests, coins = np.empty(size, np.uint64), np.empty(size, np.uint64)
             first = kernels().propose_into(
@@ -73,7 +73,7 @@ class Buckets:
     ) -> NDArray[np.int64]:
         """The candidates of the accepted proposals, in order. All are looked at, whatever comes first."""
         order = None
-        if blocks.size > 2 * SPARE:  # a block is looked at once for all proposals in it
+        if blocks.size > BATCH:  # a block is looked at once for all proposals in it
             order = np.argsort(blocks, kind="stable")
             blocks, rests, coins, numbers = blocks[order], rests[order], coins[order], numbers[order]
         members, doublings, verdicts = np.empty_like(blocks), np.empty_like(blocks), np.empty_like(blocks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -21,7 +22,7 @@ from math import inf
 from typing import Any, Literal, NoReturn, overload
 
 from .calibration import zcdp_rho
-from .checks import non_negative, positive
+from .checks import one_of, positive, small_delta
 from .directed import down, up, written, written_down, written_up
 from .errors import PrivacyWarning
 from .privacy import NEIGHBORS, ZCDP, ApproxDP, Guarantee, Neighbors, PureDP, epsilon_of_rho
@@ -138,9 +139,7 @@ class Budget:
         neighbors: Neighbors = "replace-one",
     ) -> None:
         self.epsilon = positive("epsilon", epsilon, toward=0)
-        self.delta = non_negative("delta", delta, toward=0)
-        if self.delta >= 1:
-            raise ValueError(f"delta={delta!r}: must be < 1")
+        self.delta = small_delta("delta", delta)
         if theorem not in THEOREMS:
             raise ValueError(
                 f"theorem={theorem!r}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
@@ -148,8 +147,7 @@ class Budget:
             )
         if theorem == "zcdp" and not self.delta:
             raise ValueError("theorem='zcdp': needs a delta > 0; with delta=0 use theorem='basic'")
-        if neighbors not in NEIGHBORS:
-            raise ValueError(f"neighbors={neighbors!r}: must be one of {', '.join(map(repr, NEIGHBORS))}")
+        one_of("neighbors", neighbors, NEIGHBORS)
         self.theorem, self.neighbors = theorem, neighbors
         # what the sums may reach: a release goes through if it keeps within all limits of one of these accounts
         self._accounts: list[dict[str, float]] = []
@@ -466,6 +464,16 @@ def _ambient() -> list[Budget]:
             "a release in a thread that was started inside a Budget block is not charged to that budget; "
             "pass budget= to charge it",
             PrivacyWarning,
-            stacklevel=5,
+            stacklevel=_levels_to_caller(),
         )
     return budgets
+
+
+def _levels_to_caller() -> int:
+    """How far up the first frame outside of this package is, as `warnings.warn` counts for our caller."""
+    frame: Any = sys._getframe(1)
+    level = 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("fastdp", "contextlib"):
+        frame = frame.f_back
+        level += 1
+    return level

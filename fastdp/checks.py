@@ -72,6 +72,21 @@ def probability(name: str, value: Any, *, toward: float = 0) -> float:
     return result
 
 
+def small_delta(name: str, value: Any) -> float:
+    """A probability that may be 0, not 1."""
+    result = non_negative(name, value, toward=0)
+    if not result < 1:
+        raise ValueError(f"{name}={value!r}: must be < 1")
+    return result
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> Any:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, choices))}")
+    return value
+
+
 def power_of_two(name: str, value: Any) -> float:
     """A power of two, fractions included."""
     result = positive(name, value, toward=0)

@@ -38,6 +38,9 @@ class Column(ABC):
         if missing:
             raise DomainError(f"{self.label}: must not have missing entries")
 
+    def _no_labels(self) -> DomainError:
+        return DomainError(f"{self.label}: must hold labels only; there are objects without a hash")
+
 
 def column_of(label: str, data: Any) -> Column:
     """A numpy array, a list, or a column of pandas, polars or Arrow."""
@@ -82,6 +85,20 @@ class NumpyColumn(Column):
     def values(self, start: int, stop: int) -> Array:
         return native(self._array[start:stop])
 
+    def coded(self, start: int, stop: int) -> Coded | None:
+        if self._array.dtype.kind not in "OUST":
+            return None
+        values = self._array[start:stop].tolist()
+        try:
+            distinct = list(dict.fromkeys(values))
+        except TypeError:
+            raise self._no_labels() from None
+        places = {value: place for place, value in enumerate(distinct)}
+        labels = np.empty(len(distinct), object)
+        labels[:] = distinct
+        # np.unique, which sorts, takes five times as long: 270 against 50 ns an entry
+        return np.fromiter(map(places.__getitem__, values), np.intp, len(values)), labels
+
 
 class PandasColumn(Column):
     """A pandas Series: a view where it rests on numpy, else converted slice by slice."""
@@ -109,7 +126,10 @@ class PandasColumn(Column):
             return coded
         if getattr(part.dtype, "kind", "O") != "O":
             return None
-        places, labels = part.factorize()
+        try:
+            places, labels = part.factorize()
+        except TypeError:
+            raise self._no_labels() from None
         self._complete(bool((places < 0).any()))
         return places, np.asarray(labels, object)
 

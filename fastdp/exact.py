@@ -3,8 +3,8 @@
 A draw of noise is a function of its random bits: the largest k with U <= threshold(k). So is a choice: which of two
 candidates arrives first, whether a coin is below e^x. Here that is evaluated with interval arithmetic and as many bits
 as the decision takes, so it is always right and never fast. It is the definition that the compiled kernels must meet
-bit for bit, and the last resort for what they report as undecided. Nothing here knows about arrays, and nothing here
-uses a float except to guess where to start looking.
+bit for bit, and the last resort for what they report as undecided. Nothing here knows about arrays, and no float here
+decides anything (`log_exponential` rounds, for those who know its error).
 
 Which bits are U: the word streams of a release, as told in noise.md and selection.md, "Bits".
 """

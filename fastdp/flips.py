@@ -53,5 +53,5 @@ def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: floa
     flags = np.empty(min(block, scores.size - b * block))
     kernels().list_flips_into(scores[b * block : (b + 1) * block], b * block, key, eta, top, slack, flags)
     flags[[i - b * block for i in settled if i // block == b]] = 1.0
-    here: list[int] = np.flatnonzero(flags == 1.0).tolist()
-    return b * block + here[which - int(sums[b])]  # counted from the end
+    here = np.flatnonzero(flags == 1.0)
+    return b * block + int(here[max(which - int(sums[b]), -here.size)])  # counted from the end

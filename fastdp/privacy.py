@@ -19,7 +19,7 @@ from numbers import Real
 from typing import Any, Literal, TypeVar
 
 from . import directed as d
-from .checks import non_negative, positive, probability, whole
+from .checks import non_negative, one_of, positive, probability, whole
 from .directed import down, up
 
 Neighbors = Literal["replace-one", "add-remove"]
@@ -43,8 +43,7 @@ class Guarantee:
     theorem: str = field(default="", kw_only=True, compare=False, repr=False)  # what gave it, if it is a result
 
     def __post_init__(self) -> None:
-        if self.neighbors not in NEIGHBORS:
-            raise ValueError(f"neighbors={self.neighbors!r}: must be one of {', '.join(map(repr, NEIGHBORS))}")
+        one_of("neighbors", self.neighbors, NEIGHBORS)
 
     def forms(self) -> tuple[Form, ...]:
         """The same promise in every form that follows from it; each is true by itself."""
@@ -849,7 +848,7 @@ def _guess_share(whole_: Guarantee, count: int, kind: Callable[[float], Guarante
     if not (isinstance(whole_, ApproxDP) and whole_.delta):
         return 0.0
     points: list[tuple[float, float]] = []
-    log_parameter, slope = log(whole_.epsilon / count) if whole_.epsilon else -30.0, 1.0
+    log_parameter, slope = (log(whole_.epsilon) if whole_.epsilon else -30.0) - log(count), 1.0
     for _ in range(12):
         try:
             found = compose((kind(exp(log_parameter)), count), delta=whole_.delta)

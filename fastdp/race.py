@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from copy import deepcopy
 from fractions import Fraction
 from functools import cmp_to_key
 from math import inf, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,21 +23,26 @@ from .budget import Budget, charge
 from .checks import whole
 from .privacy import Neighbors
 from .randomness import Randomness, fresh_key, word_source
-from .scores import MOST_CANDIDATES, array_of_scores, kernels, terms_of_range, tops_of, with_floats
+from .scores import MOST_CANDIDATES, array_of_scores, kernels, terms_of_range, tops_of
 from .threads import run_chunks
 
 _ROOM = 64  # for candidates that a chunk finds, beyond twice the number wanted
 
 
-class Race:
-    """The k first of all candidates seen so far. It validates nothing and charges nobody."""
+class _Held(NamedTuple):
+    """Candidates that may be among the k first: number, score, ln E. Replaced, never changed."""
 
-    def __init__(self, key: NDArray[np.uint32], eta: float, k: int) -> None:
-        self.key, self.eta, self.k = key, eta, k
-        # the k first, and whoever float64 cannot tell from them: number, score, ln E
-        self.indices = np.empty(0, np.int64)
-        self.scores: NDArray[Any] = np.empty(0, np.int64)
-        self.logs = np.empty(0)
+    indices: NDArray[np.int64]
+    scores: NDArray[Any]
+    logs: NDArray[np.float64]
+
+
+class Race:
+    """The k first of all candidates seen so far. It validates nothing and charges nobody; scores are of one type."""
+
+    def __init__(self, key: NDArray[np.uint32], eta: float, k: int, dtype: Any) -> None:
+        self.key, self.eta, self.k, self.dtype = key, eta, k, dtype
+        self.held = _Held(np.empty(0, np.int64), np.empty(0, dtype), np.empty(0))
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -59,91 +65,111 @@ class Race:
         run_chunks(part, scores.size, chunk)
 
     def _run_chunk(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
-        cut = inf
-        with self._lock:
-            held, logs = self.scores, self.logs
-        if held.size:
-            if held.dtype != scores.dtype:
-                held, scores, tops, top = with_floats(held), with_floats(scores), with_floats(tops), float(top)
-            top = max(top, held.max().item())
-            if held.size >= self.k:  # any bound of the k-th arrival leads to the same outcome
-                cut = float(_kth(self._bounds(held, logs, top)[1], self.k))
+        held = self.held  # whichever bound of the k-th arrival it gives, the outcome is the same
+        if held.scores.size:
+            top = max(top, held.scores.max().item())
         room, found = 2 * self.k + _ROOM, -1
         while found < 0:
+            cut = float(self._kth_late(held, top)) if held.scores.size >= self.k else inf
             heap, arrivals = np.empty(self.k), np.empty(room)
             indices, logs = np.empty(room, np.int64), np.empty(room)
             found = kernels().race_into(
                 scores, first, self.key, self.eta, tops, top, cut, kernels().SLACK, heap, indices, logs, arrivals
             )
-            room *= 4
+            # Too many were found. Where the k-th is very far below the top, float64 cannot tell arrivals apart that are
+            # counted from the top; counted from the k-th score it can.
+            pivot = _kth_score(np.concatenate((scores, held.scores)), self.k) if found < 0 else top
+            if pivot == top:
+                room *= 4
+            top = pivot
         if found:
             indices = indices[:found]
-            self.absorb(indices, scores[indices - first], logs[:found])
+            self.absorb(_Held(indices, scores[indices - first], logs[:found]))
 
-    def absorb(self, indices: NDArray[np.int64], scores: NDArray[Any], logs: NDArray[np.float64]) -> None:
+    def absorb(self, more: _Held) -> None:
         """Take these in, and keep whoever may be among the k first."""
+        logs = more.logs.copy()
         for c, log in enumerate(logs.tolist()):
             if isnan(log):
-                uniform = exact.candidate_uniform(word_source(self.key), int(indices[c]))
+                uniform = exact.candidate_uniform(word_source(self.key), int(more.indices[c]))
                 logs[c] = exact.log_exponential(uniform)
         with self._lock:
-            if self.scores.size:
-                held = self.scores
-                if held.dtype != scores.dtype:
-                    held, scores = with_floats(held), with_floats(scores)
-                indices = np.concatenate((self.indices, indices))
-                scores, logs = np.concatenate((held, scores)), np.concatenate((self.logs, logs))
-            if indices.size > self.k:
-                early, late = self._bounds(scores, logs, scores.max().item())
-                keep = early <= _kth(late, self.k)
-                indices, scores, logs = indices[keep], scores[keep], logs[keep]
-            self.indices, self.scores, self.logs = indices, scores, logs
+            held = _Held(more.indices, more.scores, logs)
+            if self.held.scores.size:
+                held = _Held(*(np.concatenate(pair) for pair in zip(self.held, held, strict=True)))
+            if held.indices.size > self.k:
+                pivot = _kth_score(held.scores, self.k)
+                keep = self._bounds(held, pivot)[0] <= self._kth_late(held, pivot)
+                held = _Held(*(part[keep] for part in held))
+            self.held = held
 
-    def _bounds(self, scores: NDArray[Any], logs: NDArray[np.float64], top: Any) -> tuple[Any, Any]:
-        """Lower and upper bounds of the logarithms of arrivals, counted from `top`: selection.md, lemma 3."""
+    def _bounds(self, held: _Held, pivot: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper bounds of the logarithms of arrivals, counted from `pivot`: selection.md, lemma 3.
+
+        Of those above the pivot, -inf and the bound that they would have at the pivot.
+        """
+        below = np.minimum(held.scores, pivot)
         with np.errstate(over="ignore", invalid="ignore"):
-            if scores.dtype == np.int64:
-                distance = (np.int64(top).view(np.uint64) - scores.view(np.uint64)).astype(np.float64)
+            if held.scores.dtype == np.int64:
+                distance = (np.int64(pivot).view(np.uint64) - below.view(np.uint64)).astype(np.float64)
             else:
-                distance = top - scores
-            arrivals = logs + self.eta * distance
-            error = kernels().SLACK * (64 + np.abs(arrivals) + np.abs(logs))
-            return np.where(arrivals < inf, arrivals - error, 2.0**1023), arrivals + error
+                distance = pivot - below
+            arrivals = held.logs + self.eta * distance
+            error = kernels().SLACK * (64 + np.abs(arrivals) + np.abs(held.logs))
+            early = np.where(arrivals < inf, arrivals - error, 2.0**1023)
+            return np.where(held.scores > pivot, -inf, early), arrivals + error
+
+    def _kth_late(self, held: _Held, pivot: Any) -> Any:
+        """An upper bound of the k-th arrival."""
+        late = self._bounds(held, pivot)[1]
+        return late.max() if late.size == self.k else np.partition(late, self.k - 1)[self.k - 1]
 
     def ranking(self) -> NDArray[np.int64]:
         """The k first, in the order of their arrival; fewer if fewer took part."""
-        if self.indices.size <= 1:
-            return self.indices.copy()
-        early, late = self._bounds(self.scores, self.logs, self.scores.max().item())
+        held = self.held
+        if held.indices.size <= 1:
+            return held.indices.copy()
+        early, late = self._bounds(held, held.scores.max().item())
         order = np.argsort(early, kind="stable").tolist()
         start = 0
-        while start < len(order):  # whose bounds overlap are compared exactly
+        while start < len(order):  # whose bounds overlap are compared two by two
             stop, reach = start + 1, late[order[start]]
             while stop < len(order) and early[order[stop]] <= reach:
                 reach = max(reach, late[order[stop]])
                 stop += 1
             if stop - start > 1:
-                order[start:stop] = sorted(order[start:stop], key=self._exact_key())
+                order[start:stop] = sorted(order[start:stop], key=cmp_to_key(self._comparison(held)))
             start = stop
-        ranking: NDArray[np.int64] = self.indices[order[: self.k]]
+        ranking: NDArray[np.int64] = held.indices[order[: self.k]]
         return ranking
 
-    def _exact_key(self) -> Callable[[int], Any]:
+    def _comparison(self, held: _Held) -> Callable[[int, int], int]:
+        """Which of two arrives first: by their difference in float64, whose error is small, or exactly."""
+        scores, logs, slack = held.scores.tolist(), held.logs.tolist(), kernels().SLACK
         source, eta = word_source(self.key), Fraction(self.eta)
         racers: dict[int, exact.Racer] = {}
 
         def racer(c: int) -> exact.Racer:
             if c not in racers:
-                uniform = exact.candidate_uniform(source, int(self.indices[c]))
-                racers[c] = exact.Racer(Fraction(self.scores[c].item()), uniform)
+                racers[c] = exact.Racer(Fraction(scores[c]), exact.candidate_uniform(source, int(held.indices[c])))
             return racers[c]
 
-        return cmp_to_key(lambda a, b: exact.compare_arrivals(racer(a), racer(b), eta))
+        def compare(a: int, b: int) -> int:
+            ahead = self.eta * float(scores[a] - scores[b])
+            behind = (logs[a] - logs[b]) - ahead
+            if abs(behind) > slack * (128 + abs(logs[a]) + abs(logs[b]) + abs(ahead)):
+                return -1 if behind < 0 else 1
+            return exact.compare_arrivals(racer(a), racer(b), eta)
+
+        return compare
 
 
-def _kth(values: NDArray[np.float64], k: int) -> Any:
-    """The k-th smallest."""
-    return values.max() if values.size == k else np.partition(values, k - 1)[k - 1]
+def _kth_score(scores: NDArray[Any], k: int) -> Any:
+    """The k-th largest score, or the smallest that is not forbidden if there are fewer."""
+    if scores.dtype == np.float64:
+        scores = scores[scores > -inf]
+    k = min(k, scores.size)
+    return np.partition(scores, scores.size - k)[scores.size - k].item()
 
 
 class GumbelMax:
@@ -160,7 +186,8 @@ class GumbelMax:
     Cost         about 1 ns a candidate
     Not covered  what `sensitivity` claims. All copies of one object together may announce one winner: the copies hold
                  the key of the draws, and scores, so they are as secret as the data
-    Raises       ValueError if a candidate is offered twice, or after the winner is known; DomainError on NaN and +inf
+    Raises       ValueError if a candidate is offered twice, or after the winner is known; DomainError on NaN and +inf;
+                 RuntimeError if a winner is asked for while another thread offers
 
     Examples
     >>> import copy, fastdp
@@ -187,86 +214,126 @@ class GumbelMax:
         self.k = whole("k", k, least=1)
         terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=self.k, neighbors=neighbors)
         self.guarantee, self.parameters = terms.guarantee, {**terms.parameters, "k": self.k}
-        with charge(budget, terms.guarantee, "GumbelMax", self.parameters) as final:
-            self._race = Race(fresh_key(rng), terms.eta, self.k)
+        with charge(budget, terms.guarantee, "GumbelMax", dict(self.parameters)) as final:
+            self._key = fresh_key(rng)
             final()
-        self._winners: NDArray[np.int64] | None = None
-        self._broken = False
+        self._eta = terms.eta
+        self._race: Race | None = None  # from the first offer on, which says of what type the scores are
         self._offered: list[tuple[int, int]] = []  # disjoint ranges of candidates, in order
+        self._running = 0  # offers in progress
+        self._closed = ""  # why nothing more can be offered
+        self._winners: NDArray[np.int64] | None = None
         self._lock = threading.Lock()
 
     def offer(self, scores: ArrayLike, first_index: int) -> None:
-        """Let candidates first_index, first_index + 1, ... take part with these scores; an empty block is none."""
+        """Let candidates first_index, first_index + 1, ... take part with these scores, an empty block being none.
+
+        All blocks must be integers, or all floats.
+        """
         first = whole("first_index", first_index, least=0)
-        if np.shape(scores) == (0,):
-            return
-        array = array_of_scores(scores)
+        array = array_of_scores(scores, empty=True)
         if first + array.size > MOST_CANDIDATES:
-            raise ValueError(f"first_index={first_index!r}: candidates must be numbered below 2^62")
-        tops, top = tops_of(array)
+            raise ValueError(f"first_index={first_index!r}: must be such that candidates are numbered below 2^62")
+        tops, top = tops_of(array) if array.size else (array, None)
         with self._lock:
-            self._offered = self._with_ranges([(first, first + array.size)])
+            self._check_open()
+            if not array.size:
+                return
+            race = self._race_of(array.dtype)
+            self._offered = self._joined([(first, first + array.size)])
+            self._race = race
+            self._running += 1
         try:
-            self._race.run(array, first, tops, top)
+            race.run(array, first, tops, top)
         except BaseException:
-            self._broken = True  # some of these may have taken part, and some not
+            self._closed = "an offer was interrupted, so its winner is not known"
             raise
+        finally:
+            with self._lock:
+                self._running -= 1
 
     def merge(self, other: GumbelMax) -> GumbelMax:
-        """Take in what a copy of this object was offered; returns this object."""
+        """Take in what a copy of this object was offered, and close that; returns this object."""
         if not isinstance(other, GumbelMax):
             raise ValueError(f"other: type {type(other).__name__}: must be a GumbelMax")
-        if other is self or (other._race.key.tolist(), other._race.eta, other.k) != (
-            self._race.key.tolist(), self._race.eta, self.k
-        ):  # fmt: skip
+        if other is self or (other._key.tolist(), other._eta, other.k) != (self._key.tolist(), self._eta, self.k):
             raise ValueError("other: must be another copy of this GumbelMax (copy.deepcopy or pickle)")
-        if other._winners is not None or other._broken:
-            raise ValueError("other: has announced its winner, or an offer to it was interrupted")
-        with self._lock:
-            self._offered = self._with_ranges(other._offered)
-        if other._race.indices.size:
-            self._race.absorb(other._race.indices, other._race.scores, other._race.logs)
+        with other._lock:
+            other._check_open("other")
+            other._check_idle("other")
+            with self._lock:
+                self._check_open()
+                if other._race is not None:
+                    race = self._race_of(other._race.dtype)
+                    self._offered = self._joined(other._offered)
+                    race.absorb(other._race.held)
+                    self._race = race
+            other._closed = "it was merged into another"
         return self
 
-    def _with_ranges(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The candidates offered so far and these; ValueError if one is among both."""
-        if self._winners is not None:
-            raise ValueError("this GumbelMax has announced its winner; make another for another choice")
-        joined: list[tuple[int, int]] = []
-        for start, stop in sorted([*self._offered, *ranges]):
-            if joined and start < joined[-1][1]:
-                raise ValueError(f"first_index: candidate {start} has been offered before")
-            if joined and start == joined[-1][1]:
-                joined[-1] = joined[-1][0], stop
-            else:
-                joined.append((start, stop))
-        return joined
+    def winner(self) -> int:
+        """The number of the chosen candidate; nothing can be offered after that."""
+        if self.k != 1:
+            raise ValueError(f"k={self.k}: must be 1 for one winner; call winners()")
+        return int(self.winners()[0])
+
+    def winners(self) -> NDArray[np.int64]:
+        """The numbers of the k chosen candidates, best first."""
+        with self._lock:
+            if self._winners is None:
+                self._check_open()
+                self._check_idle()
+                ranking = self._race.ranking() if self._race is not None else np.empty(0, np.int64)
+                if ranking.size < self.k:
+                    raise ValueError(
+                        f"k={self.k}: must be at most the number of candidates that are not -inf, {ranking.size}"
+                    )
+                self._winners, self._closed = ranking, "it has announced its winner"
+            return self._winners.copy()
 
     @property
     def candidates(self) -> int:
         """How many have been offered."""
         return sum(stop - start for start, stop in self._offered)
 
-    def winner(self) -> int:
-        """The number of the chosen candidate; nothing can be offered after that."""
-        if self.k != 1:
-            raise ValueError(f"k={self.k}: there are several winners; call winners()")
-        return int(self.winners()[0])
+    # --- what may be done now
 
-    def winners(self) -> NDArray[np.int64]:
-        """The numbers of the k chosen candidates, best first."""
-        with self._lock:
-            if self._broken:
-                raise RuntimeError("an offer to this GumbelMax was interrupted, so its winner is not known")
-            if self._winners is None:
-                ranking = self._race.ranking()
-                if ranking.size < self.k:
-                    raise ValueError(f"k={self.k}: only {ranking.size} candidates that are not -inf have been offered")
-                self._winners = ranking
-            return self._winners.copy()
+    def _check_open(self, name: str = "this GumbelMax") -> None:
+        if self._closed:
+            raise ValueError(f"{name}: must be open, but {self._closed}; make another for another choice")
+
+    def _check_idle(self, name: str = "this GumbelMax") -> None:
+        if self._running:
+            raise RuntimeError(f"{name}: must have no offer in progress; wait for the threads that offer")
+
+    def _race_of(self, dtype: Any) -> Race:
+        if self._race is None:
+            return Race(self._key, self._eta, self.k, dtype)
+        if self._race.dtype != dtype:
+            raise ValueError(f"scores: dtype {dtype}: must be {self._race.dtype}, as in the other blocks")
+        return self._race
+
+    def _joined(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The candidates offered so far and these; ValueError if one is among both."""
+        joined: list[tuple[int, int]] = []
+        for start, stop in sorted([*self._offered, *ranges]):
+            if joined and start < joined[-1][1]:
+                raise ValueError(f"first_index: candidate {start}: must be offered once, and has been offered before")
+            if joined and start == joined[-1][1]:
+                joined[-1] = joined[-1][0], stop
+            else:
+                joined.append((start, stop))
+        return joined
+
+    # --- copies
+
+    def __copy__(self) -> GumbelMax:
+        return deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        with self._lock:
+            self._check_idle()
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

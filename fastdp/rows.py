@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import whole
 from .columns import Array, BitColumn, Coded, Column, NumpyColumn, column_of, comes_from
 from .errors import DomainError
 from .threads import run_chunks
@@ -106,9 +107,6 @@ class Rows(ABC):
     def whole(self) -> Block | None:
         """All records as one block, if they are in memory."""
 
-    def __len__(self) -> int:
-        return self.n
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n:,} records, {self.width:,} columns>"
 
@@ -142,7 +140,8 @@ class LocalRows(Rows):
         from .kernels.histograms import count_cells_into
 
         counts = np.zeros(size, np.int64)
-        # Threads count one after the other, so that memory does not grow with them: 0.4 ns of a record's 1.4 and more
+        # Threads count one after the other, so that memory does not grow with them: that is 0.3 ns of the 1.3 and more
+        # that a record takes, 3 ns at 2^24 cells.
         lock = threading.Lock()
 
         def add(block: Block) -> None:
@@ -203,6 +202,15 @@ class PackedRows(MemoryRows):
     """
 
     def __init__(self, words: NDArray[np.uint64], n: int, names: tuple[str, ...] | None = None) -> None:
+        n = whole("n", n, least=0)
+        if words.dtype != np.uint64:
+            raise ValueError(f"words: dtype {words.dtype}: must be uint64")
+        if words.ndim != 2 or words.shape[1] != -(-n // 64):
+            raise ValueError(f"words: shape {words.shape}: must be (d, {-(-n // 64)}), for n={n}")
+        if n % 64 and (words[:, -1] >> np.uint64(n % 64)).any():
+            raise ValueError(f"words: must have 0 in the bits from n={n} on")
+        if names is not None and len(names) != len(words):
+            raise ValueError(f"names: {len(names)}: must be {len(words)}, as there are columns")
         self.words = words
         super().__init__([BitColumn(_label(j, names), words[j], n) for j in range(len(words))], names, n)
 
@@ -296,6 +304,8 @@ class _ParquetFile:
 
         self.path = path
         self._stamp = self._look()
+        if os.path.isdir(path):
+            raise ValueError(f"data: {path}: must be a file, not a folder; list the files of a folder in order")
         try:
             with pyarrow.parquet.ParquetFile(path) as file:
                 self.metadata = file.metadata
@@ -329,7 +339,7 @@ class _Total:
         if array.dtype == np.uint64 and array.size and array.max() > np.uint64(2**63 - 1):
             raise OverflowError("statistic: must be below 2^63")
         array = array.astype(np.int64)
-        high = array >> 32
+        high = np.asarray(array >> 32)
         array &= 0xFFFFFFFF
         with self._lock:
             if self._halves is None:
@@ -424,12 +434,13 @@ def positions_of(columns: Sequence[str | int], names: tuple[str, ...] | None, wi
     """Which columns these are; ValueError lists the names that are missing."""
     if isinstance(columns, str):
         columns = [columns]
-    if names is not None:
-        missing = [name for name in columns if isinstance(name, str) and name not in names]
-        if missing:
-            shown = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
-            raise ValueError(f"data: must have the columns {shown}")
-    return tuple(position_of(which, names, width) for which in columns)
+    if names is None:
+        return tuple(position_of(which, None, width) for which in columns)
+    places = {name: j for j, name in enumerate(names)}
+    if missing := [name for name in columns if isinstance(name, str) and name not in places]:
+        shown = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
+        raise ValueError(f"data: must have the columns {shown}")
+    return tuple(places[w] if isinstance(w, str) else position_of(w, names, width) for w in columns)
 
 
 def position_of(which: str | int, names: tuple[str, ...] | None, width: int) -> int:

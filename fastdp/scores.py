@@ -6,15 +6,14 @@ strongly a score counts (eta) and what the choice then promises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import non_negative, numbers_array, positive
+from .checks import numbers_array, one_of, positive, small_delta
 from .directed import down, lower, upper
 from .errors import DomainError
 from .privacy import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose, share
@@ -29,31 +28,55 @@ class Terms(NamedTuple):
 
     eta: float
     guarantee: Guarantee
-    parameters: Mapping[str, float]
+    parameters: dict[str, Any]
 
 
 def terms_of_range(
     sensitivity: Any, epsilon: Any, delta: Any, *, monotonic: Any, rounds: int, neighbors: Neighbors
 ) -> Terms:
     """Of `rounds` exponential mechanisms that share epsilon and delta: selection.md, theorem 4."""
-    sensitivity, epsilon = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
-    return _terms_of_range(sensitivity, epsilon, small(delta), reach_of(monotonic), rounds, _relation(neighbors))
+    return _terms(sensitivity, epsilon, small_delta("delta", delta), monotonic, rounds, neighbors)
+
+
+def terms_of_pure(sensitivity: Any, epsilon: Any, *, monotonic: Any, neighbors: Neighbors) -> Terms:
+    """Of one permute-and-flip, which has no bounded range: selection.md, theorem 3."""
+    return _terms(sensitivity, epsilon, 0.0, monotonic, 0, neighbors)
+
+
+def _terms(sensitivity: Any, epsilon: Any, delta: float, monotonic: Any, rounds: int, neighbors: Neighbors) -> Terms:
+    sensitivity_, epsilon_ = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
+    one_of("neighbors", neighbors, NEIGHBORS)
+    eta, guarantee = _promise(sensitivity_, epsilon_, delta, reach_of(monotonic), rounds, neighbors)
+    if not 2.0**-900 <= eta <= 2.0**900:
+        raise ValueError(
+            f"epsilon={epsilon!r}, sensitivity={sensitivity!r}: must be such that the factor of the scores, {eta!r}, "
+            "is between 2^-900 and 2^900"
+        )
+    parameters: dict[str, Any] = {"sensitivity": sensitivity_, "epsilon": epsilon_}
+    if delta:
+        parameters["delta"] = delta
+    if monotonic:
+        parameters["monotonic"] = True
+    return Terms(eta, guarantee, parameters)
 
 
 @lru_cache(1024)
-def _terms_of_range(
+def _promise(
     sensitivity: float, epsilon: float, delta: float, reach: int, rounds: int, neighbors: Neighbors
-) -> Terms:
-    each = range_of_each(epsilon, delta, rounds)
-    eta = _eta(each, sensitivity, reach, epsilon)
-    one = BoundedRange(epsilon if rounds == 1 and not delta else each, neighbors=neighbors)
-    guarantee: Guarantee = one if rounds == 1 else compose((one, rounds))
-    if delta:
-        guarantee = ApproxDP(epsilon, delta, neighbors=neighbors) & guarantee
-        return Terms(eta, guarantee, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta})
-    if rounds > 1:
-        guarantee = PureDP(epsilon, neighbors=neighbors) & guarantee.to_zcdp()
-    return Terms(eta, guarantee, {"sensitivity": sensitivity, "epsilon": epsilon})
+) -> tuple[float, Guarantee]:
+    """eta and the guarantee; 0 rounds stand for permute-and-flip."""
+    each = range_of_each(epsilon, delta, max(rounds, 1))
+    guarantee: Guarantee = BoundedRange(each, neighbors=neighbors)
+    if not rounds:
+        guarantee = PureDP(epsilon, neighbors=neighbors)
+    elif delta:
+        concentrated = compose((guarantee, rounds)).to_zcdp()
+        guarantee = ApproxDP(epsilon, delta, neighbors=neighbors) & concentrated
+    elif rounds > 1:
+        guarantee = PureDP(epsilon, neighbors=neighbors) & compose((guarantee, rounds)).to_zcdp()
+    else:
+        guarantee = BoundedRange(epsilon, neighbors=neighbors)
+    return eta_of(each, sensitivity, reach), guarantee
 
 
 @lru_cache(1024)
@@ -64,26 +87,6 @@ def range_of_each(epsilon: float, delta: float, rounds: int) -> float:
     return down(lower(epsilon) / rounds)
 
 
-def small(delta: Any) -> float:
-    """A delta, which may be 0."""
-    result = non_negative("delta", delta, toward=0)
-    if result >= 1:
-        raise ValueError(f"delta={delta!r}: must be < 1")
-    return result
-
-
-def terms_of_pure(sensitivity: Any, epsilon: Any, *, monotonic: Any, neighbors: Neighbors) -> Terms:
-    """Of one permute-and-flip, which has no bounded range: selection.md, theorem 3."""
-    sensitivity, epsilon = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
-    return _terms_of_pure(sensitivity, epsilon, reach_of(monotonic), _relation(neighbors))
-
-
-@lru_cache(1024)
-def _terms_of_pure(sensitivity: float, epsilon: float, reach: int, neighbors: Neighbors) -> Terms:
-    eta = _eta(down(lower(epsilon)), sensitivity, reach, epsilon)
-    return Terms(eta, PureDP(epsilon, neighbors=neighbors), {"sensitivity": sensitivity, "epsilon": epsilon})
-
-
 def reach_of(monotonic: Any) -> int:
     """How far apart one record may move two scores, in units of the sensitivity."""
     if not isinstance(monotonic, bool | np.bool_):
@@ -91,31 +94,20 @@ def reach_of(monotonic: Any) -> int:
     return 1 if monotonic else 2
 
 
-def _relation(neighbors: Any) -> Neighbors:
-    if neighbors not in NEIGHBORS:
-        raise ValueError(f"neighbors={neighbors!r}: must be one of {', '.join(map(repr, NEIGHBORS))}")
-    return cast("Neighbors", neighbors)
-
-
-def _eta(each: float, sensitivity: float, reach: int, epsilon: float) -> float:
+def eta_of(each: float, sensitivity: float, reach: int) -> float:
     """range / (reach sensitivity), rounded down: that float, exactly, is what scores are multiplied with."""
-    eta = down(lower(each) / (reach * upper(sensitivity)))
-    if not 2.0**-900 <= eta <= 2.0**900:
-        raise ValueError(
-            f"epsilon={epsilon!r}, sensitivity={sensitivity!r}: epsilon / sensitivity must be between 2^-900 and 2^900"
-        )
-    return eta
+    return down(lower(each) / (reach * upper(sensitivity)))
 
 
 # --- scores
 
 
-def array_of_scores(scores: ArrayLike) -> NDArray[Any]:
-    """One-dimensional and not empty, int64 or float64."""
+def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
+    """One-dimensional and, unless allowed, not empty; int64 or float64."""
     array = numbers_array("scores", scores)
     if array.ndim != 1:
         raise ValueError(f"scores: shape {array.shape}: must have one dimension")
-    if array.size == 0:
+    if array.size == 0 and not empty:
         raise ValueError("scores: must hold at least one candidate")
     return array
 
@@ -142,21 +134,12 @@ def check_top(top: Any) -> None:
 def some_allowed(top: Any) -> None:
     """DomainError if the largest score is -inf."""
     if top == -inf:
-        raise DomainError("scores: are all -inf, which forbids every candidate")
+        raise DomainError("scores: must not all be -inf, which forbids every candidate")
 
 
 def allowed(scores: NDArray[Any]) -> int:
     """How many candidates are not forbidden."""
     return scores.size if scores.dtype == np.int64 else int(kernels().count_allowed(scores))
-
-
-def with_floats(scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Scores beside others that are floats: the same numbers as float64."""
-    if scores.dtype == np.float64:
-        return scores
-    if scores.size and not -(2**53) <= int(scores.min()) <= int(scores.max()) <= 2**53:
-        raise ValueError("scores: floats in one block and integers beyond 2^53 in another: must be all integers")
-    return scores.astype(np.float64)
 
 
 @lru_cache(1)

@@ -8,6 +8,7 @@ in integers (exact.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .buckets import Buckets
 from .budget import Budget, charge, counting
-from .checks import whole
+from .checks import one_of, whole
 from .flips import draw_head
 from .privacy import Neighbors
 from .progress import Progress, reporting
@@ -33,12 +34,13 @@ from .scores import (
 )
 
 T = TypeVar("T")
+Key = NDArray[np.uint32]
 Method = Literal["auto", "gumbel", "buckets"]
 METHODS = ("auto", "gumbel", "buckets")
 ScoreBlocks = Callable[[int, int], ArrayLike]
 
 FEW = 1 << 14  # candidates: up to here the race is over before the buckets are set up
-LAZY_BLOCK = 1 << 16  # candidates that a function is asked for at a time
+LAZY_BLOCK = 1 << 20  # candidates that a function is asked for at a time
 
 
 def exponential_mechanism(
@@ -86,24 +88,32 @@ def exponential_mechanism(
     (5,)
     >>> far = fastdp.exponential_mechanism(lambda i, j: -np.arange(i, j), candidates=10**6, sensitivity=1, epsilon=2.0)
     """
-    if method not in METHODS:
-        raise ValueError(f"method={method!r}: must be one of {', '.join(map(repr, METHODS))}")
+    one_of("method", method, METHODS)
     rounds = 1 if size is None else whole("size", size, least=1)
     terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=rounds, neighbors=neighbors)
+    if size is not None:
+        terms.parameters["size"] = rounds
     if callable(scores):
-        if method == "buckets" or size is not None:
-            name, value = ("method", method) if method == "buckets" else ("size", size)
-            raise ValueError(f"{name}={value!r}: needs an array of scores; those of a function are raced, once")
+        if method == "buckets":
+            raise ValueError(
+                f"method={method!r}: must be 'auto' or 'gumbel' for scores from a function, which are raced"
+            )
+        if size is not None:
+            raise ValueError(f"size={size!r}: must be None for scores from a function: they make one draw")
         return int(_choose_lazily("exponential_mechanism", scores, candidates, 1, terms, progress, rng, budget)[0])
-    array = _array(scores, candidates, progress)
     if method == "gumbel" and size is not None:
-        raise ValueError(f"method={method!r}: makes one draw; many draws from the same scores are made by 'buckets'")
-    if method == "buckets" or (method == "auto" and (size is not None or array.size > FEW)):
+        raise ValueError(f"size={size!r}: must be None for method='gumbel'; 'buckets' makes many draws at once")
+    array = _array(scores, candidates, progress)
+    if method == "gumbel" or (method == "auto" and size is None and array.size <= FEW):
+        return int(_choose("exponential_mechanism", array, 1, terms, rng, budget)[0])
+
+    def prepare() -> Callable[[Key], NDArray[np.int64]]:
         buckets = Buckets(array, terms.eta)
         some_allowed(buckets.top)
-        drawn = _release("exponential_mechanism", terms, lambda key: buckets.draw(key, rounds), rng, budget)
-        return drawn if size is not None else int(drawn[0])
-    return int(_choose("exponential_mechanism", array, 1, terms, rng, budget)[0])
+        return lambda key: buckets.draw(key, rounds)
+
+    drawn = _release("exponential_mechanism", terms, prepare, rng, budget)
+    return drawn if size is not None else int(drawn[0])
 
 
 def top_k(
@@ -139,6 +149,7 @@ def top_k(
     """
     k = whole("k", k, least=1)
     terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
+    terms.parameters["k"] = k
     if callable(scores):
         return _choose_lazily("top_k", scores, candidates, k, terms, progress, rng, budget)
     array = _array(scores, candidates, progress)
@@ -174,9 +185,13 @@ def permute_and_flip(
     """
     terms = terms_of_pure(sensitivity, epsilon, monotonic=monotonic, neighbors=neighbors)
     array = array_of_scores(scores)
-    _, top = tops_of(array)
-    some_allowed(top)
-    return _release("permute_and_flip", terms, lambda key: draw_head(array, top, key, terms.eta), rng, budget)
+
+    def prepare() -> Callable[[Key], int]:
+        _, top = tops_of(array)
+        some_allowed(top)
+        return lambda key: draw_head(array, top, key, terms.eta)
+
+    return _release("permute_and_flip", terms, prepare, rng, budget)
 
 
 # --- the race, over an array or over blocks
@@ -185,17 +200,20 @@ def permute_and_flip(
 def _choose(
     mechanism: str, array: NDArray[Any], k: int, terms: Terms, rng: Randomness | None, budget: Budget | None
 ) -> NDArray[np.int64]:
-    tops, top = tops_of(array)
-    some_allowed(top)
-    if k > 1 and (most := allowed(array)) < k:
-        raise ValueError(f"k={k}: must be at most the number of candidates that are not -inf, {most}")
+    def prepare() -> Callable[[Key], NDArray[np.int64]]:
+        tops, top = tops_of(array)
+        some_allowed(top)
+        if k > 1 and (most := allowed(array)) < k:
+            raise ValueError(f"k={k}: must be at most the number of candidates that are not -inf, {most}")
 
-    def draw(key: NDArray[np.uint32]) -> NDArray[np.int64]:
-        race = Race(key, terms.eta, k)
-        race.run(array, 0, tops, top)
-        return race.ranking()
+        def draw(key: Key) -> NDArray[np.int64]:
+            race = Race(key, terms.eta, k, array.dtype)
+            race.run(array, 0, tops, top)
+            return race.ranking()
 
-    return _release(mechanism, terms, draw, rng, budget)
+        return draw
+
+    return _release(mechanism, terms, prepare, rng, budget)
 
 
 def _choose_lazily(
@@ -212,55 +230,62 @@ def _choose_lazily(
     if not k <= n <= MOST_CANDIDATES:
         raise ValueError(f"candidates={candidates!r}: must be at least k={k}, and at most 2^62")
 
-    def draw(key: NDArray[np.uint32]) -> NDArray[np.int64]:
-        race = Race(key, terms.eta, k)
+    def race_of(key: Key) -> Race:
+        """Errors here depend on the scores alone, never on what was drawn."""
+        race: Race | None = None
+        found = 0
         with reporting(progress, "choosing") as report:
             for start in range(0, n, LAZY_BLOCK):
                 stop = min(start + LAZY_BLOCK, n)
-                report(start, n, "")
-                array = array_of_scores(blocks(start, stop))
+                report(start, n, f"candidates {start:,} to {stop - 1:,}")
+                array = array_of_scores(blocks(start, stop), empty=True)
                 if array.size != stop - start:
                     raise ValueError(
-                        f"scores: {array.size} of them for candidates {start} to {stop - 1}: must be {stop - start}"
+                        f"scores: {array.size} for candidates {start} to {stop - 1}: must be {stop - start}"
                     )
+                if start == 0:
+                    race = Race(key, terms.eta, k, array.dtype)
+                if array.dtype != race.dtype:
+                    raise ValueError(f"scores: dtype {array.dtype}: must be {race.dtype}, as in the first block")
                 race.run(array, start, *tops_of(array))
+                found += allowed(array) if found < k else 0
             report(n, n, "")
-        ranking = race.ranking()
-        if ranking.size < k:
-            raise ValueError(f"k={k}: must be at most the number of candidates that are not -inf, {ranking.size}")
-        return ranking
+        if not found:
+            some_allowed(-inf)
+        if race is None or found < k:
+            raise ValueError(f"k={k}: must be at most the number of candidates that are not -inf, {found}")
+        return race
 
-    return _release(mechanism, terms, draw, rng, budget, lazily=True)
+    if terms.guarantee.neighbors == "replace-one" and not counting(budget):
+        return race_of(fresh_key(rng)).ranking()
+    with charge(budget, terms.guarantee, mechanism, terms.parameters) as final:
+        race = race_of(fresh_key(rng))  # what is drawn in here stays in here if the scores turn out wrong
+        final()
+        return race.ranking()
 
 
 # --- pieces
 
 
 def _array(scores: Any, candidates: int | None, progress: Progress) -> NDArray[Any]:
-    if candidates is not None or progress is not None:
-        name, value = ("candidates", candidates) if candidates is not None else ("progress", progress)
-        raise ValueError(f"{name}={value!r}: is for scores that a function produces; an array is done at once")
+    for name, value in (("candidates", candidates), ("progress", progress)):
+        if value is not None:
+            raise ValueError(f"{name}={value!r}: must be None for an array; it is for scores that a function produces")
     return array_of_scores(scores)
 
 
 def _release(
     mechanism: str,
     terms: Terms,
-    draw: Callable[[NDArray[np.uint32]], T],
+    prepare: Callable[[], Callable[[Key], T]],
     rng: Randomness | None,
     budget: Budget | None,
-    *,
-    lazily: bool = False,
 ) -> T:
-    """Charge and draw. Lazy scores may still turn out wrong after the first draws, of which nothing has left by then:
-    that charge is final when the choice is made."""
-    guarantee = terms.guarantee
-    if guarantee.neighbors == "replace-one" and not counting(budget):
-        return draw(fresh_key(rng))
-    with charge(budget, guarantee, mechanism, terms.parameters) as final:
+    """Reserve, look at the scores, draw."""
+    if terms.guarantee.neighbors == "replace-one" and not counting(budget):
+        return prepare()(fresh_key(rng))
+    with charge(budget, terms.guarantee, mechanism, terms.parameters) as final:
+        draw = prepare()
         key = fresh_key(rng)
-        if not lazily:
-            final()
-        chosen = draw(key)
         final()
-        return chosen
+        return draw(key)

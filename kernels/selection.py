@@ -35,7 +35,7 @@ PARTS = BLOCK // 64
 CHUNK_BLOCKS = 128
 CHUNK = CHUNK_BLOCKS * BLOCK  # candidates that one thread races at a time
 OPEN_LEVEL = 64  # of a block: the weights of blocks further down than this are not told apart
-SLACK = 4 * U  # a logarithm L below is off by at most SLACK (64 + |L|): fastdp/selection.md, lemmas 2 and 3
+SLACK = 8 * U  # a logarithm L below is off by at most SLACK (64 + |L|): fastdp/selection.md, lemmas 2 and 3
 
 # Which words decide what: fastdp/selection.md, "Bits".
 FIRST_STREAM, MORE_STREAM, PROPOSAL_STREAM, COIN_STREAM = 0, 1, 0, 1
@@ -70,7 +70,7 @@ def find_tops_into(scores: Any, tops: Any) -> Any:
     Shapes    scores int64[n] or float64[n], tops of the same type, one for each block
     Cost      O(n): about 0.07 ns a candidate with AVX-512
     Returns   the largest of all; NaN or +inf if there is a NaN or +inf
-    Used by   fastdp/selection.py
+    Used by   fastdp/scores.py
     Oracle    numpy's max
     """
     rank = int64(_LOWEST)
@@ -82,7 +82,12 @@ def find_tops_into(scores: Any, tops: Any) -> Any:
 
 @jit
 def count_allowed(scores: F64Array) -> int:
-    """How many candidates are not forbidden."""
+    """How many candidates are not forbidden.
+
+    Shapes    scores float64[n]
+    Used by   fastdp.top_k
+    Oracle    numpy
+    """
     count = 0
     for i in range(scores.size):
         count += scores[i] != -_INF
@@ -138,6 +143,9 @@ def sum_weights_into(tops: Any, weights: U64Array, top: Any, f: float, high: U64
     """Running sums of the blocks' weights below the top of all, as integers of 128 bits.
 
     (high, low)[b] = sum over blocks c <= b of weights[c] 2^(64 - l_c),   l_c ln 2 <= eta (top - tops[c])
+
+    Shapes    tops, weights as `weigh_into` leaves them; high, low uint64 of the same length
+    Oracle    tests/reference.py::bucket_draws
     """
     h, m = uint64(0), uint64(0)
     for b in range(tops.size):
@@ -154,6 +162,7 @@ def sum_weights_into(tops: Any, weights: U64Array, top: Any, f: float, high: U64
 
 @jit(inline=True)
 def is_below(high: int, low: int, other_high: int, other_low: int) -> bool:
+    """Whether one integer of 128 bits is below another."""
     return high < other_high or (high == other_high and low < other_low)
 
 
@@ -259,11 +268,12 @@ def resolve_into(
                 parts[q] = total
         rest = rests[p]
         q = 0
-        while rest >= parts[q]:
+        last = block.size - 1  # scores that changed meanwhile may not lead beyond it
+        while rest >= parts[q] and q < last // 64:
             rest -= parts[q]
             q += 1
         i = 64 * q
-        while rest >= weights[i]:
+        while rest >= weights[i] and i < last:
             rest -= weights[i]
             i += 1
         level = levels - float(height_of(gap(tops[b], block[i]), f, levels))
@@ -382,7 +392,7 @@ def race_into(
     logs: F64Array,
     arrivals: F64Array,
 ) -> int:
-    """The k earliest of these candidates, and every other that float64 cannot tell from them.
+    """The k earliest of these candidates, and every other that float64 cannot tell from them, or that is above `top`.
 
     L_i = ln E_i + eta (top - s_i),   E_i = -ln(1 - x_i),   x_i the 32 bits of word first + i of stream 0 and 64 of
     stream 1
@@ -395,9 +405,10 @@ def race_into(
     Cost      O(n): about 0.8 ns a candidate with AVX-512, 1.6 with AVX2; a closer look takes 0.05 to 0.2 us, at about
               k (1 + ln(n/k)) of them if their order is random
     Source    docs/algorithms.md, selection; proof in fastdp/selection.md, theorem 2
-    Requires  n <= CHUNK; top >= every score; the k earliest of all candidates arrive by `cut`
+    Requires  n <= CHUNK; the k earliest of all candidates arrive by `cut`, counted from `top`, which is the largest
+              score of all, or where that is too far above the k-th for float64, the k-th largest
     Returns   how many were found, in no order, or -1: m is too small
-    Used by   fastdp.GumbelMax
+    Used by   fastdp/race.py
     Oracle    tests/reference.py::race
     """
     halves, more = stack(np.uint32, _ROOM), stack(np.uint64, BLOCK)
@@ -415,7 +426,7 @@ def race_into(
         x = halves[skip : skip + block.size]
         start = 0
         if b == 0 and heap.size == 1:  # whatever the order, few then arrive before all that came earlier
-            while block[start] != tops[order[0]]:
+            while block[start] != tops[order[0]] and start < block.size - 1:
                 start += 1
             log = log_exponential(x[start], word_one(key, uint64(MORE_STREAM), uint64(first + at + start)))
             arrival = log + eta * gap(top, block[start])
@@ -423,7 +434,9 @@ def race_into(
                 cut = min(cut, arrival + error_of(arrival, slack))
         passed = 0
         for i in range(block.size):
-            margins[i] = margin_of(x[i], cut, eta * gap(top, block[i]), slack)
+            score = block[i]
+            margin = margin_of(x[i], cut, eta * gap(top, min(score, top)), slack)
+            margins[i] = 1.0 if score > top else margin
             passed += margins[i] >= 0.0
         if passed == 0:
             continue
@@ -438,24 +451,29 @@ def race_into(
             if here == 0:
                 continue
             for i in range(run, stop):
-                lead = eta * gap(top, block[i])
-                if margins[i] < 0.0 or margin_of(x[i], cut, lead, slack) < 0.0 or is_forbidden(block[i]):
+                above = block[i] > top
+                lead = eta * gap(top, min(block[i], top))
+                late = margin_of(x[i], cut, lead, slack) < 0.0
+                if margins[i] < 0.0 or (late and not above) or is_forbidden(block[i]):
                     continue
                 number = first + at + i
                 word = more[i] if many else word_one(key, uint64(MORE_STREAM), uint64(number))
                 log = log_exponential(x[i], word)
                 arrival = log + lead
                 error = error_of(arrival, slack)
-                if arrival - error > cut:
+                if arrival - error > cut and not above:
                     continue
+                bound = arrival + error
+                if above:
+                    arrival = -_INF
                 if found == indices.size:
                     found = drop_late(indices, logs, arrivals, found, cut, slack)
                     if found == indices.size:
                         return -1
                 indices[found], logs[found], arrivals[found] = number, log, arrival
                 found += 1
-                if arrival + error < heap[0]:
-                    replace_worst(heap, arrival + error)
+                if bound < heap[0]:
+                    replace_worst(heap, bound)
                     cut = min(cut, heap[0])
     return drop_late(indices, logs, arrivals, found, cut, slack)
 
