@@ -1,4 +1,4 @@
-"""Where records live and how they are summed: arrays, data frames, bit-packed columns, Parquet files.
+"""Where records live and how they are summed: arrays, data frames, bit-packed columns; files are in parquet.py.
 
 Whoever reads records says what to compute of a block of them; `Rows` says where the blocks are, and puts the results
 together. Blocks never depend on the number of threads, and sums are exact integers, so results have the same bits for
@@ -24,7 +24,7 @@ from .threads import run_chunks
 
 T = TypeVar("T")
 
-_BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records start with a word
+BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records start with a word
 _BLOCK_VALUES = 2**21
 _MOST_SPANS = 256
 _KINDS = (
@@ -174,10 +174,10 @@ class MemoryRows(LocalRows):
     """Columns in memory."""
 
     def __init__(self, columns: Sequence[Column], names: tuple[str, ...] | None, n: int) -> None:
-        self.n, self.width, self.names = n, _at_least_one(columns), names
+        self.n, self.width, self.names = n, at_least_one(columns), names
         self._columns = columns
         wide = _BLOCK_VALUES // self.width // 1024 * 1024
-        self._block = min(max(wide, 1024), _BLOCK_RECORDS)
+        self._block = min(max(wide, 1024), BLOCK_RECORDS)
         self._tasks = -(-n // self._block)
 
     def select(self, columns: Sequence[str | int]) -> Rows:
@@ -212,7 +212,7 @@ class PackedRows(MemoryRows):
         if names is not None and len(names) != len(words):
             raise ValueError(f"names: {len(names)}: must be {len(words)}, as there are columns")
         self.words = words
-        super().__init__([BitColumn(_label(j, names), words[j], n) for j in range(len(words))], names, n)
+        super().__init__([BitColumn(label_of(j, names), words[j], n) for j in range(len(words))], names, n)
 
     @property
     def d(self) -> int:
@@ -228,101 +228,6 @@ class PackedRows(MemoryRows):
         return (
             self if at == tuple(range(self.width)) else PackedRows(self.words[list(at)], self.n, _named(self.names, at))
         )
-
-
-class ParquetRows(LocalRows):
-    """Parquet files, one after the other: read by row groups, a bounded number of records at a time.
-
-    A task is a run of row groups of one file that has 2^16 records, or as few more as it takes.
-    """
-
-    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
-        if not paths:
-            raise ValueError("data=[]: must name at least one Parquet file")
-        self._files = [_ParquetFile(os.fspath(path)) for path in paths]
-        self._schema = self._files[0].schema
-        for file in self._files[1:]:
-            if not file.schema.equals(self._schema):
-                raise ValueError(f"data: {file.path}: must have the columns and types of {self._files[0].path}")
-        self._choose(tuple(self._schema.names))
-        self._runs: list[tuple[_ParquetFile, list[int], int, int]] = []  # file, row groups, first record, records
-        self.n = 0
-        for file in self._files:
-            groups: list[int] = []
-            records = 0
-            for group in range(file.metadata.num_row_groups):
-                groups.append(group)
-                records += file.metadata.row_group(group).num_rows
-                if records >= _BLOCK_RECORDS or group == file.metadata.num_row_groups - 1:
-                    if records:
-                        self._runs.append((file, groups, self.n, records))
-                    self.n += records
-                    groups, records = [], 0
-        self._tasks = len(self._runs)
-
-    def _choose(self, names: tuple[str, ...]) -> None:
-        self.names = _checked_names(names)
-        self.width = _at_least_one(names)
-
-    def select(self, columns: Sequence[str | int]) -> Rows:
-        rows = ParquetRows.__new__(ParquetRows)
-        rows.__dict__.update(self.__dict__)
-        assert self.names is not None
-        rows._choose(tuple(self.names[j] for j in positions_of(columns, self.names, self.width)))
-        return rows
-
-    def whole(self) -> Block | None:
-        return None
-
-    def _nothing(self) -> Block:
-        return self._block(0, self._schema.empty_table())
-
-    def _block(self, first: int, table: Any) -> Block:
-        assert self.names is not None
-        columns = [column_of(_label(j, self.names), table.column(name)) for j, name in enumerate(self.names)]
-        return Block(first, table.num_rows, columns, self.names, 0)
-
-    def _read(self, start: int, stop: int) -> Generator[Block, None, None]:
-        names = list(self.names or ())
-        for file, groups, first, records in self._runs[start:stop]:
-            end = first + records
-            with file.open() as opened:
-                for batch in opened.iter_batches(_BLOCK_RECORDS, groups, names, use_threads=False):
-                    if batch.num_rows:
-                        yield self._block(first, batch)
-                    first += batch.num_rows
-            if first != end:
-                raise ValueError(f"data: {file.path}: must hold as many records as its metadata say")
-
-
-class _ParquetFile:
-    """A file whose metadata have been read; it is opened for each task, and must stay as it is."""
-
-    def __init__(self, path: str) -> None:
-        import pyarrow
-        import pyarrow.parquet
-
-        self.path = path
-        self._stamp = self._look()
-        if os.path.isdir(path):
-            raise ValueError(f"data: {path}: must be a file, not a folder; list the files of a folder in order")
-        try:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                self.metadata = file.metadata
-                self.schema = file.schema_arrow.remove_metadata()
-        except pyarrow.ArrowInvalid as error:
-            raise ValueError(f"data: {path}: must be a Parquet file ({error})") from None
-
-    def _look(self) -> tuple[int, int]:
-        found = os.stat(self.path)
-        return found.st_size, found.st_mtime_ns
-
-    def open(self) -> Any:
-        import pyarrow.parquet
-
-        if self._look() != self._stamp:
-            raise ValueError(f"data: {self.path}: must not change while it is in use")
-        return pyarrow.parquet.ParquetFile(self.path, metadata=self.metadata)
 
 
 class _Total:
@@ -365,8 +270,10 @@ def rows_of(data: Any) -> Rows:
     if isinstance(data, Rows):
         return data
     if isinstance(data, str | os.PathLike):
-        return ParquetRows([data])
+        data = [data]
     if isinstance(data, list | tuple) and all(isinstance(path, str | os.PathLike) for path in data):
+        from .parquet import ParquetRows
+
         return ParquetRows(data)
     if isinstance(data, np.ndarray):
         return _of_array(data)
@@ -420,10 +327,10 @@ def _pack_block(block: Block, names: tuple[str, ...] | None) -> NDArray[np.uint6
     for j in range(block.width):
         values = block.column(j)
         if values.dtype.kind not in "biufO":
-            raise ValueError(f"{_label(j, names)}: dtype {values.dtype}: must be 0 and 1")
+            raise ValueError(f"{label_of(j, names)}: dtype {values.dtype}: must be 0 and 1")
         ones = values == 1
         if values.dtype != np.bool_ and not (ones | (values == 0)).all():
-            raise DomainError(f"{_label(j, names)}: must hold 0 and 1 only; there are others")
+            raise DomainError(f"{label_of(j, names)}: must hold 0 and 1 only; there are others")
         padded[skip:] = ones
         packed = np.packbits(padded, bitorder="little")
         words[j].view(np.uint8)[: packed.size] = packed
@@ -464,13 +371,13 @@ def _of_array(data: NDArray[Any]) -> Rows:
         raise ValueError("data: must not be a structured array; give {name: data[name], ...}")
     if data.ndim != 2:
         raise ValueError(f"data: shape {data.shape}: must have two dimensions, records and columns")
-    columns = [NumpyColumn(_label(j, None), data[:, j]) for j in range(data.shape[1])]
+    columns = [NumpyColumn(label_of(j, None), data[:, j]) for j in range(data.shape[1])]
     return MemoryRows(columns, None, len(data))
 
 
 def _of_columns(names: list[Any] | None, columns: Sequence[Any], n: int | None = None) -> Rows:
-    checked = None if names is None else _checked_names(names)
-    found = [column_of(_label(j, checked), column) for j, column in enumerate(columns)]
+    checked = None if names is None else checked_names(names)
+    found = [column_of(label_of(j, checked), column) for j, column in enumerate(columns)]
     n = len(found[0]) if n is None and found else n
     for column in found:
         if len(column) != n:
@@ -478,7 +385,7 @@ def _of_columns(names: list[Any] | None, columns: Sequence[Any], n: int | None =
     return MemoryRows(found, checked, n or 0)
 
 
-def _checked_names(names: Sequence[Any]) -> tuple[str, ...]:
+def checked_names(names: Sequence[Any]) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str):
             raise ValueError(f"data: column name {name!r}: must be a string")
@@ -488,7 +395,7 @@ def _checked_names(names: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _at_least_one(columns: Sequence[Any]) -> int:
+def at_least_one(columns: Sequence[Any]) -> int:
     if not columns:
         raise ValueError("data: must have at least one column")
     return len(columns)
@@ -498,5 +405,5 @@ def _named(names: tuple[str, ...] | None, at: tuple[int, ...]) -> tuple[str, ...
     return None if names is None else tuple(names[j] for j in at)
 
 
-def _label(position: int, names: tuple[str, ...] | None) -> str:
+def label_of(position: int, names: tuple[str, ...] | None) -> str:
     return f"column {position}" if names is None else f"column {names[position]!r}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..rows import Block, Rows, rows_of
 from ..threads import run_chunks
-from .domain import Codes, Domain, Outside, code_type
+from .domain import OUTSIDE, Codes, Domain, Outside, code_type
 
 MOST_CELLS = 2**31  # counts of more would take 16 GiB
 
@@ -23,7 +23,7 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
 
     Raises    DomainError that names the column and the rule, for records outside the domain and missing entries
     """
-    rows = _of_domain(data, domain)
+    rows = _of_domain(data, domain, outside)
     if whole := rows.whole():
         return run_chunks(lambda j, _: _codes(domain, j, whole, outside), len(domain), 1)
 
@@ -45,7 +45,7 @@ def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[
 
     if domain.size > MOST_CELLS:
         raise ValueError(f"domain: {domain.size:.3g} cells: must be at most 2^31 to count the records in each")
-    rows = _of_domain(data, domain)
+    rows = _of_domain(data, domain, outside)
     sizes = np.array(domain.sizes, np.int64)
     dtype = np.result_type(*(code_type(size) for size in domain.sizes))
 
@@ -60,8 +60,10 @@ def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[
     return rows.count(cells, domain.size)
 
 
-def _of_domain(data: Any, domain: Domain) -> Rows:
+def _of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
     """The records, with the attributes as columns."""
+    if outside not in OUTSIDE:
+        raise ValueError(f"outside={outside!r}: must be 'raise' or 'clip'")
     rows = rows_of(data)
     if rows.names is not None:
         return rows.select(domain.names)
@@ -80,4 +82,6 @@ def _codes(domain: Domain, position: int, block: Block, outside: Outside) -> Cod
     values = block.column(position)
     if values.dtype.kind in "biu":
         values = np.ascontiguousarray(values)  # a column of a C-order array: one slow pass instead of three
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)  # float16 cannot be compared with large numbers
     return domain.encode_column(position, values, outside)
