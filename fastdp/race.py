@@ -40,10 +40,18 @@ class _Held(NamedTuple):
 class Race:
     """The k first of all candidates seen so far. It validates nothing and charges nobody; scores are of one type."""
 
-    def __init__(self, key: NDArray[np.uint32], eta: float, k: int, dtype: Any) -> None:
-        self.key, self.eta, self.k, self.dtype = key, eta, k, dtype
-        self.held = _Held(np.empty(0, np.int64), np.empty(0, dtype), np.empty(0))
+    def __init__(self, key: NDArray[np.uint32], eta: float, k: int) -> None:
+        self.key, self.eta, self.k = key, eta, k
+        self.dtype: Any = None
+        self.held = _Held(np.empty(0, np.int64), np.empty(0), np.empty(0))
         self._lock = threading.Lock()
+
+    def admit(self, dtype: Any) -> None:
+        """Take scores of this type from now on; ValueError if there were others."""
+        if self.dtype is None:
+            self.dtype, self.held = dtype, self.held._replace(scores=np.empty(0, dtype))
+        if self.dtype != dtype:
+            raise ValueError(f"scores: dtype {dtype}: must be {self.dtype}, as in the other blocks")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -215,10 +223,9 @@ class GumbelMax:
         terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=self.k, neighbors=neighbors)
         self.guarantee, self.parameters = terms.guarantee, {**terms.parameters, "k": self.k}
         with charge(budget, terms.guarantee, "GumbelMax", dict(self.parameters)) as final:
-            self._key = fresh_key(rng)
+            key = fresh_key(rng)
             final()
-        self._eta = terms.eta
-        self._race: Race | None = None  # from the first offer on, which says of what type the scores are
+        self._race = Race(key, terms.eta, self.k)
         self._offered: list[tuple[int, int]] = []  # disjoint ranges of candidates, in order
         self._running = 0  # offers in progress
         self._closed = ""  # why nothing more can be offered
@@ -239,12 +246,12 @@ class GumbelMax:
             self._check_open()
             if not array.size:
                 return
-            race = self._race_of(array.dtype)
-            self._offered = self._joined([(first, first + array.size)])
-            self._race = race
+            joined = self._joined([(first, first + array.size)])
+            self._race.admit(array.dtype)
+            self._offered = joined
             self._running += 1
         try:
-            race.run(array, first, tops, top)
+            self._race.run(array, first, tops, top)
         except BaseException:
             self._closed = "an offer was interrupted, so its winner is not known"
             raise
@@ -256,18 +263,19 @@ class GumbelMax:
         """Take in what a copy of this object was offered, and close that; returns this object."""
         if not isinstance(other, GumbelMax):
             raise ValueError(f"other: type {type(other).__name__}: must be a GumbelMax")
-        if other is self or (other._key.tolist(), other._eta, other.k) != (self._key.tolist(), self._eta, self.k):
+        theirs, ours = other._race, self._race
+        if other is self or (theirs.key.tolist(), theirs.eta, theirs.k) != (ours.key.tolist(), ours.eta, ours.k):
             raise ValueError("other: must be another copy of this GumbelMax (copy.deepcopy or pickle)")
         with other._lock:
             other._check_open("other")
             other._check_idle("other")
             with self._lock:
                 self._check_open()
-                if other._race is not None:
-                    race = self._race_of(other._race.dtype)
-                    self._offered = self._joined(other._offered)
-                    race.absorb(other._race.held)
-                    self._race = race
+                joined = self._joined(other._offered)
+                if theirs.dtype is not None:
+                    ours.admit(theirs.dtype)
+                    ours.absorb(theirs.held)
+                self._offered = joined
             other._closed = "it was merged into another"
         return self
 
@@ -283,7 +291,7 @@ class GumbelMax:
             if self._winners is None:
                 self._check_open()
                 self._check_idle()
-                ranking = self._race.ranking() if self._race is not None else np.empty(0, np.int64)
+                ranking = self._race.ranking()
                 if ranking.size < self.k:
                     raise ValueError(
                         f"k={self.k}: must be at most the number of candidates that are not -inf, {ranking.size}"
@@ -305,13 +313,6 @@ class GumbelMax:
     def _check_idle(self, name: str = "this GumbelMax") -> None:
         if self._running:
             raise RuntimeError(f"{name}: must have no offer in progress; wait for the threads that offer")
-
-    def _race_of(self, dtype: Any) -> Race:
-        if self._race is None:
-            return Race(self._key, self._eta, self.k, dtype)
-        if self._race.dtype != dtype:
-            raise ValueError(f"scores: dtype {dtype}: must be {self._race.dtype}, as in the other blocks")
-        return self._race
 
     def _joined(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The candidates offered so far and these; ValueError if one is among both."""

@@ -207,7 +207,8 @@ def _choose(
             raise ValueError(f"k={k}: must be at most the number of candidates that are not -inf, {most}")
 
         def draw(key: Key) -> NDArray[np.int64]:
-            race = Race(key, terms.eta, k, array.dtype)
+            race = Race(key, terms.eta, k)
+            race.admit(array.dtype)
             race.run(array, 0, tops, top)
             return race.ranking()
 
@@ -232,8 +233,7 @@ def _choose_lazily(
 
     def race_of(key: Key) -> Race:
         """Errors here depend on the scores alone, never on what was drawn."""
-        race: Race | None = None
-        found = 0
+        race, found = Race(key, terms.eta, k), 0
         with reporting(progress, "choosing") as report:
             for start in range(0, n, LAZY_BLOCK):
                 stop = min(start + LAZY_BLOCK, n)
@@ -243,16 +243,13 @@ def _choose_lazily(
                     raise ValueError(
                         f"scores: {array.size} for candidates {start} to {stop - 1}: must be {stop - start}"
                     )
-                if start == 0:
-                    race = Race(key, terms.eta, k, array.dtype)
-                if array.dtype != race.dtype:
-                    raise ValueError(f"scores: dtype {array.dtype}: must be {race.dtype}, as in the first block")
+                race.admit(array.dtype)
                 race.run(array, start, *tops_of(array))
                 found += allowed(array) if found < k else 0
             report(n, n, "")
         if not found:
             some_allowed(-inf)
-        if race is None or found < k:
+        if found < k:
             raise ValueError(f"k={k}: must be at most the number of candidates that are not -inf, {found}")
         return race
 

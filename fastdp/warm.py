@@ -57,7 +57,8 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     def choose(array: NDArray[Any]) -> None:
         key = Randomness().key()
         tops, top = scores.tops_of(array)
-        race = Race(key, 1.0, 2, array.dtype)
+        race = Race(key, 1.0, 2)
+        race.admit(array.dtype)
         race.run(array, 0, tops, top)
         scores.allowed(array)
         Buckets(array, 1.0).draw(key, 1)

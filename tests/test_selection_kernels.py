@@ -84,6 +84,9 @@ CASES = {
     "gaps above 750": (np.array([0.0, -760.5, -1400.0, -745.2, -1e4, -0.5]), 1.0),
     "around the end of exp": (np.array([0.0, -699.5, -700.0, -700.5, -708.0, -745.1]), 1.0),
     "all the same": (np.full(4100, 12), 1.0),
+    "one far above, integers": (np.concatenate(([2**62], rng(16).integers(-9, 9, 4000))), 1.0),
+    "one far above, floats": (np.concatenate((rng(17).normal(size=4000), [1e300])), 1.0),
+    "three far apart": (np.concatenate((rng(18).normal(size=300), [1e300, 1e17, -1e17])), 1.0),
     "levels of a block": (np.concatenate([np.full(2048, v) for v in (0, -30, -44, -45, -60)]), 1.0),
 }
 IDS = pytest.mark.parametrize("case", CASES)
@@ -123,8 +126,8 @@ def test_more_draws_than_one_batch_and_a_sorted_batch(monkeypatch):
     array, eta = CASES["floats"]
     expected = buckets.Buckets(array, eta).draw(KEY, 300).tolist()
     assert expected[:100] == reference.bucket_draws(WORD, listed(array), eta, buckets._factor(eta), 100)
-    for spare, most in ((1, 7), (0, 3), (3, 64), (5, 301)):
-        monkeypatch.setattr(buckets, "SPARE", spare)
+    for batch, most in ((1, 7), (2, 3), (40, 64), (5, 301), (1000, 2000)):
+        monkeypatch.setattr(buckets, "BATCH", batch)
         monkeypatch.setattr(buckets, "MOST", most)
         assert buckets.Buckets(array, eta).draw(KEY, 300).tolist() == expected
 
@@ -232,7 +235,7 @@ def test_coins_next_to_their_probability(kind, in_order):
 
 
 def raced(array, eta, k, key=KEY, first=0):
-    race = Race(key, eta, k)
+    race = Race(key, eta, k, array.dtype)
     race.run(array, first, *scores.tops_of(array))
     return race.ranking().tolist()
 
@@ -268,7 +271,7 @@ def test_a_candidate_whose_gap_is_beyond_float64_takes_part():
     """The last of two of two, however late: it is not forbidden."""
     for array, eta in ((np.array([1e308, -1e308]), 1.0), (np.array([0.0, -1e300]), 2.0**800)):
         assert raced(array, eta, 2) == [0, 1]
-        race = Race(KEY, eta, 2)
+        race = Race(KEY, eta, 2, array.dtype)
         for i in (0, 1):
             race.run(array[i : i + 1], i, *scores.tops_of(array[i : i + 1]))
         assert race.ranking().tolist() == [0, 1]
