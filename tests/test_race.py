@@ -19,7 +19,7 @@ from laws import check_cells
 import fastdp
 from fastdp import GumbelMax, race
 from fastdp.kernels import selection as kernels
-from fastdp.race import Race
+from fastdp.race import Race, _Held
 from fastdp.scores import tops_of
 
 INF = math.inf
@@ -35,6 +35,18 @@ def seeded(seed=0):
 
 def gumbel(k=1, seed=7, **options):
     return GumbelMax(**({"sensitivity": 1, "epsilon": 1.0, "k": k, "rng": seeded(seed)} | options))
+
+
+def race_of(k, eta=1.0, dtype=float):
+    made = Race(KEY, eta, k)
+    made.admit(np.dtype(dtype))
+    return made
+
+
+def take(race_, numbers, values, logs=None):
+    """These candidates take part, with logarithms that the kernel left open."""
+    logs = np.full(len(numbers), math.nan) if logs is None else logs
+    race_.absorb(_Held(np.array(numbers), np.asarray(values), logs))
 
 
 def at_once(array, k, seed=7, **options):
@@ -54,6 +66,8 @@ def arrays(n=6000):
         "floats": floats,
         "equal": np.zeros(n, np.int64),
         "rising": np.arange(n) * 0.01,
+        "one far above": np.concatenate(([1e18], np.arange(n - 1) % 5.0)),
+        "one far above, integers": np.concatenate((np.arange(n - 1) % 5, [2**62])),
         "far apart": np.where(np.arange(n) % 3 == 0, 1.7e308, -1.7e308),
     }
 
@@ -105,6 +119,15 @@ def test_shards_that_are_merged_in_any_order(kind, k, copied):
         assert shards[0].winners().tolist() == expected
 
 
+def test_copies_of_every_kind_are_apart():
+    """What a copy is offered, the other has not been."""
+    whole = gumbel()
+    for shard in (copy.deepcopy(whole), pickle.loads(pickle.dumps(whole)), copy.copy(whole)):
+        shard.offer([1, 2, 3], 0)
+        assert (shard.candidates, whole.candidates) == (3, 0)
+    assert copy.copy(shard).winner() == shard.winner()
+
+
 @KINDS
 def test_threads_that_offer_at_the_same_time(kind):
     array = ARRAYS[kind]
@@ -128,7 +151,8 @@ def test_one_and_two_threads(monkeypatch):
     """Several chunks of a release, on one thread and on two, and chunks of other sizes."""
     n = 2 * kernels.CHUNK + 5000
     draw = np.random.default_rng(4)
-    for array in (draw.integers(0, 12, n), draw.normal(size=n) * 3, np.arange(n) * 1e-4):
+    far = np.where(np.arange(n) == 300_000, 1e18, np.arange(n) % 3.0)
+    for array in (draw.integers(0, 12, n), draw.normal(size=n) * 3, np.arange(n) * 1e-4, far):
         for k in (1, 6):
             found = []
             for threads in (1, 2, 3):
@@ -168,30 +192,32 @@ def test_the_winner_is_the_oracles():
 # --- integers and floats
 
 
-def test_blocks_of_integers_and_blocks_of_floats():
-    """Integers up to 2^53 are floats: the same winners as of one array of floats."""
-    whole_scores = np.array([2**53 - 3, 2**53, 5, 2**53 - 1, 0, 2**53 - 8], float)
-    for k in (1, 3):
-        for seed in range(6):
-            expected = at_once(whole_scores, k, seed)
-            for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
-                mixed = gumbel(k, seed)
-                for part in order:
-                    block = whole_scores[2 * part : 2 * part + 2]
-                    mixed.offer(block.astype(int) if part != 1 else block, 2 * part)
-                assert mixed.winners().tolist() == expected
-            left, right = gumbel(k, seed), gumbel(k, seed)
-            left.offer(whole_scores[:3], 0)
-            right.offer(whole_scores[3:].astype(int), 3)
-            assert left.merge(right).winners().tolist() == expected
-
-
-def test_integers_that_floats_would_round_do_not_mix_with_floats():
-    for blocks in (([0.5, 1.5], [2**53 + 1, 3]), ([2**53 + 1, 2], [0.5, 1.5]), ([0.0], [-(2**53) - 2])):
+def test_integers_and_floats_do_not_mix():
+    """Refused whatever their values are, so that no error tells anything about scores; and nothing has happened."""
+    for first, second in (([0, 1], [0.5, 1.5]), ([0.5, 1.5], [0, 1]), ([2**60], [0.0]), ([-INF], [3])):
         whole = gumbel()
-        whole.offer(blocks[0], 0)
-        with pytest.raises(ValueError, match=r"^scores: floats in one block and integers beyond 2\^53.*all integers$"):
-            whole.offer(blocks[1], len(blocks[0]))
+        shard = copy.deepcopy(whole)
+        whole.offer(first, 0)
+        shard.offer(second, 5)
+        message = r"^scores: dtype (int|float)64: must be (int|float)64, as in the other blocks$"
+        with pytest.raises(ValueError, match=message):
+            whole.offer(second, 9)
+        with pytest.raises(ValueError, match=message):
+            whole.merge(shard)
+        assert (whole.candidates, shard.candidates) == (len(first), len(second))
+        assert shard.winner() >= 5
+        if first != [-INF]:
+            assert whole.winner() < 2
+
+
+def test_an_empty_block_has_no_type():
+    for values in ([1, 2], [1.0, 2.0]):
+        whole = gumbel()
+        whole.offer([], 0)
+        whole.offer(np.array([], int), 0)
+        whole.offer(values, 0)
+        whole.offer([], 0)
+        assert whole.candidates == 2
 
 
 def test_large_integers_alone_are_exact():
@@ -207,12 +233,12 @@ def test_a_candidate_is_offered_once():
     whole = gumbel()
     whole.offer(np.zeros(10), 100)
     for first, n, twice in ((100, 1, 100), (109, 5, 109), (95, 6, 100), (90, 30, 100), (105, 2, 105)):
-        with pytest.raises(ValueError, match=f"^first_index: candidate {twice} has been offered before$"):
+        with pytest.raises(ValueError, match=f"^first_index: candidate {twice}: must be offered once"):
             whole.offer(np.zeros(n), first)
     whole.offer(np.zeros(5), 110)
     whole.offer(np.zeros(5), 95)
     assert whole.candidates == 20
-    with pytest.raises(ValueError, match=r"^first_index: candidate 95 has been"):
+    with pytest.raises(ValueError, match=r"^first_index: candidate 95: must be offered once"):
         whole.offer([1], 95)
     assert whole.winner() in range(95, 115)
 
@@ -222,7 +248,7 @@ def test_overlapping_shards_do_not_merge_and_stay_as_they_were():
     second = copy.deepcopy(first)
     first.offer([1, 2, 3], 0)
     second.offer([100, 100], 2)
-    with pytest.raises(ValueError, match=r"^first_index: candidate 2 has been offered before$"):
+    with pytest.raises(ValueError, match=r"^first_index: candidate 2: must be offered once"):
         first.merge(second)
     assert first.candidates == 3
     assert first.winner() in (0, 1, 2)
@@ -234,10 +260,10 @@ def test_nothing_is_offered_after_the_winner():
     whole.offer([1, 2, 3], 0)
     shard.offer([5], 3)
     chosen = whole.winner()
-    for late in (lambda: whole.offer([9], 7), lambda: whole.merge(shard)):
-        with pytest.raises(ValueError, match=r"has announced its winner; make another"):
+    for late in (lambda: whole.offer([9], 7), lambda: whole.offer([], 7), lambda: whole.merge(shard)):
+        with pytest.raises(ValueError, match=r"^this GumbelMax: must be open, but it has announced its winner"):
             late()
-    with pytest.raises(ValueError, match=r"^other: has announced its winner, or"):
+    with pytest.raises(ValueError, match=r"^other: must be open, but it has announced its winner"):
         shard.merge(whole)
     assert whole.winner() == chosen
     assert copy.deepcopy(whole).winner() == chosen
@@ -269,10 +295,49 @@ def test_an_interrupted_offer_leaves_no_winner(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             whole.offer([50.0], 2)
     for broken in (whole, copy.deepcopy(whole)):
-        with pytest.raises(RuntimeError, match="interrupted, so its winner is not known"):
-            broken.winner()
-    with pytest.raises(ValueError, match=r"^other: .*an offer to it was interrupted"):
+        for refused in (broken.winner, broken.winners, lambda broken=broken: broken.offer([1.0], 9)):
+            with pytest.raises(ValueError, match="must be open, but an offer was interrupted, so its winner is not"):
+                refused()
+    with pytest.raises(ValueError, match=r"^other: must be open, but an offer was interrupted"):
         shard.merge(whole)
+    assert shard.winner() in (0, 1)
+
+
+def test_no_winner_and_no_copy_while_a_thread_offers(monkeypatch):
+    """A winner of a part of the block would depend on which part that is."""
+    whole = gumbel()
+    shard = copy.deepcopy(whole)
+    inside, go_on = threading.Event(), threading.Event()
+    run = Race.run
+
+    def slow(*args):
+        inside.set()
+        assert go_on.wait(30)
+        run(*args)
+
+    monkeypatch.setattr(Race, "run", slow)
+    thread = threading.Thread(target=whole.offer, args=([1.0, 2.0], 0))
+    thread.start()
+    assert inside.wait(30)
+    refused = (whole.winner, lambda: copy.deepcopy(whole), lambda: pickle.dumps(whole), lambda: shard.merge(whole))
+    for call in refused:
+        with pytest.raises(RuntimeError, match="must have no offer in progress; wait for the threads that offer"):
+            call()
+    go_on.set()
+    thread.join()
+    assert copy.deepcopy(whole).winner() == whole.winner() in (0, 1)
+
+
+def test_a_shard_is_merged_once_and_closed():
+    """Nothing that it might be offered afterwards would take part."""
+    whole = gumbel()
+    shard = copy.deepcopy(whole)
+    shard.offer([1.0, 2.0], 0)
+    whole.merge(shard)
+    for refused in (shard.winner, lambda: shard.offer([1.0], 5), lambda: whole.merge(shard)):
+        with pytest.raises(ValueError, match=r"must be open, but it was merged into another"):
+            refused()
+    assert whole.winner() in (0, 1)
 
 
 def test_bad_scores_leave_it_as_it_was():
@@ -298,20 +363,20 @@ def test_bad_scores_leave_it_as_it_was():
 
 def test_there_must_be_enough_candidates():
     whole = gumbel()
-    with pytest.raises(ValueError, match=r"^k=1: only 0 candidates that are not -inf have been offered$"):
+    with pytest.raises(ValueError, match=r"^k=1: must be at most the number of candidates that are not -inf, 0$"):
         whole.winner()
     whole.offer([-INF, -INF], 0)
-    with pytest.raises(ValueError, match=r"^k=1: only 0 candidates"):
+    with pytest.raises(ValueError, match=r"^k=1: must be at most"):
         whole.winner()
     whole.offer([-INF, 3.0], 2)
     assert whole.winner() == 3
     several = gumbel(k=3)
     several.offer([1.0, -INF, 2.0], 0)
-    with pytest.raises(ValueError, match=r"^k=3: only 2 candidates that are not -inf have been offered$"):
+    with pytest.raises(ValueError, match=r"^k=3: must be at most the number of candidates that are not -inf, 2$"):
         several.winners()
     several.offer([-5.0], 3)
     assert sorted(several.winners().tolist()) == [0, 2, 3]
-    with pytest.raises(ValueError, match=r"^k=3: there are several winners; call winners\(\)$"):
+    with pytest.raises(ValueError, match=r"^k=3: must be 1 for one winner; call winners\(\)$"):
         several.winner()
 
 
@@ -431,21 +496,21 @@ def test_more_candidates_are_open_than_there_is_room_for(nothing_is_certain):
     """400 are open at once: more room is made for them."""
     array = np.random.default_rng(6).integers(0, 3, 400)
     word = reference.words_of(KEY.tolist())
-    undecided = Race(KEY, 1.0, 2)
+    undecided = race_of(2, dtype=int)
     undecided.run(array, 0, *tops_of(array))
-    assert undecided.indices.size == 400
+    assert undecided.held.indices.size == 400
     assert undecided.ranking().tolist() == reference.race(word, array.tolist(), 1.0, 2)
 
 
 def test_logarithms_that_the_kernel_leaves_open_are_filled_in():
     """All of them: the race is the same, and its logarithms are the nearest floats."""
     array = np.random.default_rng(8).normal(size=50)
-    expected, found = Race(KEY, 1.0, 9), Race(KEY, 1.0, 9)
+    expected, found = race_of(9), race_of(9)
     expected.run(array, 0, *tops_of(array))
-    found.absorb(np.arange(50), array, np.full(50, math.nan))
+    take(found, range(50), array)
     assert found.ranking().tolist() == expected.ranking().tolist()
     word = reference.words_of(KEY.tolist())
-    for i, log in zip(found.indices.tolist(), found.logs.tolist(), strict=True):
+    for i, log in zip(found.held.indices.tolist(), found.held.logs.tolist(), strict=True):
         low, high = next(
             bounds
             for N, b in reference.candidate_prefixes(word, i)
@@ -472,13 +537,13 @@ def test_words_that_are_all_zero_or_all_one(zeros, monkeypatch):
     ahead = math.log(zeros * 40)
     for kind in (float, int):
         values = np.array([0, 0, math.ceil(behind), math.floor(ahead), 0], float).astype(kind)
-        found = Race(KEY, 1.0, 5)
-        found.absorb(np.arange(5), values, np.full(5, math.nan))
+        found = race_of(5, dtype=kind)
+        take(found, range(5), values)
         ranking = found.ranking().tolist()
         assert (ranking[0], ranking[-1]) == (2, 3)
-        one = Race(KEY, 1.0, 1)
+        one = race_of(1, dtype=kind)
         for i in range(5):
-            one.absorb(np.array([i]), values[i : i + 1], np.array([math.nan]))
+            take(one, [i], values[i : i + 1])
         assert one.ranking().tolist() == [2]
 
 
@@ -488,6 +553,6 @@ def test_candidates_with_the_same_words_for_long_are_told_apart_in_the_end(monke
         words = {(2 * n + 1, i): 12345 + n for n in range(10) for i in (0, 1)} | {(21, 1): later}
         words[0, 0] = 77 << 32 | 77
         scripted(monkeypatch, words)
-        found = Race(KEY, 1.0, 2)
-        found.absorb(np.arange(2), np.array([3, 3]), np.full(2, math.nan))
+        found = race_of(2, dtype=int)
+        take(found, [0, 1], [3, 3])
         assert found.ranking().tolist() == order

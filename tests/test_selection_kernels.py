@@ -235,7 +235,8 @@ def test_coins_next_to_their_probability(kind, in_order):
 
 
 def raced(array, eta, k, key=KEY, first=0):
-    race = Race(key, eta, k, array.dtype)
+    race = Race(key, eta, k)
+    race.admit(array.dtype)
     race.run(array, first, *scores.tops_of(array))
     return race.ranking().tolist()
 
@@ -271,7 +272,8 @@ def test_a_candidate_whose_gap_is_beyond_float64_takes_part():
     """The last of two of two, however late: it is not forbidden."""
     for array, eta in ((np.array([1e308, -1e308]), 1.0), (np.array([0.0, -1e300]), 2.0**800)):
         assert raced(array, eta, 2) == [0, 1]
-        race = Race(KEY, eta, 2, array.dtype)
+        race = Race(KEY, eta, 2)
+        race.admit(array.dtype)
         for i in (0, 1):
             race.run(array[i : i + 1], i, *scores.tops_of(array[i : i + 1]))
         assert race.ranking().tolist() == [0, 1]
