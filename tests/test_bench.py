@@ -101,6 +101,16 @@ def test_the_targets_of_the_selection_room_are_all_there() -> None:
     }
 
 
+def test_the_targets_of_the_answering_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the answering room was asked for, row by row."""
+    stated = {
+        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
+        for case in choose(("answering",))
+        for target in case.targets
+    }
+    assert stated == {("marginals-binary", "numpy", 200, 200)}
+
+
 def test_a_target_without_its_rival_or_with_one_machine_only_is_refused() -> None:
     with pytest.raises(ValueError, match="limits="):
         Target("faster", "numpy", {"avx512": 2.0})
@@ -214,6 +224,30 @@ def _check_choices(make: Any, other: Any = None, *, sharp: bool = True) -> Any:
     return check
 
 
+def _check_tables(drawn: Any, parameters: Any) -> None:
+    cube, subsets, tables = drawn
+    assert len(tables) == len(subsets)
+    for own, table in list(zip(subsets, tables, strict=True))[::20]:
+        assert np.array_equal(table, cube.sum(axis=tuple(p for p in range(cube.ndim) if p not in own)))
+
+
+def _check_spread(drawn: Any, parameters: Any) -> None:
+    """A few cells: each is the sum of its entry of every table."""
+    tables, subsets, cells = drawn
+    for cell in (0, 1, 0b1011 << 15, cells.size - 1):
+        bits = [int(bit) for bit in f"{cell:020b}"]
+        own = [table[tuple(bits[p] for p in positions)] for positions, table in zip(subsets, tables, strict=True)]
+        assert cells[cell] == sum(own)  # eighths: no rounding
+
+
+def _check_parities(drawn: Any, parameters: Any) -> None:
+    cells, parities = drawn
+    numbers = np.arange(cells.size)
+    for place in (0, 1, 2, 7, 1000, cells.size // 2, cells.size - 1):
+        ones = sum((numbers & place) >> bit & 1 for bit in range(cells.size.bit_length()))
+        assert parities[place] == (cells * (1 - 2 * (ones & 1))).sum()
+
+
 ORACLES = {
     "uniform words": _check_words,
     "laplace_law": _check_law(reference.laplace_law),
@@ -225,6 +259,9 @@ ORACLES = {
     "softmax": _check_choices(_softmax_law),
     "softmax, at any scale": _check_choices(_softmax_law, sharp=False),
     "permute and flip": _check_choices(_permute_and_flip_law, _softmax_law),
+    "sums over axes": _check_tables,
+    "broadcasts": _check_spread,
+    "parities": _check_parities,
 }
 
 
@@ -247,6 +284,8 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
         elif case.room == "selection":  # candidates, and the same one again more often than not
             assert np.shape(first) == np.shape(second)
             assert np.all((np.asarray([first, second]) >= 0) & (np.asarray([first, second]) < TINY))
+        elif case.room == "answering":  # of public numbers: nothing is drawn
+            assert case.name == "transform" or all(map(np.array_equal, first, second))
         else:
             assert np.shape(first) == (TINY,)
             assert case.name.endswith("in-place") or not np.array_equal(first, second)  # every call draws afresh
@@ -260,7 +299,7 @@ def test_in_place_cases_write_where_they_read() -> None:
 
 def test_values_are_filled() -> None:
     """np.zeros maps one page, whatever its length: a benchmark over it would not touch memory."""
-    from fastdp.bench import accounting, noise, selection
+    from fastdp.bench import accounting, answering, noise, selection
 
     assert np.unique(noise.int_values(5000)).size == 1000
     assert np.unique(accounting.query_values(5000)).size == 1001
@@ -269,6 +308,7 @@ def test_values_are_filled() -> None:
     assert np.unique(selection.float_scores(5000)).size == 5000
     assert np.unique(selection.int_scores(5000)).size > 50
     assert np.median(selection.equal_scores(5000)) == 1
+    assert np.unique(answering.counts(5000)).size > 900
 
 
 # --- measuring
@@ -487,7 +527,8 @@ def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
     assert captured.err.startswith(
-        "fastdp bench: only='nose': must be a room (noise, accounting, selection) or the start of a case: words,"
+        "fastdp bench: only='nose': must be a room (noise, accounting, selection, answering) or the start of a case: "
+        "words,"
     )
 
 
