@@ -29,6 +29,7 @@ _HOME = {
     "Randomness": "randomness",
     "Range": "answering.queries",
     "Renyi": "privacy",
+    "SyntheticDistribution": "answering.synthetic",
     "ZCDP": "privacy",
     "compose": "privacy",
     "exponential_mechanism": "selection",
@@ -70,6 +71,7 @@ __all__ = [
     "Randomness",
     "Range",
     "Renyi",
+    "SyntheticDistribution",
     "__version__",
     "compose",
     "exponential_mechanism",
@@ -90,6 +92,7 @@ __all__ = [
 if TYPE_CHECKING:
     from .answering.domain import Domain
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
+    from .answering.synthetic import SyntheticDistribution
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace

@@ -1,0 +1,103 @@
+"""Draws from a public distribution over many cells by the alias method: one word and one line of memory a draw.
+
+Everything here is post-processing of what has been released, so probabilities are floats. It owes
+fastdp/answering/synthetic.py two plain loops.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ._jit import jit
+from .chacha import words_into
+from .lanes import F64Array, I64Array, U32Array, int64, uint64
+
+FULL = np.uint64(2**64 - 1)
+
+
+@jit
+def build_aliases_into(scaled: F64Array, table: Any) -> None:
+    """The alias table of a distribution: every cell keeps part of a share 1 / D and gives the rest to another cell.
+
+    A uniform cell c and a uniform word u draw c if u < table[c, 0], else table[c, 1] (Walker 1977; Vose 1991, with two
+    pointers that only move forward in place of his stacks).
+
+    Shapes    scaled float64[D], the probabilities times D (overwritten); table uint64[D, 2]
+    Cost      one pass: 6 ns a cell
+    Used by   fastdp/answering/synthetic.py
+    Requires  scaled >= 0, with sum D up to rounding; a cell of probability 0 keeps nothing
+    Oracle    the law that the table implies is the distribution: tests/test_synthetic.py
+    """
+    size = scaled.size
+    large = 0
+    giver = 0  # a cell of positive probability, which takes what rounding leaves over
+    for i in range(size):
+        table[i, 0] = FULL
+        table[i, 1] = uint64(i)
+        if scaled[i] > scaled[giver]:
+            giver = i
+    for i in range(size):
+        small = i
+        while scaled[small] < 1.0:
+            while large < size and scaled[large] < 1.0:
+                large += 1
+            kept = scaled[small]
+            table[small, 0] = uint64(kept * 2.0**64)
+            if large == size:
+                table[small, 1] = uint64(giver)
+                break
+            table[small, 1] = uint64(large)
+            scaled[large] -= 1.0 - kept
+            if scaled[large] >= 1.0 or large > i:
+                break
+            small = large
+
+
+@jit
+def sample_records_into(
+    key: U32Array,
+    first: int,
+    table: Any,
+    parts: I64Array,
+    blocks: Any,
+    attributes: I64Array,
+    sizes: I64Array,
+    words: Any,
+    out: Any,
+) -> None:
+    """Records number first, first + 1, ... of a sample: the codes of each, drawn block by block.
+
+    Record i takes word i of stream 0 to choose its part, and word i of stream 1 + b for block b of that part: w D =
+    c 2^64 + f gives the uniform cell c and the word f that `build_aliases_into` speaks of, from one word.
+
+    Shapes    table uint64[cells of all blocks, 2]; parts int64[k + 1], where the blocks of each part begin; blocks
+              int64[all blocks, 4]: where in `table`, how many cells, where in `attributes` from and to;
+              attributes int64: columns of `out`, last attribute first; sizes int64, alike; words uint64[1 + most
+              blocks, n], space; out unsigned [d, n]
+    Cost      a word and a line of memory a block, 1 ns a code
+    Used by   fastdp/answering/synthetic.py
+    Oracle    the same in Python: tests/test_synthetic.py
+    """
+    n = out.shape[1]
+    count = parts.size - 1
+    for stream in range(words.shape[0]):
+        if stream > 0 or count > 1:
+            words_into(key, stream, first, words[stream])
+    low_half = uint64(0xFFFFFFFF)
+    for i in range(n):
+        part = 0
+        if count > 1:
+            part = int64(((words[0, i] >> uint64(32)) * uint64(count)) >> uint64(32))
+        for b in range(parts[part], parts[part + 1]):
+            word = words[1 + b - parts[part], i]
+            cells = uint64(blocks[b, 1])
+            low = (word & low_half) * cells
+            high = (word >> uint64(32)) * cells + (low >> uint64(32))
+            row = blocks[b, 0] + int64(high >> uint64(32))
+            rest = (high << uint64(32)) | (low & low_half)
+            cell = int64(high >> uint64(32)) if rest < table[row, 0] else int64(table[row, 1])
+            for a in range(blocks[b, 2], blocks[b, 3]):
+                # exact: cell < 2^31, so the product is off by less than 1 / (2 size)
+                quotient = int64((cell + 0.5) * (1.0 / sizes[a]))
+                out[attributes[a], i] = cell - quotient * sizes[a]
+                cell = quotient
