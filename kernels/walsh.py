@@ -3,7 +3,7 @@
 The parity of a set T of bits is the sum over all cells c of (-1)^|T and c| x[c]; it is found at place T. The transform
 is its own inverse but for the factor 2^d. All marginal tables of a binary domain follow from the parities of their
 attributes, so where only sets of at most `weight` bits are wanted, whatever leads to others is left out: for weight 3
-and 2^20 cells that is 16 additions a cell instead of 20 at most, nearly all in the cache, and the array is read once.
+and 2^20 cells that is 9 additions a cell instead of 20, nearly all in the cache, and the array is read once.
 
 Everything runs on rows of 8 cells, one lane value each: bits 0 to 2 are within rows, and come last, when few rows are
 left. Integers wrap around, so integer results are right whenever they fit, whatever came in between. Floats are added

@@ -26,6 +26,7 @@ from fastdp.kernels.lanes import (
     load,
     low32,
     mix,
+    part,
     of_rank,
     rank_of,
     rotl,
@@ -257,6 +258,21 @@ def test_tree_sum() -> None:
         while halves.size > 1:
             halves = halves[: halves.size // 2] + halves[halves.size // 2 :]
         assert sum_lanes(x, at) == halves[0]
+
+
+@jit
+def part_of(x, k):
+    return part(x, k)
+
+
+def test_part() -> None:
+    """x / 2^k: integers rounded down, floats by a factor that is exact."""
+    x, _ = _arrays(np.int64)
+    y, _ = _arrays(np.float64)
+    for k in range(64):
+        for a, b in zip(x[:30].tolist(), y[:30].tolist(), strict=True):
+            assert part_of(a, k) == a >> k
+            assert part_of(b, k) == math.ldexp(b, -k)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
