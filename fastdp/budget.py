@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import html
 import os
-import sys
 import threading
 import warnings
 import weakref
@@ -24,7 +23,7 @@ from typing import Any, Literal, NoReturn, overload
 from .calibration import zcdp_rho
 from .checks import one_of, positive, small_delta
 from .directed import down, up, written, written_down, written_up
-from .errors import PrivacyWarning
+from .errors import PrivacyWarning, levels_to_caller
 from .privacy import NEIGHBORS, ZCDP, ApproxDP, Guarantee, Neighbors, PureDP, epsilon_of_rho
 
 Theorem = Literal["basic", "zcdp", "best"]
@@ -464,16 +463,6 @@ def _ambient() -> list[Budget]:
             "a release in a thread that was started inside a Budget block is not charged to that budget; "
             "pass budget= to charge it",
             PrivacyWarning,
-            stacklevel=_levels_to_caller(),
+            stacklevel=levels_to_caller(),
         )
     return budgets
-
-
-def _levels_to_caller() -> int:
-    """How far up the first frame outside of this package is, as `warnings.warn` counts for our caller."""
-    frame: Any = sys._getframe(1)
-    level = 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("fastdp", "contextlib"):
-        frame = frame.f_back
-        level += 1
-    return level

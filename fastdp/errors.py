@@ -1,5 +1,8 @@
 """The warnings and errors that are fastdp's own."""
 
+import sys
+from types import FrameType
+
 
 class DomainError(ValueError):
     """A record or value lies outside the declared domain. Raised before any noise is drawn; never shows the value."""
@@ -11,3 +14,13 @@ class PrivacyWarning(UserWarning):
 
 class AccuracyWarning(UserWarning):
     """Something was done that costs accuracy."""
+
+
+def levels_to_caller() -> int:
+    """The `stacklevel` with which a warning of the calling function points at the code that called fastdp."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("fastdp", "contextlib"):
+        frame = frame.f_back
+        level += 1
+    return level

@@ -7,6 +7,7 @@ They are not normalised: `total` is their sum, so an update touches the cells of
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import lru_cache
 from math import exp, inf
 from typing import Any, Literal
@@ -52,6 +53,13 @@ class DenseWeights:
         """The logarithms of the weights."""
         return np.log(self._x, dtype=np.float64) if self._logs is None else self._logs
 
+    def copy(self) -> DenseWeights:
+        """The same weights, which later updates do not change."""
+        twin = copy(self)
+        twin._x = self._x.copy()
+        twin._logs = None if self._logs is None else self._logs.copy()
+        return twin
+
     # --- reading
 
     def evaluate(self, bound: Bound) -> float:
@@ -60,6 +68,11 @@ class DenseWeights:
             kernel = _weights().sum_masked if bound.values.dtype == np.uint8 else _weights().sum_valued
             return self._over_cells(lambda i, j: kernel(self._x[i:j], bound.values[i:j])) / self.total
         return _walk(self._x, bound.plan, self.precision) / self.total
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weights, as float64; divided by `total` they are the distribution. To be read only."""
+        return self._x.astype(np.float64, copy=False)
 
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution, as a new array over all cells."""

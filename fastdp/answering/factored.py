@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from copy import copy
 from math import prod
 from typing import Any
 
@@ -39,6 +40,13 @@ class FactoredWeights:
     def bytes(self) -> int:
         """What it holds in memory."""
         return sum(weights.bytes for weights in self._blocks.values())
+
+    def copy(self) -> FactoredWeights:
+        """The same weights, which later updates do not change."""
+        twin = copy(self)
+        twin._blocks = {block: weights.copy() for block, weights in self._blocks.items()}
+        twin._of = dict(self._of)
+        return twin
 
     def evaluate(self, bound: Bound) -> float:
         """The query's value on the distribution."""

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from .plans import Pattern, Runs
 
 
+GRID_BITS = 16  # values of queries are multiples of 2^-16, so that their sums over records are integers
+
+
 @dataclass(frozen=True)
 class BoundProduct:
     """1 for records that have an allowed value of every attribute listed; in order, none with all values allowed."""
@@ -46,7 +49,7 @@ class BoundProduct:
 
 @dataclass(frozen=True)
 class BoundCells:
-    """One value for each cell: uint8, 0 or 1, or float64 in [0, 1]."""
+    """One value for each cell: uint8, 0 or 1, or float64, multiples of 2^-16 in [0, 1]."""
 
     domain: Domain
     values: NDArray[Any]
@@ -142,13 +145,13 @@ class Mask(Query):
 
 
 class Linear(Query):
-    """A value in [0, 1] for each cell, as one row or in the shape of the domain."""
+    """A value in [0, 1] for each cell, as one row or in the shape of the domain; rounded to multiples of 2^-16."""
 
     def __init__(self, values: ArrayLike) -> None:
         array = np.array(values, np.float64, order="C")
         if not ((array >= 0) & (array <= 1)).all():
             raise ValueError("values: must lie in [0, 1]; there is another one, or a NaN, among them")
-        self.values = array
+        self.values = np.rint(array * 2.0**GRID_BITS) / 2.0**GRID_BITS
         self.values.flags.writeable = False
 
     def bind(self, domain: Domain) -> BoundCells:

@@ -1,0 +1,392 @@
+"""Private multiplicative weights: answers to a long sequence of queries, each chosen after the answers before it.
+
+A synthetic distribution answers what it can. A query whose answer would be off by much is found by AboveThreshold; the
+distribution is then updated, and only then is privacy paid for. schedule.py has the numbers, pmw.md the proofs.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import noise
+from ..budget import Budget, charge
+from ..checks import one_of, positive, probability, small_delta, whole
+from ..errors import AccuracyWarning, levels_to_caller
+from ..privacy import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose
+from ..progress import Progress, reporting
+from ..randomness import Randomness, fresh_key
+from .dense import PRECISIONS, DenseWeights, Precision
+from .domain import OUTSIDE, Domain, Outside
+from .factored import FactoredWeights, check_memory
+from .schedule import UNIT, VARIANTS, Schedule, Variant
+from .synthetic import SyntheticDistribution
+from .truth import Truth
+from .workload import Workload
+
+Form = Literal["auto", "dense", "factored"]
+FORMS = ("auto", "dense", "factored")
+DENSE_CELLS = 1 << 24  # cells up to which "auto" holds weights one by one
+
+_DRAWS = 1024  # noises drawn at a time
+_FIRST_WINDOW = 4  # queries that are evaluated ahead after an update; 8 times as many each time that none fires
+_FEW = 64  # queries: above that all of a workload are evaluated together
+
+
+class Answer(NamedTuple):
+    """One line of the transcript."""
+
+    query: Any
+    value: float
+    updated: bool  # whether the distribution was changed for it
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would promise and need, from public numbers: nothing is read and nothing is spent."""
+
+    alpha: float  # all answers are within alpha, with probability 1 - beta
+    beta: float
+    updates: int  # at most so many
+    cells: int
+    bytes: int  # of the weights: at first, where they are factored
+    epoch: float  # the epsilon of one update
+
+    def __str__(self) -> str:
+        return (
+            f"within {self.alpha:.4g} with probability {1 - self.beta:g}; at most {self.updates:,} updates; "
+            f"{self.cells:.4g} cells, weights of {self.bytes / 2**20:.3g} MiB"
+        )
+
+
+class PrivateMultiplicativeWeights:
+    """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
+
+    data, domain     the records and what values they may have
+    max_queries      how many will be asked
+    alpha            the accuracy that is asked for; by default the least that the number of records supports
+    variant          "sharp": one threshold test a sign, no noisy answers, 2 ln|D| / alpha^2 updates
+                     "lecture": as in the course, with repaired constants; 64 ln|D| / alpha^2 updates
+    weights          "dense": one by one. "factored": as a product of blocks of attributes, which updates merge; for
+                     domains of any size, and product queries. "auto" by the number of cells
+    precision        of dense weights and blocks: "float64", or "float32" for half the memory
+
+    Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
+    Proof        pmw.md, theorems 1 to 3
+    Accuracy     all answers are within `alpha` with probability 1 - beta: pmw.md, theorems 2 and 3
+    Cost         a product query touches its cells alone; others read all weights
+    Not covered  the time of an answer (it tells about an update, which the answers do, too); nonprivate_kl()
+    Raises       ValueError if so few records support no alpha below 1, or not the alpha asked for; DomainError for
+                 records outside the domain; both before anything is spent
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> domain = fastdp.Domain(age=8, sex=2)
+    >>> people = np.random.default_rng(0).integers([8, 2], size=(100_000, 2))
+    >>> pmw = fastdp.PrivateMultiplicativeWeights(people, domain, epsilon=1.0, delta=1e-6, max_queries=1000)
+    >>> pmw.alpha < 0.15
+    True
+    >>> abs(pmw.answer(fastdp.Conjunction({"age": 3, "sex": 1})) - 1 / 16) < pmw.alpha
+    True
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        domain: Domain,
+        *,
+        epsilon: float,
+        max_queries: int,
+        delta: float = 0.0,
+        alpha: float | None = None,
+        beta: float = 0.05,
+        variant: Variant = "sharp",
+        weights: Form = "auto",
+        precision: Precision = "float64",
+        outside: Outside = "raise",
+        rng: Randomness | None = None,
+        budget: Budget | None = None,
+        neighbors: Neighbors = "replace-one",
+    ) -> None:
+        if neighbors != "replace-one":
+            raise ValueError(
+                f"neighbors={neighbors!r}: must be 'replace-one': averages over a number of records that is private, "
+                "too, are not covered here; release_marginals and mwem are for add-remove"
+            )
+        one_of("outside", outside, OUTSIDE)
+        terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
+        self.domain, self.variant, self.max_queries, self.beta = domain, variant, terms.max_queries, terms.beta
+        self._truth = Truth(data, domain, outside)
+        self.n = self._truth.n
+        self._schedule = terms.schedule(self.n)
+        self.alpha = self._schedule.alpha
+        self.guarantee = _guarantee(terms.epsilon, terms.delta, self._schedule)
+        parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
+        parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
+        with charge(budget, self.guarantee, "PrivateMultiplicativeWeights", parameters) as final:
+            self._weights = terms.new_weights()
+            self._rng = rng
+            plans = {scale: noise.laplace_plan(scale) for scale in self._schedule.scales}
+            self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
+            self._query_noise = _Noise(plans[self._schedule.query_scale], rng)
+            self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
+            final()
+            self._begin_epoch()
+        self.transcript: list[Answer] = []
+        self.updates = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @staticmethod
+    def estimate(
+        n: int,
+        domain: Domain,
+        *,
+        epsilon: float,
+        max_queries: int,
+        delta: float = 0.0,
+        alpha: float | None = None,
+        beta: float = 0.05,
+        variant: Variant = "sharp",
+        weights: Form = "auto",
+        precision: Precision = "float64",
+    ) -> Estimate:
+        """What a run with so many records would promise and need, before any is read and any budget is spent."""
+        terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
+        schedule = terms.schedule(whole("n", n, least=1))
+        cells = domain.size if terms.form == "dense" else sum(domain.sizes)
+        size = cells * (8 if precision == "float64" else 4)
+        return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, size, schedule.epoch)
+
+    # --- answering
+
+    def answer(self, query: Any) -> float:
+        """The average of the query over the records, within alpha."""
+        return float(self.answer_many([query])[0])
+
+    def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
+        """The same as asking one by one, in order; many products are evaluated together, which is faster."""
+        queries = queries if isinstance(queries, Sequence) else list(queries)
+        if os.getpid() != self._process:
+            raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
+        workload = Workload(queries, self.domain) if len(queries) else None
+        with self._lock, reporting(progress, "answering") as report:
+            left = self.max_queries - len(self.transcript)
+            if len(queries) > left:
+                raise ValueError(f"queries: {len(queries)} more: must be at most {left}, what is left of max_queries")
+            values = np.empty(len(queries))
+            if workload is not None:
+                self._answer_all(workload, values, report)
+            return values
+
+    @property
+    def updates_left(self) -> int:
+        """How many more updates there may be; after the last, answers come from the distribution as it is."""
+        return self._schedule.updates - self.updates
+
+    @property
+    def synthetic(self) -> SyntheticDistribution:
+        """The distribution as it is now, to be asked any number of queries; later updates do not change it."""
+        return SyntheticDistribution(self._weights.copy(), guarantee=self.guarantee, n=self.n)
+
+    def nonprivate_kl(self) -> float:
+        """The Kullback-Leibler divergence of the records from the distribution. Not private: for experiments only."""
+        if self._truth.histogram is None:
+            raise ValueError(f"domain: {self.domain.size:.3g} cells: must be few enough to count the records in each")
+        true = self._truth.histogram / self.n
+        ours = SyntheticDistribution(self._weights, guarantee=self.guarantee).marginal(self.domain.names).reshape(-1)
+        here = true > 0
+        return float((true[here] * np.log(true[here] / ours[here])).sum())
+
+    # --- the interaction: pmw.md, "What is run"
+
+    def _answer_all(
+        self, workload: Workload, values: NDArray[np.float64], report: Callable[[int, int, str], object]
+    ) -> None:
+        counts = workload.counts(self._truth) if self.updates_left else np.zeros(len(workload), np.int64)
+        at, window = 0, _FIRST_WINDOW
+        every: NDArray[np.float64] | None = None  # all queries on the distribution as it is
+        while at < len(workload):
+            report(at, len(workload), f"{self.updates} updates")
+            if every is None and window > _FEW:
+                every = workload.evaluate(self._weights)
+            stop = len(workload) if every is not None else min(at + window, len(workload))
+            if isinstance(self._weights, FactoredWeights):  # an update that would fail must not have been tested for
+                for i in range(at, stop):
+                    self._weights.check(workload.bound(i))
+            part = every[at:stop] if every is not None else workload.evaluate(self._weights, at, stop)
+            estimates = np.clip(part, 0.0, 1.0)
+            crossed = self._first_crossing(counts[at:stop], estimates) if self.updates_left else None
+            reached = stop if crossed is None else at + crossed.place
+            values[at:reached] = estimates[: reached - at]
+            self.transcript += [Answer(workload.queries[i], float(values[i]), False) for i in range(at, reached)]
+            at, window = reached, 8 * window
+            if crossed is not None:
+                at += self._update(workload, at, crossed, counts, values)
+                window, every = _FIRST_WINDOW, None
+        report(len(workload), len(workload), "")
+
+    def _first_crossing(self, counts: NDArray[np.int64], estimates: NDArray[np.float64]) -> _Crossing | None:
+        """The first test that fires. The noise of those after it has been seen by nobody."""
+        gaps = counts - np.rint(estimates * (self.n * UNIT)).astype(np.int64)
+        for start in range(0, gaps.size, _DRAWS // 2):
+            part = gaps[start : start + _DRAWS // 2]
+            # sharp: two tests a query, whether the distribution has too little of it, whether it has too much
+            tests = np.stack((part, -part), 1).reshape(-1) if self.variant == "sharp" else np.abs(part)
+            fired = np.flatnonzero(tests + self._query_noise.draw(tests.size) >= self._noisy_threshold)
+            if fired.size:
+                width = 2 if self.variant == "sharp" else 1
+                place, side = divmod(int(fired[0]), width)
+                return _Crossing(start + place, 1 - 2 * side)
+        return None
+
+    def _update(
+        self, workload: Workload, at: int, crossed: _Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> int:
+        """Change the distribution for query `at`; returns how many queries that has answered."""
+        bound, sign = workload.bound(at), crossed.sign
+        answered = self.variant == "lecture"
+        if answered:  # the answer is a noisy count, whose side decides
+            noisy = (int(counts[at]) + int(self._answer_noise.draw(1)[0])) / (self.n * UNIT)
+            sign = 1 if noisy > self._weights.evaluate(bound) else -1
+            values[at] = min(max(noisy, 0.0), 1.0)
+            self.transcript.append(Answer(workload.queries[at], float(values[at]), True))
+        self.updates += 1
+        if self.updates_left:
+            self._begin_epoch()  # before anything that may fail: this epoch has fired
+        self._weights.scale(bound, sign * self._schedule.rate)
+        if not self.updates_left:
+            warnings.warn(
+                f"all {self._schedule.updates:,} updates are spent: answers come from the distribution as it is",
+                AccuracyWarning,
+                stacklevel=levels_to_caller(),
+            )
+        return int(answered)
+
+    def _begin_epoch(self) -> None:
+        self._noisy_threshold = self._schedule.threshold + int(self._threshold_noise.draw(1)[0])
+        self._query_noise.renew()
+
+    # --- one object, one process
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateMultiplicativeWeights({self.domain.size:.4g} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
+            f"{self.guarantee})  # {len(self.transcript):,} of {self.max_queries:,} queries, "
+            f"{self.updates:,} of {self._schedule.updates:,} updates"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<code>{html.escape(repr(self))}</code>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "this object does not pickle or copy: each copy could answer for one epsilon; pass .synthetic on"
+        )
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.__reduce__()
+
+
+class _Crossing(NamedTuple):
+    place: int
+    sign: int
+
+
+class _Noise:
+    """Draws of one law, made many at a time; none is used twice."""
+
+    def __init__(self, plan: noise.LaplacePlan, rng: Randomness | None) -> None:
+        self._plan, self._rng = plan, rng
+        self.renew()
+
+    def renew(self) -> None:
+        """Throw away what has been drawn ahead."""
+        self._draws = np.empty(0, np.int64)
+
+    def draw(self, count: int) -> NDArray[np.int64]:
+        if self._draws.size < count:
+            more = noise.integer_noise(self._plan, fresh_key(self._rng), max(count, _DRAWS if count > 2 else 64))
+            self._draws = np.concatenate((self._draws, more))
+        drawn, self._draws = self._draws[:count], self._draws[count:]
+        return drawn
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Checked parameters."""
+
+    domain: Domain
+    epsilon: float
+    delta: float
+    max_queries: int
+    alpha: float | None
+    beta: float
+    variant: Variant
+    form: Literal["dense", "factored"]
+    precision: Precision
+
+    @classmethod
+    def of(
+        cls, domain: Any, epsilon: Any, delta: Any, max_queries: Any, alpha: Any, beta: Any, variant: Any, form: Any,
+        precision: Any,
+    ) -> _Terms:  # fmt: skip
+        if not isinstance(domain, Domain):
+            raise ValueError(f"domain: type {type(domain).__name__}: must be a fastdp.Domain")
+        one_of("variant", variant, VARIANTS)
+        one_of("weights", form, FORMS)
+        one_of("precision", precision, PRECISIONS)
+        if form == "auto":
+            form = "dense" if domain.size <= DENSE_CELLS else "factored"
+        if form == "dense":
+            check_memory(domain, range(len(domain)), precision, "dense weights put")
+        return cls(
+            domain,
+            positive("epsilon", epsilon, toward=0),
+            small_delta("delta", delta),
+            whole("max_queries", max_queries, least=1),
+            None if alpha is None else probability("alpha", alpha),
+            probability("beta", beta),
+            variant,
+            form,
+            precision,
+        )
+
+    def schedule(self, n: int) -> Schedule:
+        numbers: dict[str, Any] = {
+            "n": n, "log_cells": sum(map(log, self.domain.sizes)), "epsilon": self.epsilon, "delta": self.delta,
+            "queries": self.max_queries, "beta": self.beta,
+        }  # fmt: skip
+        best = Schedule.solve(self.variant, **numbers)
+        if best is None:
+            raise ValueError(
+                f"data: n={n} records: must be more: no alpha below 1 can be promised for {self.max_queries} queries "
+                f"on {self.domain.size:.3g} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
+            )
+        if self.alpha is None:
+            return best
+        asked = Schedule.of(self.variant, self.alpha, **numbers)
+        if asked is None:
+            raise ValueError(f"alpha={self.alpha!r}: must be at least {best.alpha:.4g}, what n={n} records support")
+        return asked
+
+    def new_weights(self) -> DenseWeights | FactoredWeights:
+        kind = DenseWeights if self.form == "dense" else FactoredWeights
+        return kind(self.domain, self.precision)
+
+
+def _guarantee(epsilon: float, delta: float, schedule: Schedule) -> Guarantee:
+    """pmw.md, theorem 1: so many epochs of so much pure DP, chosen adaptively."""
+    if not delta:
+        return PureDP(epsilon)
+    concentrated = compose((PureDP(schedule.epoch), schedule.updates)).to_zcdp()
+    return AllOf(ApproxDP(epsilon, delta), concentrated)
