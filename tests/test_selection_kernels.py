@@ -25,6 +25,7 @@ MP = mpmath.mp.clone()
 MP.prec = 300
 U = 2.0**-53
 INF = math.inf
+ONES = 2**64 - 1
 KEYS = [np.arange(3, 11, dtype=np.uint32) * np.uint32(m) for m in (0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35)]
 KEY = KEYS[0]
 WORD = reference.words_of(KEY.tolist())
@@ -231,6 +232,52 @@ def test_coins_next_to_their_probability(kind, in_order):
     assert (~decided).sum() > 100
 
 
+def test_a_forbidden_candidate_is_rejected_whatever_its_coin_is():
+    """And a candidate whose probability is below e^-700 is left to integers, if its coin is among the least."""
+    values, coins = np.array([0.0, -INF, -5000.0]), [0, 1, 2, 3, 2**40, ONES]
+    weights = reference.block_weights(values.tolist(), 1.4, 60)[0][1]
+    for i, expected in ((1, [0] * 6), (2, [-1, -1, 0, 0, 0, 0])):
+        count = len(coins)
+        members, doublings, verdicts = (np.empty(count, np.int64) for _ in range(3))
+        rests = np.full(count, sum(weights[:i]), np.uint64)
+        kernels.resolve_into(
+            values, 1.0, 1.4, 60.0, np.zeros(1), 0.0, np.zeros(count, np.int64), rests, np.array(coins, np.uint64),
+            True, kernels.SLACK, members, doublings, verdicts,
+        )  # fmt: skip
+        assert members.tolist() == [i] * count
+        assert verdicts.tolist() == expected
+
+
+def test_proposals_fall_in_blocks_as_integers_of_128_bits_do():
+    """With running sums that have bits in both halves, and borrows between them."""
+    draw, borrows = random.Random(8), 0
+    for n, f in ((2, 0.5), (7, 0.3), (40, 0.05), (300, 0.2)):
+        tops = np.array([draw.randint(-40, 0) for _ in range(n - 1)] + [0])
+        weights = [draw.choice([0, 1, draw.randint(0, 2**54)]) for _ in range(n)]
+        weights[-1] = draw.randint(1, 2**54)
+        high, low = np.empty(n, np.uint64), np.empty(n, np.uint64)
+        kernels.sum_weights_into(tops, np.array(weights, np.uint64), 0, f, high, low)
+        shifts = [reference.level_height(Fraction(-int(t)), f, 64) for t in tops]
+        sums = [w << shift for w, shift in zip(weights, shifts, strict=True)]
+        cut = (1 << (sum(sums) >> 64).bit_length()) - 1
+        expected = []
+        for t in range(5, 400):
+            rest = (WORD(0, 2 * t) & cut) << 64 | WORD(0, 2 * t + 1)
+            if rest < sum(sums):
+                b, below = 0, rest
+                while rest >= sums[b]:
+                    rest -= sums[b]
+                    b += 1
+                borrows += b > 0 and (below & ONES) < int(low[b - 1])
+                expected.append((b, rest >> shifts[b], WORD(1, t), t))
+        count = len(expected)
+        found = [np.empty(count, t) for t in (np.int64, np.uint64, np.uint64, np.int64)]
+        after = kernels.propose_into(KEY, 5, tops, 0, f, high, low, *found)
+        assert after == expected[-1][3] + 1
+        assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+    assert borrows > 100
+
+
 # --- the race
 
 
@@ -277,6 +324,8 @@ def test_a_candidate_whose_gap_is_beyond_float64_takes_part():
         for i in (0, 1):
             race.run(array[i : i + 1], i, *scores.tops_of(array[i : i + 1]))
         assert race.ranking().tolist() == [0, 1]
+    for array in (np.array([-1.79e308, -1.7e308, 1.79e308]), np.array([-1.79e308, -1.7e308, 1.79e308, 1e308])):
+        assert raced(array, 1.0, array.size) == np.argsort(-array).tolist()
 
 
 def test_a_hundred_thousand_equal_scores():
@@ -358,9 +407,6 @@ def log_both_ends(half, word):
     """ln E at both ends of the cell of 96 bits."""
     n = half << 64 | word
     return [MP.log(-MP.log(1 - MP.mpf(n + step) / MP.mpf(2) ** 96)) for step in (0, 1)]
-
-
-ONES = 2**64 - 1
 
 
 def halves_and_words():
