@@ -130,9 +130,9 @@ def exponential_mechanism_epsilon(
     size: int = 1,
 ) -> float:
     """The least epsilon (to 10 digits) with which the exponential mechanism keeps within this error."""
-    error = positive("error", error, toward=0)
-    options: dict[str, Any] = {"sensitivity": sensitivity, "delta": delta, "beta": beta, "monotonic": monotonic}
-    return _least(lambda e: exponential_mechanism(candidates, epsilon=e, size=size, **options) <= error, "error", error)
+    size = whole("size", size, least=1)
+    events = whole("candidates", candidates, least=1) * size
+    return _enough(events, size, error, sensitivity, delta, beta, monotonic)
 
 
 def permute_and_flip(
@@ -255,6 +255,8 @@ def _enough(
     unit = up(reach / Fraction(positive("error", error, toward=0)))
     each = up(d.multiply(Decimal(unit), _log_ratio(events, probability("beta", beta))))
     delta = small_delta("delta", delta)
+    if each > 2.0**60:
+        raise ValueError(f"error={error!r}: is out of reach")
     if delta:
         epsilon = compose((BoundedRange(each), rounds), delta=delta).to_approx(delta).epsilon
     else:

@@ -24,7 +24,7 @@ from .calibration import zcdp_rho
 from .checks import one_of, positive, small_delta
 from .directed import down, up, written, written_down, written_up
 from .errors import PrivacyWarning, levels_to_caller
-from .privacy import NEIGHBORS, ZCDP, ApproxDP, Guarantee, Neighbors, PureDP, epsilon_of_rho
+from .privacy import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, epsilon_of_rho
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
@@ -304,15 +304,19 @@ class Budget:
 
     def _fitting(self, charge: _Charge, sums: _Sums) -> str:
         """What would fit of the kind that was asked for."""
-        pure = self.theorem == "basic" or charge.amounts["pure"] < inf
-        largest = self._largest(PureDP if pure else ZCDP, sums)
+        kind: type[PureDP] | type[ZCDP] | type[BoundedRange] = ZCDP
+        if self.theorem == "basic" or isinstance(charge.guarantee, PureDP):
+            kind = PureDP
+        elif isinstance(charge.guarantee, BoundedRange):  # one choice, whose epsilon is its range
+            kind = BoundedRange
+        largest = self._largest(kind, sums)
         if not largest:
             return "nothing more fits"
         leak = self.theorem == "basic" and charge.amounts["delta"]
         delta = f", delta={sums.left('delta', self.delta)!r}" if leak else ""
-        return f"{'epsilon' if pure else 'rho'}={largest!r}{delta} would fit"
+        return f"{'rho' if kind is ZCDP else 'epsilon'}={largest!r}{delta} would fit"
 
-    def _largest(self, kind: type[PureDP] | type[ZCDP], sums: _Sums) -> float:
+    def _largest(self, kind: type[PureDP] | type[ZCDP] | type[BoundedRange], sums: _Sums) -> float:
         """The largest parameter of one more release of this kind that fits; 0 if none does.
 
         Exact where it is what is left of a sum, and to 9 digits, rounded down, where a conversion comes between.
@@ -321,7 +325,7 @@ class Budget:
         def fits(parameter: float) -> bool:
             return self._has_room(sums.plus(_Charge(kind(parameter, neighbors=self.neighbors))))
 
-        names = ("epsilon", "pure") if kind is PureDP else ("rho",)
+        names = ("rho",) if kind is ZCDP else ("epsilon", "pure")
         limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
         exact = max((sums.left(name, limit) for name, limit in limits), default=0.0)
         if exact and not fits(exact * (1 + 1e-9)):

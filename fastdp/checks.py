@@ -121,7 +121,10 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         array = np.minimum(array, np.uint64(MAX_INT64))
     if kind in "biu":
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
-    raise ValueError(f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits")
+    hint = "; convert with .astype(float), or list(d.values()) for a dictionary" if kind == "O" else ""
+    raise ValueError(
+        f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}"
+    )
 
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:

@@ -51,7 +51,7 @@ class Race:
         if self.dtype is None:
             self.dtype, self.held = dtype, self.held._replace(scores=np.empty(0, dtype))
         if self.dtype != dtype:
-            raise ValueError(f"scores: dtype {dtype}: must be {self.dtype}, as in the other blocks")
+            raise ValueError(f"scores: dtype {dtype}: must be {self.dtype}, as in the other blocks; make all floats")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -188,6 +188,7 @@ class GumbelMax:
 
     sensitivity, epsilon, delta, monotonic    as in `exponential_mechanism`
     k                                         how many candidates to choose, as in `top_k`: `winners` then has them
+    All blocks must be integers, or all floats.
 
     Guarantee    that of `exponential_mechanism`, or for k > 1 of `top_k`; charged when the object is made
     Proof        selection.md, theorem 2
@@ -292,6 +293,8 @@ class GumbelMax:
                 self._check_open()
                 self._check_idle()
                 ranking = self._race.ranking()
+                if not ranking.size:
+                    raise ValueError(f"candidates={self.candidates}: must be at least one that is not -inf")
                 if ranking.size < self.k:
                     raise ValueError(
                         f"k={self.k}: must be at most the number of candidates that are not -inf, {ranking.size}"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import numbers_array, one_of, positive, small_delta
+from .checks import MAX_INT64, numbers_array, one_of, positive, small_delta
 from .directed import down, lower, upper
 from .errors import DomainError
 from .privacy import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose, share
@@ -104,6 +104,10 @@ def eta_of(each: float, sensitivity: float, reach: int) -> float:
 
 def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
     """One-dimensional and, unless allowed, not empty; int64 or float64."""
+    if getattr(scores, "dtype", None) == np.uint64 and np.size(scores) and np.max(scores) > MAX_INT64:
+        raise ValueError(
+            "scores: uint64 beyond 2^63 - 1: must be below; subtract a constant from all, which changes no choice"
+        )
     array = numbers_array("scores", scores)
     if array.ndim != 1:
         raise ValueError(f"scores: shape {array.shape}: must have one dimension")
@@ -128,7 +132,9 @@ def tops_of(scores: NDArray[Any]) -> tuple[NDArray[Any], Any]:
 def check_top(top: Any) -> None:
     """DomainError if the largest score, which NaN counts as, is not one."""
     if not top < inf:
-        raise DomainError("scores: must not be NaN or +inf, and there is one among them; -inf forbids a candidate")
+        raise DomainError(
+            "scores: must not be NaN or +inf, and one of them is; -inf forbids a candidate, which must be public"
+        )
 
 
 def some_allowed(top: Any) -> None:

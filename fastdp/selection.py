@@ -61,19 +61,22 @@ def exponential_mechanism(
     """Choose a candidate with probability proportional to exp(eta score), eta = epsilon / (2 sensitivity).
 
     scores       an array; -inf forbids a candidate. Or a function (start, stop) -> scores of candidates start, ...,
-                 stop - 1, in Python or numba, called block by block for as many as `candidates` says, with `progress`:
-                 the scores are never held together
+                 stop - 1, in Python or numba, called for 2^20 candidates at a time until `candidates` of them are done:
+                 they are never held together. All its blocks must be integers, or all floats
     sensitivity  by how much one record may move any score
-    monotonic    whether one record moves all scores in the same direction: eta is then epsilon / sensitivity
+    monotonic    whether one record moves all scores in the same direction, as it does counts under add-remove, but not
+                 under replace-one, which moves one count up and one down; eta is then epsilon / sensitivity
     method       "buckets": one pass over an array at the speed of memory. "gumbel": candidate i uses word i, so arrays,
-                 functions, and `GumbelMax` over any division into blocks choose the same. "auto": the faster one
-    size         so many independent draws, as int64[size]; epsilon and delta are for all of them together
+                 functions, and `GumbelMax` over any division into blocks choose the same; one draw. "auto": the faster
+    size         so many independent draws from an array, as int64[size]; epsilon and delta are for all of them together
+    progress     for functions: True for a bar, or a callable (done, total, what)
+    Returns      the position of the candidate, counted from 0 (in pandas: scores.index[position])
 
     Guarantee    bounded range epsilon, which is epsilon-DP and epsilon^2/8-zCDP; epsilon-DP for several draws. With a
                  delta, (epsilon, delta)-DP with a larger eta, the largest that `compose` proves
     Proof        selection.md, theorems 1, 2 and 4
     Accuracy     `bounds.exponential_mechanism`
-    Cost         O(n): 0.2 ns a candidate by buckets, 1 ns by "gumbel"; hardly more for many draws
+    Cost         O(n): 0.2 ns a candidate by buckets, 1 ns by "gumbel"; 0.2 to 0.6 us for each further draw
     Not covered  what `sensitivity` claims; which scores are -inf, which must be public; what remains in the time of a
                  call (selection.md, "Time")
     Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN, +inf, or if all are -inf
@@ -169,7 +172,8 @@ def permute_and_flip(
     """Choose a candidate by permute-and-flip, whose score is in expectation never below the exponential mechanism's.
 
     In random order, each candidate is taken with probability exp(eta (score - best)), until one is; eta is
-    epsilon / (2 sensitivity), or epsilon / sensitivity if `monotonic`. Parameters as in `exponential_mechanism`.
+    epsilon / (2 sensitivity), or epsilon / sensitivity if `monotonic`. Takes an array; its parameters are as in
+    `exponential_mechanism`.
 
     Guarantee    epsilon-DP. No bounded range: composed with others, the exponential mechanism pays a quarter of its rho
     Proof        selection.md, theorem 3
@@ -227,6 +231,8 @@ def _choose_lazily(
     rng: Randomness | None,
     budget: Budget | None,
 ) -> NDArray[np.int64]:
+    if candidates is None:
+        raise ValueError("candidates=None: must be the number of candidates, where a function produces their scores")
     n = whole("candidates", candidates, least=1)
     if not k <= n <= MOST_CANDIDATES:
         raise ValueError(f"candidates={candidates!r}: must be at least k={k}, and at most 2^62")
@@ -262,6 +268,16 @@ def _choose_lazily(
 
 
 # --- pieces
+
+
+def draw_one(array: NDArray[Any], key: Key, eta: float) -> int:
+    """One choice, for mechanisms that validate and charge themselves; not all scores may be -inf."""
+    if array.size > FEW:
+        return int(Buckets(array, eta).draw(key, 1)[0])
+    race = Race(key, eta, 1)
+    race.admit(array.dtype)
+    race.run(array, 0, *tops_of(array))
+    return int(race.ranking()[0])
 
 
 def _array(scores: Any, candidates: int | None, progress: Progress) -> NDArray[Any]:

@@ -229,6 +229,14 @@ INVERSES = {
         lambda epsilon, **o: bounds.exponential_mechanism(9, epsilon=epsilon, sensitivity=1, monotonic=True, **o),
         lambda error, **o: bounds.exponential_mechanism_epsilon(9, error=error, sensitivity=1, monotonic=True, **o),
     ),
+    "permute and flip": (
+        lambda epsilon, **o: bounds.permute_and_flip(500, epsilon=epsilon, sensitivity=3, **o),
+        lambda error, **o: bounds.permute_and_flip_epsilon(500, error=error, sensitivity=3, **o),
+    ),
+    "top k": (
+        lambda epsilon, **o: bounds.top_k(500, 7, epsilon=epsilon, sensitivity=3, **o),
+        lambda error, **o: bounds.top_k_epsilon(500, 7, error=error, sensitivity=3, **o),
+    ),
     "above threshold": (
         lambda epsilon, **o: bounds.above_threshold(1000, epsilon=epsilon, sensitivity=3, **o),
         lambda error, **o: bounds.above_threshold_epsilon(1000, error=error, sensitivity=3, **o),

@@ -78,6 +78,11 @@ class DenseWeights:
         """The distribution, as a new array over all cells."""
         return self._x.astype(np.float64) / self.total
 
+    def add_into(self, out: NDArray[np.float64], share: float) -> None:
+        """Add the distribution, times `share`, to an array over all cells."""
+        factor = share / self.total
+        run_chunks(lambda i, j: _weights().add_cells_into(self._x[i:j], factor, out[i:j]), out.size, CHUNK)
+
     # --- updating
 
     def take(self, weights: NDArray[np.float64], span: float) -> None:
