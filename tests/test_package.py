@@ -262,7 +262,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def expected() -> list[str]:
     names = [
-        f"fastdp/{path.name}" for pattern in ("*.py", "*.md", "py.typed") for path in (ROOT / "fastdp").glob(pattern)
+        f"fastdp/{folder}{path.name}"
+        for folder in ("", "answering/")
+        for pattern in ("*.py", "*.md", "py.typed")
+        for path in (ROOT / "fastdp" / folder).glob(pattern)
     ]
     names += [
         f"fastdp/kernels/{path.name}" for pattern in ("*.py", "*.md") for path in (ROOT / "kernels").glob(pattern)
