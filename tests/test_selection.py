@@ -255,8 +255,9 @@ def test_scores_of_every_kind_are_taken():
         readonly = np.array(scores)
         readonly.flags.writeable = False
         assert np.asarray(draw(readonly, rng=seeded(9))).tolist() == expected
-    large_, top = np.array([2**64 - 1, 0], np.uint64), np.array([2**63 - 1, 0])
-    assert by_race(large_, rng=seeded(1)) == by_race(top, rng=seeded(1))
+    unsigned = np.array([2**63 - 1, 2**63 - 3, 0], np.uint64)
+    for draw in (by_race, by_buckets, flip):
+        assert draw(unsigned, rng=seeded(1)) == draw(unsigned.astype(int), rng=seeded(1))
 
 
 def test_scores_are_left_alone():
@@ -741,6 +742,7 @@ NEGATIVE_NAN = np.array([0xFFF8000000000001], np.uint64).view(float)[0]
         (["a", "b"], ValueError, r"^scores: dtype <U1: must be integers"),
         (None, ValueError, r"^scores: "),
         ([[1], [2, 3]], ValueError, r"^scores: must be a number or a rectangular array"),
+        (np.array([2**63, 0], np.uint64), ValueError, r"^scores: uint64 beyond 2\^63 - 1: must be below"),
         (np.ma.array([1, 2], mask=[0, 1]), ValueError, r"^scores: must not be a masked array"),
         ([2**53 + 1, 0.5], ValueError, r"^scores: a list of floats with integers beyond 2\^53"),
     ],
