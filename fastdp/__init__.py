@@ -24,6 +24,7 @@ _HOME = {
     "Mask": "answering.queries",
     "Predicate": "answering.queries",
     "PrivacyWarning": "errors",
+    "PrivateMultiplicativeWeights": "answering.pmw",
     "Product": "answering.queries",
     "PureDP": "privacy",
     "Randomness": "randomness",
@@ -37,8 +38,10 @@ _HOME = {
     "get_num_threads": "threads",
     "laplace": "noise",
     "marginals": "answering.queries",
+    "mwem": "answering.mwem",
     "peeling_eta": "peeling",
     "permute_and_flip": "selection",
+    "release_marginals": "answering.release",
     "removal": "peeling",
     "removal_eta": "peeling",
     "set_num_threads": "threads",
@@ -66,6 +69,7 @@ __all__ = [
     "Mask",
     "Predicate",
     "PrivacyWarning",
+    "PrivateMultiplicativeWeights",
     "Product",
     "PureDP",
     "Randomness",
@@ -79,8 +83,10 @@ __all__ = [
     "get_num_threads",
     "laplace",
     "marginals",
+    "mwem",
     "peeling_eta",
     "permute_and_flip",
+    "release_marginals",
     "removal",
     "removal_eta",
     "set_num_threads",
@@ -91,7 +97,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from .answering.domain import Domain
+    from .answering.mwem import mwem
+    from .answering.pmw import PrivateMultiplicativeWeights
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
+    from .answering.release import release_marginals
     from .answering.synthetic import SyntheticDistribution
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning

@@ -26,6 +26,7 @@ from .randomness import Randomness, fresh_key, word_source
 from .scores import MOST_CANDIDATES, array_of_scores, kernels, terms_of_range, tops_of
 from .threads import run_chunks
 
+_INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
 _ROOM = 64  # for candidates that a chunk finds, beyond twice the number wanted
 
 
@@ -254,7 +255,7 @@ class GumbelMax:
         try:
             self._race.run(array, first, tops, top)
         except BaseException:
-            self._closed = "an offer was interrupted, so its winner is not known"
+            self._closed = _INTERRUPTED
             raise
         finally:
             with self._lock:
@@ -267,17 +268,17 @@ class GumbelMax:
         theirs, ours = other._race, self._race
         if other is self or (theirs.key.tolist(), theirs.eta, theirs.k) != (ours.key.tolist(), ours.eta, ours.k):
             raise ValueError("other: must be another copy of this GumbelMax (copy.deepcopy or pickle)")
-        with other._lock:
+        first, second = sorted((self, other), key=id)  # one order for everybody, so that nobody waits in a circle
+        with first._lock, second._lock:
             other._check_open("other")
             other._check_idle("other")
-            with self._lock:
-                self._check_open()
-                joined = self._joined(other._offered)
-                if theirs.dtype is not None:
-                    ours.admit(theirs.dtype)
-                    ours.absorb(theirs.held)
-                self._offered = joined
-            other._closed = "it was merged into another"
+            self._check_open()
+            joined = self._joined(other._offered)
+            if theirs.dtype is not None:
+                ours.admit(theirs.dtype)
+                self._closed = other._closed = _INTERRUPTED  # until it has come to its end
+                ours.absorb(theirs.held)
+            self._offered, self._closed, other._closed = joined, "", "it was merged into another"
         return self
 
     def winner(self) -> int:

@@ -104,11 +104,14 @@ def eta_of(each: float, sensitivity: float, reach: int) -> float:
 
 def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
     """One-dimensional and, unless allowed, not empty; int64 or float64."""
-    if getattr(scores, "dtype", None) == np.uint64 and np.size(scores) and np.max(scores) > MAX_INT64:
-        raise ValueError(
-            "scores: uint64 beyond 2^63 - 1: must be below; subtract a constant from all, which changes no choice"
-        )
     array = numbers_array("scores", scores)
+    if array is not scores and array.dtype == np.int64 and array.size:
+        given = np.asarray(scores)
+        if given.dtype.kind == "u" and given.max() > MAX_INT64:
+            raise ValueError(
+                "scores: unsigned integers beyond 2^63 - 1: must be below; subtract a constant from all, which changes "
+                "no choice"
+            )
     if array.ndim != 1:
         raise ValueError(f"scores: shape {array.shape}: must have one dimension")
     if array.size == 0 and not empty:

@@ -296,9 +296,11 @@ def test_an_interrupted_offer_leaves_no_winner(monkeypatch):
             whole.offer([50.0], 2)
     for broken in (whole, copy.deepcopy(whole)):
         for refused in (broken.winner, broken.winners, lambda broken=broken: broken.offer([1.0], 9)):
-            with pytest.raises(ValueError, match="must be open, but an offer was interrupted, so its winner is not"):
+            with pytest.raises(
+                ValueError, match="must be open, but an offer or a merge was interrupted, so its winner is not"
+            ):
                 refused()
-    with pytest.raises(ValueError, match=r"^other: must be open, but an offer was interrupted"):
+    with pytest.raises(ValueError, match=r"^other: must be open, but an offer or a merge was interrupted"):
         shard.merge(whole)
     assert shard.winner() in (0, 1)
 
@@ -556,3 +558,26 @@ def test_candidates_with_the_same_words_for_long_are_told_apart_in_the_end(monke
         found = race_of(2, dtype=int)
         take(found, [0, 1], [3, 3])
         assert found.ranking().tolist() == order
+
+
+def test_an_interrupted_merge_leaves_no_winner_and_does_not_hang(monkeypatch):
+    """The candidates may or may not be in: neither object goes on."""
+    one = fastdp.GumbelMax(sensitivity=1, epsilon=1.0)
+    other = copy.deepcopy(one)
+    one.offer([1, 2], 0)
+    other.offer([3, 4], 2)
+    absorb = Race.absorb
+
+    def interrupted(self, more):
+        absorb(self, more)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Race, "absorb", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one.merge(other)
+    monkeypatch.undo()
+    for each in (one, other):
+        with pytest.raises(ValueError, match="interrupted"):
+            each.winner()
+    with pytest.raises(ValueError, match="interrupted"):
+        one.merge(other)
