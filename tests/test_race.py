@@ -296,9 +296,7 @@ def test_an_interrupted_offer_leaves_no_winner(monkeypatch):
             whole.offer([50.0], 2)
     for broken in (whole, copy.deepcopy(whole)):
         for refused in (broken.winner, broken.winners, lambda broken=broken: broken.offer([1.0], 9)):
-            with pytest.raises(ValueError, match="must be open, but an offer or a merge was interrupted, so its winner"):
-                ValueError, match="must be open, but an offer or a merge was interrupted, so its winner is not"
-            ):
+            with pytest.raises(ValueError, match="must be open, but an offer or a merge was interrupted"):
                 refused()
     with pytest.raises(ValueError, match=r"^other: must be open, but an offer or a merge was interrupted"):
         shard.merge(whole)
