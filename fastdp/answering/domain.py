@@ -222,15 +222,15 @@ def _some(labels: Any) -> str:
 def _codes_of_labels(name: str, array: NDArray[Any], codes: Mapping[Any, int], dtype: Any) -> Codes:
     """A label has no nearest other one, so there is nothing to clip to."""
     try:
-        distinct, inverse = np.unique(array, return_inverse=True)
-        values = distinct.tolist()
-    except TypeError:  # objects that do not compare, such as None beside strings
-        places: dict[Any, int] = {}
-        inverse = np.empty(array.size, np.intp)
-        for i, value in enumerate(array.tolist()):
-            inverse[i] = places.setdefault(value, len(places))
-        values = list(places)
-    try:
+        try:
+            distinct, inverse = np.unique(array, return_inverse=True)
+            values = distinct.tolist()
+        except TypeError:  # objects that do not compare, such as None beside strings
+            places: dict[Any, int] = {}
+            inverse = np.empty(array.size, np.intp)
+            for i, value in enumerate(array.tolist()):
+                inverse[i] = places.setdefault(value, len(places))
+            values = list(places)
         table = np.array([codes[value] for value in values], dtype)
     except (KeyError, TypeError):
         raise DomainError(f"column {name!r}: must hold the labels of the domain only; there are others") from None

@@ -7,6 +7,7 @@ attribute, which touches only its cells and also works where the cells are too m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -80,7 +81,7 @@ class Product(Query):
     def __init__(self, allowed: Mapping[str, Any]) -> None:
         if not isinstance(allowed, Mapping):
             raise ValueError(f"allowed={allowed!r}: must be a mapping from attributes to allowed values")
-        self.allowed = {name: v.copy() if isinstance(v, np.ndarray) else v for name, v in allowed.items()}
+        self.allowed = {name: list(v) if isinstance(v, Iterator) else copy(v) for name, v in allowed.items()}
 
     def bind(self, domain: Domain) -> BoundProduct:
         """The tables of allowed values."""
@@ -91,10 +92,14 @@ class Product(Query):
         return f"{type(self).__name__}({self.allowed!r})"
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and repr(self) == repr(other)
+        return isinstance(other, Product) and type(other) is type(self) and self._shown == other._shown
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(self._shown)
+
+    @property
+    def _shown(self) -> str:  # repr leaves out the middle of long arrays
+        return repr({name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.allowed.items()})
 
 
 class Conjunction(Product):
@@ -290,12 +295,15 @@ def _of_cells(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
 def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
     size = domain.sizes[domain.position(name)]
     table = np.zeros(size, bool)
+    coded = domain.labels[domain.position(name)] is None
+    if coded and isinstance(values, list | tuple) and values and all(isinstance(v, bool | np.bool_) for v in values):
+        values = np.array(values)
     if isinstance(values, np.ndarray) and values.dtype == np.bool_:
         if values.shape != (size,):
             raise ValueError(f"{name}: table of shape {values.shape}: must be ({size},)")
         return values
     many = isinstance(values, Iterable) and not isinstance(values, str | bytes)
-    if domain.labels[domain.position(name)] is not None and not isinstance(values, list | set | frozenset | np.ndarray):
+    if not coded and not isinstance(values, list | set | frozenset | np.ndarray):
         many = many and not _is_label(domain, name, values)
     for value in values if many else [values]:
         table[domain.code(name, value)] = True
