@@ -1,0 +1,487 @@
+"""Domains, the coding of columns, queries and workloads of marginals (fastdp/answering/domain.py, queries.py)."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import fastdp
+from fastdp import Conjunction, Domain, DomainError, Linear, Mask, Predicate, Product, Range, marginals
+from fastdp.answering.domain import code_type
+from fastdp.answering.queries import BoundCells, BoundProduct, Marginals, bind
+
+DOMAIN = Domain(age=4, region=["north", "south", "east"], sex=2)
+
+
+def cells_of(query: Any, domain: Domain = DOMAIN) -> np.ndarray:
+    """The value of a query in every cell, in the shape of the domain."""
+    bound = bind(query, domain)
+    if isinstance(bound, BoundCells):
+        return bound.values.reshape(domain.sizes)
+    cube = np.zeros(domain.sizes, np.uint8)
+    tables = dict(bound.allowed)
+    cube[np.ix_(*(tables.get(p, np.ones(size, bool)) for p, size in enumerate(domain.sizes)))] = 1
+    return cube
+
+
+def by_hand(rule: Any, domain: Domain = DOMAIN) -> np.ndarray:
+    """The same from a function of the codes."""
+    cube = np.zeros(domain.sizes, np.uint8)
+    for codes in product(*map(range, domain.sizes)):
+        cube[codes] = rule(*codes)
+    return cube
+
+
+# --- the domain
+
+
+def test_a_domain_knows_its_attributes() -> None:
+    assert DOMAIN.names == ("age", "region", "sex")
+    assert DOMAIN.sizes == (4, 3, 2)
+    assert DOMAIN.size == 24
+    assert len(DOMAIN) == 3
+    assert DOMAIN.labels == (None, ("north", "south", "east"), None)
+    assert DOMAIN.strides == tuple(s // 8 for s in np.empty(DOMAIN.sizes).strides)
+    assert DOMAIN.position("region") == 1
+    assert DOMAIN.positions(["sex", "age"]) == (2, 0)
+    assert DOMAIN.positions("sex") == (2,)
+    assert not DOMAIN.is_binary
+
+
+def test_binary_domains() -> None:
+    domain = Domain.binary(3)
+    assert domain.names == ("v1", "v2", "v3")
+    assert domain.is_binary
+    assert domain == Domain(v1=2, v2=2, v3=2)
+    assert Domain.binary(2, prefix="bit").names == ("bit1", "bit2")
+    large = Domain.binary(np.int64(100))
+    assert large.size == 2**100
+    assert large.strides[0] == 2**99
+    assert Domain(a=["no", "yes"]).is_binary
+
+
+def test_the_repr_makes_the_domain_again() -> None:
+    for domain in (
+        DOMAIN,
+        Domain.binary(5),
+        Domain.binary(5, prefix="w"),
+        Domain({"hours worked": 5, "sex": ["f", "m"]}),
+        Domain(a=range(3), b=[None, 1, "x"]),
+        Domain(v1=["no", "yes"]),
+    ):
+        assert eval(repr(domain), {"Domain": Domain}) == domain
+    assert repr(DOMAIN) == "Domain(age=4, region=['north', 'south', 'east'], sex=2)  # 24 cells"
+    assert repr(Domain.binary(100)) == "Domain.binary(100)  # 1.27e+30 cells"
+
+
+def test_equal_domains_are_equal_and_hash_alike() -> None:
+    assert Domain(a=2, b=3) == Domain({"a": 2, "b": 3})
+    assert hash(Domain(a=2, b=3)) == hash(Domain({"a": 2}, b=3))
+    for other in (Domain(b=3, a=2), Domain(a=2, b=[0, 1, 2]), Domain(a=2, b=4), Domain(a=2), (2, 3)):
+        assert Domain(a=2, b=3) != other
+
+
+def test_values_and_their_codes() -> None:
+    assert DOMAIN.code("age", 3) == 3
+    assert DOMAIN.code("age", np.uint8(3)) == 3
+    assert DOMAIN.code("sex", True) == 1
+    assert DOMAIN.code("sex", np.False_) == 0
+    assert DOMAIN.code("region", "east") == 2
+    assert Domain(a=np.array([10, 20])).code("a", 20) == 1
+    assert Domain(a=[None, 1.5, "x"]).code("a", None) == 0
+
+
+def test_projections_keep_labels_and_the_order_asked_for() -> None:
+    assert DOMAIN.project(["sex", "region"]) == Domain(sex=2, region=["north", "south", "east"])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Domain(), "^attributes: must be at least one$"),
+        (lambda: Domain(a=0), r"^a=0: must be a number of values from 1 to 2\^31$"),
+        (lambda: Domain(a=-3), "^a=-3: must be a number of values"),
+        (lambda: Domain(a=2**31 + 1), "^a=2147483649: must be a number of values"),
+        (lambda: Domain(a=True), "^a=True: must be a number of values, or a sequence of labels$"),
+        (lambda: Domain(a=2.0), "^a=2.0: must be"),
+        (lambda: Domain(a=None), "^a=None: must be"),
+        (lambda: Domain(a="abc"), "^a='abc': must be a number of values, or a sequence of labels$"),
+        (lambda: Domain(a=[]), r"^a=\[\]: must have at least one label$"),
+        (lambda: Domain(a=["x", "x"]), r"^a=\['x', 'x'\]: labels must be distinct, and not NaN$"),
+        (lambda: Domain(a=[1, True]), "labels must be distinct"),
+        (lambda: Domain(a=[1.0, float("nan")]), "labels must be distinct, and not NaN$"),
+        (lambda: Domain(a=[[1]]), "^a: labels must be hashable$"),
+        (lambda: Domain({"": 2}), "^attributes: '': names must be strings, not empty$"),
+        (lambda: Domain({3: 2}), "^attributes: 3: names must be strings"),
+        (lambda: Domain({"a": 2}, a=3), "^attributes: 'a': must be given once$"),
+        (lambda: Domain.binary(0), "^d=0: must be a whole number >= 1$"),
+        (lambda: Domain.binary(2.0), "^d=2.0: must be"),
+        (lambda: Domain.binary(True), "^d=True: must be"),
+        (lambda: DOMAIN.position("height"), "^attribute='height': must be one of 'age', 'region', 'sex'$"),
+        (lambda: DOMAIN.position([1]), "^attribute="),
+        (lambda: DOMAIN.positions(["age", "age"]), r"^attributes=\['age', 'age'\]: must not repeat$"),
+        (lambda: DOMAIN.code("age", 4), "^age=4: must be a code from 0 to 3$"),
+        (lambda: DOMAIN.code("age", -1), "^age=-1: must be a code"),
+        (lambda: DOMAIN.code("age", 1.0), "^age=1.0: must be a code"),
+        (lambda: DOMAIN.code("region", "west"), r"^region='west': must be one of \['north', 'south', 'east'\]$"),
+        (lambda: DOMAIN.code("region", ["north"]), "^region="),
+        (lambda: DOMAIN.project([]), "^attributes: must be at least one$"),
+        (lambda: Domain.binary(63).cells([np.zeros(1, np.uint8)] * 63), r"cells: must be at most 2\^62"),
+    ],
+)
+def test_what_is_no_domain_is_told(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_many_names_are_not_all_listed() -> None:
+    with pytest.raises(ValueError, match=r"'v12', \.\.\.$"):
+        Domain.binary(30).position("v31")
+
+
+def test_cells_are_numbered_in_c_order() -> None:
+    columns = [np.random.default_rng(1).integers(0, size, 100) for size in DOMAIN.sizes]
+    assert (DOMAIN.cells(columns) == np.ravel_multi_index(columns, DOMAIN.sizes)).all()
+
+
+# --- columns
+
+
+def test_codes_of_every_kind_of_number() -> None:
+    right = [0, 3, 2, 1, 1]
+    for values in (
+        right,
+        np.array(right, np.int8),
+        np.array(right, np.uint64),
+        np.array(right, ">i4"),
+        np.array(right, float),
+        np.array(right, np.float32),
+        np.array(right, object),
+        np.array([0, np.int8(3), np.uint64(2), True, 1], object),
+        np.array(right * 2)[::2][:0].tolist() + right,
+    ):
+        made = DOMAIN.encode_column(0, values)
+        assert made.dtype == np.uint8
+        assert made.tolist() == right
+    assert DOMAIN.encode_column(2, np.array([True, False])).tolist() == [1, 0]
+    assert DOMAIN.encode_column(0, []).size == 0
+    assert DOMAIN.encode_column(1, []).size == 0
+
+
+def test_small_codes_are_not_copied() -> None:
+    values = np.array([0, 1, 3], np.uint8)
+    assert np.shares_memory(DOMAIN.encode_column(0, values), values)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(2, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")])
+def test_the_least_type_that_holds_the_codes(size: int, dtype: str) -> None:
+    assert np.dtype(code_type(size)) == np.dtype(dtype)
+    assert Domain(a=size).encode_column(0, [size - 1, 0]).tolist() == [size - 1, 0]
+
+
+def test_labels() -> None:
+    assert DOMAIN.encode_column(1, ["east", "north", "east"]).tolist() == [2, 0, 2]
+    assert DOMAIN.encode_column(1, np.array(["south", "north"], object)).tolist() == [1, 0]
+    mixed = Domain(a=[None, "x", 3])
+    assert mixed.encode_column(0, np.array(["x", None, 3, None], object)).tolist() == [1, 0, 2, 0]
+    assert Domain(a=[10, 20]).encode_column(0, [20.0, 10.0]).tolist() == [1, 0]
+    assert Domain(a=[False, True]).encode_column(0, np.array([True, False])).tolist() == [1, 0]
+    assert DOMAIN.decode_column(1, np.array([2, 0])).tolist() == ["east", "north"]
+    assert mixed.decode_column(0, np.array([2, 0])).tolist() == [3, None]
+    codes = np.array([1, 0], np.uint8)
+    assert DOMAIN.decode_column(0, codes) is codes
+
+
+SECRET = 987_654_321
+OUTSIDE = [
+    ("age", [0, SECRET]),
+    ("age", [-SECRET]),
+    ("age", np.array([2**63 + SECRET], np.uint64)),
+    ("age", [1.5 + SECRET]),
+    ("age", [0.5]),
+    ("age", [float("inf")]),
+    ("age", [1.0, float("nan")]),
+    ("age", np.array([np.nan], np.float32)),
+    ("age", np.array([1.0, SECRET], object)),
+    ("age", np.array([1, None], object)),
+    ("age", np.array([str(SECRET)], object)),
+    ("age", np.array([10**30 + SECRET], object)),
+    ("region", ["north", str(SECRET)]),
+    ("region", [SECRET]),
+    ("region", [float("nan")]),
+    ("region", np.array([None, "north"], object)),
+    ("region", np.array(["north", [SECRET]], object)),
+    ("region", [b"north"]),
+]
+
+
+@pytest.mark.parametrize(("name", "values"), OUTSIDE)
+def test_records_outside_are_named_by_column_and_never_shown(name: str, values: Any) -> None:
+    with pytest.raises(DomainError, match=rf"^column '{name}': must") as caught:
+        DOMAIN.encode_column(DOMAIN.position(name), values)
+    shown: BaseException | None = caught.value
+    assert "987" not in str(shown)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_clipping_takes_the_nearest_code() -> None:
+    assert DOMAIN.encode_column(0, [-5, 0, 3, 4, 10**12], "clip").tolist() == [0, 0, 3, 3, 3]
+    assert DOMAIN.encode_column(0, np.array([2**64 - 1], np.uint64), "clip").tolist() == [3]
+    assert DOMAIN.encode_column(0, [-0.5, 7.25, float("inf"), -float("inf")], "clip").tolist() == [0, 3, 3, 0]
+    for values in ([float("nan")], [0.5], np.array([None], object)):
+        with pytest.raises(DomainError, match=r"^column 'age': must"):
+            DOMAIN.encode_column(0, values, "clip")
+    with pytest.raises(DomainError, match=r"^column 'region': must hold the labels"):  # labels have no nearest one
+        DOMAIN.encode_column(1, ["west"], "clip")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[1]], r"^column 'age': shape \(1, 1\): must have one dimension$"),
+        (["1"], "^column 'age': dtype <U1: must be integers, the codes 0 to 3$"),
+        ([1j], "^column 'age': dtype complex128: must be integers"),
+        (np.array(["2020-01-01"], "M8[D]"), "^column 'age': dtype datetime64"),
+    ],
+)
+def test_columns_that_hold_no_codes(values: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DOMAIN.encode_column(0, values)
+
+
+# --- queries
+
+
+def test_products() -> None:
+    table = np.array([True, False, True, False])
+    for allowed in ([0, 2], (0, 2), {0, 2}, np.array([0, 2]), range(0, 4, 2), table, table.tolist(), iter([2, 0, 2])):
+        query = Product({"age": allowed, "region": "south"})
+        assert (cells_of(query) == by_hand(lambda a, r, s: a in (0, 2) and r == 1)).all()
+    assert (
+        cells_of(Product({"region": ["east", "north"], "sex": True})) == by_hand(lambda a, r, s: r != 1 and s)
+    ).all()
+    assert (cells_of(Product({})) == 1).all()
+    for nothing in ([], np.zeros(4, bool), np.array([], int)):
+        assert bind(Product({"age": nothing}), DOMAIN).cells == 0
+        assert (cells_of(Product({"age": nothing})) == 0).all()
+
+
+def test_what_a_product_binds_to() -> None:
+    bound = Product({"sex": 1, "age": [1, 2], "region": ["north", "south", "east"]}).bind(DOMAIN)
+    assert isinstance(bound, BoundProduct)
+    assert [p for p, _ in bound.allowed] == [0, 2], "in order; what allows all is left out"
+    assert bound.cells == 6
+    assert Product({}).bind(DOMAIN).cells == DOMAIN.size
+    assert Conjunction({"v7": 1}).bind(Domain.binary(100)).cells == 2**99
+
+
+def test_sequences_of_true_and_false_are_tables() -> None:
+    """[True, False] is a table with the entry of code 0 set; one True is code 1, and labels may be True and False."""
+    domain = Domain(a=2, b=[True, False], c=3)
+    assert cells_of(Product({"a": [True, False]}), domain)[0].all()
+    assert not cells_of(Product({"a": [True, False]}), domain)[1].any()
+    assert (cells_of(Product({"a": [np.True_, np.False_]}), domain) == cells_of(Product({"a": 0}), domain)).all()
+    assert (cells_of(Product({"a": True}), domain) == cells_of(Product({"a": 1}), domain)).all()
+    assert cells_of(Product({"b": [True, False]}), domain).all()
+    for wrong in ([True, False], (True,), np.array([True, False])):
+        with pytest.raises(ValueError, match=r"^c: table of shape .*: must be \(3,\)$"):
+            Product({"c": wrong}).bind(domain)
+
+
+def test_labels_that_are_tuples_are_values() -> None:
+    domain = Domain(pair=[(0, 1), (1, 0), "ab"])
+    assert cells_of(Product({"pair": (0, 1)}), domain).tolist() == [1, 0, 0]
+    assert cells_of(Product({"pair": [(0, 1), "ab"]}), domain).tolist() == [1, 0, 1]
+    assert cells_of(Product({"pair": ((0, 1), "ab")}), domain).tolist() == [1, 0, 1]
+
+
+def test_a_query_stays_as_it_was_made() -> None:
+    table, mask, values = np.array([True, False, True, False]), np.zeros(24, bool), np.zeros(24)
+    listed = [0, 2]
+    queries = (
+        Product({"age": table}),
+        Product({"age": listed}),
+        Product({"age": iter(listed)}),
+        Mask(mask),
+        Linear(values),
+    )
+    before = [cells_of(query).tolist() for query in queries]
+    table[:] = True
+    mask[:] = True
+    values[:] = 1.0
+    listed.append(3)
+    assert [cells_of(query).tolist() for query in queries] == before
+
+
+def test_products_are_equal_if_they_allow_the_same() -> None:
+    long, other = np.zeros(5000, bool), np.zeros(5000, bool)
+    long[2000] = other[2001] = True
+    assert Product({"a": long}) == Product({"a": long.copy()})
+    assert hash(Product({"a": long})) == hash(Product({"a": long.copy()}))
+    assert Product({"a": long}) != Product({"a": other})
+    assert Conjunction({"a": 1}) == Conjunction({"a": 1})
+    assert Conjunction({"a": 1}) != Product({"a": 1})
+    assert Product({"a": 1}) != "Product({'a': 1})"
+    assert repr(Conjunction({"age": 1, "region": "east"})) == "Conjunction({'age': 1, 'region': 'east'})"
+
+
+def test_conjunctions_take_one_value_each() -> None:
+    right = by_hand(lambda a, r, s: a == 2 and r == 0)
+    assert (cells_of(Conjunction({"age": 2, "region": "north"})) == right).all()
+    for wrong in ([2], (2,), {2}, np.array([2])):
+        with pytest.raises(ValueError, match=r"^age=.*: must be a code from 0 to 3$"):
+            Conjunction({"age": wrong}).bind(DOMAIN)
+
+
+def test_ranges_hold_both_ends_and_follow_the_codes() -> None:
+    assert (cells_of(Range("age", 1, 2)) == by_hand(lambda a, r, s: 1 <= a <= 2)).all()
+    assert (cells_of(Range("age", 3, 3)) == by_hand(lambda a, r, s: a == 3)).all()
+    assert (cells_of(Range("region", "south", "east")) == by_hand(lambda a, r, s: r >= 1)).all()
+    assert Range("age", 0, 3).bind(DOMAIN).allowed == ()
+    assert repr(Range("region", "south", "east")) == "Range('region', 'south', 'east')"
+
+
+def test_masks_and_linear_queries() -> None:
+    mask = np.random.default_rng(1).random(24) < 0.4
+    for cells in (
+        mask,
+        mask.reshape(4, 3, 2),
+        mask.astype(np.int8),
+        mask.tolist(),
+        np.asfortranarray(mask.reshape(4, 3, 2)),
+    ):
+        bound = Mask(cells).bind(DOMAIN)
+        assert bound.values.dtype == np.uint8
+        assert (bound.values == mask).all()
+    values = np.random.default_rng(2).random((4, 3, 2))
+    for given in (values, values.ravel(), np.asfortranarray(values)):
+        bound = Linear(given).bind(DOMAIN)
+        assert (bound.values * 2**16 == np.rint(values.ravel() * 2**16)).all()
+    assert Linear([0, 1] * 12).bind(DOMAIN).values.tolist() == [0.0, 1.0] * 12
+    assert repr(Mask([0, 1, 1])) == "Mask(<2 of 3 cells>)"
+    assert repr(Linear(np.zeros(5))) == "Linear(<5 cells>)"
+
+
+@numba.njit
+def even(cell: int) -> bool:
+    return cell % 2 == 0
+
+
+def test_predicates() -> None:
+    assert (cells_of(Predicate(even)) == by_hand(lambda a, r, s: s == 0)).all()
+    assert repr(Predicate(even)) == "Predicate(even)"
+    with pytest.raises(
+        ValueError, match=r"^function=.*: must be compiled by numba \(numba\.njit\); for others use Mask$"
+    ):
+        Predicate(lambda cell: True)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^domain: 1.27e\+30 cells: must be at most 2\^31 for a value each"):
+        Predicate(even).bind(Domain.binary(100))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Product({"height": 1}), "^attribute='height': must be one of 'age', 'region', 'sex'$"),
+        (lambda: Conjunction({"height": 1}), "^attribute='height'"),
+        (lambda: Range("height", 0, 1), "^attribute='height'"),
+        (lambda: Product({"age": 4}), "^age=4: must be a code from 0 to 3$"),
+        (lambda: Product({"age": [0, -1]}), "^age=-1: must be a code"),
+        (lambda: Product({"age": "1"}), "^age='1': must be a code"),
+        (lambda: Product({"age": 1.0}), "^age=1.0: must be a code"),
+        (lambda: Product({"age": np.array([0.0])}), "^age=.*: must be a code"),
+        (lambda: Product({"age": None}), "^age=None: must be a code"),
+        (lambda: Product({"region": "west"}), "^region='west': must be one of"),
+        (lambda: Product({"region": ["north", "west"]}), "^region='west'"),
+        (lambda: Product({"region": 0}), "^region=0: must be one of"),
+        (lambda: Product({"age": np.zeros(5, bool)}), r"^age: table of shape \(5,\): must be \(4,\)$"),
+        (lambda: Product([("age", 1)]), "^allowed=.*: must be a mapping"),
+        (lambda: Range("age", 2, 1), "^low=2: must not come after high=1$"),
+        (lambda: Range("age", 0, 4), "^age=4: must be a code"),
+        (lambda: Range("region", "south", "north"), "^low='south': must not come after high='north'$"),
+        (lambda: Mask(np.zeros(23, bool)), r"^cells: shape \(23,\): must be \(24,\), or \(4, 3, 2\)$"),
+        (lambda: Mask(np.zeros((2, 3, 4), bool)), r"^cells: shape \(2, 3, 4\): must be"),
+        (lambda: Mask([0, 2]), "^cells: dtype int64: must be True and False, or 0 and 1$"),
+        (lambda: Mask([0.0, 1.0]), "^cells: dtype float64: must be"),
+        (lambda: Mask([float("nan")]), "^cells: dtype float64: must be"),
+        (lambda: Linear(np.zeros(23)), r"^values: shape \(23,\): must be \(24,\), or \(4, 3, 2\)$"),
+        (lambda: Linear([1.0000001]), r"^values: must lie in \[0, 1\]; there is another one, or a NaN, among them$"),
+        (lambda: Linear([-1e-300]), r"^values: must lie in \[0, 1\]"),
+        (lambda: Linear([float("nan")]), r"^values: must lie in \[0, 1\]"),
+        (lambda: Linear([float("inf")]), r"^values: must lie in \[0, 1\]"),
+        (lambda: 3, r"^query: type int: must be a query, such as Conjunction"),
+        (lambda: {"age": 1}, "^query: type dict: must be a query"),
+    ],
+)
+def test_queries_that_do_not_fit_say_why(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bind(make(), DOMAIN)
+
+
+# --- marginals
+
+
+def test_marginals_are_a_sequence_of_conjunctions() -> None:
+    for k in (1, 2, 3):
+        work = marginals(DOMAIN, k)
+        expected: list[Any] = []
+        for subset in combinations(DOMAIN.names, k):
+            values = [DOMAIN.labels[p] or range(DOMAIN.sizes[p]) for p in DOMAIN.positions(subset)]
+            expected += [Conjunction(dict(zip(subset, chosen, strict=True))) for chosen in product(*values)]
+        assert len(work) == len(expected)
+        assert list(work) == expected
+        assert [work[i] for i in range(len(work))] == expected
+        assert [work[i] for i in range(-len(work), 0)] == expected
+        assert work[np.int64(1)] == expected[1]
+        assert work[3:8] == expected[3:8]
+        assert work[::-2] == expected[::-2]
+        assert work[-4:] == expected[-4:]
+        assert list(reversed(work)) == expected[::-1]
+        assert expected[2] in work
+        assert work.index(expected[-1]) == len(work) - 1
+        for index in (len(work), -len(work) - 1):
+            with pytest.raises(IndexError, match=rf"^index={index}: must be below {len(work)}$"):
+                work[index]
+
+
+def test_marginals_know_their_tables() -> None:
+    work = Marginals(DOMAIN, [("sex", "age"), "region", ()])
+    assert work.subsets == (("age", "sex"), ("region",), ()), "attributes in the order of the domain"
+    assert work.shapes == ((4, 2), (3,), ())
+    assert work.tables == 3
+    assert len(work) == 12
+    assert list(work)[-1] == Conjunction({})
+    assert work[11] == Conjunction({})
+    assert repr(work) == "Marginals(<3 tables, 12 cells>)"
+    assert marginals(Domain.binary(20), 3).tables == 1140
+
+
+def test_every_record_is_in_one_cell_of_each_table() -> None:
+    work = marginals(DOMAIN, 2)
+    assert (sum(cells_of(query).astype(int) for query in work) == work.tables).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: marginals(DOMAIN, 0), "^k=0: must be a whole number >= 1$"),
+        (lambda: marginals(DOMAIN, 1.5), "^k=1.5: must be"),  # type: ignore[arg-type]
+        (lambda: marginals(DOMAIN, 4), "^k=4: must be at most the number of attributes, 3$"),
+        (lambda: Marginals(DOMAIN, []), "^subsets: must be at least one set of attributes$"),
+        (lambda: Marginals(DOMAIN, [("age", "sex"), ("sex", "age")]), "^subsets: must not repeat$"),
+        (lambda: Marginals(DOMAIN, [("age", "age")]), "^attributes=.*: must not repeat$"),
+        (lambda: Marginals(DOMAIN, [("height",)]), "^attribute='height'"),
+    ],
+)
+def test_what_is_no_set_of_marginals(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_what_is_public_is_public() -> None:
+    for name in ("Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range", "marginals"):
+        assert name in fastdp.__all__
