@@ -15,6 +15,7 @@ from laws import assert_law, audit, check_low_bits, wrong_scales
 import fastdp
 from fastdp import exact, noise
 from fastdp.kernels import noise as kernels
+from fastdp.randomness import word_source
 
 SCALES = [2.0**-20, 0.1, 1.0, 3.3, 100.0, 2.0**15, 2.0**15 + 1, 2.0**20, 2.0**31, 2.0**31 + 1, 2.0**40]
 SIGMAS = [2.0**-20, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**15, 1e6, 2.0**31, 2.0**31 + 1, 2.0**40]
@@ -40,7 +41,7 @@ def draws(plan, n, first=0):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_laplace_kernel_meets_the_definition(scale):
-    words = noise._words(KEY)
+    words = word_source(KEY)
     found = draws(noise.laplace_plan(scale), 3000)
     for i in range(0, 3000, 13):
         assert found[i] == exact.geometric_draw(words, i, scale, two_sided=True)
@@ -48,7 +49,7 @@ def test_laplace_kernel_meets_the_definition(scale):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_geometric_kernel_meets_the_definition(scale):
-    words, plan = noise._words(KEY), noise.laplace_plan(scale)
+    words, plan = word_source(KEY), noise.laplace_plan(scale)
     out, undecided = np.empty(2100, np.int64), np.empty(2100, np.int64)
     found = kernels.draw_geometric_into(KEY, 0, plan.extra, scale, plan.fixed, plan.fixed_pair, out, undecided)
     assert found == 0
@@ -58,7 +59,7 @@ def test_geometric_kernel_meets_the_definition(scale):
 
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_gaussian_kernel_meets_the_definition(sigma):
-    words = noise._words(KEY)
+    words = word_source(KEY)
     found = draws(noise.gaussian_plan(sigma), BLOCK + 60)
     assert found[:80].tolist() == exact.gaussian_block(words, 0, 80, sigma)
     assert found[BLOCK:].tolist() == exact.gaussian_block(words, 1, 60, sigma)
@@ -190,7 +191,7 @@ def test_the_second_level_of_the_gaussian_reads_its_own_words():
 @pytest.mark.parametrize("first", [0, noise.CHUNK])
 def test_what_is_settled_is_the_draw_of_its_place(first):
     """In a later chunk of a release: draw number first + i, and the blocks that start at `first`."""
-    words = noise._words(KEY)
+    words = word_source(KEY)
     plan = noise.laplace_plan(2.0**20)
     third = plan._replace(fixed=2.0, fixed_pair=1.0)
     expected = [exact.geometric_draw(words, first + i, plan.scale, two_sided=True) for i in range(300)]
@@ -247,7 +248,7 @@ def test_a_settled_sum_on_the_grid_is_rounded_once():
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 66])
 @pytest.mark.parametrize("scale", [0.3, 50.0, 2.0**20, 2.0**35])
 def test_short_calls_are_the_definition_however_far_they_escalate(n, scale):
-    words, plan = noise._words(KEY), noise.laplace_plan(scale)
+    words, plan = word_source(KEY), noise.laplace_plan(scale)
     expected = [exact.geometric_draw(words, i, scale, two_sided=True) for i in range(n)]
     for forced in ({}, {"fixed": 2.0}, {"fixed": 2.0, "fixed_pair": 1.0}):
         assert draws(plan._replace(**forced), n).tolist() == expected
