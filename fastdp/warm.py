@@ -39,9 +39,19 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     import numpy as np
 
     from . import noise, scores
+    from .answering.coding import histogram
+    from .answering.dense import PRECISIONS, DenseWeights, Precision, count_cells
+    from .answering.domain import Domain
+    from .answering.factored import FactoredWeights
+    from .answering.fits import Residuals, fit_entropic
+    from .answering.queries import Conjunction, Linear, Mask, marginals
+    from .answering.synthetic import SyntheticDistribution
+    from .answering.tables import marginal_tables, spread_tables
+    from .answering.truth import count_values
     from .buckets import Buckets
     from .flips import draw_head
     from .kernels.chacha import word_one
+    from .kernels.literals import count_all, pack_allowed_into
     from .race import Race
     from .randomness import Randomness
 
@@ -64,11 +74,59 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         Buckets(array, 1.0).draw(key, 1)
         draw_head(array, top, key, 1.0)
 
+    def count(sizes: tuple[int, ...]) -> None:
+        domain = Domain({f"a{i}": size for i, size in enumerate(sizes)})
+        histogram(np.zeros((3, len(sizes)), np.int64), domain)
+
+    def weigh(precision: Precision) -> None:
+        domain, counts = Domain.binary(12), np.zeros(2**12, np.int64)
+        last = [f"v{i}" for i in range(7, 13)]  # six of the last attributes: cells that are taken one by one
+        for names in (["v1"], ["v12"], last):  # long runs, a pattern
+            product = Conjunction(dict.fromkeys(names, 1)).bind(domain)
+            weights = DenseWeights(domain, precision)
+            weights.evaluate(product)
+            weights.scale(product, 0.1)
+            count_cells(counts, product)
+        for query in (Mask(counts), Linear(counts)):
+            bound = query.bind(domain)
+            weights.evaluate(bound)
+            weights.scale(bound, 0.1)
+            count_values(counts, bound)
+        weights.total = 1e99
+        weights.scale(product, 0.1)
+        weights.add_into(np.zeros(2**12), 1.0)
+
+    def tabulate() -> None:
+        for domain, k in ((Domain.binary(12), 3), (Domain(a=3, b=2, c=4), 2)):
+            workload = marginals(domain, k)
+            for dtype in (np.int64, np.float64):
+                tables = marginal_tables(np.ones(domain.size, dtype), domain, workload)
+            spread_tables(tables, domain, workload)
+
+    def pack() -> None:
+        for dtype in (np.uint8, np.uint16, np.uint32):
+            out = np.zeros((4, 1), np.uint64)
+            pack_allowed_into(np.zeros(3, dtype), np.ones(1, np.uint8), out[0])
+            count_all(out, np.zeros(1, np.int64))
+
+    def fit() -> None:
+        domain = Domain(a=3, b=2, c=4)
+        people = np.zeros((100, 3), np.uint8)
+        # the constructor and the fit charge nobody here: a block of a budget may be open around this
+        residuals = Residuals(marginals(domain, 2))
+        target = [table / 100.0 for table in marginal_tables(histogram(people, domain), domain, residuals.workload)]
+        fitted = fit_entropic(target, residuals, 1e-3)
+        for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
+            SyntheticDistribution(weights, domain).sample(3)
+
     steps: list[tuple[str, Callable[[], object]]] = [
         ("random words", lambda: Randomness().words(3)),
         ("one random word", lambda: word_one(Randomness().key(), 0, 0)),
         ("numpy generator", generator),
     ]
+    steps += [(f"counting records of {sizes} values", partial(count, sizes)) for sizes in ((2, 2), (300,), (70_000,))]
+    steps += [(f"weights, {precision}", partial(weigh, precision)) for precision in PRECISIONS]
+    steps += [("marginal tables", tabulate), ("packed records", pack), ("fits and samples", fit)]
     arrays = {
         "int64": np.arange(3, dtype=np.int64),
         "int64, read-only": read_only(np.arange(3, dtype=np.int64)),

@@ -21,11 +21,12 @@ from .plans import Pattern, Runs
 from .queries import Bound, BoundCells, BoundProduct
 
 Precision = Literal["float64", "float32"]
-PRECISIONS = ("float64", "float32")
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
 
 CHUNK = 1 << 20  # cells that one thread works on at a time: 0.2 ms
 _RESUM = 256  # updates after which the total is added up anew
-_LARGEST = {"float64": 600.0, "float32": 60.0}  # how far apart the weights can show logarithms to be
+_FALL = 1e-3  # of the total since then: what is left has the rounding errors of what is gone
+LARGEST = {"float64": 600.0, "float32": 60.0}  # how far apart the weights can show logarithms to be
 
 
 class DenseWeights:
@@ -34,7 +35,7 @@ class DenseWeights:
     def __init__(self, domain: Domain, precision: Precision = "float64") -> None:
         self.domain, self.precision = domain, precision
         self._x = np.full(domain.size, 1.0, precision)
-        self.total = float(domain.size)
+        self.total = self._summed = float(domain.size)
         self._updates = 0
         self.span = 0.0  # no two logarithms of weights are further apart
         self._logs: NDArray[np.float64] | None = None  # kept once the weights cannot show them
@@ -100,7 +101,7 @@ class DenseWeights:
         """Multiply every weight by e^(rate f), f the query's value in its cell."""
         self._updates += 1
         self.span += abs(rate)
-        if self.span > _LARGEST[self.precision]:
+        if self.span > LARGEST[self.precision]:
             self._scale_logs(bound, rate)
             return
         if isinstance(bound, BoundCells):
@@ -109,11 +110,11 @@ class DenseWeights:
                 kernel, by = _weights().scale_masked, exp(rate)
             else:
                 kernel, by = _weights().scale_valued, rate
-            self.total = self._over_cells(lambda i, j: kernel(self._x[i:j], values[i:j], by))
+            self.total = self._summed = self._over_cells(lambda i, j: kernel(self._x[i:j], values[i:j], by))
         else:
             bound, rate = smaller_side(bound, rate)
             self.total += (exp(rate) - 1.0) * _walk(self._x, bound.plan, self.precision, exp(rate))
-        if self._updates % _RESUM == 0 or not 1e-30 < self.total < 1e30:
+        if self._updates % _RESUM == 0 or not _FALL * self._summed < self.total < 1e30:
             self._add_up()
 
     def _add_up(self) -> None:
@@ -122,6 +123,7 @@ class DenseWeights:
             factor = self.domain.size / self.total
             run_chunks(lambda i, j: _weights().multiply_cells(self._x[i:j], factor), self._x.size, CHUNK)
             self.total = float(self.domain.size)
+        self._summed = self.total
 
     def _scale_logs(self, bound: Bound, rate: float) -> None:
         """The same on logarithms, which cannot underflow; some ten times slower."""

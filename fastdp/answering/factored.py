@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dense import DenseWeights, Precision
+from .dense import LARGEST, DenseWeights, Precision
 from .domain import Domain
 from .queries import Bound, BoundCells, BoundProduct
 
@@ -95,14 +95,15 @@ class FactoredWeights:
         merged = self._block(new)
         parts = [self._blocks.pop(block) for block in old]
         shapes = [[self.domain.sizes[p] if p in block else 1 for p in new] for block in old]
-        if any(part.in_logs for part in parts):
+        span = sum(part.span for part in parts)
+        if span > LARGEST[self.precision]:  # the product of the weights could underflow
             logs = sum(part.logarithms().reshape(shape) for part, shape in zip(parts, shapes, strict=True))
             merged.take_logarithms(np.asarray(logs).reshape(-1))
         else:
             joint = np.ones(1)
             for part, shape in zip(parts, shapes, strict=True):
                 joint = joint * (part.probabilities() * part.domain.size).reshape(shape)
-            merged.take(joint.reshape(-1), sum(part.span for part in parts))
+            merged.take(joint.reshape(-1), span)
         self._blocks[new] = merged
         self._of.update(dict.fromkeys(new, new))
         return new

@@ -49,10 +49,11 @@ class Truth:
             raise ValueError(
                 f"query: has a value for each of {self.domain.size:.3g} cells: must be a product of values"
             )
-        return _count_values(self.histogram, bound)
+        return count_values(self.histogram, bound)
 
 
-def _count_values(counts: NDArray[np.int64], bound: BoundCells) -> int:
+def count_values(counts: NDArray[np.int64], bound: BoundCells) -> int:
+    """The sum of the query over the records, in units of 2^-16, from the counts of all cells."""
     values = bound.values
     if values.dtype == np.uint8:
         parts = run_chunks(lambda i, j: int(weights.count_masked(counts[i:j], values[i:j])), values.size, CHUNK)
