@@ -1,28 +1,39 @@
-"""Cases of the answering room: what all answers from an array of cells are made of.
+"""Cases of the answering room: evaluate a query on weights over all cells, update them by it, and what is made of that.
 
-An element is a table where the work is many tables, else a cell. numpy sums each table by itself, and is given every
-19th table: its time does not depend on how many there are.
+An element is a table, a query or a record where the row says so, else a cell. numpy sums each table and each slice by
+itself, and is given fewer of them. Masks are laid out beforehand; a conjunction is bound, and its walk planned, in
+every call. Updates go up and down in turn, so that the weights stay where they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, cycle
+from math import expm1, log, sqrt
 from typing import Any
 
+import numba
 import numpy as np
 
-from fastdp import Domain
-from fastdp.answering.queries import Marginals
+from fastdp import Conjunction, Domain, Mask, SyntheticDistribution
+from fastdp.answering.dense import DenseWeights
+from fastdp.answering.mwem import mwem
+from fastdp.answering.queries import Marginals, marginals
 from fastdp.answering.tables import marginal_tables, spread_tables, transform
 
-from .registry import Call, Case, Side, Target, faster
+from .registry import Call, Case, Side, Target, faster, within
 
 BINARY = Domain.binary(20)
 CENSUS = Domain(age=15, work=53, kids=2, first=2, second=2, a=2, b=2, c=2)  # the sizes of AER/Fertility
 WAYS = 3
 CELLS = 1 << 24
-FEW = 60  # tables
+FEW = 60  # tables, or queries
+RATE = 1e-3  # of an update: after some 590,000 the weights would be kept as logarithms, which is another matter
+QUERIES, ROUNDS, RECORDS = 1_000, 10, 100_000  # of mwem
+SAMPLED = 1_000_000
+THREE = (0, 1, 1)  # the values of three literals
+HIGHEST = (21, 22, 23)  # bits of the cell number
+IN_A_ROW = 10
 
 
 def counts(n: int) -> Any:
@@ -31,6 +42,11 @@ def counts(n: int) -> Any:
 
 def power_below(n: int) -> int:
     return 1 << (n.bit_length() - 1)
+
+
+def binary(n: int) -> Domain:
+    """The largest binary domain of at most n cells."""
+    return Domain.binary(n.bit_length() - 1)
 
 
 def workload(domain: Domain, n: int) -> Marginals:
@@ -89,17 +105,281 @@ def _copy(n: int) -> Call:
     return call
 
 
-def _case(name: str, work: str, n: int, make: Any, rival: Side, target: Target | None, oracle: str, drawn: Any) -> Case:
+# --- masks
+
+
+def cell_weights(cells: int) -> Any:
+    return 1.0 + counts(cells)
+
+
+def cell_mask(cells: int) -> Any:
+    return counts(cells) % 2 == 1
+
+
+def dense(domain: Domain) -> DenseWeights:
+    weights = DenseWeights(domain)
+    weights.take(cell_weights(domain.size), log(1000))
+    return weights
+
+
+def _evaluate(n: int) -> Call:
+    domain = binary(n)
+    synthetic = SyntheticDistribution(cell_weights(domain.size), domain)
+    query = Mask(cell_mask(domain.size))
+    return lambda: synthetic.answer(query)
+
+
+def _numpy_evaluate(n: int) -> Call:
+    cells = power_below(n)
+    x, mask = cell_weights(cells), cell_mask(cells)
+    x /= x.sum()
+    return lambda: np.dot(mask, x)
+
+
+def _stream(n: int) -> Call:
+    """As fast as memory is read: the bytes of the weights and of the mask, eight at a time."""
+
+    def add_up(array: Any) -> Any:
+        total = array[0]
+        for i in range(1, array.size):
+            total += array[i]
+        return total
+
+    plain_sum: Any = numba.njit(fastmath=True)(add_up)  # or it would wait for every addition to end
+    cells = power_below(n)
+    x, words = cell_weights(cells), cell_mask(cells).view(np.uint64)
+    plain_sum(x), plain_sum(words)
+    return lambda: (plain_sum(x), plain_sum(words))
+
+
+def _update(n: int) -> Call:
+    domain, rates = binary(n), cycle((RATE, -RATE))
+    weights, bound = dense(domain), Mask(cell_mask(domain.size)).bind(domain)
+
+    def call() -> Any:
+        weights.scale(bound, next(rates))
+        return weights.total
+
+    return call
+
+
+def _numpy_update(n: int) -> Call:
+    cells, rates = power_below(n), cycle((RATE, -RATE))
+    x, mask = cell_weights(cells), cell_mask(cells)
+    x /= x.sum()
+
+    def call() -> Any:
+        nonlocal x
+        x *= np.exp(next(rates) * mask)
+        total = x.sum()
+        x /= total
+        return total
+
+    return call
+
+
+def two_passes(domain: Domain, mask: Any) -> Call:
+    """The dense path: what the query comes to, then the update."""
+    weights, bound, rates = dense(domain), Mask(mask).bind(domain), cycle((RATE, -RATE))
+
+    def call() -> float:
+        value = weights.evaluate(bound)
+        weights.scale(bound, next(rates))
+        return value
+
+    return call
+
+
+def _mask_both(n: int) -> Call:
+    return two_passes(binary(n), cell_mask(power_below(n)))
+
+
+def _numpy_both(n: int) -> Call:
+    cells, rates = power_below(n), cycle((RATE, -RATE))
+    x, mask = cell_weights(cells), cell_mask(cells)
+    x /= x.sum()
+
+    def call() -> Any:
+        nonlocal x
+        value = np.dot(mask, x)
+        x *= np.exp(next(rates) * mask)
+        x /= x.sum()
+        return value
+
+    return call
+
+
+# --- conjunctions
+
+
+def literals(domain: Domain, bits: tuple[int, int, int]) -> Conjunction:
+    """Three literals, on these bits of the cell number, or the next ones below in a domain that has not so many."""
+    d = len(domain)
+    return Conjunction({f"v{d - min(bit, d - 3 + i)}": THREE[i] for i, bit in enumerate(bits)})
+
+
+def conjunction_mask(domain: Domain, query: Conjunction) -> Any:
+    mask = np.zeros(domain.sizes, bool)
+    mask[_index(domain, query)] = True
+    return mask.reshape(-1)
+
+
+def _index(domain: Domain, query: Conjunction) -> Any:
+    return tuple(query.allowed.get(name, slice(None)) for name in domain.names)
+
+
+def _in_one_pass(bits: tuple[int, int, int]) -> Callable[[int], Call]:
+    """An update; what the query came to before it is seen from the totals, since the same pass adds it up."""
+
+    def make(n: int) -> Call:
+        domain, rates = binary(n), cycle((RATE, -RATE))
+        weights, query = dense(domain), literals(domain, bits)
+
+        def call() -> float:
+            before, rate = weights.total, next(rates)
+            weights.scale(query.bind(domain), rate)
+            return (weights.total / before - 1) / expm1(rate)
+
+        return call
+
+    return make
+
+
+def _in_two_passes(bits: tuple[int, int, int]) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        domain = binary(n)
+        return two_passes(domain, conjunction_mask(domain, literals(domain, bits)))
+
+    return make
+
+
+# --- mwem
+
+
+def conjunctions(domain: Domain, k: int) -> list[Any]:
+    """k three-way conjunctions, as far apart as they can be."""
+    every = marginals(domain, WAYS)
+    k = min(k, len(every))
+    return [every[i * len(every) // k] for i in range(k)]
+
+
+def records(domain: Domain) -> Any:
+    """Attributes that are 1 in turn less and more often, each likelier after a 1 than after a 0."""
+    rng = np.random.default_rng(0)
+    codes = (rng.random((RECORDS, len(domain))) < np.linspace(0.1, 0.6, len(domain))).astype(np.uint8)
+    for j in range(1, len(domain)):
+        codes[:, j] |= codes[:, j - 1] & (rng.random(RECORDS) < 0.3)
+    return codes
+
+
+def _mwem(n: int) -> Call:
+    domain = binary(n)
+    queries, codes = conjunctions(domain, QUERIES), records(domain)
+    return lambda: mwem(codes, domain, queries, epsilon=1.0, rounds=ROUNDS)
+
+
+def _numpy_mwem(n: int) -> Call:
+    """np.dot(mask, x) for every query; the masks, a byte a cell, are made beforehand."""
+    domain = binary(n)
+    masks = [conjunction_mask(domain, query) for query in conjunctions(domain, QUERIES)]
+    codes, rng = records(domain), np.random.default_rng()
+    strides, rate = np.array(domain.strides), mwem_rate(domain)
+
+    def call() -> Any:
+        histogram = np.bincount(codes @ strides, minlength=domain.size).astype(np.float64)
+        truth = np.array([np.dot(mask, histogram) for mask in masks])
+        x = np.full(domain.size, 1 / domain.size)
+        average = np.zeros(domain.size)
+        for _ in range(ROUNDS):
+            average += x / ROUNDS
+            gaps = truth - RECORDS * np.array([np.dot(mask, x) for mask in masks])
+            i = np.argmax(np.abs(gaps) / (2 * ROUNDS) + rng.gumbel(size=gaps.size))
+            x *= np.exp(np.sign(gaps[i]) * rate * masks[i])
+            x /= x.sum()
+        return average
+
+    return call
+
+
+def mwem_rate(domain: Domain) -> float:
+    return sqrt(8 * log(domain.size) / ROUNDS)
+
+
+# --- the synthetic distribution
+
+
+def _answer_slice(n: int) -> Call:
+    domain = binary(n)
+    synthetic, query = SyntheticDistribution(cell_weights(domain.size), domain), literals(domain, HIGHEST)
+    return lambda: synthetic.answer(query)
+
+
+def _numpy_slice(n: int) -> Call:
+    domain = binary(n)
+    cube, index = cell_weights(domain.size).reshape(domain.sizes), _index(domain, literals(domain, HIGHEST))
+    cube /= cube.sum()
+    return lambda: cube[index].sum()
+
+
+def _answer_many(n: int) -> Call:
+    synthetic, queries = SyntheticDistribution(cell_weights(BINARY.size), BINARY), conjunctions(BINARY, n)
+    return lambda: synthetic.answer_many(queries)
+
+
+def _numpy_slices(n: int) -> Call:
+    cube = cell_weights(BINARY.size).reshape(BINARY.sizes)
+    cube /= cube.sum()
+    indices = [_index(BINARY, query) for query in conjunctions(BINARY, n)]
+    return lambda: np.array([cube[index].sum() for index in indices])
+
+
+def rising_weights(cells: int) -> Any:
+    return np.sort(cell_weights(cells))
+
+
+def _sample(n: int) -> Call:
+    synthetic = SyntheticDistribution(rising_weights(BINARY.size), BINARY)
+    return lambda: synthetic.sample(n)
+
+
+def _numpy_sample(n: int) -> Call:
+    sums, rng = np.cumsum(rising_weights(BINARY.size)), np.random.default_rng()
+
+    def call() -> Any:
+        cells = np.searchsorted(sums, rng.random(n) * sums[-1], side="right")
+        out = np.empty((len(BINARY), n), np.uint8)
+        for j, stride in enumerate(BINARY.strides):
+            out[j] = (cells // stride) & 1
+        return out.T
+
+    return call
+
+
+# --- cases
+
+
+def _case(
+    name: str,
+    work: str,
+    n: int,
+    make: Callable[[int], Call],
+    *pairs: tuple[Side, Target | None],
+    oracle: str,
+    drawn: Callable[[int], Any],
+    calls: int = 1,
+    threads: int = 1,
+) -> Case:
     return Case(
         name=name,
         room="answering",
         work=work,
         n=n,
-        ours=Side("fastdp", make),
-        rivals=(rival,),
-        targets=() if target is None else (target,),
+        ours=Side("fastdp", make, threads=threads),
+        rivals=tuple({side.name: side for side, _ in pairs}.values()),
+        targets=tuple(target for _, target in pairs if target is not None),
         oracle=oracle,
         drawn=drawn,
+        calls=calls,
     )
 
 
@@ -117,45 +397,168 @@ def _drawn_spread(n: int) -> tuple[Any, ...]:
     return tables, asked.positions, spread_tables(tables, BINARY, asked)
 
 
+def _drawn_values(make: Callable[[int], Call], mask: Callable[[int], Any], times: int) -> Callable[[int], Any]:
+    """Weights and mask as they were at first, and what so many calls returned."""
+
+    def drawn(n: int) -> tuple[Any, ...]:
+        call = make(n)
+        return cell_weights(power_below(n)), mask(n), [call() for _ in range(times)]
+
+    return drawn
+
+
+def _half(n: int) -> Any:
+    return cell_mask(power_below(n))
+
+
+def _of_literals(bits: tuple[int, int, int]) -> Callable[[int], Any]:
+    return lambda n: conjunction_mask(binary(n), literals(binary(n), bits))
+
+
+def _drawn_fit(n: int) -> tuple[Any, ...]:
+    domain = binary(n)
+    fitted = _mwem(n)()
+    return domain, records(domain), conjunctions(domain, QUERIES), fitted, mwem_rate(domain)
+
+
+def _conjunction_case(kind: str, work: str, bits: tuple[int, int, int], times: float | None) -> Case:
+    """With a target, calls in a row: the 16 MB of the cells touched then stay in a large L3. Without one, a single call
+    after a rival that has read and written all weights: what it takes to fetch them."""
+    rival = Side("mask, two passes", _in_two_passes(bits))
+    cold = times is None
+    return _case(
+        f"conjunction-{kind}{'-cold' * cold}",
+        f"3 literals, 2^24 cells, evaluate and update as one call, {work} (bits {', '.join(map(str, bits))}), "
+        + ("caches cold" if cold else f"{IN_A_ROW} calls in a row"),
+        CELLS,
+        _in_one_pass(bits),
+        (rival, None if times is None else faster(rival.name, avx512=times, avx2=times)),
+        oracle="values before updates",
+        drawn=_drawn_values(_in_one_pass(bits), _of_literals(bits), 3),
+        calls=1 if cold else IN_A_ROW,
+    )
+
+
+def _throughput_case(power: int, calls: int) -> Case:
+    return _case(
+        f"mask-2^{power}",
+        f"a mask, 2^{power} cells, evaluate and update",
+        1 << power,
+        _mask_both,
+        (Side("numpy", _numpy_both), None),
+        oracle="values before updates",
+        drawn=_drawn_values(_mask_both, _half, 3),
+        calls=calls,
+    )
+
+
 CASES = (
+    _case(
+        "mask-evaluate",
+        "evaluate a 0/1 mask, 2^24 cells",
+        CELLS,
+        _evaluate,
+        (Side("numpy", _numpy_evaluate), faster("numpy", avx512=4, avx2=4)),
+        (Side("numba sum", _stream), within("numba sum", 1.25)),
+        oracle="values",
+        drawn=_drawn_values(_evaluate, _half, 2),
+    ),
+    _case(
+        "mask-update",
+        "update by a mask, with the normaliser, 2^24 cells",
+        CELLS,
+        _update,
+        (Side("numpy", _numpy_update), faster("numpy", avx512=9, avx2=9)),
+        oracle="totals after updates",
+        drawn=_drawn_values(_update, _half, 3),
+    ),
+    _conjunction_case("runs", "cells in runs of 32", (5, 11, 20), 6),
+    _conjunction_case("runs", "cells in runs of 32", (5, 11, 20), None),
+    _conjunction_case("long-runs", "cells in long runs", HIGHEST, 15),
+    _conjunction_case("long-runs", "cells in long runs", HIGHEST, None),
+    _conjunction_case("cells", "single cells", (0, 1, 2), 1.5),
     _case(
         "marginals-binary",
         "all 1,140 three-way marginals of 2^20 binary cells",
         1140,
         _on_cells(BINARY, marginal_tables),
-        Side("numpy", _on_cells(BINARY, _numpy_tables), n=FEW),
-        faster("numpy", avx512=200, avx2=200),
-        "sums over axes",
-        _drawn_tables(BINARY),
+        (Side("numpy", _on_cells(BINARY, _numpy_tables), n=FEW), faster("numpy", avx512=200, avx2=200)),
+        oracle="sums over axes",
+        drawn=_drawn_tables(BINARY),
     ),
     _case(
         "marginals-mixed",
         "all 56 three-way marginals of 8 attributes, 50,880 cells",
         56,
         _on_cells(CENSUS, marginal_tables),
-        Side("numpy", _on_cells(CENSUS, _numpy_tables)),
-        None,
-        "sums over axes",
-        _drawn_tables(CENSUS),
+        (Side("numpy", _on_cells(CENSUS, _numpy_tables)), None),
+        oracle="sums over axes",
+        drawn=_drawn_tables(CENSUS),
     ),
     _case(
         "spread-binary",
         "1,140 three-way tables back to 2^20 binary cells",
         1140,
         _on_tables(BINARY, spread_tables),
-        Side("numpy", _on_tables(BINARY, _numpy_spread), n=FEW),
-        None,
-        "broadcasts",
-        _drawn_spread,
+        (Side("numpy", _on_tables(BINARY, _numpy_spread), n=FEW), None),
+        oracle="broadcasts",
+        drawn=_drawn_spread,
     ),
     _case(
         "transform",
         "Walsh-Hadamard transform, int64, 2^24 cells, in place",
         CELLS,
         _transform,
-        Side("a copy", _copy),
-        None,
-        "parities",
-        lambda n: (counts(power_below(n)), _transform(n)()),
+        (Side("a copy", _copy), None),
+        oracle="parities",
+        drawn=lambda n: (counts(power_below(n)), _transform(n)()),
+    ),
+    _case(
+        "mwem",
+        f"mwem, 2^20 cells, {QUERIES:,} conjunctions, {ROUNDS} rounds, end to end",
+        BINARY.size,
+        _mwem,
+        (Side("numpy", _numpy_mwem), faster("numpy", avx512=20, avx2=20)),
+        oracle="a replay",
+        drawn=_drawn_fit,
+    ),
+    _case(
+        "answer-slice",
+        "one answer of the synthetic distribution, 2^20 cells, 3 literals, a slice of memory",
+        BINARY.size,
+        _answer_slice,
+        (Side("numpy slice", _numpy_slice), None),
+        oracle="values",
+        drawn=_drawn_values(_answer_slice, _of_literals(HIGHEST), 1),
+        calls=100,
+    ),
+    _case(
+        "answer-conjunctions",
+        f"answers of the synthetic distribution, 2^20 cells, {QUERIES:,} conjunctions",
+        QUERIES,
+        _answer_many,
+        (Side("numpy slices", _numpy_slices, n=FEW), None),
+        oracle="slices",
+        drawn=lambda n: (cell_weights(BINARY.size), conjunctions(BINARY, FEW), _answer_many(FEW)()),
+    ),
+    _case(
+        "mask-two-threads",
+        "two threads, a mask, 2^24 cells, evaluate and update",
+        CELLS,
+        _mask_both,
+        (Side("one thread", _mask_both), faster("one thread", avx512=1.5, avx2=1.5)),
+        oracle="values before updates",
+        drawn=_drawn_values(_mask_both, _half, 3),
+        threads=2,
+    ),
+    *(_throughput_case(power, calls) for power, calls in ((12, 1000), (16, 50), (20, 3), (24, 1), (26, 1))),
+    _case(
+        "sample",
+        "sample 10^6 records from 2^20 cells, tables ready",
+        SAMPLED,
+        _sample,
+        (Side("numpy", _numpy_sample), None),
+        oracle="rising weights",
+        drawn=lambda n: _sample(n)(),
     ),
 )
