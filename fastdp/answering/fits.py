@@ -151,8 +151,9 @@ def fit_entropic(target: Sequence[Table], residuals: Residuals, sigma: float, re
     z = _Weights(product_of_one_way(target, residuals, sigma), workload)  # the mirror's side
     x = z.cells.copy()  # the average
     of_x = z.tables
-    left = square_of(of_x - y) / noise
-    smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= 1 else MOST_STEPS
+    left = before = square_of(of_x - y) / noise
+    near = 1 + sqrt(2 / residuals.rank)  # a standard deviation above what the noise amounts to on average
+    smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= near else MOST_STEPS
     while steps < most:
         if report:
             report(steps, most, f"squared distance {left:.3g} of the noise's")
@@ -172,8 +173,12 @@ def fit_entropic(target: Sequence[Table], residuals: Residuals, sigma: float, re
         z.mix_into(x, theta)
         of_x = (1 - theta) * of_x + theta * z.tables
         left = square_of(of_x - y) / noise
-        if left <= 1 and most == MOST_STEPS:
+        if left <= near and most == MOST_STEPS:
             most = min(PATIENCE * steps, MOST_STEPS - 1)
+        if steps >= 64 and steps.bit_count() == 1:  # a power of 2
+            if left > 0.98 * before:  # no distribution comes closer
+                break
+            before = left
     x /= x.sum()
     tables = [np.maximum(table, 0.0) for table in marginal_tables(x, workload.domain, workload)]
     return Fit(x, tables, left, steps)

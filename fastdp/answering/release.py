@@ -30,7 +30,7 @@ from ..rows import Rows, rows_of
 from .coding import encode, histogram
 from .domain import OUTSIDE, Domain, Outside
 from .factored import usable_memory
-from .fits import Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
+from .fits import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
 from .queries import BoundProduct, Marginals, bind
 from .synthetic import SyntheticDistribution
 from .tables import marginal_tables
@@ -260,9 +260,12 @@ def count_tables(data: Any, workload: Marginals, outside: Outside = "raise") -> 
     codes = encode(rows, domain, outside)
     tables: list[Any] = [None] * workload.tables
     for attributes, which in groups_of(workload):
+        if not attributes:  # the table of no attributes
+            tables[which[0]] = np.array(rows.n)
+            continue
         part = Domain({f"a{p}": domain.sizes[p] for p in attributes})
         wanted = Marginals(part, [[f"a{p}" for p in workload.positions[i]] for i in which])
-        counts = histogram({f"a{p}": codes[p] for p in attributes}, part) if attributes else np.array([rows.n])
+        counts = histogram({f"a{p}": codes[p] for p in attributes}, part)
         for i, table in zip(which, marginal_tables(counts, part, wanted), strict=True):
             tables[i] = table
     return flat_of(tables)
@@ -320,7 +323,7 @@ def _fitted(
         fit = "entropic" if _is_quick(domain, residuals, sigma) else "least-squares"
     if fit == "entropic":
         found = fit_entropic(signed, residuals, sigma, report)
-        if found.residual > 1:
+        if found.steps == MOST_STEPS:
             warnings.warn(
                 f"the entropic fit is still {sqrt(found.residual):.2g} times as far from the tables as the noise "
                 f"accounts for after {found.steps:,} steps; fit='least-squares' is closer here",
