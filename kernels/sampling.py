@@ -63,6 +63,8 @@ def sample_records_into(
     attributes: I64Array,
     sizes: I64Array,
     words: Any,
+    order: I64Array,
+    cells: Any,
     out: Any,
 ) -> None:
     """Records number first, first + 1, ... of a sample: the codes of each, drawn block by block.
@@ -71,33 +73,65 @@ def sample_records_into(
     c 2^64 + f gives the uniform cell c and the word f that `build_aliases_into` speaks of, from one word.
 
     Shapes    table uint64[cells of all blocks, 2]; parts int64[k + 1], where the blocks of each part begin; blocks
-              int64[all blocks, 4]: where in `table`, how many cells, where in `attributes` from and to;
-              attributes int64: columns of `out`, last attribute first; sizes int64, alike; words uint64[1 + most
-              blocks, n], space; out unsigned [d, n]
-    Cost      a word and a line of memory a block, 1 ns a code
+              int64[all blocks, 4]: where in `table`, how many cells, where in `attributes` from and to; attributes
+              int64: columns of `out`, last attribute first; sizes int64, alike; out unsigned [d, n]. Space: words
+              uint64[1 + most blocks, n], order int64[n], cells int32[n]
+    Cost      a word and a line of memory a block (in a loop of its own, so that many are under way), 0.3 ns a code
     Used by   fastdp/answering/synthetic.py
-    Oracle    the same in Python: tests/test_synthetic.py
+    Requires  blocks of at most 2^31 cells
+    Oracle    tests/test_synthetic.py::slowly
     """
     n = out.shape[1]
     count = parts.size - 1
     for stream in range(words.shape[0]):
         if stream > 0 or count > 1:
             words_into(key, stream, first, words[stream])
-    low_half = uint64(0xFFFFFFFF)
-    for i in range(n):
-        part = 0
-        if count > 1:
-            part = int64(((words[0, i] >> uint64(32)) * uint64(count)) >> uint64(32))
+    start = 0
+    for part in range(count):
+        stop = start
+        for i in range(n):
+            if count == 1 or int64(((words[0, i] >> uint64(32)) * uint64(count)) >> uint64(32)) == part:
+                order[stop] = i
+                stop += 1
+        mine = order[start:stop]
         for b in range(parts[part], parts[part + 1]):
-            word = words[1 + b - parts[part], i]
-            cells = uint64(blocks[b, 1])
-            low = (word & low_half) * cells
-            high = (word >> uint64(32)) * cells + (low >> uint64(32))
-            row = blocks[b, 0] + int64(high >> uint64(32))
-            rest = (high << uint64(32)) | (low & low_half)
-            cell = int64(high >> uint64(32)) if rest < table[row, 0] else int64(table[row, 1])
+            _draw_cells_into(words[1 + b - parts[part]], table[blocks[b, 0] : blocks[b, 0] + blocks[b, 1]], mine, cells)
             for a in range(blocks[b, 2], blocks[b, 3]):
-                # exact: cell < 2^31, so the product is off by less than 1 / (2 size)
-                quotient = int64((cell + 0.5) * (1.0 / sizes[a]))
-                out[attributes[a], i] = cell - quotient * sizes[a]
-                cell = quotient
+                if count == 1:
+                    _split_off_into(cells, sizes[a], out[attributes[a]])
+                else:
+                    _split_off_at(cells, sizes[a], mine, out[attributes[a]])
+        start = stop
+
+
+@jit
+def _draw_cells_into(words: Any, table: Any, mine: I64Array, cells: Any) -> None:
+    low_half = uint64(0xFFFFFFFF)
+    size = uint64(table.shape[0])
+    for k in range(mine.size):
+        word = words[mine[k]]
+        low = (word & low_half) * size
+        high = (word >> uint64(32)) * size + (low >> uint64(32))
+        cell = int64(high >> uint64(32))
+        rest = (high << uint64(32)) | (low & low_half)
+        cells[k] = cell if rest < table[cell, 0] else int64(table[cell, 1])
+
+
+@jit
+def _split_off_into(cells: Any, size: int, out: Any) -> None:
+    """out = cells mod size, cells = cells div size; exact: the product is off by less than 1 / (2 size)."""
+    inverse = 1.0 / size
+    for k in range(out.size):
+        quotient = np.int32((cells[k] + 0.5) * inverse)
+        out[k] = cells[k] - quotient * np.int32(size)
+        cells[k] = quotient
+
+
+@jit
+def _split_off_at(cells: Any, size: int, mine: I64Array, out: Any) -> None:
+    """The same for the records of one part."""
+    inverse = 1.0 / size
+    for k in range(mine.size):
+        quotient = np.int32((cells[k] + 0.5) * inverse)
+        out[mine[k]] = cells[k] - quotient * np.int32(size)
+        cells[k] = quotient
