@@ -89,8 +89,8 @@ def draw(found: dict[str, list[tuple[float, float]]], path: Path) -> None:
     ):
         for name, errors in found.items():
             axes.loglog(EPSILONS, [error[which] for error in errors], "o-", label=name, markersize=4)
-        for name, errors in PEERS.items():
-            axes.loglog((0.1, 1, 10), [error[which] for error in errors], "x--", label=name, linewidth=1, alpha=0.7)
+        for name, measured in PEERS.items():
+            axes.loglog((0.1, 1, 10), [error[which] for error in measured], "x--", label=name, linewidth=1, alpha=0.7)
         axes.set(title=title, xlabel="epsilon (delta = 1e-6)", ylabel="fraction of all records")
         axes.grid(alpha=0.25)
     figure.axes[0].legend(fontsize=7.5, loc="lower left")
