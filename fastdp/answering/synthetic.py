@@ -64,13 +64,13 @@ class SyntheticDistribution:
     >>> import numpy as np
     >>> from fastdp import Conjunction, Domain, Randomness, SyntheticDistribution
     >>> domain = Domain(age=3, sex=["f", "m"])
-    >>> synthetic = SyntheticDistribution(np.array([1, 1, 2, 2, 4, 0]), domain)
+    >>> synthetic = SyntheticDistribution(np.array([1, 1, 2, 2, 2, 0]), domain)
     >>> synthetic
     SyntheticDistribution(2 attributes, 6 cells)
     >>> synthetic.answer(Conjunction({"sex": "f"}))
-    0.7
+    0.625
     >>> synthetic.marginal(["age"])
-    array([0.2, 0.4, 0.4])
+    array([0.25, 0.5 , 0.25])
     >>> synthetic.sample(4).shape
     (4, 2)
     """
