@@ -12,12 +12,12 @@ import fastdp
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
-    f"fastdp.{module.name}"
-    for module in pkgutil.iter_modules(fastdp.__path__)
-    if module.name not in ("__main__", "bench")
+    module.name
+    for module in pkgutil.walk_packages(fastdp.__path__, "fastdp.")
+    if not module.name.startswith(("fastdp.__main__", "fastdp.bench"))
 )
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-NOTES = [*sorted(ROOT.glob("fastdp/*.md")), *sorted(ROOT.glob("kernels/*.md"))]
+NOTES = [*sorted(ROOT.glob("fastdp/**/*.md")), *sorted(ROOT.glob("kernels/*.md"))]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -27,7 +27,7 @@ def test_examples_in_docstrings(name):
 
 
 def test_the_public_functions_have_examples():
-    for name in ("laplace", "gaussian", "compose"):
+    for name in ("laplace", "gaussian", "compose", "exponential_mechanism", "mwem", "release_marginals"):
         assert ">>> " in getattr(fastdp, name).__doc__, name
 
 
@@ -46,9 +46,7 @@ def test_the_first_example_prints_four_counts(capsys):
     assert len(re.findall(r"-?\d+", printed)) == 4
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, *sorted(ROOT.glob("fastdp/*.md")), *sorted(ROOT.glob("kernels/*.md"))], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:

@@ -146,7 +146,7 @@ def mwem(
     >>> domain = fastdp.Domain.binary(10)
     >>> people = np.random.default_rng(0).random((50_000, 10)) < 0.3
     >>> queries = [fastdp.Conjunction({"v1": 1, "v2": 1}), fastdp.Conjunction({"v3": 0})]
-    >>> fitted = fastdp.mwem(people, domain, queries, epsilon=1.0, delta=1e-6, rounds=20)
+    >>> fitted = fastdp.mwem(people, domain, queries, epsilon=1.0, delta=1e-6, variant="measured")
     >>> abs(fitted.answer(queries[0]) - 0.09) < 0.1
     True
     """
