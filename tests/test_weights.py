@@ -335,7 +335,7 @@ def test_the_total_is_that_of_the_weights_also_when_it_falls(rate: float) -> Non
                 if weights.span > 590:
                     break
                 weights.scale(half, rate)
-                assert weights.total == pytest.approx(float(weights.weights.sum()), rel=1e-12)
+                assert weights.total == pytest.approx(float(weights.weights.sum()), rel=1e-12, abs=0)
         assert not weights.in_logs
 
 
