@@ -139,6 +139,7 @@ class PrivateMultiplicativeWeights:
             self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
             self._query_noise = _Noise(plans[self._schedule.query_scale], rng)
             self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
+            fresh_key(rng)  # an rng that gives none says so before anything is spent
             final()
             self._begin_epoch()
         self.transcript: list[Answer] = []
