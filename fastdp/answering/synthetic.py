@@ -21,6 +21,7 @@ from .domain import Domain, code_type
 from .factored import check_memory
 from .queries import Bound, BoundCells, BoundProduct, Marginals, bind
 from .tables import marginal_tables
+from .workload import Workload
 
 if TYPE_CHECKING:
     from ..privacy import Guarantee
@@ -110,8 +111,11 @@ class SyntheticDistribution:
             if queries.domain != self.domain:
                 raise ValueError("queries: must be marginals of the domain of the distribution")
             return np.concatenate([table.reshape(-1) for table in self.marginal_tables(queries)])
-        bounds = [bind(query, self.domain) for query in queries]
-        return np.array([self._evaluate(bound) for bound in bounds], np.float64)
+        workload = Workload(list(queries), self.domain)
+        if len(self._parts) == 1 and self._parts[0].is_dense and len(workload):
+            values = workload.evaluate_on(self.probabilities(), self._evaluate)
+            return np.clip(values, 0.0, 1.0)
+        return np.array([self._evaluate(workload.bound(i)) for i in range(len(workload))], np.float64)
 
     def marginal(self, names: Iterable[str]) -> NDArray[np.float64]:
         """The distribution of some attributes, as an array with an axis for each, in the order given."""
