@@ -132,14 +132,12 @@ def sum_pattern(x: Any, outer: I64Array, marks: U8Array) -> float:
 def scale_pattern(x: Any, outer: I64Array, marks: U8Array, factor: float) -> float:
     """Multiply x[outer[i] + r] by `factor` where marks[r] is 1; returns their sum before that, from the same pass."""
     total = 0.0
-    more = factor - 1.0
     for i in range(outer.size):
         part = x[outer[i] : outer[i] + marks.size]
         for r in range(marks.size):
             value = part[r]
-            marked = value * marks[r]
-            total += marked
-            part[r] = value + more * marked
+            total += value * marks[r]
+            part[r] = value * (factor if marks[r] != 0 else 1.0)
     return total
 
 

@@ -84,9 +84,8 @@ def scale_masked(x: Any, mask: Any, factor: float) -> float:
     Oracle    numpy
     """
     total = 0.0
-    more = factor - 1.0
     for i in range(x.size):
-        x[i] = x[i] * (1.0 + more * mask[i])
+        x[i] = x[i] * (factor if mask[i] != 0 else 1.0)
         total += x[i]
     return total
 

@@ -114,6 +114,7 @@ class DenseWeights:
         else:
             bound, rate = smaller_side(bound, rate)
             self.total += (exp(rate) - 1.0) * _walk(self._x, bound.plan, self.precision, exp(rate))
+            self._summed = max(self._summed, self.total)  # what its rounding errors are relative to
         if self._updates % _RESUM == 0 or not _FALL * self._summed < self.total < 1e30:
             self._add_up()
 

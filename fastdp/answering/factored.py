@@ -30,6 +30,7 @@ class FactoredWeights:
         self.domain, self.precision = domain, precision
         self._blocks: dict[Block, DenseWeights] = {(p,): self._block((p,)) for p in range(len(domain))}
         self._of: dict[int, Block] = {p: (p,) for p in range(len(domain))}
+        self._shared: set[Block] = set()  # blocks that a copy has, too: copied before they change
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -44,8 +45,8 @@ class FactoredWeights:
     def copy(self) -> FactoredWeights:
         """The same weights, which later updates do not change."""
         twin = copy(self)
-        twin._blocks = {block: weights.copy() for block, weights in self._blocks.items()}
-        twin._of = dict(self._of)
+        twin._blocks, twin._of = dict(self._blocks), dict(self._of)
+        twin._shared = self._shared = set(self._blocks)
         return twin
 
     def evaluate(self, bound: Bound) -> float:
@@ -58,10 +59,10 @@ class FactoredWeights:
     def scale(self, bound: Bound, rate: float) -> None:
         """Multiply every weight by e^(rate f), f the query's value in its cell."""
         if isinstance(bound, BoundCells):
-            self._blocks[self._merged(range(len(self.domain)))].scale(bound, rate)
+            self._own(self._merged(range(len(self.domain)))).scale(bound, rate)
         elif bound.allowed:
             block = self._merged(p for p, _ in bound.allowed)
-            self._blocks[block].scale(self._within(bound, block), rate)
+            self._own(block).scale(self._within(bound, block), rate)
 
     def check(self, bound: Bound) -> None:
         """ValueError if an update by this query would need more memory than there is."""
@@ -73,6 +74,13 @@ class FactoredWeights:
         return [(block, weights.probabilities()) for block, weights in sorted(self._blocks.items())]
 
     # --- pieces
+
+    def _own(self, block: Block) -> DenseWeights:
+        """The weights of a block, to be changed."""
+        if block in self._shared:
+            self._shared = self._shared - {block}
+            self._blocks[block] = self._blocks[block].copy()
+        return self._blocks[block]
 
     def _block(self, positions: Block) -> DenseWeights:
         return DenseWeights(self.domain.project([self.domain.names[p] for p in positions]), self.precision)
@@ -93,7 +101,7 @@ class FactoredWeights:
         self._check_size(set(old))
         new = tuple(sorted(p for block in old for p in block))
         merged = self._block(new)
-        parts = [self._blocks.pop(block) for block in old]
+        parts = [self._blocks[block] for block in old]
         shapes = [[self.domain.sizes[p] if p in block else 1 for p in new] for block in old]
         span = sum(part.span for part in parts)
         if span > LARGEST[self.precision]:  # the product of the weights could underflow
@@ -104,6 +112,8 @@ class FactoredWeights:
             for part, shape in zip(parts, shapes, strict=True):
                 joint = joint * (part.probabilities() * part.domain.size).reshape(shape)
             merged.take(joint.reshape(-1), span)
+        for block in old:
+            del self._blocks[block]
         self._blocks[new] = merged
         self._of.update(dict.fromkeys(new, new))
         return new
@@ -115,10 +125,10 @@ class FactoredWeights:
         check_memory(self.domain, positions, self.precision, "an update by this query would merge")
 
 
-def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str) -> None:
-    """ValueError if a dense array over the cells of these attributes, and a copy of it, would not fit."""
+def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str, copies: int = 1) -> None:
+    """ValueError if so many dense arrays over the cells of these attributes, and as many again, would not fit."""
     cells = prod(domain.sizes[p] for p in positions)
-    needed = cells * (8 if precision == "float64" else 4)
+    needed = copies * cells * (8 if precision == "float64" else 4)
     if 2 * needed > usable_memory():
         names = ", ".join(repr(domain.names[p]) for p in list(positions)[:12]) + (
             ", ..." if len(positions) > 12 else ""

@@ -26,13 +26,14 @@ from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
+from ..rows import rows_of
 from ..selection import draw_one
 from .dense import DenseWeights
 from .domain import OUTSIDE, Domain, Outside
 from .factored import FactoredWeights, check_memory
 from .fits import Residuals, fit_entropic
 from .pmw import DENSE_CELLS
-from .queries import Marginals
+from .queries import BoundCells, Marginals
 from .schedule import UNIT
 from .synthetic import SyntheticDistribution
 from .truth import Truth
@@ -41,6 +42,7 @@ from .workload import Workload
 Variant = Literal["average", "measured"]
 VARIANTS = ("average", "measured")
 MOST_ROUNDS = 10_000  # of "average", by default
+_FACTORED_ROUNDS = 300  # of "average" by default, where every round's blocks are kept
 _ROUNDS = 100  # of "measured", by default
 _CHOOSING = 10  # one part in so many chooses, the rest measures
 _PASSES = 20
@@ -61,14 +63,14 @@ class Rounds:
     ) -> Rounds:
         """So many rounds."""
         each = range_of_round(count, epsilon, delta)
-        slack = 2 / each * log(2 * queries * count / beta) + 1 if each else inf
-        alpha = sqrt(log_cells / (2 * count)) + slack / max(n, 1)
+        slack = 2 / each * log(2 * queries * count / beta) if each else inf
+        alpha = sqrt(log_cells / (2 * count)) + slack / max(n, 1) + 1 / UNIT
         return cls(alpha, count, each, sqrt(8 * log_cells / count))
 
     @classmethod
-    def best(cls, **numbers: Any) -> Rounds:
-        """The number of rounds that promises most."""
-        counts = {min(MOST_ROUNDS, ceil(1.05**i)) for i in range(200)}
+    def best(cls, most: int, **numbers: Any) -> Rounds:
+        """The number of rounds, up to `most`, that promises most."""
+        counts = {min(most, ceil(1.05**i)) for i in range(200)}
         return min((cls.of(count, **numbers) for count in sorted(counts)), key=lambda rounds: rounds.alpha)
 
 
@@ -80,11 +82,11 @@ def range_of_round(count: int, epsilon: float, delta: float) -> float:
     return max(pure, sqrt(8 * zcdp_rho(epsilon, delta) / count) * (1 - 2.0**-50))
 
 
-def gaussian_alpha(queries: int, tables: int | None, n: int, epsilon: float, delta: float, beta: float) -> float:
-    """Within what plain Gaussian answers to all queries would be: one record moves k of them, or two cells a table."""
+def gaussian_alpha(queries: int, cells: int | None, n: int, epsilon: float, delta: float, beta: float) -> float:
+    """Within what plain Gaussian answers to all queries would be: one record moves k of them, or cells of tables."""
     if not delta:
         return inf
-    moved = 2 * tables if tables else queries
+    moved = cells or queries
     return sqrt(moved / (2 * zcdp_rho(epsilon, delta)) * 2 * log(2 * queries / beta)) / max(n, 1)
 
 
@@ -131,7 +133,8 @@ def mwem(
                 "measured": each round also measures what it chose with noise, and all measurements are fitted again
                 (Hardt, Ligett and McSherry); of marginals it chooses and measures whole tables. More accurate on real
                 tables, promises nothing
-    records     under add-remove neighbours, where the number of records is private: a public bound of it
+    records     under add-remove neighbours, where the number of records is private: a public lower bound of it;
+                `.alpha` holds if there are as many
 
     Guarantee    (epsilon, delta)-DP
     Proof        mwem.md, theorems 1 to 3
@@ -169,13 +172,14 @@ def mwem(
         raise ValueError("queries: must be at least one")
     if domain.size <= DENSE_CELLS:
         check_memory(domain, range(len(domain)), "float64", "dense weights put")
-    truth = Truth(data, domain, outside)
-    if not truth.n:
+    rows = rows_of(data)
+    if not rows.n and records is None:
         raise ValueError("data: n=0 records: must be at least one")
     kind = _Average if variant == "average" else _Measured
-    plan = kind(truth, workload, truth.n if records is None else records, neighbors, epsilon, delta, beta, rounds)
+    plan = kind(workload, rows.n if records is None else records, neighbors, epsilon, delta, beta, rounds)
     parameters = {"epsilon": epsilon, "delta": delta, "rounds": plan.rounds, "variant": variant}
     with charge(budget, plan.guarantee, "mwem", parameters) as final, reporting(progress, "fitting") as report:
+        plan.read(Truth(rows, domain, outside))
         key = fresh_key(rng)
         final()
         return plan.run(key, rng, report)
@@ -185,13 +189,17 @@ class _Plan:
     """What both variants have in common: the records, the workload, and what a choice is worth."""
 
     def __init__(
-        self, truth: Truth, workload: Workload, n: int, neighbors: Neighbors, epsilon: float, delta: float,
+        self, workload: Workload, n: int, neighbors: Neighbors, epsilon: float, delta: float,
         beta: float, rounds: int | None,
     ) -> None:  # fmt: skip
-        self.truth, self.workload, self.domain, self.n, self.neighbors = truth, workload, workload.domain, n, neighbors
+        self.workload, self.domain, self.n, self.neighbors = workload, workload.domain, n, neighbors
         self.epsilon, self.delta, self.beta = epsilon, delta, beta
         self.log_cells = sum(map(log, self.domain.sizes))
         self.rounds, self.guarantee = self.prepare(rounds)
+
+    def read(self, truth: Truth) -> None:
+        """Count the queries on the records: the last thing that may fail before the charge is final."""
+        self.records, self.counts = truth.n, self.workload.counts(truth)
 
     def prepare(self, rounds: int | None) -> tuple[int, Guarantee]:
         raise AssertionError("every variant has a schedule")
@@ -211,7 +219,7 @@ class _Plan:
         A sum over the records of f(x) - v, v the value f(Xh) rounded down to a multiple of 2^-16: one record moves it
         by at most one, and the cells of a table together by at most two.
         """
-        gaps: NDArray[np.int64] = counts - self.truth.n * np.floor(np.clip(values, 0.0, 1.0) * UNIT).astype(np.int64)
+        gaps: NDArray[np.int64] = counts - self.records * np.floor(np.clip(values, 0.0, 1.0) * UNIT).astype(np.int64)
         return gaps
 
 
@@ -223,8 +231,17 @@ class _Average(_Plan):
             "n": self.n, "log_cells": self.log_cells, "queries": len(self.workload), "epsilon": self.epsilon,
             "delta": self.delta, "beta": self.beta,
         }  # fmt: skip
-        self.schedule = Rounds.best(**numbers) if rounds is None else Rounds.of(rounds, **numbers)
+        dense = self.domain.size <= DENSE_CELLS
+        self.schedule = (
+            Rounds.best(MOST_ROUNDS if dense else _FACTORED_ROUNDS, **numbers)
+            if rounds is None
+            else Rounds.of(rounds, **numbers)
+        )
         tables = self.workload.queries.tables if isinstance(self.workload.queries, Marginals) else None
+        if tables and self.neighbors == "replace-one":
+            tables *= 2  # a replacement moves two cells of each
+        if not dense:
+            self.check_room(self.schedule.count)
         plain = gaussian_alpha(len(self.workload), tables, self.n, self.epsilon, self.delta, self.beta)
         if plain < self.schedule.alpha:
             warnings.warn(
@@ -236,9 +253,19 @@ class _Average(_Plan):
         choice = BoundedRange(self.schedule.range, neighbors=self.neighbors)
         return self.schedule.count, self.promise((choice, self.schedule.count))
 
+    def check_room(self, rounds: int) -> None:
+        """ValueError if the blocks that updates may merge, once for every round, do not fit into the memory."""
+        block_of = {p: {p} for p in range(len(self.domain))}
+        for i in range(len(self.workload)):
+            bound = self.workload.bound(i)
+            touched = range(len(self.domain)) if isinstance(bound, BoundCells) else [p for p, _ in bound.allowed]
+            merged = set().union(*(block_of[p] for p in touched))
+            block_of.update(dict.fromkeys(merged, merged))
+        largest = max(block_of.values(), key=lambda block: sum(log(self.domain.sizes[p]) for p in block))
+        check_memory(self.domain, sorted(largest), "float64", f"{rounds} rounds with these queries may merge", rounds)
+
     def run(self, key: Any, rng: Randomness | None, report: Report) -> FittedDistribution:
-        weights = new_weights(self.domain)
-        counts = self.workload.counts(self.truth)
+        weights, counts = new_weights(self.domain), self.counts
         eta = down(lower(self.schedule.range) / (2 * UNIT))
         average, iterates, chosen = None, [], []
         for t in range(self.rounds):
@@ -296,7 +323,7 @@ class _Measured(_Plan):
         return count, self.promise()
 
     def run(self, key: Any, rng: Randomness | None, report: Report) -> FittedDistribution:
-        counts = self.workload.counts(self.truth)
+        counts = self.counts
         sizes = [1] * counts.size if self.tables is None else [prod(shape) for shape in self.tables.shapes]
         starts = np.cumsum([0, *sizes])
         eta = down(lower(self.range) / (self.reach * UNIT))

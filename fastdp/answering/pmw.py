@@ -25,9 +25,11 @@ from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
+from ..rows import rows_of
 from .dense import PRECISIONS, DenseWeights, Precision
 from .domain import OUTSIDE, Domain, Outside
 from .factored import FactoredWeights, check_memory
+from .queries import Query
 from .schedule import UNIT, VARIANTS, Schedule, Variant
 from .synthetic import SyntheticDistribution
 from .truth import Truth
@@ -125,8 +127,8 @@ class PrivateMultiplicativeWeights:
         one_of("outside", outside, OUTSIDE)
         terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
         self.domain, self.variant, self.max_queries, self.beta = domain, variant, terms.max_queries, terms.beta
-        self._truth = Truth(data, domain, outside)
-        self.n = self._truth.n
+        rows = rows_of(data)
+        self.n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
         self.alpha = self._schedule.alpha
         self.guarantee = _guarantee(terms.epsilon, terms.delta, self._schedule)
@@ -139,12 +141,15 @@ class PrivateMultiplicativeWeights:
             self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
             self._query_noise = _Noise(plans[self._schedule.query_scale], rng)
             self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
+            self._truth = Truth(rows, domain, outside)
             fresh_key(rng)  # an rng that gives none says so before anything is spent
             final()
-            self._begin_epoch()
         self.transcript: list[Answer] = []
         self.updates = 0
+        self._asked = 0
+        self._noisy_threshold: int | None = None  # of the epoch that runs; None before its first test
         self._lock = threading.Lock()
+        self._answering = 0  # the thread that does
         self._process = os.getpid()
 
     @staticmethod
@@ -176,17 +181,25 @@ class PrivateMultiplicativeWeights:
 
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
         """The same as asking one by one, in order; many products are evaluated together, which is faster."""
+        if isinstance(queries, Query):
+            raise ValueError(f"queries={queries!r}: must be several queries; answer takes one")
         queries = queries if isinstance(queries, Sequence) else list(queries)
         if os.getpid() != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
         workload = Workload(queries, self.domain) if len(queries) else None
+        if self._answering == threading.get_ident():
+            raise RuntimeError("progress: must not ask the object that it is called by")
         with self._lock, reporting(progress, "answering") as report:
-            left = self.max_queries - len(self.transcript)
+            left = self.max_queries - self._asked
             if len(queries) > left:
                 raise ValueError(f"queries: {len(queries)} more: must be at most {left}, what is left of max_queries")
             values = np.empty(len(queries))
             if workload is not None:
-                self._answer_all(workload, values, report)
+                self._answering = threading.get_ident()
+                try:
+                    self._answer_all(workload, values, report)
+                finally:
+                    self._answering = 0
             return values
 
     @property
@@ -197,14 +210,15 @@ class PrivateMultiplicativeWeights:
     @property
     def synthetic(self) -> SyntheticDistribution:
         """The distribution as it is now, to be asked any number of queries; later updates do not change it."""
-        return SyntheticDistribution(self._weights.copy(), guarantee=self.guarantee, n=self.n)
+        with self._lock:
+            return SyntheticDistribution(self._weights, guarantee=self.guarantee, n=self.n)
 
     def nonprivate_kl(self) -> float:
         """The Kullback-Leibler divergence of the records from the distribution. Not private: for experiments only."""
         if self._truth.histogram is None:
             raise ValueError(f"domain: {self.domain.size:.3g} cells: must be few enough to count the records in each")
         true = self._truth.histogram / self.n
-        ours = SyntheticDistribution(self._weights, guarantee=self.guarantee).marginal(self.domain.names).reshape(-1)
+        ours = self.synthetic.probabilities()
         here = true > 0
         return float((true[here] * np.log(true[here] / ours[here])).sum())
 
@@ -221,14 +235,13 @@ class PrivateMultiplicativeWeights:
             if every is None and window > _FEW:
                 every = workload.evaluate(self._weights)
             stop = len(workload) if every is not None else min(at + window, len(workload))
-            if isinstance(self._weights, FactoredWeights):  # an update that would fail must not have been tested for
-                for i in range(at, stop):
-                    self._weights.check(workload.bound(i))
+            stop = self._testable(workload, at, stop)
             part = every[at:stop] if every is not None else workload.evaluate(self._weights, at, stop)
             estimates = np.clip(part, 0.0, 1.0)
             crossed = self._first_crossing(counts[at:stop], estimates) if self.updates_left else None
             reached = stop if crossed is None else at + crossed.place
             values[at:reached] = estimates[: reached - at]
+            self._asked += reached - at
             self.transcript += [Answer(workload.queries[i], float(values[i]), i == changed) for i in range(at, reached)]
             at, window = reached, 8 * window
             if crossed is not None:
@@ -237,8 +250,25 @@ class PrivateMultiplicativeWeights:
                 window, every = _FIRST_WINDOW, None
         report(len(workload), len(workload), "")
 
+    def _testable(self, workload: Workload, at: int, stop: int) -> int:
+        """Up to which query an update would have room; ValueError if query `at` has none. Known before its test."""
+        if isinstance(self._weights, FactoredWeights):
+            for i in range(at, stop):
+                try:
+                    self._weights.check(workload.bound(i))
+                except ValueError:
+                    if i == at:
+                        raise
+                    return i
+        return stop
+
     def _first_crossing(self, counts: NDArray[np.int64], estimates: NDArray[np.float64]) -> _Crossing | None:
-        """The first test that fires. The noise of those after it has been seen by nobody."""
+        """The first test that fires, which ends the epoch: it is paid for here, before anything else can fail.
+
+        The noise of the tests after it has been seen by nobody and is thrown away.
+        """
+        if self._noisy_threshold is None:
+            self._noisy_threshold = self._schedule.threshold + int(self._threshold_noise.draw(1)[0])
         gaps = counts - np.rint(estimates * (self.n * UNIT)).astype(np.int64)
         for start in range(0, gaps.size, _DRAWS // 2):
             part = gaps[start : start + _DRAWS // 2]
@@ -246,6 +276,9 @@ class PrivateMultiplicativeWeights:
             tests = np.stack((part, -part), 1).reshape(-1) if self.variant == "sharp" else np.abs(part)
             fired = np.flatnonzero(tests + self._query_noise.draw(tests.size) >= self._noisy_threshold)
             if fired.size:
+                self.updates += 1
+                self._noisy_threshold = None
+                self._query_noise.renew()
                 width = 2 if self.variant == "sharp" else 1
                 place, side = divmod(int(fired[0]), width)
                 return _Crossing(start + place, 1 - 2 * side)
@@ -261,10 +294,8 @@ class PrivateMultiplicativeWeights:
             noisy = (int(counts[at]) + int(self._answer_noise.draw(1)[0])) / (self.n * UNIT)
             sign = 1 if noisy > self._weights.evaluate(bound) else -1
             values[at] = min(max(noisy, 0.0), 1.0)
+            self._asked += 1
             self.transcript.append(Answer(workload.queries[at], float(values[at]), True))
-        self.updates += 1
-        if self.updates_left:
-            self._begin_epoch()  # before anything that may fail: this epoch has fired
         self._weights.scale(bound, sign * self._schedule.rate)
         if not self.updates_left:
             warnings.warn(
@@ -274,16 +305,12 @@ class PrivateMultiplicativeWeights:
             )
         return int(answered)
 
-    def _begin_epoch(self) -> None:
-        self._noisy_threshold = self._schedule.threshold + int(self._threshold_noise.draw(1)[0])
-        self._query_noise.renew()
-
     # --- one object, one process
 
     def __repr__(self) -> str:
         return (
             f"PrivateMultiplicativeWeights({self.domain.size:.4g} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
-            f"{self.guarantee})  # {len(self.transcript):,} of {self.max_queries:,} queries, "
+            f"{self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
             f"{self.updates:,} of {self._schedule.updates:,} updates"
         )
 

@@ -13,7 +13,7 @@ from typing import Literal
 from ..bounds import laplace as laplace_bound
 from ..calibration import zcdp_rho
 from ..directed import down, lower, up
-from ..noise import MAX_SCALE
+from ..noise import MAX_SCALE, MIN_SCALE
 from .queries import GRID_BITS
 
 Variant = Literal["sharp", "lecture"]
@@ -83,8 +83,8 @@ class Schedule:
         tests = 2 * (queries + updates)
         a, b = log(4 * updates / beta), log(4 * tests / beta)
         # threshold and query noise: 1/b1 + 2/b2 = epoch, split where the sum of their tails is least
-        first = up(UNIT * Fraction(1 + sqrt(2 * b / a)) / Fraction(epoch))
-        second = up(2 * UNIT / (Fraction(epoch) - UNIT / Fraction(first)))
+        first = max(MIN_SCALE, up(UNIT * Fraction(1 + sqrt(2 * b / a)) / Fraction(epoch)))
+        second = max(MIN_SCALE, up(2 * UNIT / (Fraction(epoch) - UNIT / Fraction(first))))
         if second > MAX_SCALE or first > MAX_SCALE:
             return None
         margin = _tail(first, beta / 2, updates) + _tail(second, beta / 2, tests) + 2
@@ -99,7 +99,7 @@ class Schedule:
         """pmw.md, theorem 3."""
         updates = max(1, ceil(64 * log_cells / alpha**2))
         epoch = epoch_epsilon(updates, epsilon, delta)
-        scale = up(4 * UNIT / Fraction(epoch))  # three noises of epsilon0 = epoch / 4: 1 + 2 + 1
+        scale = max(MIN_SCALE, up(4 * UNIT / Fraction(epoch)))  # three noises of epsilon0 = epoch / 4: 1 + 2 + 1
         if scale > MAX_SCALE:
             return None
         margin = max(_tail(scale, beta / 3, updates), _tail(scale, beta / 3, queries)) + 2

@@ -34,7 +34,8 @@ class Truth:
             self.histogram = histogram(data, domain, outside)
             self.n = int(self.histogram.sum())
         else:
-            codes = encode(data, domain, outside)
+            # copies: the caller's columns may change, and the answers are about one set of records
+            codes = [np.array(column) for column in encode(data, domain, outside)]
             self.n = codes[0].size
             self._literals = _Literals(codes, domain)
 
@@ -79,8 +80,6 @@ class _Literals:
     def count(self, bound: BoundProduct) -> int:
         if not bound.allowed or not self.n:
             return self.n
-        if len(bound.allowed) > len(self._columns):
-            raise ValueError(f"query: restricts {len(bound.allowed)} attributes: must be at most {len(self._columns)}")
         slots = np.array([self._slot(position, table) for position, table in bound.allowed])
         return int(literals.count_all(self._columns, slots))
 
