@@ -12,7 +12,6 @@ from itertools import combinations, cycle
 from math import expm1, log, sqrt
 from typing import Any
 
-import numba
 import numpy as np
 
 from fastdp import Conjunction, Domain, Mask, SyntheticDistribution
@@ -20,6 +19,7 @@ from fastdp.answering.dense import DenseWeights
 from fastdp.answering.mwem import mwem
 from fastdp.answering.queries import Marginals, marginals
 from fastdp.answering.tables import marginal_tables, spread_tables, transform
+from fastdp.kernels._jit import jit
 
 from .registry import Call, Case, Side, Target, faster, within
 
@@ -145,7 +145,7 @@ def _stream(n: int) -> Call:
             total += array[i]
         return total
 
-    plain_sum: Any = numba.njit(fastmath=True)(add_up)  # or it would wait for every addition to end
+    plain_sum: Any = jit(fastmath=("reassoc", "contract", "nsz"))(add_up)  # or it would wait for every addition to end
     cells = power_below(n)
     x, words = cell_weights(cells), cell_mask(cells).view(np.uint64)
     plain_sum(x), plain_sum(words)
