@@ -489,7 +489,7 @@ def test_truth_is_the_count_both_ways(n: int, monkeypatch: pytest.MonkeyPatch) -
     cells = np.ravel_multi_index(tuple(data.T), domain.sizes)
     by_cells = Truth(data, domain)
     monkeypatch.setattr(truth, "DENSE_CELLS", 0)
-    monkeypatch.setattr(truth, "_PACKED_BYTES", 0)  # four packed columns are kept: the rest is made again
+    monkeypatch.setattr(truth, "_PACKED_BYTES", 0)  # few packed columns are kept: the rest is made again
     packed = Truth(data, domain)
     assert by_cells.n == packed.n == n
     assert packed.histogram is None
@@ -512,9 +512,13 @@ def test_a_product_may_restrict_every_attribute(monkeypatch: pytest.MonkeyPatch)
     """However few columns are kept: how many depends on the number of records, which is private under add-remove."""
     monkeypatch.setattr(truth, "DENSE_CELLS", 0)
     monkeypatch.setattr(truth, "_PACKED_BYTES", 0)
-    domain = Domain.binary(6)
-    packed = Truth(np.ones((10, 6), bool), domain)
-    assert packed.count(bind(Conjunction({f"v{i}": 1 for i in range(1, 7)}), domain)) == 10 << 16
+    domain = Domain.binary(9)
+    data = np.random.default_rng(1).random((1000, 9)) < 0.9
+    packed = Truth(data, domain)
+    for value in (1, 0, 1):
+        for k in (1, 4, 5, 9):
+            bound = bind(Conjunction({f"v{i}": value for i in range(1, k + 1)}), domain)
+            assert packed.count(bound) == int((data[:, :k] == value).all(1).sum()) << 16
 
 
 def test_records_that_change_later_do_not_change_the_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,9 +72,9 @@ class _Literals:
     def __init__(self, codes: list[Codes], domain: Domain) -> None:
         self._codes, self.n = codes, codes[0].size
         self._words = -(-self.n // 64)
-        self._columns = np.empty(
-            (max(4, min(4096, _PACKED_BYTES // (8 * max(self._words, 1)))), self._words), np.uint64
-        )
+        # at least as many as one query may need at a time
+        columns = max(len(domain), min(4096, _PACKED_BYTES // (8 * max(self._words, 1))))
+        self._columns = np.empty((columns, self._words), np.uint64)
         self._slots: OrderedDict[tuple[int, bytes], int] = OrderedDict()
 
     def count(self, bound: BoundProduct) -> int:
