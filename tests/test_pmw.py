@@ -761,10 +761,10 @@ class Watched(Randomness):
         ),
         ({"domain": Domain(a=4, b=3, c=2)}, ValueError, r"^data: 2 columns without names: must be 3"),
         ({"domain": Domain.binary(60), "weights": "dense"}, ValueError, r"^domain: dense weights put 60 attributes"),
-        ({"data": np.array([[1.0, np.nan]])}, DomainError, r"^column 'b': must not hold NaN$"),
+        ({"data": np.full((20_000, 2), np.nan)}, DomainError, r"^column 'a': must not hold NaN$"),
         ({"data": PEOPLE[:50]}, ValueError, r"^data: n=50 records: must be more"),
         ({"data": PEOPLE[:0]}, ValueError, r"^data: n=0 records: must be more"),
-        ({"data": {"a": [1, 2]}}, ValueError, r"'b'"),
+        ({"data": {"a": PEOPLE[:, 0]}}, ValueError, r"'b'"),
         ({"rng": 7}, ValueError, r"^rng=7: must be a fastdp.Randomness or None"),
     ],
 )
@@ -866,14 +866,17 @@ def test_no_noise_is_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = pmw.fresh_key
     monkeypatch.setattr(pmw, "fresh_key", lambda rng: keys.append(fresh(rng)) or keys[-1])
     run = make(PEOPLE, SMALL, max_queries=500, rng=Randomness(seed=3))
+    scale = run._weights.scale
+
+    def watched(bound: Any, rate: float) -> None:
+        assert run._query_noise._draws.size == 0
+        scale(bound, rate)
+
+    monkeypatch.setattr(run._weights, "scale", watched)
     for _ in range(30):
         run.answer_many(marginals(SMALL, 2))
     assert run.updates >= 1
     assert len({bytes(np.asarray(key).tobytes()) for key in keys}) == len(keys)
-    run.answer(Conjunction({"a": 1}))
-    assert run._query_noise._draws.size > 0
-    run._begin_epoch()
-    assert run._query_noise._draws.size == 0
     source = run._query_noise
     drawn = np.concatenate([source.draw(count) for count in (1, 2, 700, 1, 300, 1000, 5)])
     assert drawn.size == 2009
