@@ -167,6 +167,8 @@ def mwem(
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
     if records is not None:
         records = whole("records", records, least=1)
+    if isinstance(queries, Marginals) and queries.domain != domain:
+        raise ValueError("queries: must be marginals of `domain`, whose attributes or sizes differ")
     workload = Workload(queries if isinstance(queries, Sequence) else list(queries), domain)
     if not len(workload):
         raise ValueError("queries: must be at least one")
