@@ -632,6 +632,6 @@ def test_marginals_of_another_domain_are_refused(variant: Any) -> None:
     """Attributes in another order would be tables of something else."""
     budget = Budget(epsilon=5.0, delta=1e-5)
     people = np.random.default_rng(0).integers(2, size=(100, 2))
-    with pytest.raises(ValueError, match="^queries: must be marginals of `domain`"):
+    with pytest.raises(ValueError, match=r"^queries: must be marginals of `domain`"):
         fit(people, Domain(a=2, b=2), marginals(Domain(b=2, a=2), 2), variant=variant, budget=budget)
     assert len(budget.releases) == 0
