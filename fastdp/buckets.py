@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from . import exact
 from .directed import down
 from .randomness import word_source
-from .scores import CHUNK, check_top, kernels
+from .scores import CHUNK, blocks_of, check_top, kernels
 from .threads import run_chunks
 
 BATCH = 32  # proposals for one draw: each is accepted with probability 1/4 at least, about 1/2 mostly
@@ -41,8 +41,7 @@ class Buckets:
         check_top(self.top)
 
     def _weigh(self, start: int, stop: int) -> None:
-        block = kernels().BLOCK
-        part = slice(start // block, -(-stop // block))
+        part = blocks_of(start, stop)
         kernels().weigh_into(self._scores[start:stop], self._factor, self._levels, self.tops[part], self._weights[part])
 
     def draw(self, key: NDArray[np.uint32], count: int) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import exact
 from .randomness import word_source
-from .scores import kernels
+from .scores import blocks_of, kernels
 from .threads import run_chunks
 
 _CHUNK = 1 << 18  # candidates that one thread flips coins for at a time: 0.2 ms
@@ -31,7 +31,7 @@ def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: floa
 
     def count(start: int, stop: int) -> list[int]:
         """Count the heads of a chunk; returns those that had to be settled exactly."""
-        part = counts[start // block : -(-stop // block)]
+        part = counts[blocks_of(start, stop)]
         room, found = _ROOM, _ROOM + 1
         while found > room:
             room = max(room, found)

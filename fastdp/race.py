@@ -23,7 +23,7 @@ from .budget import Budget, charge
 from .checks import whole
 from .privacy import Neighbors
 from .randomness import Randomness, fresh_key, word_source
-from .scores import MOST_CANDIDATES, array_of_scores, kernels, terms_of_range, tops_of
+from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, kernels, terms_of_range, tops_of
 from .threads import run_chunks
 
 _INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
@@ -63,13 +63,13 @@ class Race:
 
     def run(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
         """Let candidates first, first + 1, ... take part; `tops` and `top` as `tops_of` found them."""
-        block, chunk = kernels().BLOCK, kernels().CHUNK
+        chunk = kernels().CHUNK
         if scores.size <= chunk:
             self._run_chunk(scores, first, tops, top)
             return
 
         def part(start: int, stop: int) -> None:
-            self._run_chunk(scores[start:stop], first + start, tops[start // block : -(-stop // block)], top)
+            self._run_chunk(scores[start:stop], first + start, tops[blocks_of(start, stop)], top)
 
         run_chunks(part, scores.size, chunk)
 

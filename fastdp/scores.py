@@ -121,15 +121,21 @@ def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
 
 def tops_of(scores: NDArray[Any]) -> tuple[NDArray[Any], Any]:
     """The largest score of every block of candidates, and of all; DomainError on NaN and +inf."""
-    find, block = kernels().find_tops_into, kernels().BLOCK
-    tops = np.empty(-(-scores.size // block), scores.dtype)
+    find = kernels().find_tops_into
+    tops = np.empty(-(-scores.size // kernels().BLOCK), scores.dtype)
     if scores.size <= CHUNK:
         top = find(scores, tops)
     else:
-        run_chunks(lambda i, j: find(scores[i:j], tops[i // block : -(-j // block)]), scores.size, CHUNK)
+        run_chunks(lambda i, j: find(scores[i:j], tops[blocks_of(i, j)]), scores.size, CHUNK)
         top = tops.max().item()
     check_top(top)
     return tops, top
+
+
+def blocks_of(start: int, stop: int) -> slice:
+    """Where the blocks of candidates start, ..., stop - 1 stand in an array of one entry a block."""
+    block = kernels().BLOCK
+    return slice(start // block, -(-stop // block))
 
 
 def check_top(top: Any) -> None:

@@ -210,13 +210,7 @@ def _choose(
         if k > 1 and (most := allowed(array)) < k:
             raise ValueError(f"k={k}: must be at most the number of candidates that are not -inf, {most}")
 
-        def draw(key: Key) -> NDArray[np.int64]:
-            race = Race(key, terms.eta, k)
-            race.admit(array.dtype)
-            race.run(array, 0, tops, top)
-            return race.ranking()
-
-        return draw
+        return lambda key: _first(array, tops, top, key, terms.eta, k)
 
     return _release(mechanism, terms, prepare, rng, budget)
 
@@ -274,10 +268,15 @@ def draw_one(array: NDArray[Any], key: Key, eta: float) -> int:
     """One choice, for mechanisms that validate and charge themselves; not all scores may be -inf."""
     if array.size > FEW:
         return int(Buckets(array, eta).draw(key, 1)[0])
-    race = Race(key, eta, 1)
+    return int(_first(array, *tops_of(array), key, eta, 1)[0])
+
+
+def _first(array: NDArray[Any], tops: NDArray[Any], top: Any, key: Key, eta: float, k: int) -> NDArray[np.int64]:
+    """The k that arrive first."""
+    race = Race(key, eta, k)
     race.admit(array.dtype)
-    race.run(array, 0, *tops_of(array))
-    return int(race.ranking()[0])
+    race.run(array, 0, tops, top)
+    return race.ranking()
 
 
 def _array(scores: Any, candidates: int | None, progress: Progress) -> NDArray[Any]:

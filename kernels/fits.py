@@ -5,11 +5,10 @@ over chunks that fastdp/answering/fits.py fixes, and may be reordered within the
 to another, never from one number of threads to another.
 """
 
-from ._jit import jit
+from ._jit import SUMS, jit
 from .elementary import exp_one
 from .lanes import F64Array
 
-_SUMS = ("reassoc", "contract", "nsz")
 LEAST = -700.0  # logarithms below it are 0 as weights
 
 
@@ -30,7 +29,7 @@ def shift_logs(logs: F64Array, gradient: F64Array, rate: float) -> float:
     return top
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def exponentiate_into(logs: F64Array, top: float, out: F64Array) -> float:
     """out[i] = e^(logs[i] - top); returns their sum.
 

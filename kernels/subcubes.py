@@ -6,7 +6,7 @@ these offsets. Accumulators are kept across runs: to add up within each run take
 
 from typing import Any
 
-from ._jit import jit
+from ._jit import SUMS, jit
 from .lanes import F64Array, I64Array, U8Array, int64, load, splat, store, tree_sum
 
 LANES = 8
@@ -81,10 +81,7 @@ def scale_runs(x: F64Array, outer: I64Array, inner: I64Array, run: int, factor: 
     return tree_sum((a + b) + (c + d)) + rest
 
 
-_SUMS = ("reassoc", "contract", "nsz")
-
-
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def sum_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int) -> float:
     """The same as `sum_runs`, for single cells and for float32."""
     total = 0.0
@@ -97,7 +94,7 @@ def sum_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int) -> float:
     return total
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def scale_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int, factor: float) -> float:
     """The same as `scale_runs`, for single cells and for float32."""
     total = 0.0
@@ -111,7 +108,7 @@ def scale_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int, factor:
     return total
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def sum_pattern(x: Any, outer: I64Array, marks: U8Array) -> float:
     """The sum of x[outer[i] + r] marks[r].
 
@@ -128,7 +125,7 @@ def sum_pattern(x: Any, outer: I64Array, marks: U8Array) -> float:
     return total
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def scale_pattern(x: Any, outer: I64Array, marks: U8Array, factor: float) -> float:
     """Multiply x[outer[i] + r] by `factor` where marks[r] is 1; returns their sum before that, from the same pass."""
     total = 0.0

@@ -6,11 +6,9 @@ never from one number of threads to another. float32 weights are summed in float
 
 from typing import Any
 
-from ._jit import jit
+from ._jit import SUMS, jit
 from .elementary import exp_one
 from .lanes import F64Array, I64Array, int64
-
-_SUMS = ("reassoc", "contract", "nsz")
 
 
 @jit
@@ -25,7 +23,7 @@ def fill_mask_into(function: Any, out: Any) -> None:
         out[i] = 1 if function(i) else 0
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def sum_cells(x: Any) -> float:
     """The sum of all weights.
 
@@ -59,7 +57,7 @@ def add_cells_into(x: Any, factor: float, out: F64Array) -> None:
         out[i] += factor * x[i]
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def sum_masked(x: Any, mask: Any) -> float:
     """The sum of the weights where mask is 1.
 
@@ -74,7 +72,7 @@ def sum_masked(x: Any, mask: Any) -> float:
     return total
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def scale_masked(x: Any, mask: Any, factor: float) -> float:
     """Multiply the weights where mask is 1 by `factor`; returns the sum of all weights after that.
 
@@ -90,7 +88,7 @@ def scale_masked(x: Any, mask: Any, factor: float) -> float:
     return total
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def sum_valued(x: Any, values: F64Array) -> float:
     """The sum of weight times value."""
     total = 0.0
@@ -99,7 +97,7 @@ def sum_valued(x: Any, values: F64Array) -> float:
     return total
 
 
-@jit(fastmath=_SUMS)
+@jit(fastmath=SUMS)
 def scale_valued(x: Any, values: F64Array, rate: float) -> float:
     """Multiply every weight by e^(rate value); returns the sum of all weights after that.
 

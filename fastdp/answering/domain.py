@@ -190,6 +190,12 @@ class Domain:
         return cells
 
 
+def check_domain(domain: Any) -> None:
+    """ValueError if it is none."""
+    if not isinstance(domain, Domain):
+        raise ValueError(f"domain: type {type(domain).__name__}: must be a fastdp.Domain")
+
+
 def code_type(size: int) -> Any:
     """The least unsigned type that holds the codes of so many values."""
     return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32

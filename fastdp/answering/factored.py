@@ -59,15 +59,14 @@ class FactoredWeights:
     def scale(self, bound: Bound, rate: float) -> None:
         """Multiply every weight by e^(rate f), f the query's value in its cell."""
         if isinstance(bound, BoundCells):
-            self._own(self._merged(range(len(self.domain)))).scale(bound, rate)
+            self._own(self._merged(bound.attributes)).scale(bound, rate)
         elif bound.allowed:
-            block = self._merged(p for p, _ in bound.allowed)
+            block = self._merged(bound.attributes)
             self._own(block).scale(self._within(bound, block), rate)
 
     def check(self, bound: Bound) -> None:
         """ValueError if an update by this query would need more memory than there is."""
-        touched = range(len(self.domain)) if isinstance(bound, BoundCells) else [p for p, _ in bound.allowed]
-        self._check_size({block for p in touched for block in [self._of[p]]})
+        self._check_size(set(self._touched(bound)))
 
     def factors(self) -> list[tuple[Block, NDArray[np.float64]]]:
         """The blocks: positions of attributes, and the distribution over their cells."""
@@ -85,8 +84,8 @@ class FactoredWeights:
     def _block(self, positions: Block) -> DenseWeights:
         return DenseWeights(self.domain.project([self.domain.names[p] for p in positions]), self.precision)
 
-    def _touched(self, bound: BoundProduct) -> list[Block]:
-        return sorted({self._of[p] for p, _ in bound.allowed})
+    def _touched(self, bound: Bound) -> list[Block]:
+        return sorted({self._of[p] for p in bound.attributes})
 
     def _within(self, bound: BoundProduct, block: Block) -> BoundProduct:
         """The query as it is on one block."""

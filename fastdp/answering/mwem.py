@@ -23,18 +23,18 @@ from ..calibration import zcdp_rho
 from ..checks import one_of, positive, probability, small_delta, whole
 from ..directed import down, lower, up
 from ..errors import AccuracyWarning, levels_to_caller
-from ..privacy import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose
+from ..privacy import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import rows_of
 from ..selection import draw_one
 from .dense import DenseWeights
-from .domain import OUTSIDE, Domain, Outside
+from .domain import OUTSIDE, Domain, Outside, check_domain
 from .factored import FactoredWeights, check_memory
 from .fits import Residuals, fit_entropic
 from .pmw import DENSE_CELLS
-from .queries import BoundCells, Marginals
-from .schedule import UNIT
+from .queries import Marginals
+from .schedule import UNIT, promise, share_of
 from .synthetic import SyntheticDistribution
 from .truth import Truth
 from .workload import Workload
@@ -76,10 +76,7 @@ class Rounds:
 
 def range_of_round(count: int, epsilon: float, delta: float) -> float:
     """The largest bounded range of so many choices that keep within the total: by sums, or as zCDP."""
-    pure = down(lower(epsilon) / count)
-    if not delta:
-        return pure
-    return max(pure, sqrt(8 * zcdp_rho(epsilon, delta) / count) * (1 - 2.0**-50))
+    return share_of(count, epsilon, delta, 8)
 
 
 def gaussian_alpha(queries: int, cells: int | None, n: int, epsilon: float, delta: float, beta: float) -> float:
@@ -153,8 +150,7 @@ def mwem(
     >>> abs(fitted.answer(queries[0]) - 0.09) < 0.1
     True
     """
-    if not isinstance(domain, Domain):
-        raise ValueError(f"domain: type {type(domain).__name__}: must be a fastdp.Domain")
+    check_domain(domain)
     one_of("variant", variant, VARIANTS)
     one_of("outside", outside, OUTSIDE)
     one_of("neighbors", neighbors, NEIGHBORS)
@@ -210,10 +206,7 @@ class _Plan:
         raise AssertionError("every variant runs")
 
     def promise(self, *parts: tuple[Guarantee, int]) -> Guarantee:
-        """The total, and what its parts come to as zCDP."""
-        if not self.delta:
-            return PureDP(self.epsilon, neighbors=self.neighbors)
-        return AllOf(ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors), compose(*parts).to_zcdp())
+        return promise(self.epsilon, self.delta, *parts, neighbors=self.neighbors)
 
     def gaps(self, counts: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
         """By how much each query has more in the records than in the distribution, in units of 2^-16 records.
@@ -259,9 +252,7 @@ class _Average(_Plan):
         """ValueError if the blocks that updates may merge, once for every round, do not fit into the memory."""
         block_of = {p: {p} for p in range(len(self.domain))}
         for i in range(len(self.workload)):
-            bound = self.workload.bound(i)
-            touched = range(len(self.domain)) if isinstance(bound, BoundCells) else [p for p, _ in bound.allowed]
-            merged = set().union(*(block_of[p] for p in touched))
+            merged = set().union(*(block_of[p] for p in self.workload.bound(i).attributes))
             block_of.update(dict.fromkeys(merged, merged))
         largest = max(block_of.values(), key=lambda block: sum(log(self.domain.sizes[p]) for p in block))
         check_memory(self.domain, sorted(largest), "float64", f"{rounds} rounds with these queries may merge", rounds)

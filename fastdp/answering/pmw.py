@@ -22,18 +22,18 @@ from .. import noise
 from ..budget import Budget, charge
 from ..checks import one_of, positive, probability, small_delta, whole
 from ..errors import AccuracyWarning, levels_to_caller
-from ..privacy import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose
+from ..privacy import Neighbors, PureDP
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import rows_of
 from .dense import PRECISIONS, DenseWeights, Precision
-from .domain import OUTSIDE, Domain, Outside
+from .domain import OUTSIDE, Domain, Outside, check_domain
 from .factored import FactoredWeights, check_memory
 from .queries import Query
-from .schedule import UNIT, VARIANTS, Schedule, Variant
+from .schedule import UNIT, VARIANTS, Schedule, Variant, promise
 from .synthetic import SyntheticDistribution
 from .truth import Truth
-from .workload import Workload
+from .workload import FEW, Workload
 
 Form = Literal["auto", "dense", "factored"]
 FORMS = ("auto", "dense", "factored")
@@ -41,7 +41,6 @@ DENSE_CELLS = 1 << 24  # cells up to which "auto" holds weights one by one
 
 _DRAWS = 1024  # noises drawn at a time
 _FIRST_WINDOW = 4  # queries that are evaluated ahead after an update; 8 times as many each time that none fires
-_FEW = 64  # queries: above that all of a workload are evaluated together
 
 
 class Answer(NamedTuple):
@@ -131,12 +130,12 @@ class PrivateMultiplicativeWeights:
         self.n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
         self.alpha = self._schedule.alpha
-        self.guarantee = _guarantee(terms.epsilon, terms.delta, self._schedule)
+        epochs = PureDP(self._schedule.epoch), self._schedule.updates  # pmw.md, theorem 1
+        self.guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
         parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
         with charge(budget, self.guarantee, "PrivateMultiplicativeWeights", parameters) as final:
             self._weights = terms.new_weights()
-            self._rng = rng
             plans = {scale: noise.laplace_plan(scale) for scale in self._schedule.scales}
             self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
             self._query_noise = _Noise(plans[self._schedule.query_scale], rng)
@@ -232,7 +231,7 @@ class PrivateMultiplicativeWeights:
         every: NDArray[np.float64] | None = None  # all queries on the distribution as it is
         while at < len(workload):
             report(at, len(workload), f"{self.updates} updates")
-            if every is None and window > _FEW:
+            if every is None and window > FEW:
                 every = workload.evaluate(self._weights)
             stop = len(workload) if every is not None else min(at + window, len(workload))
             stop = self._testable(workload, at, stop)
@@ -369,8 +368,7 @@ class _Terms:
         cls, domain: Any, epsilon: Any, delta: Any, max_queries: Any, alpha: Any, beta: Any, variant: Any, form: Any,
         precision: Any,
     ) -> _Terms:  # fmt: skip
-        if not isinstance(domain, Domain):
-            raise ValueError(f"domain: type {type(domain).__name__}: must be a fastdp.Domain")
+        check_domain(domain)
         one_of("variant", variant, VARIANTS)
         one_of("weights", form, FORMS)
         one_of("precision", precision, PRECISIONS)
@@ -411,11 +409,3 @@ class _Terms:
     def new_weights(self) -> DenseWeights | FactoredWeights:
         kind = DenseWeights if self.form == "dense" else FactoredWeights
         return kind(self.domain, self.precision)
-
-
-def _guarantee(epsilon: float, delta: float, schedule: Schedule) -> Guarantee:
-    """pmw.md, theorem 1: so many epochs of so much pure DP, chosen adaptively."""
-    if not delta:
-        return PureDP(epsilon)
-    concentrated = compose((PureDP(schedule.epoch), schedule.updates)).to_zcdp()
-    return AllOf(ApproxDP(epsilon, delta), concentrated)

@@ -35,6 +35,11 @@ class BoundProduct:
     allowed: tuple[tuple[int, NDArray[np.bool_]], ...]
 
     @property
+    def attributes(self) -> tuple[int, ...]:
+        """The positions of the attributes that it looks at."""
+        return tuple(position for position, _ in self.allowed)
+
+    @property
     def cells(self) -> int:
         """How many cells it has."""
         counts = {position: int(table.sum()) for position, table in self.allowed}
@@ -54,6 +59,11 @@ class BoundCells:
 
     domain: Domain
     values: NDArray[Any]
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The positions of the attributes that it looks at: all."""
+        return tuple(range(len(self.domain)))
 
 
 Bound = BoundProduct | BoundCells

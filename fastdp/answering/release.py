@@ -28,7 +28,7 @@ from ..progress import Progress, reporting
 from ..randomness import Randomness
 from ..rows import Rows, rows_of
 from .coding import encode, histogram
-from .domain import OUTSIDE, Domain, Outside
+from .domain import OUTSIDE, Domain, Outside, check_domain
 from .factored import usable_memory
 from .fits import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
 from .queries import BoundProduct, Marginals, bind
@@ -173,8 +173,7 @@ def release_marginals(
     >>> released.synthetic.sample(3).shape
     (3, 3)
     """
-    if not isinstance(domain, Domain):
-        raise ValueError(f"domain: type {type(domain).__name__}: must be a fastdp.Domain")
+    check_domain(domain)
     if fit is not None:
         one_of("fit", fit, FITS)
     one_of("neighbors", neighbors, NEIGHBORS)

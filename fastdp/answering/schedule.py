@@ -14,6 +14,7 @@ from ..bounds import laplace as laplace_bound
 from ..calibration import zcdp_rho
 from ..directed import down, lower, up
 from ..noise import MAX_SCALE, MIN_SCALE
+from ..privacy import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose
 from .queries import GRID_BITS
 
 Variant = Literal["sharp", "lecture"]
@@ -110,13 +111,23 @@ class Schedule:
 
 def epoch_epsilon(updates: int, epsilon: float, delta: float) -> float:
     """The largest epsilon of an epoch such that so many keep within the total: by sums, or as zCDP."""
-    pure = down(lower(epsilon) / updates)
+    return share_of(updates, epsilon, delta, 2)  # an epsilon0-DP epoch is epsilon0^2/2-zCDP
+
+
+def share_of(count: int, epsilon: float, delta: float, divisor: int) -> float:
+    """The largest e of each of so many steps, e-DP and e^2/divisor-zCDP, that keep within the total."""
+    pure = down(lower(epsilon) / count)
     if not delta:
         return pure
     rho = Fraction(zcdp_rho(epsilon, delta))
-    # an epsilon0-DP epoch is epsilon0^2/2-zCDP; the square root is rounded down
-    concentrated = sqrt(float(2 * rho / updates)) * (1 - 2.0**-50)
-    return max(pure, concentrated)
+    return max(pure, sqrt(float(divisor * rho / count)) * (1 - 2.0**-50))  # the square root is rounded down
+
+
+def promise(epsilon: float, delta: float, *parts: tuple[Guarantee, int], neighbors: Neighbors) -> Guarantee:
+    """The total, and what its parts come to as zCDP."""
+    if not delta:
+        return PureDP(epsilon, neighbors=neighbors)
+    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), compose(*parts).to_zcdp())
 
 
 def _tail(scale: float, beta: float, count: int) -> float:

@@ -21,7 +21,7 @@ from .queries import GRID_BITS, Bound, BoundProduct, Marginals, bind
 from .tables import marginal_tables
 from .truth import Truth
 
-_FEW = 64  # queries: up to here each is walked over by itself
+FEW = 64  # queries: up to here each is walked over by itself
 _MOST_TABLE_CELLS = 1 << 14  # of one table: above that a query is walked over by itself
 
 
@@ -52,7 +52,7 @@ class Workload:
 
     def counts(self, truth: Truth) -> NDArray[np.int64]:
         """The sums of all queries over the records, in units of 2^-16."""
-        if truth.histogram is None or len(self) <= _FEW:
+        if truth.histogram is None or len(self) <= FEW:
             return np.array([truth.count(self.bound(i)) for i in range(len(self))], np.int64)
         return self._values(truth.histogram, truth.count, 1 << GRID_BITS)
 
@@ -61,13 +61,13 @@ class Workload:
     ) -> NDArray[np.float64]:
         """The values of the queries, or of those from `start` to `stop`, on the distribution."""
         stop = len(self) if stop is None else stop
-        if isinstance(weights, FactoredWeights) or stop - start <= _FEW:
+        if isinstance(weights, FactoredWeights) or stop - start <= FEW:
             return np.array([weights.evaluate(self.bound(i)) for i in range(start, stop)])
         return self._values(weights.weights, weights.evaluate, 1.0 / weights.total)[start:stop]
 
     def evaluate_on(self, probabilities: NDArray[np.float64], alone: Callable[[Bound], float]) -> NDArray[np.float64]:
         """The values of all queries on a distribution over all cells; `alone` is for those that fit no small table."""
-        if len(self) <= _FEW:
+        if len(self) <= FEW:
             return np.array([alone(self.bound(i)) for i in range(len(self))], np.float64)
         return self._values(probabilities, alone, 1.0)
 
@@ -97,7 +97,7 @@ class Workload:
         for i in range(len(self)):
             bound = self.bound(i)
             if isinstance(bound, BoundProduct) and bound.allowed and bound.cells:
-                positions = tuple(p for p, _ in bound.allowed)
+                positions = bound.attributes
                 if prod(self.domain.sizes[p] for p in positions) <= _MOST_TABLE_CELLS:
                     subsets.setdefault(positions, []).append((i, bound))
                     continue
