@@ -39,8 +39,10 @@ _HOME = {
     "laplace": "noise",
     "marginals": "answering.queries",
     "mwem": "answering.mwem",
+    "noisy_projected_gradient_descent": "optimizing.descent",
     "peeling_eta": "peeling",
     "permute_and_flip": "selection",
+    "projected_gradient_descent": "optimizing.descent",
     "release_marginals": "answering.release",
     "removal": "peeling",
     "removal_eta": "peeling",
@@ -50,7 +52,14 @@ _HOME = {
     "warmup": "warm",
 }
 
-_MODULES = ("bounds", "kernels", "privacy")  # public as fastdp.bounds, ...
+# modules that are public as fastdp.bounds, ...
+_MODULES = {
+    "bounds": "bounds",
+    "kernels": "kernels",
+    "losses": "optimizing.losses",
+    "privacy": "privacy",
+    "sets": "optimizing.sets",
+}
 
 __all__ = [
     "ZCDP",
@@ -84,8 +93,10 @@ __all__ = [
     "laplace",
     "marginals",
     "mwem",
+    "noisy_projected_gradient_descent",
     "peeling_eta",
     "permute_and_flip",
+    "projected_gradient_descent",
     "release_marginals",
     "removal",
     "removal_eta",
@@ -105,6 +116,7 @@ if TYPE_CHECKING:
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
+    from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
     from .peeling import peeling_eta, removal, removal_eta
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
     from .race import GumbelMax
@@ -117,7 +129,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return _import_module(f".{name}", __name__)
+        return _import_module(f".{_MODULES[name]}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'fastdp' has no attribute {name!r}")
     value = getattr(_import_module(f".{_HOME[name]}", __name__), name)

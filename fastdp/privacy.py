@@ -246,7 +246,7 @@ class Renyi(Guarantee):
     def discrete_laplace(scale: float, *, sensitivity: int = 1, neighbors: Neighbors = "replace-one") -> Renyi:
         """Discrete Laplace noise, for integer L1 sensitivity (privacy.md, theorem 5)."""
         scale = positive("scale", scale, toward=0)
-        return Renyi(_discrete_laplace_curve(scale, whole("sensitivity", sensitivity, least=1)), neighbors=neighbors)
+        return Renyi(discrete_laplace_curve(scale, whole("sensitivity", sensitivity, least=1)), neighbors=neighbors)
 
     @staticmethod
     def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
@@ -511,7 +511,8 @@ def _laplace_curve(ratio: float) -> Curve:
 
 @lru_cache(4096)
 @d.sixty_digits
-def _discrete_laplace_curve(scale: float, shift: int) -> Curve:
+def discrete_laplace_curve(scale: float, shift: float | Fraction) -> Curve:
+    """Of one coordinate that moves by `shift`: exact for integers, a bound in between (optimizing/descent.md, lemma 3)."""
     # noise on a finer grid has a lower curve, so steps below 10^-15, where terms would cancel, may be taken as that
     step = max(d.divide(Decimal(1), Decimal(scale)), Decimal("1e-15"))
     one, q = Decimal(1), d.exp(-step)
@@ -520,7 +521,7 @@ def _discrete_laplace_curve(scale: float, shift: int) -> Curve:
         top = d.subtract(one, d.exp(d.multiply(d.multiply(-2, a), step)))
         return d.divide(top, d.multiply(d.add(one, q), d.subtract(one, d.exp(d.multiply(one - 2 * a, step)))))
 
-    ratio = Fraction(shift) / Fraction(scale)
+    ratio = Fraction(shift) / Fraction(scale)  # of integers, floats and fractions alike
     return _mixture_curve(_decimal(ratio), weight, up(ratio))
 
 

@@ -41,13 +41,20 @@ class Block:
     """
 
     def __init__(
-        self, first: int, n: int, columns: Sequence[Column], names: tuple[str, ...] | None, start: int
+        self,
+        first: int,
+        n: int,
+        columns: Sequence[Column],
+        names: tuple[str, ...] | None,
+        start: int,
+        matrix: Array | None = None,
     ) -> None:
         self.first = first
         self.n = n
         self._columns = columns
         self._names = names
         self._start = start
+        self._matrix = matrix
 
     @property
     def width(self) -> int:
@@ -58,6 +65,18 @@ class Block:
         """A column as an array, perhaps read-only: a view where types allow; labels where the column has labels."""
         column = self._columns[position_of(which, self._names, self.width)]
         return column.values(self._start, self._start + self.n)
+
+    def matrix(self) -> Array:
+        """All columns as float32 or float64, a record a row, in C order: a view where the records are such an array."""
+        if self._matrix is not None:
+            return np.ascontiguousarray(self._matrix[self._start : self._start + self.n])
+        out = np.empty((self.n, self.width), np.float64)
+        for j in range(self.width):
+            values = self.column(j)
+            if values.dtype.kind not in "biuf":
+                raise ValueError(f"{label_of(j, self._names)}: dtype {values.dtype}: must be numbers")
+            out[:, j] = values
+        return out
 
     def coded(self, which: str | int) -> Coded | None:
         """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None."""
@@ -173,9 +192,12 @@ class LocalRows(Rows):
 class MemoryRows(LocalRows):
     """Columns in memory."""
 
-    def __init__(self, columns: Sequence[Column], names: tuple[str, ...] | None, n: int) -> None:
+    def __init__(
+        self, columns: Sequence[Column], names: tuple[str, ...] | None, n: int, matrix: Array | None = None
+    ) -> None:
         self.n, self.width, self.names = n, at_least_one(columns), names
         self._columns = columns
+        self._matrix = matrix  # the array of floats that the columns are of, if there is one
         wide = _BLOCK_VALUES // self.width // 1024 * 1024
         self._block = min(max(wide, 1024), BLOCK_RECORDS)
         self._tasks = -(-n // self._block)
@@ -185,14 +207,15 @@ class MemoryRows(LocalRows):
         return MemoryRows([self._columns[j] for j in at], _named(self.names, at), self.n)
 
     def whole(self) -> Block | None:
-        return Block(0, self.n, self._columns, self.names, 0)
+        return Block(0, self.n, self._columns, self.names, 0, self._matrix)
 
     def _nothing(self) -> Block:
-        return Block(0, 0, self._columns, self.names, 0)
+        return Block(0, 0, self._columns, self.names, 0, self._matrix)
 
     def _read(self, start: int, stop: int) -> Generator[Block, None, None]:
         for first in range(start * self._block, min(stop * self._block, self.n), self._block):
-            yield Block(first, min(self._block, self.n - first), self._columns, self.names, first)
+            n = min(self._block, self.n - first)
+            yield Block(first, n, self._columns, self.names, first, self._matrix)
 
 
 class PackedRows(MemoryRows):
@@ -372,7 +395,8 @@ def _of_array(data: NDArray[Any]) -> Rows:
     if data.ndim != 2:
         raise ValueError(f"data: shape {data.shape}: must have two dimensions, records and columns")
     columns = [NumpyColumn(label_of(j, None), data[:, j]) for j in range(data.shape[1])]
-    return MemoryRows(columns, None, len(data))
+    floats = data.dtype in (np.float32, np.float64) and data.dtype.isnative
+    return MemoryRows(columns, None, len(data), data if floats else None)
 
 
 def _of_columns(names: list[Any] | None, columns: Sequence[Any], n: int | None = None) -> Rows:

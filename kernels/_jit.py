@@ -122,6 +122,15 @@ def compile_callback(signature: Any) -> Callable[[Callable[..., Any]], Callback]
     return lambda function: Callback(function, signature)
 
 
+def compile_derivative(function: Any) -> Any:
+    """A C function pointer of a user's function of two floats, by numpy's rules of division: never written to disk."""
+    signature = _core.sigutils.normalize_signature("float64(float64, float64)")
+    python = getattr(function, "py_func", function)
+    compiled = _core.ccallback.CFunc(python, signature, {}, {"nopython": True, "error_model": "numpy"})
+    compiled.compile()
+    return compiled
+
+
 @dataclass(frozen=True)
 class CacheInfo:
     """What the disk cache has done in this process, and what it holds now."""

@@ -140,6 +140,100 @@ def load(typing: Any, array: Any, start: Any, n: Any) -> Any:
 
 
 @_emit
+def load_wide(typing: Any, array: Any, start: Any, n: Any) -> Any:
+    """`load` of float32 or float64 entries, as float64 lanes."""
+    if not isinstance(array, types.Array) or not isinstance(n, types.IntegerLiteral):
+        return None
+    if array.layout != "C" or array.ndim != 1 or array.dtype not in (types.float32, types.float64):
+        return None
+    result = Lanes(types.float64, n.literal_value)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        stored = ir.VectorType(context.get_data_type(array.dtype), result.n)
+        loaded = builder.load(builder.bitcast(builder.gep(data, [args[1]]), stored.as_pointer()))
+        loaded.align = context.get_abi_sizeof(stored.element)
+        return (
+            loaded if array.dtype == types.float64 else builder.fpext(loaded, ir.VectorType(ir.DoubleType(), result.n))
+        )
+
+    return result(array, types.intp, n), generate
+
+
+@_emit
+def prefetch(typing: Any, array: Any, start: Any) -> Any:
+    """Ask for the cache line of array[start], which may lie beyond its end."""
+    if not isinstance(array, types.Array):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = ir.IntType(8).as_pointer()
+        hint = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")
+        place = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        builder.call(function, [place, _I32(0), _I32(3), _I32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def _on_lanes(builder: Any, name: str, *args: Any) -> Any:
+    """Call an LLVM intrinsic of float64 lanes, whose name llvmlite cannot make."""
+    kind = args[0].type
+    signature = ir.FunctionType(kind, [kind] * len(args))
+    return builder.call(
+        cgutils.get_or_insert_function(builder.module, signature, f"llvm.{name}.v{kind.count}f64"), args
+    )
+
+
+@_emit
+def truncate(typing: Any, x: Any) -> Any:
+    """Float64 lanes rounded toward zero."""
+    if not isinstance(x, Lanes) or x.dtype != types.float64:
+        return None
+    return x(x), lambda context, builder, signature, args: _on_lanes(builder, "trunc", args[0])
+
+
+@_emit
+def signs(typing: Any, x: Any) -> Any:
+    """-1, 0 or 1 for each of the float64 lanes; 0 for a NaN."""
+    if not isinstance(x, Lanes) or x.dtype != types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zero = ir.Constant(args[0].type, [0.0] * x.n)
+        above = builder.uitofp(builder.fcmp_ordered(">", args[0], zero), args[0].type)
+        below = builder.uitofp(builder.fcmp_ordered("<", args[0], zero), args[0].type)
+        return builder.fsub(above, below)
+
+    return x(x), generate
+
+
+@_emit
+def sum_each(typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
+    """The 8 sums of 8 float64 lanes each, as lanes: neighbours first, in one order on every machine."""
+    if not isinstance(a, Lanes) or a.dtype != types.float64 or a.n != 8:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def shuffle(x: Any, y: Any, order: list[int]) -> Any:
+            return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, 8), order))
+
+        values, apart = list(args), 1
+        while len(values) > 1:  # lanes i and i + apart of x are parts of one sum, and so are those of y
+            first = [i + (8 - apart) * (i // apart % 2) for i in range(8)]
+            values = [
+                builder.fadd(shuffle(x, y, first), shuffle(x, y, [i + apart for i in first]))
+                for x, y in zip(values[::2], values[1::2], strict=True)
+            ]
+            apart *= 2
+        return values[0]
+
+    return a(a, b, c, d, e, f, g, h), generate
+
+
+@_emit
 def tree_sum(typing: Any, x: Any) -> Any:
     """The sum of float64 lanes, by halves: lane i and lane i + n/2 first."""
     if not isinstance(x, Lanes) or x.dtype != types.float64:
@@ -261,10 +355,25 @@ float_of = _reinterpret(types.int64, types.float64)  # the float that has these 
 def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
     """x * y + z with one rounding, in hardware or in software: the same bits either way."""
 
+    if isinstance(x, Lanes):
+        return x(x, y, z), lambda context, builder, signature, args: _on_lanes(builder, "fma", *args)
+
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fma(*args)
 
     return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@_emit
+def call_at(typing: Any, address: Any, x: Any, y: Any) -> Any:
+    """What the C function `double f(double, double)` at an address says of x and y."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number = ir.DoubleType()
+        function = builder.inttoptr(args[0], ir.FunctionType(number, [number, number]).as_pointer())
+        return builder.call(function, args[1:])
+
+    return types.float64(types.int64, types.float64, types.float64), generate
 
 
 @_emit

@@ -1,0 +1,1 @@
+"""Minimise a loss over a convex set, privately: descent, the exponential mechanism, second moments."""

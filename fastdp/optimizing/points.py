@@ -1,0 +1,201 @@
+"""Records as points and labels: checked once, and then summed as often as a descent has steps.
+
+Here records meet kernels. What comes out is integers, of which no record moves the norm by more than the clip
+(descent.md, lemmas 1 and 2); nothing here draws noise or knows a budget.
+"""
+
+from __future__ import annotations
+
+from math import fsum, inf
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import numbers_array
+from ..errors import DomainError
+from ..rows import Block, Rows, position_of, rows_of
+from .losses import REAL, SIGN, Loss
+from .sets import Projection, Vector
+
+_ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
+_KEPT_NORMS = 2**27  # norms of more records are computed anew in every step: 1 GiB
+_TOLERANCE = 1e-9  # by how much a norm or label may exceed its declared bound by the rounding of whoever scaled it
+
+
+T = TypeVar("T")
+
+_NAMES = {"margin": "margins", "distance": "differences", "deviation": "signs"}  # of the kernels for a family
+
+
+class Step(NamedTuple):
+    """What follows the gradients: scale and ridge of the mean gradient, a rate for every step, the set."""
+
+    scale: float
+    ridge: float
+    rates: Vector
+    projection: Projection | None
+
+
+class Points:
+    """n points of d coordinates and their labels, for one loss.
+
+    Raises    ValueError and DomainError for what the loss cannot take; after that no record stops a descent
+    """
+
+    def __init__(self, X: Any, y: Any, loss: Loss, outside: str) -> None:
+        rows = rows_of(X)
+        self.rows = rows
+        if _is_column(y):
+            at = position_of(y, rows.names, rows.width)
+            if rows.width == 1:
+                raise ValueError(f"y={y!r}: must not be the only column")
+            self.rows, y = rows.select([j for j in range(rows.width) if j != at]), rows.select([at])
+        self.n, self.d = rows.n, self.rows.width
+        if not self.n:
+            raise ValueError("X: n=0 records: must be at least one")
+        self.loss = loss
+        self._clip = outside == "clip"
+        self._bound = inf if loss.x_norm is None else loss.x_norm
+        self._labels = self._read_labels(y)
+        self._norms = np.empty(self.n if self.n <= _KEPT_NORMS else 0)
+        self._check()
+
+    # --- reading
+
+    def _read_labels(self, y: Any) -> Vector | None:
+        """All labels, or None if the loss has none."""
+        loss = self.loss
+        if loss.labels is None:
+            if y is not None:
+                raise ValueError(f"y: must be None: {type(loss).__name__} has no labels")
+            return None
+        if y is None:
+            raise ValueError(f"y=None: must be the labels of the records: {type(loss).__name__} has some")
+        if isinstance(y, Rows):
+            array = np.concatenate(y.merge(lambda block: [block.matrix()[:, 0]], _append))
+        else:
+            array = np.asarray(numbers_array("y", getattr(y, "to_numpy", lambda: y)()), np.float64)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.shape != (self.n,):
+            raise ValueError(f"y: shape {array.shape}: must be ({self.n},), a label for each record")
+        if not np.isfinite(array).all():
+            raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
+        if loss.labels == SIGN:
+            return _signs(array)
+        assert loss.labels == REAL
+        if loss.label_bound < inf:
+            if not self._clip and (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
+                raise DomainError(f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others")
+            array = np.clip(array, -loss.label_bound, loss.label_bound)
+        return np.ascontiguousarray(array)
+
+    def _check(self) -> None:
+        def statistic(block: Block) -> list[int]:
+            X = block.matrix()
+            norms = self._norms_of(X, self._norms[block.first : block.first + block.n])
+            return [int(not np.isfinite(norms).all()), int((norms > self._bound * (1 + _TOLERANCE)).any())]
+
+        wild, outside = self.rows.total(statistic)
+        if wild:
+            raise DomainError("X: must be finite, with norms below 2^511; there are records that are not")
+        if outside and not self._clip:
+            raise DomainError(f"X: norms must be at most x_norm={self._bound:g}; there are records beyond")
+
+    def _norms_of(self, X: NDArray[Any], out: Vector) -> Vector:
+        from ..kernels.gradients import norms_into
+
+        norms = out if len(out) else np.empty(len(X))
+        norms_into(X.reshape(-1), X.shape[1], norms)
+        return norms
+
+    def _parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
+        """Points (flat), labels and norms of a block."""
+        X = block.matrix()
+        at = slice(block.first, block.first + block.n)
+        norms = self._norms[at] if len(self._norms) else self._norms_of(X, self._norms)
+        if self._clip and self.loss.family != "margin" and self._bound < inf:  # margin losses shrink as they go
+            X = X * np.minimum(1.0, self._bound / norms)[:, None]
+        return X.reshape(-1), np.zeros(block.n) if self._labels is None else self._labels[at], norms
+
+    # --- sums
+
+    def gradients(self, w: Vector, unit: float, limit: float) -> NDArray[np.int64]:
+        """The sum of all clipped gradients at w, in units of the grid."""
+        kernel = self._kernel("sum")
+        return self.rows.total(lambda block: self._sum(kernel, block, w, unit, limit, np.int64))
+
+    def plain_gradients(self, w: Vector) -> Vector:
+        """The sum of all gradients at w, neither clipped nor private; the same bits for any number of threads."""
+        kernel = self._kernel("sum_plain")
+        sums = self.rows.merge(lambda block: [self._sum(kernel, block, w, 1.0, inf, np.float64)], _append)
+        total = np.zeros(self.d)
+        for each in sums:
+            total += each
+        return total
+
+    def plain_value(self, w: Vector) -> float:
+        """The mean loss at w."""
+
+        def statistic(block: Block) -> list[float]:
+            X, labels, norms = self._parts(block)
+            X = X.reshape(-1, self.d).astype(np.float64, copy=False)
+            if self.loss.family == "margin" and self._bound < inf:
+                X = X * np.minimum(1.0, self._bound / norms)[:, None]
+            return [float(self.loss.values(w, X, labels).sum())]
+
+        values: list[float] = self.rows.merge(statistic, _append)
+        return fsum(values) / self.n
+
+    def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], step: Step) -> Vector | None:
+        """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
+        block = self.rows.whole()
+        if block is None or step.projection is None or self.n * self.d > _ONE_LOOP:
+            return None
+        path = np.empty((len(step.rates) + 1, self.d))
+        after = noise, step.scale, step.ridge, step.rates, *step.projection, np.empty(self.d), path
+        self._kernel("descend")(*self._arguments(block, w, unit, limit), *after)
+        return path
+
+    def _sum(self, kernel: Any, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
+        out = np.zeros(self.d, dtype)
+        kernel(*self._arguments(block, w, unit, limit), out)
+        return out
+
+    def _arguments(self, block: Block, w: Vector, unit: float, limit: float) -> tuple[Any, ...]:
+        """What all kernels of kernels/gradients.py take first."""
+        X, labels, norms = self._parts(block)
+        wide = -(-self.d // 8) * 8
+        padded, mask = np.zeros(wide), np.zeros(wide)
+        padded[: self.d], mask[: self.d] = w, 1.0
+        law = self._kind, self.loss.parameter, self.loss.address, self._bound, unit, limit
+        return X, labels, norms, padded, mask, *law, np.empty(32 * self.d + 8, X.dtype), np.empty(wide)
+
+    @property
+    def _kind(self) -> int:
+        from ..kernels import gradients
+
+        return int(getattr(gradients, self.loss.kernel))
+
+    def _kernel(self, action: str) -> Any:
+        from ..kernels import gradients
+
+        return getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
+
+
+def _append(some: list[T], more: list[T]) -> list[T]:
+    return some + more
+
+
+def _is_column(y: Any) -> bool:
+    return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
+
+
+def _signs(labels: Vector) -> Vector:
+    """Labels of two classes as -1 and 1."""
+    if (np.abs(labels) == 1).all():
+        return np.ascontiguousarray(labels)
+    if ((labels == 0) | (labels == 1)).all():
+        return 2 * labels - 1
+    raise DomainError("y: must be -1 and 1, or 0 and 1; there are other labels")

@@ -1,0 +1,79 @@
+"""What is minimised: a loss over a set, from a start; and the records it is minimised over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+
+from .losses import Loss, MissingBound, parts_of
+from .points import Points
+from .sets import ConvexSet, Vector, point_of
+
+Outside = Literal["raise", "clip"]
+OUTSIDE = ("raise", "clip")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A loss with its regulariser, over a set of known dimension, from a start."""
+
+    loss: Loss
+    lam: float
+    over: ConvexSet
+    start: Vector
+
+    @classmethod
+    def of(cls, loss: Any, over: Any, d: int, start: ArrayLike | None = None) -> Problem:
+        """Check the parameters for points of d coordinates."""
+        of_record, lam = parts_of(loss)
+        if not isinstance(over, ConvexSet):
+            raise ValueError(f"over={over!r}: must be one of fastdp.sets, such as fastdp.sets.Ball(1.0)")
+        over = over.of_dimension(d)
+        if start is None:
+            return cls(of_record, lam, over, over.center)
+        at = point_of("start", start)
+        if at.size != d:
+            raise ValueError(f"start: {at.size} coordinates: must be {d}, as the records have columns")
+        if not over.contains(at):
+            raise ValueError(f"start: must lie in the set that is minimised over, {over!r}")
+        return cls(of_record, lam, over, at)
+
+    @property
+    def reach(self) -> float:
+        """No minimiser is further from the start."""
+        return self.over.reach(self.start)
+
+    @property
+    def ridge(self) -> float:
+        """The regulariser's gradient is at most this long."""
+        return self.lam * self.over.norm if self.lam else 0.0
+
+    def lipschitz(self) -> float | None:
+        """Of the loss of a record, if the declared bounds tell."""
+        try:
+            return self.loss.lipschitz(self.over)
+        except MissingBound:
+            return None
+
+    def lipschitz_or_error(self, instead: str) -> float:
+        """Of the loss of a record; an error says which bound is missing, and what may be given in its place."""
+        try:
+            return self.loss.lipschitz(self.over)
+        except MissingBound as missing:
+            raise MissingBound(f"{missing}; or give {instead}=") from None
+
+    def curvature(self) -> float:
+        """Of the mean loss and the regulariser: inf where it has a corner, or the declared bounds do not tell."""
+        try:
+            return self.loss.curvature() + self.lam
+        except MissingBound:
+            return float("inf")
+
+
+def read_points(X: Any, y: Any, loss: Any, over: Any, start: ArrayLike | None, outside: str) -> tuple[Points, Problem]:
+    """The records, checked, and what is to be minimised of them."""
+    of_record, _ = parts_of(loss)
+    points = Points(X, y, of_record, outside)
+    return points, Problem.of(loss, over, points.d, start)

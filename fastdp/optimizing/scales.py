@@ -1,0 +1,217 @@
+"""How much noise sums of clipped vectors need, by every calibration that is valid: descent.md, theorems 1 to 3.
+
+All numbers here are public: the sensitivity in units of the grid, the dimension, how many sums, epsilon and delta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, floor, inf, log, log2, nextafter, sqrt
+from typing import Literal
+
+from ..calibration import MAX_EPSILON, SMALLEST, gaussian_ratio, gaussian_sigma, zcdp_rho
+from ..directed import down, lower, up
+from ..noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
+from ..privacy import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, discrete_laplace_curve, epsilon_of_curve
+
+Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
+
+FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
+_COARSEST = 2.0**6
+_MOST_SUM = 2.0**62
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The noise of one coordinate, in units of the grid.
+
+    noise         "gaussian" or "laplace", as it is drawn
+    calibration   which theorem asked for so little
+    value         sigma, or the scale b of Laplace noise
+    """
+
+    noise: str
+    calibration: str
+    value: float
+
+    @property
+    def variance(self) -> float:
+        """Of a draw; discrete noise has a little less."""
+        return self.value**2 * (1 if self.noise == "gaussian" else 2)
+
+    def plan(self) -> Plan:
+        """The noise, as it is drawn."""
+        return gaussian_plan(self.value) if self.noise == "gaussian" else laplace_plan(self.value)
+
+
+def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float) -> dict[str, Scale]:
+    """The least noise of every kind, for `steps` sums of d integers of which a neighbour moves the L2 norm so far."""
+    epsilon = down(lower(epsilon))
+    delta = down(lower(delta)) if delta else 0.0
+    found = {}
+    if delta:
+        for name, value in (("epsilon", epsilon), ("delta", delta)):
+            if value < SMALLEST:
+                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for noise with a delta")
+        if epsilon > MAX_EPSILON:
+            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+        # T sums of sensitivity K are as one of K sqrt(T): theorem 2
+        far = up(sensitivity * _root_up(steps))
+        sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
+        found["gaussian"] = Scale("gaussian", "Gaussian", sigma)
+    spread = min(d, max(1, floor(sensitivity) ** 2))  # the worst direction moves so many coordinates alike
+    found["laplace"] = _least(laplace_options(_over_root(sensitivity, spread), spread * steps, epsilon, delta))
+    found["laplace-per-coordinate"] = _least(laplace_options(sensitivity, d * steps, epsilon, delta))
+    found["laplace-basic"] = Scale("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
+    return found
+
+
+def unit_variance(noise: Noise, d: int, steps: int, epsilon: float, delta: float) -> float:
+    """The variance of a coordinate's noise at sensitivity 1, nearly: what schedules are made from."""
+    rho = zcdp_rho(epsilon, delta) if delta else 0.0
+
+    def laplace(count: float, pure: float) -> float:
+        return 2 * min((pure / epsilon) ** 2, count / (2 * rho) if rho else inf)
+
+    found = {
+        "gaussian": steps * gaussian_ratio(epsilon, delta) ** 2 if delta else inf,
+        "laplace": laplace(steps, sqrt(d) * steps),
+        "laplace-per-coordinate": laplace(d * steps, d * steps),
+        "laplace-basic": 2 * (d * steps / epsilon) ** 2,
+    }
+    return min(found.values()) if noise == "auto" else found[noise]
+
+
+def _least(values: dict[str, float]) -> Scale:
+    name = min(values, key=lambda each: values[each])
+    return Scale("laplace", name, values[name])
+
+
+@lru_cache(256)
+def laplace_options(shift: float, count: int, epsilon: float, delta: float) -> dict[str, float]:
+    """Scales of Laplace noise for `count` coordinates that each move by `shift`, by calibration (theorem 3).
+
+    "pure" needs no delta; "simple" is the textbook's conversion from zCDP, "tight" the best one; "exact" composes the
+    Renyi curve of the noise that is drawn.
+    """
+    found = {"pure": _pure(shift, count, epsilon)}
+    if not delta:
+        return found
+    simple = (sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta))) ** 2 * (1 - 2.0**-40)
+    for name, rho in (("simple", simple), ("tight", zcdp_rho(epsilon, delta))):
+        found[name] = _over_root(up(Fraction(shift) * Fraction(_root_up(count))), 2 * rho)
+    found["exact"] = _by_curve(shift, count, epsilon, delta, found["tight"])
+    return found
+
+
+def _pure(shift: float, count: int, epsilon: float) -> float:
+    return up(Fraction(shift) * count / lower(epsilon))
+
+
+def _by_curve(shift: float, count: int, epsilon: float, delta: float, tight: float) -> float:
+    """The least scale whose curve keeps the promise, to a part in a million and up; `tight` if that is as good."""
+    if shift < 0.003 * tight:  # the curve is then that of zCDP but for the square of this ratio
+        return tight
+
+    def holds(scale: float) -> bool:
+        curve = tuple(up(count * Fraction(value)) for value in discrete_laplace_curve(scale, shift))
+        return epsilon_of_curve(curve, delta) <= epsilon
+
+    low, high = 0.0, tight
+    if not holds(high):
+        return tight
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2 if low else high / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _root_up(x: float) -> float:
+    return nextafter(sqrt(x), inf)
+
+
+def _over_root(x: float, y: float) -> float:
+    """x / sqrt(y), rounded up."""
+    return up(Fraction(x) / Fraction(nextafter(sqrt(y), 0.0)))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid of the sums, and the noise on it.
+
+    clip     the norm that a record's vector keeps
+    unit     one over the spacing of the grid, a power of two
+    scale    the noise of a coordinate, in units of the grid
+    """
+
+    clip: float
+    unit: float
+    scale: Scale
+
+    @property
+    def size(self) -> float:
+        """The clip in units of the grid."""
+        return self.clip * self.unit
+
+    def limit(self, d: int) -> float:
+        """What computed norms keep, so that true ones keep `size` (descent.md, lemma 1)."""
+        return self.size * (1 - (d + 64) * 2.0**-53)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise of a coordinate of the sum."""
+        return sqrt(self.scale.variance) / self.unit
+
+
+def plan(
+    *, clip: float, n: int, d: int, steps: int, epsilon: float, delta: float, noise: Noise, neighbors: Neighbors,
+    resolution: float | None = None,
+) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
+    """The finest grid up to 2^-30 of the clip on which sums and noise fit, the noise chosen, and all kinds."""
+    moved = 2 if neighbors == "replace-one" else 1
+    if not 2.0**-900 <= clip <= 2.0**900:
+        raise ValueError(f"clip={clip!r}: must be between 2^-900 and 2^900")
+    if resolution is None:  # sums of n records fit, and noise of at most 2^39 grid units
+        rough = _choose(options(moved * 1.0, d, steps, epsilon, delta), noise).value
+        most = min(_MOST_SUM / (2 * n), FINEST, 2.0**39 / rough)
+        resolution = 2.0 ** (ceil(log2(clip)) - floor(log2(most)))
+        if most < _COARSEST:
+            raise ValueError(f"n={n}, epsilon={epsilon!r}: the grid would be coarser than a 64th of clip={clip:g}")
+    unit = 1 / resolution
+    size = clip * unit
+    if n * size >= _MOST_SUM or size > 2.0**41:
+        raise ValueError(
+            f"resolution={resolution!r}: must be larger: {n} gradients of norm {clip:g} leave int64 on this grid"
+        )
+    found = options(moved * size, d, steps, epsilon, delta)
+    chosen = _choose(found, noise)
+    if not MIN_SCALE <= chosen.value <= MAX_SCALE:
+        raise ValueError(
+            f"resolution={resolution!r}: noise of {chosen.value:.3g} grid units: must be between 2^-20 and 2^40 of them"
+        )
+    return Grid(clip, unit, chosen), found
+
+
+def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
+    if noise == "auto":
+        return min(found.values(), key=lambda scale: scale.variance)
+    if noise not in found:
+        raise ValueError(f"noise={noise!r}: needs delta > 0; 'laplace' does not")
+    return found[noise]
+
+
+def promise(grid: Grid, d: int, steps: int, epsilon: float, delta: float, neighbors: Neighbors) -> Guarantee:
+    """What `steps` sums with this noise keep to: the total, and what it comes to as zCDP."""
+    if not delta:
+        return PureDP(epsilon, neighbors=neighbors)
+    scale = grid.scale
+    if scale.calibration == "pure":
+        return PureDP(epsilon, neighbors=neighbors)
+    moved = Fraction(2 if neighbors == "replace-one" else 1) * Fraction(grid.size)
+    rho = up(steps * (moved / Fraction(scale.value)) ** 2 / 2)
+    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
+
+
+__all__ = ["Grid", "Noise", "Scale", "laplace_options", "options", "plan", "promise"]

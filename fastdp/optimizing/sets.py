@@ -1,0 +1,346 @@
+"""Convex sets to minimise over: balls, boxes, the simplex, and sets of the user's own.
+
+A set knows its nearest points and its size; what is minimised over it, and by whom, is not its affair. Sets are public.
+Balls around one number and boxes between two have as many dimensions as the records: `of_dimension` says how many.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isfinite, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import numbers_array, positive, whole
+
+Vector = NDArray[np.float64]
+
+_ROUNDING = 1e-9  # how far outside, relative to the size of a set, a point may be by rounding and count as inside
+
+
+class Projection(NamedTuple):
+    """A set as kernels/projections.py::project_one takes it."""
+
+    kind: int
+    a: Vector
+    b: Vector
+    radius: float
+
+
+class ConvexSet(ABC):
+    """A closed, bounded, convex set.
+
+    dimension   of its points; None if it has that of the records
+    """
+
+    dimension: int | None
+
+    @abstractmethod
+    def of_dimension(self, d: int) -> ConvexSet:
+        """The same set among points of d coordinates; ValueError if it has another dimension."""
+
+    @property
+    @abstractmethod
+    def center(self) -> Vector:
+        """A point of the set in its middle, where descents start."""
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """No two points of the set are further apart."""
+
+    @abstractmethod
+    def reach(self, point: Vector) -> float:
+        """No point of the set is further than this from `point`."""
+
+    @property
+    @abstractmethod
+    def projection(self) -> Projection | None:
+        """The set as compiled loops take it, or None if only `project` can tell."""
+
+    def project(self, w: ArrayLike) -> Vector:
+        """The nearest point of the set."""
+        from ..kernels.projections import project_one
+
+        w = point_of("w", w)
+        here = self.of_dimension(w.size).projection
+        assert here is not None
+        project_one(here.kind, here.a, here.b, here.radius, w, np.empty(w.size))
+        return w
+
+    def contains(self, w: ArrayLike) -> bool:
+        """Whether a point lies in the set, up to rounding."""
+        w = point_of("w", w)
+        here = self.of_dimension(w.size)
+        size = max(here.diameter, float(np.abs(w).max(initial=0.0)))
+        return bool(np.linalg.norm(here.project(w) - w) <= _ROUNDING * size)
+
+    @property
+    def norm(self) -> float:
+        """The largest norm of a point of the set."""
+        return self.reach(np.zeros(self._known()))
+
+    def _known(self) -> int:
+        if self.dimension is None:
+            raise ValueError(f"{self!r}: its dimension is not known: must be given by .of_dimension(d)")
+        return self.dimension
+
+    def _same(self, d: int) -> None:
+        if self.dimension not in (None, d):
+            raise ValueError(f"{self!r}: has dimension {self.dimension}: must be {d}, as the records have columns")
+
+
+def point_of(name: str, w: ArrayLike) -> Vector:
+    """A point as a fresh float64 vector of finite numbers."""
+    w = np.array(numbers_array(name, w), np.float64)
+    if w.ndim != 1 or not w.size:
+        raise ValueError(f"{name}: shape {w.shape}: must have one dimension and at least one coordinate")
+    if not np.isfinite(w).all():
+        raise ValueError(f"{name}: must be finite; there is a NaN or an infinity in it")
+    return w
+
+
+def _coordinates(name: str, value: ArrayLike) -> tuple[float, ...]:
+    """A number, as a tuple of it alone, or a vector's coordinates."""
+    array = np.atleast_1d(np.asarray(numbers_array(name, value), np.float64))
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name}: shape {array.shape}: must be a number or a vector")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: must be finite")
+    return tuple(array.tolist())
+
+
+def _shown(values: tuple[float, ...]) -> str:
+    if len(set(values)) == 1:
+        return f"{values[0]:g}"
+    return f"[{', '.join(f'{v:g}' for v in values[:4])}{', ...' if len(values) > 4 else ''}]"
+
+
+@dataclass(frozen=True, repr=False)
+class Ball(ConvexSet):
+    """Points at distance at most `radius` from `center`, in L2 or, with norm=1, in L1.
+
+    Examples
+    >>> from fastdp import sets
+    >>> sets.Ball(2.0).project([3.0, 4.0])
+    array([1.2, 1.6])
+    >>> sets.Ball(1.0, norm=1).project([3.0, 1.0])
+    array([1., 0.])
+    """
+
+    radius: float
+    at: tuple[float, ...]
+    order: int
+    dimension: int | None
+
+    def __init__(self, radius: float, center: ArrayLike = 0.0, norm: int = 2) -> None:
+        if norm not in (1, 2):
+            raise ValueError(f"norm={norm!r}: must be 1 or 2")
+        at = _coordinates("center", center)
+        object.__setattr__(self, "radius", positive("radius", radius, toward=inf))
+        object.__setattr__(self, "at", at)
+        object.__setattr__(self, "order", int(norm))
+        object.__setattr__(self, "dimension", len(at) if np.ndim(center) else None)
+
+    def of_dimension(self, d: int) -> Ball:
+        self._same(d)
+        at = self.at if self.dimension is not None else self.at * d
+        return Ball(self.radius, np.array(at), self.order)
+
+    @property
+    def center(self) -> Vector:
+        self._known()
+        return np.array(self.at)
+
+    @property
+    def diameter(self) -> float:
+        return 2 * self.radius
+
+    def reach(self, point: Vector) -> float:
+        return float(np.linalg.norm(point - np.array(self.at))) + self.radius
+
+    @property
+    def projection(self) -> Projection:
+        from ..kernels.projections import BALL, BALL_L1
+
+        at = self.center
+        return Projection(BALL if self.order == 2 else BALL_L1, at, at, self.radius)
+
+    def __repr__(self) -> str:
+        center = "" if not any(self.at) else f", center={_shown(self.at)}"
+        return f"Ball({self.radius:g}{center}{', norm=1' if self.order == 1 else ''})"
+
+
+@dataclass(frozen=True, repr=False)
+class Box(ConvexSet):
+    """Points whose coordinates lie between `lower` and `upper`, which are numbers or vectors.
+
+    Examples
+    >>> from fastdp import sets
+    >>> sets.Box(-1, 1).project([0.5, 3.0])
+    array([0.5, 1. ])
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    dimension: int | None
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None:
+        low, high = _coordinates("lower", lower), _coordinates("upper", upper)
+        d = max(len(low), len(high))
+        if len(low) != len(high) and 1 not in (len(low), len(high)):
+            raise ValueError(f"lower: {len(low)} coordinates: must be as many as upper has, {len(high)}")
+        low, high = (side if len(side) == d else side * d for side in (low, high))
+        for j, (a, b) in enumerate(zip(low, high, strict=True)):
+            if not a <= b or not isfinite(b - a):
+                raise ValueError(f"lower={a!r}: must be at most upper={b!r}, by a finite distance (coordinate {j})")
+        if low == high:
+            raise ValueError(f"lower={_shown(low)}: must be below upper in at least one coordinate")
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
+        object.__setattr__(self, "dimension", d if np.ndim(lower) or np.ndim(upper) else None)
+
+    def of_dimension(self, d: int) -> Box:
+        self._same(d)
+        if self.dimension is not None:
+            return self
+        return Box(np.full(d, self.lower[0]), np.full(d, self.upper[0]))
+
+    @property
+    def center(self) -> Vector:
+        self._known()
+        low, high = np.array(self.lower), np.array(self.upper)
+        return np.asarray(low + (high - low) / 2, np.float64)
+
+    @property
+    def diameter(self) -> float:
+        self._known()
+        return float(np.linalg.norm(np.array(self.upper) - np.array(self.lower)))
+
+    def reach(self, point: Vector) -> float:
+        apart = np.maximum(np.abs(np.array(self.upper) - point), np.abs(point - np.array(self.lower)))
+        return float(np.linalg.norm(apart))
+
+    @property
+    def projection(self) -> Projection:
+        from ..kernels.projections import BOX
+
+        self._known()
+        return Projection(BOX, np.array(self.lower), np.array(self.upper), 0.0)
+
+    def __repr__(self) -> str:
+        return f"Box({_shown(self.lower)}, {_shown(self.upper)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Simplex(ConvexSet):
+    """Points with no negative coordinate whose coordinates add up to `total`.
+
+    Examples
+    >>> from fastdp import sets
+    >>> sets.Simplex().project([0.5, 0.9])
+    array([0.3, 0.7])
+    """
+
+    total: float
+    dimension: int | None
+
+    def __init__(self, total: float = 1.0, dimension: int | None = None) -> None:
+        object.__setattr__(self, "total", positive("total", total, toward=inf))
+        object.__setattr__(self, "dimension", None if dimension is None else whole("dimension", dimension, least=1))
+
+    def of_dimension(self, d: int) -> Simplex:
+        self._same(d)
+        return Simplex(self.total, d)
+
+    @property
+    def center(self) -> Vector:
+        return np.full(self._known(), self.total / self._known())
+
+    @property
+    def diameter(self) -> float:
+        return sqrt(2) * self.total
+
+    def reach(self, point: Vector) -> float:
+        corners = np.linalg.norm(point) ** 2 - point**2 + (point - self.total) ** 2  # the furthest point is a corner
+        return float(sqrt(max(corners)))
+
+    @property
+    def projection(self) -> Projection:
+        from ..kernels.projections import SIMPLEX
+
+        nothing = np.zeros(self._known())
+        return Projection(SIMPLEX, nothing, nothing, self.total)
+
+    def __repr__(self) -> str:
+        return "Simplex()" if self.total == 1 else f"Simplex({self.total:g})"
+
+
+@dataclass(frozen=True, repr=False)
+class Projected(ConvexSet):
+    """A convex set of the user's own, by its projection: a function from a point to the nearest point of the set.
+
+    function   called once a step, from Python; it sees noisy points only
+    diameter   no two points of the set are further apart: the caller's claim, on which the accuracy rests, not privacy
+    center     a point of the set, where descents start
+
+    Examples
+    >>> import numpy as np
+    >>> from fastdp import sets
+    >>> increasing = sets.Projected(lambda w: np.sort(w).clip(0, 1), diameter=2**0.5, center=[0.5, 0.5])
+    >>> increasing.project([2.0, 0.5])
+    array([0.5, 1. ])
+    """
+
+    function: Callable[[Vector], ArrayLike]
+    size: float
+    at: tuple[float, ...]
+    dimension: int | None
+
+    def __init__(self, function: Callable[[Vector], ArrayLike], *, diameter: float, center: ArrayLike) -> None:
+        if not callable(function):
+            raise ValueError(f"function={function!r}: must be callable")
+        object.__setattr__(self, "function", function)
+        object.__setattr__(self, "size", positive("diameter", diameter, toward=inf))
+        object.__setattr__(self, "at", _coordinates("center", center))
+        object.__setattr__(self, "dimension", len(self.at))
+        if not self.contains(self.center):
+            raise ValueError("center: must be a point of the set: `function` moves it")
+
+    def of_dimension(self, d: int) -> Projected:
+        self._same(d)
+        return self
+
+    def project(self, w: ArrayLike) -> Vector:
+        w = point_of("w", w)
+        self._same(w.size)
+        nearest = point_of("function(w)", self.function(w.copy()))
+        if nearest.shape != w.shape:
+            raise ValueError(f"function(w): shape {nearest.shape}: must be {w.shape}, as w has")
+        return nearest
+
+    @property
+    def center(self) -> Vector:
+        return np.array(self.at)
+
+    @property
+    def diameter(self) -> float:
+        return self.size
+
+    def reach(self, point: Vector) -> float:
+        return float(np.linalg.norm(point - self.project(point))) + self.size
+
+    @property
+    def projection(self) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        name: Any = getattr(self.function, "__name__", type(self.function).__name__)
+        return f"Projected({name}, diameter={self.size:g})"
+
+
+__all__ = ["Ball", "Box", "ConvexSet", "Projected", "Simplex"]

@@ -1,0 +1,418 @@
+"""Sums of clipped gradients, and the descent that follows them.
+
+A record's gradient is c r: the point itself (margin losses), its difference from w, or the sign of that (distance
+losses), times one number. The number is made small enough that the gradient, in units of the grid, has norm at most K;
+every coordinate is rounded toward zero and added up as an integer. So sums have the same bits for any order and any
+number of threads, and no record moves them by more than K: fastdp/optimizing/descent.md, lemmas 1 and 2.
+
+What is decided of one record (its score, its norm) is evaluated in one order on every machine: 8 lanes, fma, one tree.
+Integers are carried in float64, which holds them exactly: at most 2^41 times 4,096 records, then they move to int64.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._jit import jit
+from .elementary import exp_one
+from .lanes import (
+    F64Array,
+    I64Array,
+    call_at,
+    fma,
+    int64,
+    load,
+    load_wide,
+    prefetch,
+    signs,
+    splat,
+    stack,
+    store,
+    sum_each,
+    truncate,
+)
+from .projections import project_one
+
+LANES = 8
+GROUP = 32  # records that are looked at together: their points stay in the L1 cache up to 128 columns
+MOST_SUMMED = 4096  # records between two moves to int64
+AHEAD = 64  # records to prefetch; 0: 7.9 ms instead of 5.2 for 1e6 x 20
+LEAST_SQUARE = 2.0**-1000  # added to squared norms: covers what underflows in them
+
+SQUARED, LOGISTIC, HINGE, HUBER, CUSTOM, LINEAR, DISTANCE, DEVIATION = range(8)
+
+
+@jit
+def norms_into(X: Any, d: int, out: F64Array) -> int:
+    """The norms of points, not below the true ones by more than (d / 16 + 8) U relative; at least 2^-500.
+
+    Shapes    X float64 or float32[n d], out float64[n]
+    Cost      one read of X
+    Used by   fastdp/optimizing/points.py
+    Returns   1 if a norm is not finite
+    Oracle    numpy
+    """
+    bad = 0
+    for i in range(out.size):
+        row = X[i * d : (i + 1) * d]
+        a = splat(0.0, 8)
+        whole = d // LANES * LANES
+        for c in range(0, whole, LANES):
+            v = load_wide(row, c, 8)
+            a = fma(v, v, a)
+        rest = stack(out.dtype, LANES)
+        store(rest, 0, a)
+        for c in range(whole, d):
+            v = np.float64(row[c])
+            rest[c - whole] = v * v + rest[c - whole]
+        square = ((rest[0] + rest[4]) + (rest[2] + rest[6])) + ((rest[1] + rest[5]) + (rest[3] + rest[7]))
+        out[i] = np.sqrt(square + LEAST_SQUARE)
+        if not out[i] < np.inf:
+            bad = 1
+    return bad
+
+
+@jit
+def derivatives_into(address: int, scores: F64Array, labels: F64Array, out: F64Array) -> None:
+    """What a user's function says of every score and label.
+
+    Used by   fastdp/optimizing/losses.py
+    """
+    for i in range(out.size):
+        out[i] = call_at(address, scores[i], labels[i])
+
+
+@jit(inline=True)
+def clipped_one(slope: float, shrink: float, norm: float, unit: float, limit: float) -> float:
+    """The factor of a record's point: slope and unit, no more than `limit` when multiplied by the norm; 0 for a NaN."""
+    c = slope * shrink * unit
+    size = abs(c) * norm
+    small = limit / size
+    c = c * (small if size > limit else 1.0)
+    return c if c == c else 0.0
+
+
+@jit(inline=True)
+def shrink_one(norm: float, bound: float) -> float:
+    """The factor that brings a point of this norm within the bound."""
+    return bound / norm if norm > bound else 1.0
+
+
+@jit(inline=True)
+def logistic_slope(score: float, label: float) -> float:
+    return -label / (1.0 + exp_one(min(max(label * score, -700.0), 700.0)))
+
+
+@jit(inline=True)
+def clip_margins_into(
+    kind: int, parameter: float, address: int, bound: float, unit: float, limit: float,
+    scores: F64Array, labels: F64Array, norms: F64Array, out: F64Array,
+) -> None:  # fmt: skip
+    """The factors of a group of records, by the loss. One loop for each, so that each is vectorised by itself."""
+    if kind == SQUARED:
+        for i in range(GROUP):
+            shrink = shrink_one(norms[i], bound)
+            out[i] = clipped_one(2.0 * (scores[i] * shrink - labels[i]), shrink, norms[i], unit, limit)
+    elif kind == LOGISTIC:
+        for i in range(GROUP):
+            shrink = shrink_one(norms[i], bound)
+            out[i] = clipped_one(logistic_slope(scores[i] * shrink, labels[i]), shrink, norms[i], unit, limit)
+    elif kind == HINGE:
+        for i in range(GROUP):
+            shrink = shrink_one(norms[i], bound)
+            slope = -labels[i] if labels[i] * (scores[i] * shrink) < 1.0 else 0.0
+            out[i] = clipped_one(slope, shrink, norms[i], unit, limit)
+    elif kind == HUBER:
+        for i in range(GROUP):
+            shrink = shrink_one(norms[i], bound)
+            r = scores[i] * shrink - labels[i]
+            out[i] = clipped_one(2.0 * min(max(r, -parameter), parameter), shrink, norms[i], unit, limit)
+    elif kind == CUSTOM:
+        for i in range(GROUP):
+            shrink = shrink_one(norms[i], bound)
+            out[i] = clipped_one(call_at(address, scores[i] * shrink, labels[i]), shrink, norms[i], unit, limit)
+    else:  # LINEAR: the points themselves
+        for i in range(GROUP):
+            out[i] = clipped_one(1.0, shrink_one(norms[i], bound), norms[i], unit, limit)
+
+
+@jit(inline=True)
+def point_itself(x: Any, w: Any) -> Any:
+    return x
+
+
+@jit(inline=True)
+def difference(x: Any, w: Any) -> Any:
+    return x - w
+
+
+@jit(inline=True)
+def sign_of_difference(x: Any, w: Any) -> Any:
+    return signs(x - w)
+
+
+def _make(residual: Callable[..., Any], margin: bool, exact: bool) -> Any:
+    """A kernel for one family of losses: with clipping, in integers (`exact`), or plain sums in floats."""
+
+    @jit(inline=True)
+    def add_product(a: Any, x: Any, w: Any, factor: Any) -> Any:
+        if exact:
+            return a + truncate(residual(x, w) * factor)
+        return fma(residual(x, w), factor, a)
+
+    @jit(inline=True)
+    def add_square(a: Any, x: Any, w: Any, mask: Any) -> Any:
+        r = residual(x, w) * mask
+        return fma(r, r, a)
+
+    @jit(inline=True)
+    def scores_into(X: Any, p: int, d: int, w: F64Array, out: F64Array, i: int) -> None:
+        """<x, w> of 8 points from place p on, w followed by zeros up to a multiple of 8."""
+        a = splat(0.0, 8)
+        b, c, e, f, g, h, k = a, a, a, a, a, a, a
+        for j in range(0, d, LANES):
+            v = load(w, j, 8)
+            q = p + j
+            a = fma(load_wide(X, q, 8), v, a)
+            b = fma(load_wide(X, q + d, 8), v, b)
+            c = fma(load_wide(X, q + 2 * d, 8), v, c)
+            e = fma(load_wide(X, q + 3 * d, 8), v, e)
+            f = fma(load_wide(X, q + 4 * d, 8), v, f)
+            g = fma(load_wide(X, q + 5 * d, 8), v, g)
+            h = fma(load_wide(X, q + 6 * d, 8), v, h)
+            k = fma(load_wide(X, q + 7 * d, 8), v, k)
+        store(out, i, sum_each(a, b, c, e, f, g, h, k))
+
+    @jit(inline=True)
+    def squares_into(X: Any, p: int, d: int, w: F64Array, mask: F64Array, out: F64Array, i: int) -> None:
+        """Squared norms of the residuals of 8 points from place p on; the mask is 1 up to d and 0 beyond."""
+        a = splat(0.0, 8)
+        b, c, e, f, g, h, k = a, a, a, a, a, a, a
+        for j in range(0, d, LANES):
+            v, m = load(w, j, 8), load(mask, j, 8)
+            q = p + j
+            a = add_square(a, load_wide(X, q, 8), v, m)
+            b = add_square(b, load_wide(X, q + d, 8), v, m)
+            c = add_square(c, load_wide(X, q + 2 * d, 8), v, m)
+            e = add_square(e, load_wide(X, q + 3 * d, 8), v, m)
+            f = add_square(f, load_wide(X, q + 4 * d, 8), v, m)
+            g = add_square(g, load_wide(X, q + 5 * d, 8), v, m)
+            h = add_square(h, load_wide(X, q + 6 * d, 8), v, m)
+            k = add_square(k, load_wide(X, q + 7 * d, 8), v, m)
+        store(out, i, sum_each(a, b, c, e, f, g, h, k))
+
+    @jit(inline=True)
+    def add_four(X: Any, p: int, d: int, w: F64Array, j: int, factors: F64Array, sums: F64Array) -> None:
+        """Columns j to j + 31 of a group: four accumulators, in registers."""
+        a, b, c, e = load(sums, j, 8), load(sums, j + 8, 8), load(sums, j + 16, 8), load(sums, j + 24, 8)
+        s, t, u, v = load(w, j, 8), load(w, j + 8, 8), load(w, j + 16, 8), load(w, j + 24, 8)
+        for i in range(GROUP):
+            factor = splat(factors[i], 8)
+            q = p + i * d + j
+            prefetch(X, q + AHEAD * d)
+            prefetch(X, q + AHEAD * d + 8)
+            prefetch(X, q + AHEAD * d + 16)
+            prefetch(X, q + AHEAD * d + 24)
+            a = add_product(a, load_wide(X, q, 8), s, factor)
+            b = add_product(b, load_wide(X, q + 8, 8), t, factor)
+            c = add_product(c, load_wide(X, q + 16, 8), u, factor)
+            e = add_product(e, load_wide(X, q + 24, 8), v, factor)
+        store(sums, j, a)
+        store(sums, j + 8, b)
+        store(sums, j + 16, c)
+        store(sums, j + 24, e)
+
+    @jit(inline=True)
+    def add_three(X: Any, p: int, d: int, w: F64Array, j: int, factors: F64Array, sums: F64Array) -> None:
+        a, b, c = load(sums, j, 8), load(sums, j + 8, 8), load(sums, j + 16, 8)
+        s, t, u = load(w, j, 8), load(w, j + 8, 8), load(w, j + 16, 8)
+        for i in range(GROUP):
+            factor = splat(factors[i], 8)
+            q = p + i * d + j
+            prefetch(X, q + AHEAD * d)
+            prefetch(X, q + AHEAD * d + 8)
+            prefetch(X, q + AHEAD * d + 16)
+            a = add_product(a, load_wide(X, q, 8), s, factor)
+            b = add_product(b, load_wide(X, q + 8, 8), t, factor)
+            c = add_product(c, load_wide(X, q + 16, 8), u, factor)
+        store(sums, j, a)
+        store(sums, j + 8, b)
+        store(sums, j + 16, c)
+
+    @jit(inline=True)
+    def add_two(X: Any, p: int, d: int, w: F64Array, j: int, factors: F64Array, sums: F64Array) -> None:
+        a, b = load(sums, j, 8), load(sums, j + 8, 8)
+        s, t = load(w, j, 8), load(w, j + 8, 8)
+        for i in range(GROUP):
+            factor = splat(factors[i], 8)
+            q = p + i * d + j
+            prefetch(X, q + AHEAD * d)
+            prefetch(X, q + AHEAD * d + 8)
+            a = add_product(a, load_wide(X, q, 8), s, factor)
+            b = add_product(b, load_wide(X, q + 8, 8), t, factor)
+        store(sums, j, a)
+        store(sums, j + 8, b)
+
+    @jit(inline=True)
+    def add_one(X: Any, p: int, d: int, w: F64Array, j: int, factors: F64Array, sums: F64Array) -> None:
+        a, s = load(sums, j, 8), load(w, j, 8)
+        for i in range(GROUP):
+            q = p + i * d + j
+            prefetch(X, q + AHEAD * d)
+            a = add_product(a, load_wide(X, q, 8), s, splat(factors[i], 8))
+        store(sums, j, a)
+
+    @jit
+    def add_group(
+        X: Any, p: int, d: int, labels: F64Array, norms: F64Array, w: F64Array, mask: F64Array,
+        kind: int, parameter: float, address: int, bound: float, unit: float, limit: float, sums: F64Array,
+    ) -> None:  # fmt: skip
+        """Add the gradients of 32 records from place p on; up to 7 entries beyond the last are read."""
+        scores, factors = stack(w.dtype, GROUP), stack(w.dtype, GROUP)
+        if margin:
+            for i in range(0, GROUP, LANES):
+                scores_into(X, p + i * d, d, w, scores, i)
+            clip_margins_into(kind, parameter, address, bound, unit, limit, scores, labels, norms, factors)
+        else:
+            for i in range(0, GROUP, LANES):
+                squares_into(X, p + i * d, d, w, mask, scores, i)
+            for i in range(GROUP):
+                # x - w, of which the gradient is -2 or -1 times; norms[i] is 0 for what only fills the group
+                factor = clipped_one(-parameter, 1.0, np.sqrt(scores[i] + LEAST_SQUARE), unit, limit)
+                factors[i] = factor if norms[i] > 0.0 else 0.0
+        j = 0
+        while j < d:
+            left = d - j
+            if left > 24:
+                add_four(X, p, d, w, j, factors, sums)
+                j += 32
+            elif left > 16:
+                add_three(X, p, d, w, j, factors, sums)
+                j += 24
+            elif left > 8:
+                add_two(X, p, d, w, j, factors, sums)
+                j += 16
+            else:
+                add_one(X, p, d, w, j, factors, sums)
+                j += 8
+
+    @jit(inline=True)
+    def move(sums: F64Array, d: int, out: Any) -> None:
+        for j in range(d):
+            if exact:
+                out[j] += int64(sums[j])
+            else:
+                out[j] += sums[j]
+        sums[:] = 0.0
+
+    @jit
+    def sum_gradients(
+        X: Any, labels: F64Array, norms: F64Array, w: F64Array, mask: F64Array,
+        kind: int, parameter: float, address: int, bound: float, unit: float, limit: float,
+        tail: Any, sums: F64Array, out: Any,
+    ) -> None:  # fmt: skip
+        n, d = norms.size, out.size
+        group = done = 0
+        sums[:] = 0.0
+        while (done + GROUP) * d + LANES <= n * d:
+            end = done + GROUP
+            add_group(
+                X, done * d, d, labels[done:end], norms[done:end], w, mask,
+                kind, parameter, address, bound, unit, limit, sums,
+            )  # fmt: skip
+            done = end
+            group += 1
+            if group == MOST_SUMMED // GROUP:
+                move(sums, d, out)
+                group = 0
+        some_labels, some_norms = stack(w.dtype, GROUP), stack(w.dtype, GROUP)
+        while done < n:  # the last ones, among zeros, so that nothing is read beyond them
+            few = min(GROUP, n - done)
+            tail[: few * d] = X[done * d : (done + few) * d]
+            tail[few * d :] = 0
+            for i in range(GROUP):
+                some_labels[i] = labels[done + i] if i < few else 0.0
+                some_norms[i] = norms[done + i] if i < few else (1.0 if margin else 0.0)
+            add_group(
+                tail, 0, d, some_labels, some_norms, w, mask,
+                kind, parameter, address, bound, unit, limit, sums,
+            )  # fmt: skip
+            done += few
+        move(sums, d, out)
+
+    return sum_gradients
+
+
+sum_margins = _make(point_itself, True, True)
+sum_margins.__doc__ = """Add the clipped gradients of margin losses, in units of the grid, as integers.
+
+    out[j] += sum over records of trunc(c_i x_ij),   c_i = phi'(<x_i, w>, y_i) unit, or less: |c_i| ||x_i|| <= limit
+
+    Shapes    X float64 or float32[n d]; labels, norms float64[n]; w, mask float64[D]: d entries (of the mask: ones),
+              then zeros, D a multiple of 8; tail of X's type[32 d + 8], sums float64[D]: work space;
+              out int64[d]
+    Cost      one read of X: 5.2 ms for 1e6 x 20 with AVX-512 and AVX2 alike
+    Source    fastdp/optimizing/descent.md, lemmas 1 and 2
+    Requires  limit <= 2^41; n limit < 2^62 over all calls
+    Used by   fastdp/optimizing/points.py
+    Oracle    tests/reference.py::clipped_gradients
+    """
+sum_differences = _make(difference, False, True)  # the same of SquaredDistance; parameter is 2
+sum_signs = _make(sign_of_difference, False, True)  # of AbsoluteDeviation; parameter is 1
+sum_plain_margins = _make(point_itself, True, False)  # without clipping or privacy: out is float64[d]
+sum_plain_differences = _make(difference, False, False)
+sum_plain_signs = _make(sign_of_difference, False, False)
+
+
+@jit(inline=True)
+def take_step(
+    sums: Any, noise: I64Array, scale: float, ridge: float, rate: float,
+    set_kind: int, a: F64Array, b: F64Array, radius: float, w: F64Array, space: F64Array,
+) -> None:  # fmt: skip
+    """w moved against the mean gradient and its noise, and back into the set."""
+    for j in range(sums.size):
+        gradient = (np.float64(sums[j]) + np.float64(noise[j])) * scale + ridge * w[j]
+        w[j] -= rate * gradient
+    project_one(set_kind, a, b, radius, w[: sums.size], space)
+
+
+@jit
+def step_once(
+    sums: Any, noise: I64Array, scale: float, ridge: float, rate: float,
+    set_kind: int, a: F64Array, b: F64Array, radius: float, w: F64Array, space: F64Array,
+) -> None:  # fmt: skip
+    """One step of `descend`, for records in several blocks.
+
+    Used by   fastdp/optimizing/descent.py
+    Oracle    tests/reference.py::descent
+    """
+    take_step(sums, noise, scale, ridge, rate, set_kind, a, b, radius, w, space)
+
+
+def _make_descent(sum_gradients: Any, dtype: Any) -> Any:
+    """All steps of a descent in one compiled loop."""
+
+    @jit
+    def descend(
+        X: Any, labels: F64Array, norms: F64Array, w: F64Array, mask: F64Array,
+        kind: int, parameter: float, address: int, bound: float, unit: float, limit: float,
+        tail: Any, sums: F64Array,
+        noise: I64Array, scale: float, ridge: float, rates: F64Array,
+        set_kind: int, a: F64Array, b: F64Array, radius: float, space: F64Array, path: F64Array,
+    ) -> None:  # fmt: skip
+        d = path.shape[1]
+        out = np.empty(d, dtype)
+        for t in range(rates.size):
+            path[t] = w[:d]
+            out[:] = 0
+            sum_gradients(X, labels, norms, w, mask, kind, parameter, address, bound, unit, limit, tail, sums, out)
+            take_step(out, noise[t], scale, ridge, rates[t], set_kind, a, b, radius, w, space)
+        path[rates.size] = w[:d]
+
+    return descend
+
+
+descend_margins = _make_descent(sum_margins, np.int64)
+descend_differences = _make_descent(sum_differences, np.int64)
+descend_signs = _make_descent(sum_signs, np.int64)

@@ -1,0 +1,101 @@
+"""The nearest point of a convex set: balls of L1 and L2, boxes, the simplex.
+
+Points are public by the time they are projected (their noise has been added), so this is plain float arithmetic, in
+one order on every machine. `project_one` chooses by the number of a set, so that a whole descent can run in one
+compiled loop; fastdp/optimizing/sets.py says which numbers belong to which set.
+"""
+
+import numpy as np
+
+from ._jit import jit
+from .lanes import F64Array
+
+EVERYWHERE, BALL, BALL_L1, BOX, SIMPLEX = 0, 1, 2, 3, 4
+
+
+@jit(inline=True)
+def project_ball_one(w: F64Array, center: F64Array, radius: float) -> None:
+    """The nearest point at distance at most `radius` from the center."""
+    largest = 0.0
+    for j in range(w.size):
+        largest = max(largest, abs(w[j] - center[j]))
+    if largest == 0.0:
+        return
+    total = 0.0
+    for j in range(w.size):  # in units of the largest difference, so that no square overflows
+        total += ((w[j] - center[j]) / largest) ** 2
+    distance = largest * np.sqrt(total)
+    if distance > radius:
+        shrink = radius / distance
+        for j in range(w.size):
+            w[j] = center[j] + (w[j] - center[j]) * shrink
+
+
+@jit(inline=True)
+def threshold_of(sizes: F64Array, total: float) -> float:
+    """The t with sum of max(sizes - t, 0) = total > 0, where the sizes add up to more; sorts them."""
+    sizes.sort()
+    above, t = 0.0, 0.0
+    for i in range(sizes.size):
+        value = sizes[sizes.size - 1 - i]
+        above += value
+        mean = (above - total) / (i + 1)
+        if value <= mean:
+            break
+        t = mean
+    return t
+
+
+@jit(inline=True)
+def project_ball_l1_one(w: F64Array, center: F64Array, radius: float, space: F64Array) -> None:
+    """The nearest point whose differences from the center add up to at most `radius`."""
+    total = 0.0
+    for j in range(w.size):
+        space[j] = abs(w[j] - center[j])
+        total += space[j]
+    if total <= radius:
+        return
+    t = threshold_of(space[: w.size], radius)
+    for j in range(w.size):
+        difference = w[j] - center[j]
+        size = max(abs(difference) - t, 0.0)
+        w[j] = center[j] + (size if difference > 0.0 else -size)
+
+
+@jit(inline=True)
+def project_simplex_one(w: F64Array, total: float, space: F64Array) -> None:
+    """The nearest point with no negative coordinate whose coordinates add up to `total`."""
+    largest = w[0]
+    for j in range(w.size):
+        largest = max(largest, w[j])
+    for j in range(w.size):  # moved so that the largest is the total: the projection does not change
+        space[j] = w[j] - largest + total
+    shift = threshold_of(space[: w.size], total)
+    for j in range(w.size):
+        w[j] = max(w[j] - largest + total - shift, 0.0)
+
+
+@jit
+def project_one(kind: int, a: F64Array, b: F64Array, radius: float, w: F64Array, space: F64Array) -> None:
+    """Move a point to the nearest one of a set.
+
+    kind      EVERYWHERE  leave it
+              BALL        center a, L2 radius
+              BALL_L1     center a, L1 radius
+              BOX         from a to b
+              SIMPLEX     at least 0, adding up to radius
+
+    Shapes    a, b, w float64[d]; space float64[d], overwritten
+    Cost      O(d); O(d log d) for BALL_L1 and SIMPLEX
+    Used by   fastdp/optimizing/sets.py, kernels/gradients.py
+    Oracle    tests/reference.py::nearest_point, by the conditions of optimality
+    """
+    if kind == BALL:
+        project_ball_one(w, a, radius)
+    elif kind == BALL_L1:
+        project_ball_l1_one(w, a, radius, space)
+    elif kind == BOX:
+        for j in range(w.size):
+            w[j] = min(max(w[j], a[j]), b[j])
+    elif kind == SIMPLEX:
+        project_simplex_one(w, radius, space)
