@@ -512,7 +512,7 @@ def _laplace_curve(ratio: float) -> Curve:
 @lru_cache(4096)
 @d.sixty_digits
 def discrete_laplace_curve(scale: float, shift: float | Fraction) -> Curve:
-    """Of one coordinate that moves by `shift`: exact for integers, a bound in between (optimizing/descent.md, lemma 3)."""
+    """Of one coordinate that moves by `shift`: exact for integers, else a bound (optimizing/descent.md, lemma 3)."""
     # noise on a finer grid has a lower curve, so steps below 10^-15, where terms would cancel, may be taken as that
     step = max(d.divide(Decimal(1), Decimal(scale)), Decimal("1e-15"))
     one, q = Decimal(1), d.exp(-step)
