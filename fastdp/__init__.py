@@ -49,6 +49,8 @@ _HOME = {
     "set_num_threads": "threads",
     "share": "privacy",
     "top_k": "selection",
+    "vector_mean": "optimizing.vectors",
+    "vector_sum": "optimizing.vectors",
     "warmup": "warm",
 }
 
@@ -103,6 +105,8 @@ __all__ = [
     "set_num_threads",
     "share",
     "top_k",
+    "vector_mean",
+    "vector_sum",
     "warmup",
 ]
 
@@ -117,6 +121,7 @@ if TYPE_CHECKING:
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
+    from .optimizing.vectors import vector_mean, vector_sum
     from .peeling import peeling_eta, removal, removal_eta
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
     from .race import GumbelMax

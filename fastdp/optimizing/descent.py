@@ -225,7 +225,7 @@ def noisy_projected_gradient_descent(
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
     if records is not None:
         records = whole("records", records, least=1)
-    points, problem = read_points(X, y, loss, over, start, outside)
+    points, problem = read_points(X, y, loss, over, start, outside, records)
     n = points.n if records is None else records
     schedule = Schedule.of(
         problem, n=n, d=points.d, epsilon=epsilon, delta=delta, clip=clip, noise=noise, steps=steps,

@@ -28,12 +28,14 @@ class MissingBound(ValueError):
     """A constant of a loss needs a bound that was not declared."""
 
 
-class Loss(ABC):
-    """The loss of one record; `+ L2(lam)` adds a regulariser.
+class Formula:
+    """What is summed of every record: its gradient, or the point itself.
 
     x_norm    the L2 norm of the points is at most this: the caller's declaration
-    labels    "real", "sign" (two classes) or None (the loss has no labels)
-    kernel    which formula of kernels/gradients.py it is
+    labels    "real", "sign" (two classes) or None (there are no labels)
+    family    what the record contributes, but for a factor: "margin" its point, "distance" its difference from w,
+              "deviation" the signs of that
+    kernel    which formula of kernels/gradients.py has the factor
     """
 
     labels: ClassVar[str | None] = None
@@ -55,6 +57,10 @@ class Loss(ABC):
     def label_bound(self) -> float:
         """Labels are at most this in magnitude."""
         return inf
+
+
+class Loss(Formula, ABC):
+    """The loss of one record; `+ L2(lam)` adds a regulariser."""
 
     @abstractmethod
     def values(self, w: Floats, X: Floats, y: Floats | None) -> Floats:

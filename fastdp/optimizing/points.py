@@ -6,7 +6,8 @@ Here records meet kernels. What comes out is integers, of which no record moves 
 
 from __future__ import annotations
 
-from math import fsum, inf
+from collections.abc import Callable
+from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from ..checks import numbers_array
 from ..errors import DomainError
 from ..rows import Block, Rows, position_of, rows_of
-from .losses import REAL, SIGN, Loss
+from .losses import SIGN, Formula
 from .sets import Projection, Vector
 
 _ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
@@ -40,10 +41,12 @@ class Step(NamedTuple):
 class Points:
     """n points of d coordinates and their labels, for one loss.
 
+    `may_be_empty` where the number of records is private, so that it must not decide about an error.
+
     Raises    ValueError and DomainError for what the loss cannot take; after that no record stops a descent
     """
 
-    def __init__(self, X: Any, y: Any, loss: Loss, outside: str) -> None:
+    def __init__(self, X: Any, y: Any, loss: Formula, outside: str, *, may_be_empty: bool = False) -> None:
         rows = rows_of(X)
         self.rows = rows
         if _is_column(y):
@@ -52,7 +55,7 @@ class Points:
                 raise ValueError(f"y={y!r}: must not be the only column")
             self.rows, y = rows.select([j for j in range(rows.width) if j != at]), rows.select([at])
         self.n, self.d = rows.n, self.rows.width
-        if not self.n:
+        if not self.n and not may_be_empty:
             raise ValueError("X: n=0 records: must be at least one")
         self.loss = loss
         self._clip = outside == "clip"
@@ -84,7 +87,6 @@ class Points:
             raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
         if loss.labels == SIGN:
             return _signs(array)
-        assert loss.labels == REAL
         if loss.label_bound < inf:
             if not self._clip and (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
                 raise DomainError(f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others")
@@ -135,18 +137,18 @@ class Points:
             total += each
         return total
 
-    def plain_value(self, w: Vector) -> float:
-        """The mean loss at w."""
+    def plain_mean(self, function: Callable[[NDArray[np.float64], Vector], Vector]) -> Vector:
+        """The mean of a function of points and labels, a sum over each block; not private."""
 
-        def statistic(block: Block) -> list[float]:
+        def statistic(block: Block) -> list[Vector]:
             X, labels, norms = self._parts(block)
             X = X.reshape(-1, self.d).astype(np.float64, copy=False)
             if self.loss.family == "margin" and self._bound < inf:
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
-            return [float(self.loss.values(w, X, labels).sum())]
+            return [function(X, labels)]
 
-        values: list[float] = self.rows.merge(statistic, _append)
-        return fsum(values) / self.n
+        sums: list[Vector] = self.rows.merge(statistic, _append)
+        return np.asarray(np.sum(sums, axis=0) / self.n)
 
     def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], step: Step) -> Vector | None:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""

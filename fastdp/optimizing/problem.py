@@ -72,8 +72,16 @@ class Problem:
             return float("inf")
 
 
-def read_points(X: Any, y: Any, loss: Any, over: Any, start: ArrayLike | None, outside: str) -> tuple[Points, Problem]:
+def read_points(
+    X: Any,
+    y: Any,
+    loss: Any,
+    over: Any,
+    start: ArrayLike | None = None,
+    outside: Outside = "raise",
+    records: int | None = None,
+) -> tuple[Points, Problem]:
     """The records, checked, and what is to be minimised of them."""
     of_record, _ = parts_of(loss)
-    points = Points(X, y, of_record, outside)
+    points = Points(X, y, of_record, outside, may_be_empty=records is not None)
     return points, Problem.of(loss, over, points.d, start)
