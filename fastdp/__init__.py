@@ -33,6 +33,7 @@ _HOME = {
     "SyntheticDistribution": "answering.synthetic",
     "ZCDP": "privacy",
     "compose": "privacy",
+    "exponential_erm": "optimizing.exponential",
     "exponential_mechanism": "selection",
     "gaussian": "noise",
     "get_num_threads": "threads",
@@ -89,6 +90,7 @@ __all__ = [
     "SyntheticDistribution",
     "__version__",
     "compose",
+    "exponential_erm",
     "exponential_mechanism",
     "gaussian",
     "get_num_threads",
@@ -121,6 +123,7 @@ if TYPE_CHECKING:
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
+    from .optimizing.exponential import exponential_erm
     from .optimizing.vectors import vector_mean, vector_sum
     from .peeling import peeling_eta, removal, removal_eta
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share

@@ -50,8 +50,10 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .answering.truth import count_values
     from .buckets import Buckets
     from .flips import draw_head
+    from .kernels import nets
     from .kernels.chacha import word_one
     from .kernels.literals import count_all, pack_allowed_into
+    from .optimizing.exponential import KERNELS as NET_KERNELS
     from .race import Race
     from .randomness import Randomness
 
@@ -119,6 +121,12 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
             SyntheticDistribution(weights, domain).sample(3)
 
+    def add_losses() -> None:
+        columns, net, one, out = np.zeros((4, 3)), np.zeros((4, 2)), np.ones(3), np.zeros(2, np.int64)
+        for name in NET_KERNELS.values():
+            getattr(nets, name)(columns, one, one, net, 1.0, 1.0, 1.0, out)
+        nets.losses_into(0, 1.0, one, one, np.empty(3))
+
     steps: list[tuple[str, Callable[[], object]]] = [
         ("random words", lambda: Randomness().words(3)),
         ("one random word", lambda: word_one(Randomness().key(), 0, 0)),
@@ -126,6 +134,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     ]
     steps += [(f"counting records of {sizes} values", partial(count, sizes)) for sizes in ((2, 2), (300,), (70_000,))]
     steps += [(f"weights, {precision}", partial(weigh, precision)) for precision in PRECISIONS]
+    steps += [("losses at points", add_losses)]
     steps += [("marginal tables", tabulate), ("packed records", pack), ("fits and samples", fit)]
     arrays = {
         "int64": np.arange(3, dtype=np.int64),
