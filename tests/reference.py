@@ -977,3 +977,83 @@ def permute_and_flip_law(weights: Sequence[Fraction]) -> list[Fraction]:
             law[i] += left * weights[i]
             left *= 1 - weights[i]
     return law
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sums of clipped gradients: docs/algorithms.md 5.5
+# ---------------------------------------------------------------------------------------------------------------------
+
+SLOPES: dict[str, Callable[[float, float, float], float]] = {  # of score, label, parameter; all rise with the score
+    "SQUARED": lambda s, y, _: 2 * (s - y),
+    "LOGISTIC": lambda s, y, _: -y / (1 + math.exp(min(max(y * s, -700.0), 700.0))),
+    "HINGE": lambda s, y, _: -y if y * s < 1 else 0.0,
+    "HUBER": lambda s, y, threshold: 2 * min(max(s - y, -threshold), threshold),
+    "LINEAR": lambda s, y, _: 1.0,
+}
+SLACK = 2.0**-42  # relative, of everything that is computed here and there in floats
+
+Clipped = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def _clipped(residual: NDArray[np.float64], slopes: Iterable[float], unit: float, limit: float) -> Clipped:
+    """One record: bounds of its gradient in units of the grid, clipped to `limit` and rounded toward zero."""
+    norm = math.hypot(*residual.tolist())
+    ends = []
+    for slope in slopes:
+        size = abs(slope) * unit * norm
+        factor = slope * unit * (limit / size if size > limit else 1.0)
+        ends += [residual * factor * (1 - SLACK), residual * factor * (1 + SLACK)]
+    whole = np.trunc(ends).astype(np.int64)
+    return whole.min(axis=0), whole.max(axis=0)
+
+
+def clipped_gradients(
+    X: NDArray[Any], labels: NDArray[Any], w: NDArray[np.float64], kind: str, *, unit: float, limit: float,
+    parameter: float = 0.0, bound: float = math.inf, slope: Callable[[float, float, float], float] | None = None,
+) -> Clipped:  # fmt: skip
+    """Bounds of the sum of clipped gradients in units of the grid; they meet unless an entry is within a relative
+    SLACK of an integer, or a score of a corner of the loss."""
+    low, high = np.zeros(len(w), np.int64), np.zeros(len(w), np.int64)
+    for x, y in zip(X.astype(np.float64), np.asarray(labels, np.float64).tolist(), strict=True):
+        if kind in ("DISTANCE", "DEVIATION"):
+            residual = x - w if kind == "DISTANCE" else np.sign(x - w)
+            slopes = [-2.0 if kind == "DISTANCE" else -1.0]
+        else:
+            shrink = min(1.0, bound / math.hypot(*x.tolist())) if x.any() else 1.0
+            residual, terms = x * shrink, (x * w).tolist()
+            score, error = math.fsum(terms) * shrink, SLACK * math.fsum(map(abs, terms)) * shrink
+            slopes = [(slope or SLOPES[kind])(score + e, y, parameter) for e in (-error, error)]
+        for total, part in zip((low, high), _clipped(residual, slopes, unit, limit), strict=True):
+            total += part
+    return low, high
+
+
+def descent(
+    gradient: Callable[[NDArray[np.float64]], NDArray[Any]], project: Callable[[NDArray[np.float64]], NDArray[Any]],
+    start: NDArray[np.float64], rates: Sequence[float],
+) -> NDArray[np.float64]:  # fmt: skip
+    """w_0 .. w_T of w_(t+1) = project(w_t - rate_t gradient(w_t))."""
+    path = [np.asarray(start, np.float64)]
+    for rate in rates:
+        path.append(np.asarray(project(path[-1] - rate * gradient(path[-1]))))
+    return np.array(path)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Nearest points of convex sets, by the conditions of optimality
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def furthest_along(direction: NDArray[np.float64], name: str, a: Any, b: Any) -> float:
+    """The largest <direction, c> over a set: the balls (center a, radius b), the box (a to b), the simplex (total b).
+
+    w* of the set is the nearest point to w exactly if that is <w - w*, w*> for the direction w - w*.
+    """
+    if name == "ball":
+        return float(direction @ a) + b * math.hypot(*direction.tolist())
+    if name == "ball_l1":
+        return float(direction @ a) + b * float(np.abs(direction).max())
+    if name == "box":
+        return float(np.where(direction > 0, direction * b, direction * a).sum())
+    assert name == "simplex"
+    return b * float(direction.max())
