@@ -40,7 +40,10 @@ _HOME = {
     "laplace": "noise",
     "marginals": "answering.queries",
     "mwem": "answering.mwem",
+    "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
+    "nonprivate_excess_risk": "optimizing.solvers",
+    "nonprivate_minimum": "optimizing.solvers",
     "peeling_eta": "peeling",
     "permute_and_flip": "selection",
     "projected_gradient_descent": "optimizing.descent",
@@ -97,7 +100,10 @@ __all__ = [
     "laplace",
     "marginals",
     "mwem",
+    "noisy_least_squares",
     "noisy_projected_gradient_descent",
+    "nonprivate_excess_risk",
+    "nonprivate_minimum",
     "peeling_eta",
     "permute_and_flip",
     "projected_gradient_descent",
@@ -124,6 +130,8 @@ if TYPE_CHECKING:
     from .noise import gaussian, laplace
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
     from .optimizing.exponential import exponential_erm
+    from .optimizing.moments import noisy_least_squares
+    from .optimizing.solvers import nonprivate_excess_risk, nonprivate_minimum
     from .optimizing.vectors import vector_mean, vector_sum
     from .peeling import peeling_eta, removal, removal_eta
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share

@@ -232,7 +232,7 @@ def noisy_projected_gradient_descent(
         step_size=step_size, average=average, resolution=resolution, neighbors=neighbors,
     )  # fmt: skip
     grid, scale = schedule.grid, schedule.grid.scale
-    guarantee = promise(grid, points.d, schedule.steps, epsilon, delta, neighbors)
+    guarantee = promise(grid, schedule.steps, epsilon, delta, neighbors)
     parameters = {"epsilon": epsilon, "delta": delta, "steps": schedule.steps, "clip": grid.clip}
     step = Step(1 / (n * grid.unit), problem.lam, schedule.rates, problem.over.projection)
     unit, limit = grid.unit, grid.limit(points.d)

@@ -82,6 +82,19 @@ class Loss(Formula, ABC):
     def range(self, over: ConvexSet) -> float:
         """How much the loss of one record may vary over the set, for records within the declared bounds."""
 
+    @property
+    def has_corners(self) -> bool:
+        """Whether the gradient jumps."""
+        return False
+
+    @abstractmethod
+    def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
+        """The sum of the gradients at w, with corners rounded off over `width`."""
+
+    @abstractmethod
+    def smooth_curvature(self, X: Floats, width: float) -> Floats:
+        """A bound of the curvature of the summed loss with its corners so rounded."""
+
     def __add__(self, other: Any) -> Regularised:
         if not isinstance(other, L2):
             return NotImplemented
@@ -135,6 +148,18 @@ class MarginLoss(Loss):
 
     def gradients(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
         return np.asarray(self.derivative(X @ w, _labels(y))[:, None] * X)
+
+    def smooth_derivative(self, score: Floats, label: Floats, width: float) -> Floats:
+        """phi' with its jumps made slopes of this width."""
+        return self.derivative(score, label)
+
+    def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
+        return np.asarray(self.smooth_derivative(X @ w, y, width) @ X)
+
+    def smooth_curvature(self, X: Floats, width: float) -> Floats:
+        # <x, v>^2 <= ||x||^2 for every direction v: a bound that needs no eigenvalues
+        bend = self.bend()
+        return np.asarray((bend if bend < inf else 1 / max(width, 1e-8)) * np.einsum("ij,ij->", X, X))
 
     def lipschitz(self, over: ConvexSet) -> float:
         norm = self._norm()
@@ -242,6 +267,13 @@ class Hinge(MarginLoss):
 
     def derivative(self, score: Floats, label: Floats) -> Floats:
         return np.where(label * score < 1, -label, 0.0)
+
+    @property
+    def has_corners(self) -> bool:
+        return True
+
+    def smooth_derivative(self, score: Floats, label: Floats, width: float) -> Floats:
+        return -label * np.clip((1 - label * score) / width, 0.0, 1.0)
 
     def slope(self, largest: float) -> float:
         return 1.0
@@ -373,6 +405,10 @@ class Custom(MarginLoss):
     def bend(self) -> float:
         return self.curve_bound
 
+    @property
+    def has_corners(self) -> bool:
+        return self.curve_bound == inf
+
     def __repr__(self) -> str:
         return f"Custom({self.kind})"
 
@@ -440,6 +476,12 @@ class SquaredDistance(DistanceLoss):
     def gradients(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
         return 2 * (w - X)
 
+    def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
+        return np.asarray(2 * (len(X) * w - X.sum(axis=0)))
+
+    def smooth_curvature(self, X: Floats, width: float) -> Floats:
+        return np.asarray(2.0 * len(X))
+
     def lipschitz(self, over: ConvexSet) -> float:
         return 2 * (over.norm + self._norm())
 
@@ -470,6 +512,16 @@ class AbsoluteDeviation(DistanceLoss):
 
     def gradients(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
         return np.sign(w - X)
+
+    @property
+    def has_corners(self) -> bool:
+        return True
+
+    def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
+        return np.asarray(np.clip((w - X) / width, -1.0, 1.0).sum(axis=0))
+
+    def smooth_curvature(self, X: Floats, width: float) -> Floats:
+        return np.asarray(len(X) / width)
 
     def lipschitz(self, over: ConvexSet) -> float:
         return sqrt(over._known())

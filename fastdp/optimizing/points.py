@@ -150,6 +150,19 @@ class Points:
         sums: list[Vector] = self.rows.merge(statistic, _append)
         return np.asarray(np.sum(sums, axis=0) / self.n)
 
+    def moments(self, x_norm: float, y_bound: float, unit: float) -> NDArray[np.int64]:
+        """The sum of all second moments, in units of the grid: kernels/moments.py."""
+        from ..kernels.moments import add_moments
+
+        def statistic(block: Block) -> NDArray[np.int64]:
+            X, labels, norms = self._parts(block)
+            out = np.zeros((self.d + 2, self.d), np.int64)
+            sums, tail = np.empty((self.d + 2) * -(-self.d // 8) * 8), np.empty(4 * self.d + 8, X.dtype)
+            add_moments(X, labels, norms, x_norm, y_bound, unit, tail, sums, out)
+            return out
+
+        return self.rows.total(statistic)
+
     def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], step: Step) -> Vector | None:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
         block = self.rows.whole()

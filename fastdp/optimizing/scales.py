@@ -5,6 +5,7 @@ All numbers here are public: the sensitivity in units of the grid, the dimension
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -19,7 +20,7 @@ from ..privacy import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, discr
 Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
 
 FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
-_COARSEST = 2.0**6
+_COARSEST = 6  # bits
 _MOST_SUM = 2.0**62
 
 
@@ -143,13 +144,15 @@ def _over_root(x: float, y: float) -> float:
 class Grid:
     """The grid of the sums, and the noise on it.
 
-    clip     the norm that a record's vector keeps
-    unit     one over the spacing of the grid, a power of two
-    scale    the noise of a coordinate, in units of the grid
+    clip          the norm that a record's vector keeps
+    unit          one over the spacing of the grid, a power of two
+    sensitivity   how far a neighbour moves the sum, in units of the grid
+    scale         the noise of a coordinate, in units of the grid
     """
 
     clip: float
     unit: float
+    sensitivity: float
     scale: Scale
 
     @property
@@ -171,29 +174,45 @@ def plan(
     *, clip: float, n: int, d: int, steps: int, epsilon: float, delta: float, noise: Noise, neighbors: Neighbors,
     resolution: float | None = None,
 ) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
-    """The finest grid up to 2^-30 of the clip on which sums and noise fit, the noise chosen, and all kinds."""
+    """The grid of sums of n vectors of norm `clip`, the noise chosen, and what all kinds would be."""
     moved = 2 if neighbors == "replace-one" else 1
     if not 2.0**-900 <= clip <= 2.0**900:
         raise ValueError(f"clip={clip!r}: must be between 2^-900 and 2^900")
-    if resolution is None:  # sums of n records fit, and noise of at most 2^39 grid units
-        rough = _choose(options(moved * 1.0, d, steps, epsilon, delta), noise).value
-        most = min(_MOST_SUM / (2 * n), FINEST, 2.0**39 / rough)
-        resolution = 2.0 ** (ceil(log2(clip)) - floor(log2(most)))
-        if most < _COARSEST:
-            raise ValueError(f"n={n}, epsilon={epsilon!r}: the grid would be coarser than a 64th of clip={clip:g}")
-    unit = 1 / resolution
-    size = clip * unit
-    if n * size >= _MOST_SUM or size > 2.0**41:
-        raise ValueError(
-            f"resolution={resolution!r}: must be larger: {n} gradients of norm {clip:g} leave int64 on this grid"
-        )
-    found = options(moved * size, d, steps, epsilon, delta)
+    unit = 2.0 ** -ceil(log2(clip)) if resolution is None else 1 / resolution
+    return _fit(
+        lambda unit: moved * clip * unit, clip, unit, d, n=n, steps=steps, epsilon=epsilon, delta=delta, noise=noise,
+        fixed=resolution is not None,
+    )  # fmt: skip
+
+
+def fit_grid(
+    sensitivity: Callable[[float], float], entries: int, *, n: int, epsilon: float, delta: float, noise: Noise
+) -> Grid:
+    """The finest grid for one sum over n records of vectors of norm at most 2 whose neighbours are so far apart."""
+    return _fit(sensitivity, 2.0, 1.0, entries, n=n, steps=1, epsilon=epsilon, delta=delta, noise=noise)[0]
+
+
+def _fit(
+    sensitivity: Callable[[float], float], size: float, unit: float, d: int, *, n: int, steps: int, epsilon: float,
+    delta: float, noise: Noise, fixed: bool = False,
+) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
+    """Multiply `unit` as far as sums of n vectors of this size and their noise allow, and choose the noise."""
+    if not fixed:  # sums of n records fit, and noise of at most 2^39 grid units
+        fine = 2.0**20  # where the dimension tells as it will
+        rough = _choose(options(sensitivity(fine * unit), d, steps, epsilon, delta), noise).value / fine
+        finer = floor(log2(min(_MOST_SUM / (4 * n), FINEST, 2.0**39 / rough)))
+        if finer < _COARSEST:
+            raise ValueError(f"n={n}, epsilon={epsilon!r}: the grid would have fewer than 64 units in a record")
+        unit *= 2.0**finer
+    if n * size * unit >= _MOST_SUM or size * unit > 2.0**41:
+        raise ValueError(f"resolution={1 / unit!r}: must be larger: sums of {n} records leave int64 on this grid")
+    found = options(sensitivity(unit), d, steps, epsilon, delta)
     chosen = _choose(found, noise)
     if not MIN_SCALE <= chosen.value <= MAX_SCALE:
         raise ValueError(
-            f"resolution={resolution!r}: noise of {chosen.value:.3g} grid units: must be between 2^-20 and 2^40 of them"
+            f"resolution={1 / unit!r}: noise of {chosen.value:.3g} grid units: must be between 2^-20 and 2^40 of them"
         )
-    return Grid(clip, unit, chosen), found
+    return Grid(size, unit, sensitivity(unit), chosen), found
 
 
 def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
@@ -204,15 +223,14 @@ def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
     return found[noise]
 
 
-def promise(grid: Grid, d: int, steps: int, epsilon: float, delta: float, neighbors: Neighbors) -> Guarantee:
+def promise(grid: Grid, steps: int, epsilon: float, delta: float, neighbors: Neighbors) -> Guarantee:
     """What `steps` sums with this noise keep to: the total, and what it comes to as zCDP."""
     if not delta:
         return PureDP(epsilon, neighbors=neighbors)
     scale = grid.scale
     if scale.calibration == "pure":
         return PureDP(epsilon, neighbors=neighbors)
-    moved = Fraction(2 if neighbors == "replace-one" else 1) * Fraction(grid.size)
-    rho = up(steps * (moved / Fraction(scale.value)) ** 2 / 2)
+    rho = up(steps * (Fraction(grid.sensitivity) / Fraction(scale.value)) ** 2 / 2)
     return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
 
 

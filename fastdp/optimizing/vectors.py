@@ -154,7 +154,7 @@ def _release(
         clip=clip, n=known, d=d, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors,
         resolution=resolution,
     )  # fmt: skip
-    guarantee = promise(grid, d, 1, epsilon, delta, neighbors)
+    guarantee = promise(grid, 1, epsilon, delta, neighbors)
     divisor = 1 if over is None else over or points.n
     factor = 1 / (grid.unit * divisor)
     with charge(budget, guarantee, name, {"epsilon": epsilon, "delta": delta, "clip": clip}) as final:

@@ -1,0 +1,118 @@
+"""Minimisers that are not private themselves: of public quadratics, and of records for comparison.
+
+What is minimised here is public already (noisy moments), or the result is called `nonprivate_...`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import AccuracyWarning, levels_to_caller
+from .problem import Outside, Problem, read_points
+from .sets import ConvexSet, Vector, point_of
+
+_TOLERANCE = 1e-9  # of the excess, relative to the scale of the gradient and the set
+_MOST_STEPS = 20_000
+_SMOOTHINGS = (1e-2, 1e-4, 1e-6, 1e-8)
+
+
+def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet) -> Vector:
+    """The point of the set with the least w^T gram w - 2 cross^T w, for a positive semidefinite matrix."""
+    curvature = max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) * 2
+    inside = np.linalg.lstsq(gram, cross, rcond=None)[0]
+    if over.contains(inside):
+        return np.asarray(inside, np.float64)
+    start = over.project(inside)
+    w, _ = _accelerated(lambda w: 2 * (gram @ w - cross), start, over, max(curvature, 1e-300))
+    return w
+
+
+def nonprivate_minimum(
+    X: Any, y: Any = None, *, loss: Any, over: ConvexSet, outside: Outside = "raise"
+) -> tuple[Vector, float]:
+    """(the point of the set with the least mean loss, that loss). Not private: for comparison only.
+
+    Accelerated gradients to an excess of about 1e-9 of the scale of the problem; losses with corners are rounded off,
+    less and less. An AccuracyWarning tells if that is not reached.
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> X = np.array([[0.0], [1.0], [5.0]])
+    >>> w, least = fastdp.nonprivate_minimum(X, loss=fastdp.losses.AbsoluteDeviation(), over=fastdp.sets.Box(0, 10))
+    >>> round(float(w[0]), 3), round(least, 3)
+    (1.0, 1.667)
+    """
+    points, problem = read_points(X, y, loss, over, None, outside)
+    w = problem.start
+    for width in _SMOOTHINGS if problem.loss.has_corners else (0.0,):
+        w, reached = _descend(points, problem, w, width)
+    if not reached:
+        message = "nonprivate_minimum: the minimum was not found to full precision; the value is a little high"
+        warnings.warn(message, AccuracyWarning, stacklevel=levels_to_caller())
+    return w, _mean_loss(points, problem, w)
+
+
+def nonprivate_excess_risk(
+    w: ArrayLike, X: Any, y: Any = None, *, loss: Any, over: ConvexSet, outside: Outside = "raise"
+) -> float:
+    """By how much the mean loss at w exceeds the least one over the set. Not private: for comparison only.
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> X = np.array([[0.0], [0.5], [1.0]])
+    >>> loss = fastdp.losses.SquaredDistance(x_norm=1)
+    >>> round(fastdp.nonprivate_excess_risk([0.0], X, loss=loss, over=fastdp.sets.Box(0, 1)), 6)
+    0.25
+    """
+    points, problem = read_points(X, y, loss, over, None, outside)
+    at = point_of("w", w)
+    if at.size != points.d:
+        raise ValueError(f"w: {at.size} coordinates: must be {points.d}, as the records have columns")
+    _, least = nonprivate_minimum(X, y, loss=loss, over=over, outside=outside)
+    return _mean_loss(points, problem, at) - least
+
+
+def _mean_loss(points: Any, problem: Problem, w: Vector) -> float:
+    mean = float(points.plain_mean(lambda X, y: problem.loss.values(w, X, y).sum()))
+    return mean + problem.lam / 2 * float(w @ w)
+
+
+def _descend(points: Any, problem: Problem, w: Vector, width: float) -> tuple[Vector, bool]:
+    """Minimise the loss with its corners rounded off by so much."""
+
+    def gradient(at: Vector) -> Vector:
+        mean = points.plain_mean(lambda X, y: problem.loss.smooth_gradient(at, X, y, width))
+        return np.asarray(mean + problem.lam * at)
+
+    curvature = points.plain_mean(lambda X, y: problem.loss.smooth_curvature(X, width)) + problem.lam
+    return _accelerated(gradient, w, problem.over, float(curvature))
+
+
+def _accelerated(
+    gradient: Callable[[Vector], Vector], start: Vector, over: ConvexSet, curvature: float
+) -> tuple[Vector, bool]:
+    """Nesterov's method with restarts; stops when no point of the set can be much better."""
+    w = ahead = start
+    speed = 1.0
+    rate = 1 / curvature
+    scale = over.diameter * (float(np.linalg.norm(gradient(start))) + curvature * over.diameter)
+    for _ in range(_MOST_STEPS):
+        new = over.project(ahead - rate * gradient(ahead))
+        # the gradient mapping g = (ahead - new) / rate bounds the excess at new by |g| times the diameter
+        if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * scale:
+            return new, True
+        if (ahead - new) @ (new - w) > 0:
+            speed = 1.0  # it goes the wrong way: forget the momentum
+        following = (1 + sqrt(1 + 4 * speed * speed)) / 2
+        ahead = new + (speed - 1) / following * (new - w)
+        w, speed = new, following
+    return w, False
+
+
+__all__ = ["minimise_quadratic", "nonprivate_excess_risk", "nonprivate_minimum"]
