@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastdp
-from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, marginals
-from fastdp.answering import dense, factored, truth
+from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, machine, marginals
+from fastdp.answering import dense, memory, truth
 from fastdp.answering.dense import DenseWeights, count_cells
 from fastdp.answering.factored import FactoredWeights
 from fastdp.answering.plans import Pattern, Runs, plan_of
@@ -386,7 +387,7 @@ def test_merged_blocks_do_not_underflow(precision: Any, steps: int, rate: float)
 
 
 def test_blocks_that_would_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factored, "usable_memory", lambda: 2**20)
+    monkeypatch.setattr(memory, "usable_memory", lambda: 2**20)
     domain = Domain.binary(100)
     blocks = FactoredWeights(domain)
     fits = bind(Conjunction({f"v{i}": 1 for i in range(1, 17)}), domain)
@@ -395,18 +396,39 @@ def test_blocks_that_would_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) ->
     before = blocks.blocks
     too_large = bind(Conjunction({"v16": 1, "v20": 1}), domain)
     message = (
-        r"^domain: an update by this query would merge 17 attributes \('v1', 'v2', .*'v12', \.\.\.\) "
-        r"into 1\.31e\+05 cells, which take 0\.000977 GiB: twice that must fit into 0\.000977 GiB, half of the memory$"
+        r"^domain: an update by this query would merge the blocks of 'v16' with 15 more \('v1', 'v2', 'v3', \.\.\.\); "
+        r"'v20' into 131,072 cells, which take 1 MiB: twice that must fit into 1 MiB, half of the memory$"
     )
     for attempt in (lambda: blocks.check(too_large), lambda: blocks.scale(too_large, 0.1)):
         with pytest.raises(ValueError, match=message):
             attempt()
     assert blocks.blocks == before
     assert blocks.evaluate(too_large) == pytest.approx(0.25, abs=1e-5), "asking needs no memory"
-    monkeypatch.setattr(factored, "usable_memory", lambda: 100)
+    monkeypatch.setattr(memory, "usable_memory", lambda: 100)
     three = bind(Conjunction({"v3": 1, "v1": 0, "v2": 1}), domain)
-    with pytest.raises(ValueError, match=r"^domain: an update .* merge 3 attributes \('v1', 'v2', 'v3'\) into 8 cells"):
+    with pytest.raises(ValueError, match=r"^domain: an update .* merge the blocks of 'v1'; 'v2'; 'v3' into 8 cells"):
         FactoredWeights(domain).scale(three, 1.0)
+
+
+def test_the_memory_of_a_control_group_counts(tmp_path: Path) -> None:
+    groups, own, all_of_it = tmp_path / "groups", tmp_path / "own", machine.memory_limit(tmp_path, tmp_path / "none")
+    (groups / "a/b").mkdir(parents=True)
+    (groups / "memory/c").mkdir(parents=True)
+
+    def limit(line: str) -> int:
+        own.write_text(f"5:cpu,cpuacct:/elsewhere\n{line}\n")
+        machine.memory_limit.cache_clear()
+        return machine.memory_limit(groups, own)
+
+    (groups / "a/b/memory.max").write_text("max\n")
+    assert limit("0::/a/b") == all_of_it
+    (groups / "a/memory.max").write_text(f"{2**30}\n")
+    assert limit("0::/a/b") == 2**30
+    assert limit("0::/not/here") == all_of_it
+    (groups / "memory.max").write_text(f"{2**29}\n")
+    assert limit("0::/not/here") == 2**29, "the container's own, whatever its name outside"
+    (groups / "memory/c/memory.limit_in_bytes").write_text("1000\n")
+    assert limit("3:memory:/c") == 1000
 
 
 def test_float32_takes_half() -> None:

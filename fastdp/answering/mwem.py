@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .. import directed, noise
 from ..budget import Budget, charge
 from ..calibration import zcdp_rho
-from ..checks import one_of, positive, probability, small_delta, whole
+from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
 from ..directed import down, lower, up
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
@@ -29,9 +29,10 @@ from ..randomness import Randomness, fresh_key
 from ..rows import rows_of
 from ..selection import draw_one
 from .dense import DenseWeights
-from .domain import OUTSIDE, Domain, Outside, check_domain
-from .factored import FactoredWeights, check_memory
+from .domain import OUTSIDE, Domain, Outside, check_domain, shown
+from .factored import FactoredWeights
 from .fits import Residuals, fit_entropic
+from .memory import check_memory
 from .pmw import DENSE_CELLS
 from .queries import Marginals
 from .schedule import UNIT, promise, share_of
@@ -157,12 +158,12 @@ def mwem(
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     beta = probability("beta", beta)
     if rounds is not None:
-        rounds = whole("rounds", rounds, least=1)
+        rounds = whole("rounds", rounds, least=1, most=MAX_INT64)
     if (records is None) == (neighbors == "add-remove"):
         need = "given" if records is None else "None"
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
     if records is not None:
-        records = whole("records", records, least=1)
+        records = whole("records", records, least=1, most=MAX_INT64)
     if isinstance(queries, Marginals) and queries.domain != domain:
         raise ValueError("queries: must be marginals of `domain`, whose attributes or sizes differ")
     workload = Workload(queries if isinstance(queries, Sequence) else list(queries), domain)
@@ -287,7 +288,7 @@ class _Measured(_Plan):
     def prepare(self, rounds: int | None) -> tuple[int, Guarantee]:
         if self.domain.size > DENSE_CELLS:
             raise ValueError(
-                f"domain: {self.domain.size:.3g} cells: must be at most 2^24 for variant='measured'; take 'average'"
+                f"domain: {shown(self.domain.size)} cells: must be at most 2^24 for variant='measured'; take 'average'"
             )
         queries = self.workload.queries
         self.tables = queries if isinstance(queries, Marginals) else None

@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 
 from .. import noise
 from ..budget import Budget, charge
-from ..checks import one_of, positive, probability, small_delta, whole
+from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import Neighbors, PureDP
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import rows_of
 from .dense import PRECISIONS, DenseWeights, Precision
-from .domain import OUTSIDE, Domain, Outside, check_domain
-from .factored import FactoredWeights, check_memory
+from .domain import OUTSIDE, Domain, Outside, check_domain, shown
+from .factored import FactoredWeights
+from .memory import check_memory, shown_bytes
 from .queries import Query
 from .schedule import UNIT, VARIANTS, Schedule, Variant, promise
 from .synthetic import SyntheticDistribution
@@ -65,7 +66,7 @@ class Estimate:
     def __str__(self) -> str:
         return (
             f"within {self.alpha:.4g} with probability {1 - self.beta:g}; at most {self.updates:,} updates; "
-            f"{self.cells:.4g} cells, weights of {self.bytes / 2**20:.3g} MiB"
+            f"{shown(self.cells)} cells, weights of {shown_bytes(self.bytes)}"
         )
 
 
@@ -167,7 +168,7 @@ class PrivateMultiplicativeWeights:
     ) -> Estimate:
         """What a run with so many records would promise and need, before any is read and any budget is spent."""
         terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-        schedule = terms.schedule(whole("n", n, least=1))
+        schedule = terms.schedule(whole("n", n, least=1, most=MAX_INT64))
         cells = domain.size if terms.form == "dense" else sum(domain.sizes)
         size = cells * (8 if precision == "float64" else 4)
         return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, size, schedule.epoch)
@@ -215,7 +216,9 @@ class PrivateMultiplicativeWeights:
     def nonprivate_kl(self) -> float:
         """The Kullback-Leibler divergence of the records from the distribution. Not private: for experiments only."""
         if self._truth.histogram is None:
-            raise ValueError(f"domain: {self.domain.size:.3g} cells: must be few enough to count the records in each")
+            raise ValueError(
+                f"domain: {shown(self.domain.size)} cells: must be few enough to count the records in each"
+            )
         true = self._truth.histogram / self.n
         ours = self.synthetic.probabilities()
         here = true > 0
@@ -308,7 +311,7 @@ class PrivateMultiplicativeWeights:
 
     def __repr__(self) -> str:
         return (
-            f"PrivateMultiplicativeWeights({self.domain.size:.4g} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
+            f"PrivateMultiplicativeWeights({shown(self.domain.size)} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
             f"{self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
             f"{self.updates:,} of {self._schedule.updates:,} updates"
         )
@@ -380,7 +383,7 @@ class _Terms:
             domain,
             positive("epsilon", epsilon, toward=0),
             small_delta("delta", delta),
-            whole("max_queries", max_queries, least=1),
+            whole("max_queries", max_queries, least=1, most=MAX_INT64),
             None if alpha is None else probability("alpha", alpha),
             probability("beta", beta),
             variant,
@@ -397,7 +400,7 @@ class _Terms:
         if best is None:
             raise ValueError(
                 f"data: n={n} records: must be more: no alpha below 1 can be promised for {self.max_queries} queries "
-                f"on {self.domain.size:.3g} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
+                f"on {shown(self.domain.size)} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
             )
         if self.alpha is None:
             return best

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import whole
-from .domain import Domain
+from .domain import Domain, shown
 
 if TYPE_CHECKING:
     from .plans import Pattern, Runs
@@ -153,7 +153,7 @@ class Mask(Query):
 
     def bind(self, domain: Domain) -> BoundCells:
         """Its cells, if they are as many as the domain has."""
-        return BoundCells(domain, _of_cells("cells", self.cells, domain))
+        return BoundCells(domain, as_row("cells", self.cells, domain))
 
     def __repr__(self) -> str:
         return f"Mask(<{int(self.cells.sum(dtype=np.int64)):,} of {self.cells.size:,} cells>)"
@@ -171,7 +171,7 @@ class Linear(Query):
 
     def bind(self, domain: Domain) -> BoundCells:
         """Its values, if they are as many as the domain has cells."""
-        return BoundCells(domain, _of_cells("values", self.values, domain))
+        return BoundCells(domain, as_row("values", self.values, domain))
 
     def __repr__(self) -> str:
         return f"Linear(<{self.values.size:,} cells>)"
@@ -293,12 +293,16 @@ MOST_CELLS = 2**31
 def check_cells(domain: Domain) -> None:
     """ValueError if the cells are too many to have a value each."""
     if domain.size > MOST_CELLS:
-        raise ValueError(f"domain: {domain.size:.3g} cells: must be at most 2^31 for a value each; use product queries")
+        raise ValueError(
+            f"domain: {shown(domain.size)} cells: must be at most 2^31 for a value each; use product queries"
+        )
 
 
-def _of_cells(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
+def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
+    """An array over all cells, in the shape of the domain or flat, as one row."""
     if values.shape not in ((domain.size,), domain.sizes):
-        raise ValueError(f"{name}: shape {values.shape}: must be ({domain.size},), or {domain.sizes}")
+        sizes = domain.sizes if len(domain) <= 8 else f"({str(domain.sizes[:8])[1:-1]}, ...)"
+        raise ValueError(f"{name}: shape {values.shape}: must be ({shown(domain.size)},), or {sizes}")
     return values.reshape(-1)
 
 

@@ -28,9 +28,9 @@ from ..progress import Progress, reporting
 from ..randomness import Randomness
 from ..rows import Rows, rows_of
 from .coding import encode, histogram
-from .domain import OUTSIDE, Domain, Outside, check_domain
-from .factored import usable_memory
+from .domain import OUTSIDE, Domain, Outside, check_domain, shown
 from .fits import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
+from .memory import shown_bytes, usable_memory
 from .queries import BoundProduct, Marginals, bind
 from .synthetic import SyntheticDistribution
 from .tables import marginal_tables
@@ -348,8 +348,7 @@ def _check_fit(domain: Domain) -> None:
     """ValueError if the entropic fit would not fit into memory."""
     needed = bytes_of_fit(domain)
     if domain.size > 2**31 or needed > usable_memory():
-        size = f"{domain.size:,}" if domain.size < 10**12 else f"{domain.size:.3g}"
         raise ValueError(
-            f"domain: {size} cells: the entropic fit holds them all and needs {needed / 2**30:.3g} GiB, of at most "
-            f"{usable_memory() / 2**30:.3g} GiB and 2^31 cells; fit='least-squares' works on tables alone"
+            f"domain: {shown(domain.size)} cells: the entropic fit holds them all and needs {shown_bytes(needed)}, "
+            f"of at most {shown_bytes(usable_memory())} and 2^31 cells; fit='least-squares' works on tables alone"
         )

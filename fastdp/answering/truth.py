@@ -16,7 +16,7 @@ from ..kernels import literals, weights
 from ..threads import run_chunks
 from .coding import encode, histogram
 from .dense import CHUNK, count_cells
-from .domain import Codes, Domain, Outside
+from .domain import Codes, Domain, Outside, shown
 from .queries import GRID_BITS, Bound, BoundCells, BoundProduct
 
 DENSE_CELLS = 1 << 27  # cells whose counts are kept: 1 GiB
@@ -48,7 +48,7 @@ class Truth:
             return count_cells(self.histogram, bound) << GRID_BITS
         if self.histogram is None:
             raise ValueError(
-                f"query: has a value for each of {self.domain.size:.3g} cells: must be a product of values"
+                f"query: has a value for each of {shown(self.domain.size)} cells: must be a product of values"
             )
         return count_values(self.histogram, bound)
 
