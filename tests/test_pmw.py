@@ -985,6 +985,78 @@ def test_the_repr_says_what_is_promised() -> None:
     assert "<code>" in run._repr_html_()
 
 
+def run_with_time(work: Callable[[], Any]) -> None:
+    """In a thread of its own, so that a deadlock is a failure and no hanging test."""
+    errors: list[BaseException] = []
+
+    def attempt() -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "deadlock"
+    if errors:
+        raise errors[0]
+
+
+def test_no_lock_is_held_while_progress_is_called() -> None:
+    run = make(PEOPLE, SMALL, max_queries=500, rng=Randomness(seed=1))
+    query, seen, waited = Conjunction({"a": 0}), [], []
+    others = [threading.Thread(target=lambda: waited.append(run.answer(query)), daemon=True) for _ in range(2)]
+
+    def progress(done: int, total: int, what: str) -> None:
+        seen.append((run.synthetic.answer(query), run.nonprivate_kl(), repr(run)))
+        with pytest.raises(RuntimeError, match=r"^progress: must not ask the object that it is called by$"):
+            run.answer(query)
+        if len(seen) == 1:
+            for other in others:
+                other.start()
+        assert waited == [], "others wait for their turn"
+
+    run_with_time(lambda: run.answer_many(marginals(SMALL, 2), progress=progress))
+    assert len(seen) > 1
+    for other in others:
+        other.join(30)
+    assert len(waited) == 2
+    assert len(run.transcript) == len(marginals(SMALL, 2)) + 2
+    run_with_time(lambda: run.answer(query))
+
+
+def test_no_lock_is_held_while_a_warning_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny(monkeypatch, "sharp", 1, QUIET, QUIET, 0.0, 1, 0.3)
+    run = make(records((6, 0, 0)), DOMAIN, max_queries=100)
+    shown: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AccuracyWarning)
+        monkeypatch.setattr(warnings, "showwarning", lambda *args, **more: shown.append(run.synthetic.probabilities()))
+        run_with_time(lambda: run.answer(Conjunction({"a": 0})))
+    assert len(shown) == 1
+
+
+def test_an_error_in_progress_ends_the_turn() -> None:
+    run = make(PEOPLE, SMALL, max_queries=100)
+
+    def fail(*args: Any) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run.answer_many([Conjunction({"a": 1})], progress=fail)
+    run_with_time(lambda: run.answer(Conjunction({"a": 1})))
+
+
+@pytest.mark.parametrize(
+    "name", ["updates", "updates_left", "alpha", "beta", "n", "max_queries", "guarantee", "domain", "variant"]
+)
+def test_what_was_paid_for_cannot_be_set(name: str) -> None:
+    run = make(PEOPLE, SMALL, max_queries=100)
+    with pytest.raises(AttributeError):
+        setattr(run, name, getattr(run, name))
+
+
 def test_progress_is_told() -> None:
     seen: list[Any] = []
     run = make(PEOPLE, SMALL, max_queries=100)

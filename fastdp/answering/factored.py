@@ -110,9 +110,8 @@ class FactoredWeights:
             for part, shape in zip(parts, shapes, strict=True):
                 joint = joint * (part.probabilities() * part.domain.size).reshape(shape)
             merged.take(joint.reshape(-1), span)
-        for block in old:
-            del self._blocks[block]
-        self._blocks[new] = merged
+        # in one step, since another thread may be reading: the distribution is the same before and after
+        self._blocks = {block: part for block, part in self._blocks.items() if block not in old} | {new: merged}
         self._of.update(dict.fromkeys(new, new))
         return new
 

@@ -10,7 +10,8 @@ import html
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import log
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -22,7 +23,7 @@ from .. import noise
 from ..budget import Budget, charge
 from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
 from ..errors import AccuracyWarning, levels_to_caller
-from ..privacy import Neighbors, PureDP
+from ..privacy import Guarantee, Neighbors, PureDP
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import rows_of
@@ -126,13 +127,12 @@ class PrivateMultiplicativeWeights:
             )
         one_of("outside", outside, OUTSIDE)
         terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-        self.domain, self.variant, self.max_queries, self.beta = domain, variant, terms.max_queries, terms.beta
+        self._terms = terms
         rows = rows_of(data)
-        self.n = rows.n  # public under replace-one; no record has been read yet
+        self._n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
-        self.alpha = self._schedule.alpha
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # pmw.md, theorem 1
-        self.guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
+        self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
         parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
         with charge(budget, self.guarantee, "PrivateMultiplicativeWeights", parameters) as final:
@@ -145,11 +145,12 @@ class PrivateMultiplicativeWeights:
             fresh_key(rng)  # an rng that gives none says so before anything is spent
             final()
         self.transcript: list[Answer] = []
-        self.updates = 0
+        self._updates = 0
         self._asked = 0
         self._noisy_threshold: int | None = None  # of the epoch that runs; None before its first test
-        self._lock = threading.Lock()
-        self._answering = 0  # the thread that does
+        self._turn = threading.Condition()
+        self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
+        self._changing = threading.Lock()  # while the weights are between two states
         self._process = os.getpid()
 
     @staticmethod
@@ -187,20 +188,72 @@ class PrivateMultiplicativeWeights:
         if os.getpid() != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
         workload = Workload(queries, self.domain) if len(queries) else None
-        if self._answering == threading.get_ident():
-            raise RuntimeError("progress: must not ask the object that it is called by")
-        with self._lock, reporting(progress, "answering") as report:
+        with self._own_turn(), reporting(progress, "answering") as report:
             left = self.max_queries - self._asked
             if len(queries) > left:
                 raise ValueError(f"queries: {len(queries)} more: must be at most {left}, what is left of max_queries")
             values = np.empty(len(queries))
             if workload is not None:
-                self._answering = threading.get_ident()
-                try:
-                    self._answer_all(workload, values, report)
-                finally:
-                    self._answering = 0
+                self._answer_all(workload, values, report)
             return values
+
+    @contextmanager
+    def _own_turn(self) -> Iterator[None]:
+        """Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call."""
+        me = threading.get_ident()
+        with self._turn:
+            if self._answering == me:
+                raise RuntimeError("progress: must not ask the object that it is called by")
+            self._turn.wait_for(lambda: not self._answering)
+            self._answering = me
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._answering = 0
+                self._turn.notify()
+
+    # what has been paid for is decided by these, so they cannot be set
+
+    @property
+    def domain(self) -> Domain:
+        """What values the records may have."""
+        return self._terms.domain
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return self._n
+
+    @property
+    def variant(self) -> Variant:
+        """Which theorem holds."""
+        return self._terms.variant
+
+    @property
+    def max_queries(self) -> int:
+        """How many queries may be asked in all."""
+        return self._terms.max_queries
+
+    @property
+    def alpha(self) -> float:
+        """All answers are within alpha, with probability 1 - beta."""
+        return self._schedule.alpha
+
+    @property
+    def beta(self) -> float:
+        """With which probability the accuracy may fail."""
+        return self._terms.beta
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all answers together promise."""
+        return self._guarantee
+
+    @property
+    def updates(self) -> int:
+        """How many times the distribution was changed."""
+        return self._updates
 
     @property
     def updates_left(self) -> int:
@@ -210,7 +263,7 @@ class PrivateMultiplicativeWeights:
     @property
     def synthetic(self) -> SyntheticDistribution:
         """The distribution as it is now, to be asked any number of queries; later updates do not change it."""
-        with self._lock:
+        with self._changing:
             return SyntheticDistribution(self._weights, guarantee=self.guarantee, n=self.n)
 
     def nonprivate_kl(self) -> float:
@@ -278,7 +331,7 @@ class PrivateMultiplicativeWeights:
             tests = np.stack((part, -part), 1).reshape(-1) if self.variant == "sharp" else np.abs(part)
             fired = np.flatnonzero(tests + self._query_noise.draw(tests.size) >= self._noisy_threshold)
             if fired.size:
-                self.updates += 1
+                self._updates += 1
                 self._noisy_threshold = None
                 self._query_noise.renew()
                 width = 2 if self.variant == "sharp" else 1
@@ -298,7 +351,8 @@ class PrivateMultiplicativeWeights:
             values[at] = min(max(noisy, 0.0), 1.0)
             self._asked += 1
             self.transcript.append(Answer(workload.queries[at], float(values[at]), True))
-        self._weights.scale(bound, sign * self._schedule.rate)
+        with self._changing:
+            self._weights.scale(bound, sign * self._schedule.rate)
         if not self.updates_left:
             warnings.warn(
                 f"all {self._schedule.updates:,} updates are spent: answers come from the distribution as it is",
