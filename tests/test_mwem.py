@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from laws import audit
 from test_pmw import DOMAIN, QUERIES, Codes, Counts, Key, all_counts, neighbours, skewed, updated, zcdp_delta
 from test_threshold import excess
 
@@ -221,6 +222,51 @@ def averages_under_add_remove() -> Fraction:
 @pytest.mark.parametrize("mutant", [half_of_the_price, one_round_paid_and_two_run, averages_under_add_remove])
 def test_variants_that_are_not_private_are_rejected(mutant: Callable[[], Fraction]) -> None:
     assert mutant() > 0
+
+
+# --- audit: what a call gives out, for neighbours
+
+FOUR = Domain(a=4)
+RUNS = 6000
+
+
+def chosen_of(counts: Counts, seed: int) -> np.ndarray:
+    """Which of two queries "average" chooses."""
+    data, rng = np.repeat(np.arange(4), counts)[:, None], Randomness(seed=seed)
+    queries = [Conjunction({"a": 0}), Conjunction({"a": 1})]
+    options: dict[str, Any] = {"epsilon": 2.0, "delta": 0.0, "rounds": 1, "rng": rng, "variant": "average"}
+    return np.array([queries.index(fit(data, FOUR, queries, **options).chosen[0]) for _ in range(RUNS)])
+
+
+def measured_of(counts: Counts, seed: int) -> np.ndarray:
+    """What "measured" answers to the one query."""
+    data, rng, query = np.repeat(np.arange(4), counts)[:, None], Randomness(seed=seed), Conjunction({"a": 0})
+    options: dict[str, Any] = {"epsilon": 2.0, "delta": 0.0, "rng": rng, "variant": "measured"}
+    return np.array([fit(data, FOUR, [query], **options).answer(query) for _ in range(RUNS)])
+
+
+def twice_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "range_of_round", lambda count, epsilon, delta: 2 * epsilon / count)
+
+
+def half_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    laplace_plan = noise.laplace_plan
+    monkeypatch.setattr(module.noise, "laplace_plan", lambda scale: laplace_plan(scale / 2))
+
+
+@pytest.mark.parametrize(("run", "mutant"), [(chosen_of, twice_the_range), (measured_of, half_of_the_noise)])
+def test_an_audit_finds_the_price_and_not_more(
+    run: Callable[[Counts, int], np.ndarray], mutant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def audited() -> Callable[[float], bool]:
+        p, q = run((5, 5, 0, 0), 1), run((6, 4, 0, 0), 2)
+        return lambda epsilon: audit(p, q, epsilon).refuted or audit(q, p, epsilon).refuted
+
+    refuted = audited()
+    assert not refuted(2.0)
+    assert refuted(1.0), "the audit has no power"
+    mutant(monkeypatch)
+    assert audited()(2.0)
 
 
 @pytest.mark.parametrize("variant", ["average", "measured"])

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws import check_cells
+from laws import audit, check_cells
 from test_threshold import excess, pmf, probability, tail
 
 import fastdp
@@ -345,6 +345,47 @@ def no_noise_in_the_answer() -> Fraction:
 )  # fmt: skip
 def test_variants_that_are_not_private_are_rejected(mutant: Callable[[], Fraction]) -> None:
     assert mutant() > 0
+
+
+# --- audit: what the object itself gives out, for neighbours
+
+RUNS = 12_000
+ONCE_IN = 1e-6  # so rarely an audit finds what is not there
+AUDITED: dict[Variant, tuple[Counts, Counts, int, Fraction, list[Codes], float]] = {
+    # neighbours, T, the law of the noises, what is asked, and which part of the price is found on these
+    "sharp": ((1, 2, 0), (2, 1, 0), 1, Fraction(1, 3), [(0,), (0,), (0,), (1,)], 0.5),
+    "lecture": ((5, 1, 0), (4, 2, 0), 3, Fraction(1, 4), [(0,)], 0.3),
+}
+
+
+def sampled(counts: Counts, asked: list[Codes], variant: Variant, seed: int) -> np.ndarray:
+    """The answers: a row for each run."""
+    rng, data, queries = Randomness(seed=seed), records(counts), [Product({"a": list(codes)}) for codes in asked]
+    rows = np.empty((RUNS, len(queries)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        for i in range(RUNS):
+            rows[i] = make(data, DOMAIN, variant=variant, rng=rng).answer_many(queries)
+    return rows
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_audit_finds_the_price_and_not_more(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what the object says; the noise of half the scale, or left out of answers, is found by as many runs."""
+    a, b, T, law, asked, part = AUDITED[variant]
+    scale, noisy_answers = scale_of(law), variant == "lecture"
+    price = (4 if noisy_answers else 3) / scale
+
+    def audited(*scales: float) -> Callable[[float], bool]:
+        tiny(monkeypatch, variant, T, *scales, 1, 1.0)
+        p, q = sampled(a, asked, variant, 1), sampled(b, asked, variant, 2)
+        return lambda epsilon: any(audit(*pair, epsilon, alarm=ONCE_IN).refuted for pair in ((p, q), (q, p)))
+
+    refuted = audited(scale, scale, scale * noisy_answers)
+    assert not refuted(price)
+    assert refuted(price * part), "the audit has no power"
+    mutant = (scale, scale, QUIET) if noisy_answers else (scale, scale / 2, 0.0)
+    assert audited(*mutant)(price)
 
 
 # --- the interaction without noise, against its definition
