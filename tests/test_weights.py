@@ -16,7 +16,7 @@ import pytest
 
 import fastdp
 from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, machine, marginals
-from fastdp.answering import dense, memory, truth
+from fastdp.answering import memory, truth
 from fastdp.answering.dense import DenseWeights, count_cells
 from fastdp.answering.factored import FactoredWeights
 from fastdp.answering.plans import Pattern, Runs, plan_of
@@ -619,20 +619,40 @@ def test_tables_too_large_to_make_are_walked_over() -> None:
     assert len(work._cells.alone) == 35
 
 
-def test_the_smaller_side_is_updated() -> None:
-    domain = Domain(a=10, b=3)
+def test_the_smaller_side_is_updated_and_evaluated() -> None:
+    domain = Domain(a=10, b=30, c=4)
     bound = bind(Product({"a": range(8)}), domain)
-    assert isinstance(bound, BoundProduct)
-    other, rate = dense.smaller_side(bound, 0.5)
-    assert other.cells == 6
-    assert rate == -0.5
     weights = DenseWeights(domain)
     weights.scale(bound, 0.5)
-    assert weights.total < 30.0
+    assert weights.total < domain.size, "those outside have got lighter"
     assert weights.evaluate(bound) == pytest.approx(0.8 * math.exp(0.5) / (0.8 * math.exp(0.5) + 0.2), abs=1e-12)
-    both = bind(Product({"a": range(8), "b": [0, 1]}), domain)
+    both = bind(Product({"a": range(9), "b": range(1, 30)}), domain)
     assert isinstance(both, BoundProduct)
-    assert dense.smaller_side(both, 0.5) == (both, 0.5), "the complement of a product is none"
+    assert both.walk.outside
+    assert [part.cells for part in both.complement] == [120, 36]
+    assert sum(chosen(part) for part in both.complement).tolist() == (1 - chosen(both)).tolist()
+    small, last = bind(Product({"a": 1}), domain), bind(Product({"c": [0, 1, 2]}), domain)
+    assert not small.walk.outside
+    assert not last.walk.outside, "every line of memory has cells of both sides"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_products_of_most_cells(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    domain = Domain(a=int(rng.integers(4, 12)), b=8, c=int(rng.integers(1, 20)), d=5)
+    plain, exact, rough = Plain(domain), DenseWeights(domain), DenseWeights(domain, "float32")
+    outside = 0
+    for _ in range(15):
+        names = rng.permutation(domain.names)[: int(rng.integers(1, 5))]
+        bound = bind(Product({name: rng.random(domain.sizes[domain.position(name)]) < 0.9 for name in names}), domain)
+        outside += bound.walk.outside
+        rate = float(rng.normal())
+        for weights, tolerance in ((exact, 1e-11), (rough, 1e-4)):
+            assert weights.evaluate(bound) == pytest.approx(plain.evaluate(bound), abs=tolerance)
+            weights.scale(bound, rate)
+        plain.scale(bound, rate)
+    np.testing.assert_allclose(exact.probabilities(), plain.probabilities(), rtol=1e-10, atol=0)
+    assert outside
 
 
 def test_all_cells_one_by_one() -> None:

@@ -21,7 +21,7 @@ from ..checks import whole
 from .domain import Domain, shown
 
 if TYPE_CHECKING:
-    from .plans import Pattern, Runs
+    from .plans import Pattern, Runs, Walk
 
 
 GRID_BITS = 16  # values of queries are multiples of 2^-16, so that their sums over records are integers
@@ -51,6 +51,21 @@ class BoundProduct:
         from .plans import plan_of
 
         return plan_of(self)
+
+    @cached_property
+    def complement(self) -> tuple[BoundProduct, ...]:
+        """All other cells, as products that share none: outside A1; in A1 but outside A2; in both but not A3; ..."""
+        return tuple(
+            BoundProduct(self.domain, (*self.allowed[:i], (position, ~table)))
+            for i, (position, table) in enumerate(self.allowed)
+        )
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The plans of its cells, or of all others where that reads less."""
+        from .plans import walk_of
+
+        return walk_of(self)
 
 
 @dataclass(frozen=True)
