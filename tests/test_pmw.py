@@ -527,7 +527,7 @@ def test_a_hundred_binary_attributes() -> None:
     assert abs(answers - exact).max() <= run.alpha
     assert run.updates > 0
     assert max(map(len, run._weights.blocks)) == 2
-    with pytest.raises(ValueError, match=r"^domain: .* must be few enough to count the records in each$"):
+    with pytest.raises(ValueError, match=r"^domain: .* must be at most 2\^27 to count the records in each$"):
         run.nonprivate_kl()
     for query in (Mask(np.zeros(4, bool)), Linear(np.zeros(4))):
         with pytest.raises(ValueError, match=r"^(cells|values): shape"):

@@ -510,7 +510,7 @@ def test_truth_is_the_count_both_ways(n: int, monkeypatch: pytest.MonkeyPatch) -
     data = records(rng, domain, n)
     cells = np.ravel_multi_index(tuple(data.T), domain.sizes)
     by_cells = Truth(data, domain)
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     monkeypatch.setattr(truth, "_PACKED_BYTES", 0)  # few packed columns are kept: the rest is made again
     packed = Truth(data, domain)
     assert by_cells.n == packed.n == n
@@ -519,20 +519,32 @@ def test_truth_is_the_count_both_ways(n: int, monkeypatch: pytest.MonkeyPatch) -
         query = some_query(rng, domain)
         bound = bind(query, domain)
         right = int((np.rint(chosen(bound) * 2**16).astype(np.int64))[cells].sum())
-        assert by_cells.count(bound) == right
-        if isinstance(bound, BoundProduct):
-            assert packed.count(bound) == right
-        else:
-            with pytest.raises(
-                ValueError, match=r"^query: has a value for each of .* cells: must be a product of values$"
-            ):
-                packed.count(bound)
+        assert by_cells.count(bound) == packed.count(bound) == right
+    assert packed.cells().tolist() == np.bincount(cells, minlength=domain.size).tolist()
     assert packed.count(bind(Product({}), domain)) == n << 16
+
+
+def test_which_way_is_counted_depends_on_public_numbers() -> None:
+    """Many records in few cells: a histogram. Few in many: bits, from which a histogram is made for many queries."""
+    domain = Domain.binary(18)
+    data = np.random.default_rng(1).random((2000, 18)) < 0.4
+    assert Truth(data[:, :17], Domain.binary(17)).histogram is not None
+    few = Truth(data, domain)
+    assert few.histogram is None
+    assert Truth(data, domain, n=10**7).histogram is not None, "the number that is given decides"
+    assert [few.has_cells_for(k) for k in (1, 100, 1000)] == [False, False, True]
+    assert not Truth(data, Domain(**dict.fromkeys(domain.names, 200)), "clip").has_cells_for(10**9)
+    for n, where in ((2000, domain), (10**7, domain), (2000, Domain.binary(100))):
+        assert Truth.bytes(n, where) >= (8 * where.size if n == 10**7 else n * (len(where) + 8))
+    work, masks = marginals(domain, 2), [Mask(np.arange(2**18) % 7 == 0)]
+    right = Workload(work, domain).counts(Truth(data, domain, n=10**7))
+    assert (Workload(work, domain).counts(few) == right).all()
+    assert few.count(bind(masks[0], domain)) == Truth(data, domain, n=10**7).count(bind(masks[0], domain))
 
 
 def test_a_product_may_restrict_every_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few columns are kept: how many depends on the number of records, which is private under add-remove."""
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     monkeypatch.setattr(truth, "_PACKED_BYTES", 0)
     domain = Domain.binary(9)
     data = np.random.default_rng(1).random((1000, 9)) < 0.9
@@ -544,7 +556,7 @@ def test_a_product_may_restrict_every_attribute(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_records_that_change_later_do_not_change_the_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     column = np.zeros(100, np.uint8)
     domain = Domain(a=2, b=2)
     counted = Truth({"a": column, "b": column}, domain)
@@ -601,7 +613,7 @@ def test_a_workload_on_packed_records(monkeypatch: pytest.MonkeyPatch) -> None:
     data = records(rng, domain, 500)
     work = Workload(marginals(domain, 2), domain)
     right = work.counts(Truth(data, domain))
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     assert (work.counts(Truth(data, domain)) == right).all()
 
 

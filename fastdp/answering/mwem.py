@@ -186,7 +186,7 @@ def mwem(
     plan = kind(workload, rows.n if records is None else records, neighbors, epsilon, delta, beta, rounds)
     parameters = {"epsilon": epsilon, "delta": delta, "rounds": plan.rounds, "variant": variant}
     with charge(budget, plan.guarantee, "mwem", parameters) as final, reporting(progress, "fitting") as report:
-        plan.read(Truth(rows, domain, outside))
+        plan.read(Truth(rows, domain, outside, n=plan.n))
         key = fresh_key(rng)
         final()
         return plan.run(key, rng, report)

@@ -52,9 +52,9 @@ class Workload:
 
     def counts(self, truth: Truth) -> NDArray[np.int64]:
         """The sums of all queries over the records, in units of 2^-16."""
-        if truth.histogram is None or len(self) <= FEW:
-            return np.array([truth.count(self.bound(i)) for i in range(len(self))], np.int64)
-        return self._values(truth.histogram, truth.count, 1 << GRID_BITS)
+        if len(self) > FEW and truth.has_cells_for(len(self)):
+            return self._values(truth.cells(), truth.count, 1 << GRID_BITS)
+        return np.array([truth.count(self.bound(i)) for i in range(len(self))], np.int64)
 
     def evaluate(
         self, weights: DenseWeights | FactoredWeights, start: int = 0, stop: int | None = None
