@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable
 from decimal import Decimal, localcontext
@@ -21,7 +22,7 @@ from conftest import Watched
 from fastdp import Budget, Conjunction, Domain, DomainError, Linear, Mask, Product, Randomness, Range, marginals, noise
 from fastdp.answering import mwem as module
 from fastdp.answering.dense import DenseWeights
-from fastdp.answering.mwem import Rounds, gaussian_alpha
+from fastdp.answering.mwem import Rounds, plain_error
 from fastdp.answering.queries import Marginals, bind
 from fastdp.answering.schedule import UNIT
 from fastdp.answering.truth import Truth
@@ -389,18 +390,25 @@ def test_what_is_measured_has_the_noise_that_was_planned(monkeypatch: pytest.Mon
 
 def test_when_gaussian_answers_need_fewer_records_it_says_so() -> None:
     few = [Conjunction({"a": 1}), Conjunction({"b": 2})]
-    with pytest.warns(
-        AccuracyWarning, match=r"^mwem promises an error of at most .*, plain Gaussian answers to these 2"
-    ) as w:
-        fastdp.mwem(PEOPLE, SMALL, few, epsilon=1.0, delta=1e-6, rounds=5)
-    assert w[0].filename == __file__
-    for moved_cells, moved in ((None, 2), (7, 7)):
-        rho = fastdp.calibration.zcdp_rho(1.0, 1e-6)
-        right = math.sqrt(moved / (2 * rho)) * math.sqrt(2 * math.log(2 * 2 / 0.05)) / 20_000
-        assert gaussian_alpha(2, moved_cells, 20_000, 1.0, 1e-6, 0.05) == pytest.approx(right, rel=1e-12)
-    assert gaussian_alpha(2, None, 20_000, 1.0, 0.0, 0.05) == math.inf
-    # no hint under pure DP, for "measured", or where there are very many queries
-    fastdp.mwem(PEOPLE, SMALL, few, epsilon=1.0, rounds=5)
+    for delta, name in ((1e-6, "Gaussian"), (0.0, "Laplace")):
+        with pytest.warns(
+            AccuracyWarning, match=rf"^mwem promises an error of at most .*, plain {name} answers to these 2 queries "
+        ) as w:
+            fitted = fastdp.mwem(PEOPLE, SMALL, few, epsilon=1.0, delta=delta, rounds=40)
+        assert w[0].filename == __file__
+        # what it says: within alpha by so many records, and not by fewer
+        (n,) = re.findall(
+            r"and the same from ([\d,]+) records on: see release_marginals, or fastdp\.", str(w[0].message)
+        )
+        n = int(n.replace(",", ""))
+        if delta:
+            error = fastdp.bounds.gaussian(sensitivity=math.sqrt(2), epsilon=1.0, delta=delta, count=2)
+        else:
+            error = fastdp.bounds.laplace(sensitivity=2, epsilon=1.0, count=2)
+        assert plain_error(2, 2, 1.0, delta, 0.05) == error
+        assert error / n <= fitted.alpha < error / (n - 1)
+    assert plain_error(2, 2, 1e-300, 1e-6, 0.05) == math.inf
+    # no hint for "measured", or where there are very many queries
     fastdp.mwem(PEOPLE, SMALL, few, epsilon=1.0, delta=1e-6, variant="measured")
     domain = Domain(a=2)
     many = [Linear([i / 40_000, 1.0]) for i in range(40_000)]
@@ -569,6 +577,24 @@ def test_tables_of_the_census(census: tuple[dict[str, np.ndarray], Domain], epsi
             rng=Randomness(seed=seed),
         )  # fmt: skip
         assert abs(fitted.answer_many(work) - exact).max() <= min(limit, record)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("variant", ["average", "measured"])
+def test_the_estimate_is_what_the_call_says(variant: Any, relation: Any) -> None:
+    work, numbers = marginals(SMALL, 2), {"epsilon": 1.0, "delta": 1e-6, "variant": variant, "neighbors": relation}
+    estimate = fastdp.bounds.mwem(20_000, SMALL, work, **numbers)
+    fitted = fit(PEOPLE, SMALL, work, records=20_000 if relation == "add-remove" else None, **numbers)
+    assert (estimate.alpha, estimate.rounds) == (fitted.alpha, fitted.rounds)
+    assert estimate.cells == SMALL.size
+    assert estimate.record_bytes == 8 * SMALL.size
+    if variant == "average":
+        n = fastdp.bounds.mwem_n(SMALL, work, alpha=fitted.alpha, epsilon=1.0, delta=1e-6)
+        assert n <= 20_000 < 1.001 * n
+    else:
+        assert "no promise; at most 6 rounds" in str(estimate)
+    with pytest.raises(ValueError, match=r"^alpha=1e-06: is out of reach$"):
+        fastdp.bounds.mwem_n(SMALL, work, alpha=1e-6, epsilon=1.0)
 
 
 # --- budgets, bad input, what comes back

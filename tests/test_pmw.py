@@ -170,7 +170,7 @@ def tiny(
 ) -> None:
     """Have objects run this schedule, on the grid of whole records."""
     schedule = Schedule(variant, 0.5, updates, 0.01, b1, b2, b3, T, rate)
-    monkeypatch.setattr(pmw._Terms, "schedule", lambda self, n: schedule)
+    monkeypatch.setattr(pmw.Terms, "schedule", lambda self, n: schedule)
     monkeypatch.setattr(pmw, "UNIT", 1)
     monkeypatch.setattr(truth, "GRID_BITS", 0)
     monkeypatch.setattr(workload, "GRID_BITS", 0)
@@ -446,7 +446,7 @@ def test_many_answers_are_those_of_one_after_the_other(
     T, rate = int(0.03 * 500 * UNIT), 0.1 if variant == "sharp" else 0.05
     for c in (1000, 15):
         schedule = Schedule(variant, 0.04, c, 0.01, QUIET, QUIET, QUIET * (variant == "lecture"), T, rate)
-        monkeypatch.setattr(pmw._Terms, "schedule", lambda self, n, schedule=schedule: schedule)
+        monkeypatch.setattr(pmw.Terms, "schedule", lambda self, n, schedule=schedule: schedule)
         right, changed = run_plainly(counts, cubes, T, c, rate, variant)
         for ask in (one_by_one, together, in_two):
             run = make(data, domain, variant=variant, weights=form)
@@ -516,8 +516,8 @@ def test_a_hundred_binary_attributes() -> None:
     hidden = np.random.default_rng(1).random((50_000, 10)) < 0.1
     data = np.repeat(hidden, 10, axis=1)  # v1 .. v10 are equal, v11 .. v20, ...
     run = make(data, domain, epsilon=10.0, max_queries=1000, rng=Randomness(seed=2))
-    estimate = PrivateMultiplicativeWeights.estimate(50_000, domain, epsilon=10.0, delta=1e-6, max_queries=1000)
-    assert (estimate.cells, estimate.bytes) == (2**100, 1600)
+    estimate = fastdp.bounds.private_multiplicative_weights(50_000, domain, epsilon=10.0, delta=1e-6, max_queries=1000)
+    assert (estimate.cells, estimate.weight_bytes) == (2**100, 1600)
     assert estimate.alpha == run.alpha < 0.25
     queries = [Conjunction({f"v{i}": 0, f"v{i + 3}": 0}) for i in range(1, 98, 10)]
     queries += [Product({f"v{10 * j + 1}": 1, f"v{10 * j + 4}": [0, 1]}) for j in range(10)]
@@ -711,14 +711,30 @@ PEOPLE = skewed(20_000, SMALL)
 def test_the_estimate_is_what_the_object_says(variant: Variant) -> None:
     options: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-6, "max_queries": 200, "variant": variant, "beta": 0.1}
     for more in ({}, {"alpha": 0.9}, {"weights": "factored"}, {"precision": "float32"}):
-        estimate = PrivateMultiplicativeWeights.estimate(20_000, SMALL, **options | more)
+        estimate = fastdp.bounds.private_multiplicative_weights(20_000, SMALL, **options | more)
         run = PrivateMultiplicativeWeights(PEOPLE, SMALL, **options | more)
         assert (estimate.alpha, estimate.beta) == (run.alpha, run.beta) == (run.alpha, 0.1)
-        assert estimate.updates == run.updates_left
+        assert estimate.rounds == run.updates_left
         assert estimate.cells == SMALL.size
-        assert estimate.bytes == run._weights.bytes
-        assert estimate.epoch == run._schedule.epoch
-        assert f"at most {estimate.updates:,} updates" in str(estimate)
+        assert estimate.weight_bytes == run._weights.bytes
+        assert run._truth.histogram is not None
+        assert estimate.record_bytes == run._truth.histogram.nbytes == estimate.bytes - estimate.weight_bytes
+        assert f"at most {estimate.rounds:,} rounds" in str(estimate)
+        if not more:
+            n = fastdp.bounds.private_multiplicative_weights_n(SMALL, alpha=estimate.alpha, **options)
+            assert n <= 20_000 < n * 1.001
+
+
+def test_weights_and_records_must_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    monkeypatch.setattr("fastdp.answering.memory.usable_memory", lambda: 2**20)
+    domain = Domain.binary(16)  # weights of 512 KiB, and a histogram of as much
+    with pytest.raises(
+        ValueError,
+        match=r"^domain: weights take 512 KiB and the records 512 KiB: twice the first and the second must fit into 1 ",
+    ):
+        make(np.ones((20_000, 16), bool), domain, budget=budget, max_queries=10, epsilon=1.0, rng=Watched())
+    assert len(budget.releases) == 0
 
 
 def test_it_is_charged_once_when_it_is_made() -> None:
@@ -807,7 +823,7 @@ def test_what_cannot_be_is_said_before_anything_is_spent(options: Any, error: ty
         and "columns" not in message
     ):
         with pytest.raises(error, match=message):
-            PrivateMultiplicativeWeights.estimate(20_000, domain, **given)
+            fastdp.bounds.private_multiplicative_weights(20_000, domain, **given)
 
 
 def test_records_outside_may_be_clipped() -> None:

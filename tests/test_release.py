@@ -124,7 +124,7 @@ def test_neighbours_are_no_farther_apart_than_is_paid_for(workload: Marginals) -
 
 
 def noise_of(workload: Marginals, epsilon: float, delta: float, neighbors: Any = "add-remove") -> Any:
-    return release._noise_of(workload, epsilon, delta, neighbors)
+    return release.noise_of(workload, epsilon, delta, neighbors)
 
 
 def delta_of(sigma: float, sensitivity: float, epsilon: float) -> float:
@@ -503,6 +503,21 @@ def test_a_hundred_attributes() -> None:
     assert made.fit == "least-squares"
     assert np.abs(flat(made.tables) - direct(codes, made.workload) / 20_000).max() < 3 * made.sigma / 20_000
     assert made.answer(Conjunction({"v3": 1, "v90": 1})) == pytest.approx((codes[:, 2] & codes[:, 89]).mean(), abs=0.05)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_estimate_holds_for_what_was_measured(delta: float) -> None:
+    domain = Domain(a=4, b=3, c=5)
+    codes, work = records(domain, 5000), marginals(domain, 2)
+    estimate = fastdp.bounds.release_marginals(5000, domain, work, epsilon=1.0, delta=delta, beta=1e-9, fit=None)
+    made = fastdp.release_marginals(codes, domain, work, epsilon=1.0, delta=delta, fit=None)
+    worst = np.abs(flat(made.tables) - direct(codes, work) / 5000).max()
+    assert worst <= estimate.alpha < 20 * worst
+    assert (estimate.rounds, estimate.cells, estimate.record_bytes) == (1, 60, 480)
+    fitted = fastdp.bounds.release_marginals(5000, domain, work, epsilon=1.0, delta=1e-6)
+    assert fitted.weight_bytes - estimate.weight_bytes == fits.bytes_of_fit(domain)
+    with pytest.raises(ValueError, match=r"^workload: must be marginals of `domain`$"):
+        fastdp.bounds.release_marginals(5000, Domain(a=4), work, epsilon=1.0, delta=1e-6)
 
 
 # --- utility

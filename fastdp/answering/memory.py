@@ -32,6 +32,15 @@ def check_cells_fit(cells: int, precision: Precision, doing: str, copies: int = 
         )
 
 
+def check_room(weights: int, records: int) -> None:
+    """ValueError if weights of so many bytes, as many again for working on them, and the records would not fit."""
+    if 2 * weights + records > usable_memory():
+        raise ValueError(
+            f"domain: weights take {shown_bytes(weights)} and the records {shown_bytes(records)}: twice the first and "
+            f"the second must fit into {shown_bytes(usable_memory())}, half of the memory"
+        )
+
+
 def shown_bytes(size: int) -> str:
     """A number of bytes as people read it."""
     unit, power = ("GiB", 30) if size >= 2**30 else ("MiB", 20) if size >= 2**20 else ("KiB", 10)

@@ -7,7 +7,7 @@ mwem.md has the theorem for the averaged iterate, and the privacy of both varian
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -17,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import directed, noise
+from .. import bounds, directed, noise
 from ..budget import Budget, charge
-from ..calibration import zcdp_rho
+from ..calibration import MAX_EPSILON, SMALLEST, zcdp_rho
 from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
 from ..directed import down, lower, up
 from ..errors import AccuracyWarning, levels_to_caller
@@ -31,10 +31,10 @@ from ..selection import draw_one
 from .dense import DenseWeights
 from .domain import OUTSIDE, Domain, Outside, check_domain, shown
 from .factored import FactoredWeights
-from .fits import Residuals, fit_entropic
-from .memory import check_memory
+from .fits import Residuals, bytes_of_fit, fit_entropic
+from .memory import check_memory, check_room
 from .pmw import DENSE_CELLS
-from .queries import Marginals
+from .queries import Marginals, several
 from .schedule import UNIT, promise, share_of
 from .synthetic import SyntheticDistribution
 from .truth import Truth
@@ -82,12 +82,14 @@ def range_of_round(count: int, epsilon: float, delta: float) -> float:
     return share_of(count, epsilon, delta, 8)
 
 
-def gaussian_alpha(queries: int, cells: int | None, n: int, epsilon: float, delta: float, beta: float) -> float:
-    """Within what plain Gaussian answers to all queries would be: one record moves k of them, or cells of tables."""
+def plain_error(queries: int, moved: int, epsilon: float, delta: float, beta: float) -> float:
+    """The error of plain noise on all answers, in records, where a record moves so many of them by one."""
     if not delta:
+        return bounds.laplace(sensitivity=moved, epsilon=epsilon, beta=beta, count=queries)
+    if min(epsilon, delta) < SMALLEST:
         return inf
-    moved = cells or queries
-    return sqrt(moved / (2 * zcdp_rho(epsilon, delta)) * 2 * log(2 * queries / beta)) / max(n, 1)
+    sensitivity, epsilon = sqrt(moved), min(epsilon, MAX_EPSILON)
+    return bounds.gaussian(sensitivity=sensitivity, epsilon=epsilon, delta=delta, beta=beta, count=queries)
 
 
 class FittedDistribution(SyntheticDistribution):
@@ -141,8 +143,8 @@ def mwem(
 
     Guarantee    (epsilon, delta)-DP
     Proof        mwem.md, theorems 1 to 3
-    Accuracy     "average": `.alpha` of the result. An AccuracyWarning tells when plain Gaussian answers to the same
-                 queries would promise less error; `release_marginals` gives those, and fits them
+    Accuracy     "average": `.alpha` of the result, and of `bounds.mwem` beforehand. An AccuracyWarning tells when plain
+                 noise on the same answers would promise less error; `release_marginals` gives those, and fits them
     Cost         a round of "average" evaluates the workload: 5 ms for 1,000 conjunctions on 2^20 cells. "measured" fits
                  in every round: 56 rounds on 50,880 cells take a quarter of a second at epsilon = 0.1, one at 10
     Not covered  the choice of the workload, which must not depend on the records
@@ -157,11 +159,25 @@ def mwem(
     >>> abs(fitted.answer(queries[0]) - 0.09) < 0.1
     True
     """
-    check_domain(domain)
-    if variant is None:
-        variant = "measured" if isinstance(queries, Marginals) and domain.size <= _QUICK_CELLS else "average"
-    one_of("variant", variant, VARIANTS)
     one_of("outside", outside, OUTSIDE)
+    rows = rows_of(data)
+    plan = plan_of(rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
+    check_room(plan.weight_bytes, Truth.bytes(plan.n, domain))
+    plan.hint()
+    parameters = {"epsilon": plan.epsilon, "delta": plan.delta, "rounds": plan.rounds, "variant": plan.variant}
+    with charge(budget, plan.guarantee, "mwem", parameters) as final, reporting(progress, "fitting") as report:
+        plan.read(Truth(rows, domain, outside, n=plan.n))
+        key = fresh_key(rng)
+        final()
+        return plan.run(key, rng, report)
+
+
+def plan_of(
+    n: int, domain: Any, queries: Any, epsilon: Any, delta: Any, rounds: Any, variant: Any, beta: Any, records: Any,
+    neighbors: Any,
+) -> Plan:  # fmt: skip
+    """Checked parameters, and all that follows from them; `n` counts under replace-one neighbours only."""
+    check_domain(domain)
     one_of("neighbors", neighbors, NEIGHBORS)
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     beta = probability("beta", beta)
@@ -174,26 +190,23 @@ def mwem(
         records = whole("records", records, least=1, most=MAX_INT64)
     if isinstance(queries, Marginals) and queries.domain != domain:
         raise ValueError("queries: must be marginals of `domain`, whose attributes or sizes differ")
-    workload = Workload(queries if isinstance(queries, Sequence) else list(queries), domain)
+    if variant is None:
+        variant = "measured" if isinstance(queries, Marginals) and domain.size <= _QUICK_CELLS else "average"
+    one_of("variant", variant, VARIANTS)
+    workload = Workload(several(queries), domain)
     if not len(workload):
         raise ValueError("queries: must be at least one")
-    if domain.size <= DENSE_CELLS:
-        check_memory(domain, range(len(domain)), "float64", "dense weights put")
-    rows = rows_of(data)
-    if not rows.n and records is None:
+    if not n and records is None:
         raise ValueError("data: n=0 records: must be at least one")
     kind = _Average if variant == "average" else _Measured
-    plan = kind(workload, rows.n if records is None else records, neighbors, epsilon, delta, beta, rounds)
-    parameters = {"epsilon": epsilon, "delta": delta, "rounds": plan.rounds, "variant": variant}
-    with charge(budget, plan.guarantee, "mwem", parameters) as final, reporting(progress, "fitting") as report:
-        plan.read(Truth(rows, domain, outside, n=plan.n))
-        key = fresh_key(rng)
-        final()
-        return plan.run(key, rng, report)
+    return kind(workload, n if records is None else records, neighbors, epsilon, delta, beta, rounds)
 
 
-class _Plan:
+class Plan:
     """What both variants have in common: the records, the workload, and what a choice is worth."""
+
+    variant: Variant
+    alpha = inf  # what is promised
 
     def __init__(
         self, workload: Workload, n: int, neighbors: Neighbors, epsilon: float, delta: float,
@@ -201,8 +214,24 @@ class _Plan:
     ) -> None:  # fmt: skip
         self.workload, self.domain, self.n, self.neighbors = workload, workload.domain, n, neighbors
         self.epsilon, self.delta, self.beta = epsilon, delta, beta
-        self.log_cells = sum(map(log, self.domain.sizes))
+        self.numbers: dict[str, Any] = {
+            "n": n, "log_cells": sum(map(log, self.domain.sizes)), "queries": len(workload), "epsilon": epsilon,
+            "delta": delta, "beta": beta,
+        }  # fmt: skip
         self.rounds, self.guarantee = self.prepare(rounds)
+
+    @property
+    def most_rounds(self) -> int:
+        """Of "average", by default."""
+        return MOST_ROUNDS if self.domain.size <= DENSE_CELLS else _FACTORED_ROUNDS
+
+    @property
+    def weight_bytes(self) -> int:
+        """What distributions take, those at hand and the average or what the fit needs."""
+        return bytes_of_fit(self.domain) if self.variant == "measured" else 16 * self.domain.size
+
+    def hint(self) -> None:
+        """An AccuracyWarning if plain noise on all answers promises less error than this does."""
 
     def read(self, truth: Truth) -> None:
         """Count the queries on the records: the last thing that may fail before the charge is final."""
@@ -227,37 +256,47 @@ class _Plan:
         return gaps
 
 
-class _Average(_Plan):
+class _Average(Plan):
     """mwem.md, theorem 2."""
 
+    variant: Variant = "average"
+
     def prepare(self, rounds: int | None) -> tuple[int, Guarantee]:
-        numbers: dict[str, Any] = {
-            "n": self.n, "log_cells": self.log_cells, "queries": len(self.workload), "epsilon": self.epsilon,
-            "delta": self.delta, "beta": self.beta,
-        }  # fmt: skip
         dense = self.domain.size <= DENSE_CELLS
-        self.schedule = (
-            Rounds.best(MOST_ROUNDS if dense else _FACTORED_ROUNDS, **numbers)
-            if rounds is None
-            else Rounds.of(rounds, **numbers)
-        )
-        tables = self.workload.queries.tables if isinstance(self.workload.queries, Marginals) else None
-        if tables and self.neighbors == "replace-one":
-            tables *= 2  # a replacement moves two cells of each
+        if rounds is None:
+            self.schedule = Rounds.best(self.most_rounds, **self.numbers)
+        else:
+            self.schedule = Rounds.of(rounds, **self.numbers)
+        self.alpha = self.schedule.alpha
         if not dense:
-            self.check_room(self.schedule.count)
-        plain = gaussian_alpha(len(self.workload), tables, self.n, self.epsilon, self.delta, self.beta)
-        if plain < self.schedule.alpha:
-            warnings.warn(
-                f"mwem promises an error of at most {self.schedule.alpha:.3g}, plain Gaussian answers to these "
-                f"{len(self.workload):,} queries {plain:.3g}: see release_marginals, or fastdp.gaussian",
-                AccuracyWarning,
-                stacklevel=levels_to_caller(),
-            )
+            self.check_blocks(self.schedule.count)
         choice = BoundedRange(self.schedule.range, neighbors=self.neighbors)
         return self.schedule.count, self.promise((choice, self.schedule.count))
 
-    def check_room(self, rounds: int) -> None:
+    @property
+    def weight_bytes(self) -> int:
+        """Of factored weights at first, once for every round."""
+        if self.domain.size <= DENSE_CELLS:
+            return super().weight_bytes
+        return 8 * self.schedule.count * sum(self.domain.sizes)
+
+    def hint(self) -> None:
+        queries = self.workload.queries
+        moved = queries.tables if isinstance(queries, Marginals) else len(queries)
+        if isinstance(queries, Marginals) and self.neighbors == "replace-one":
+            moved *= 2  # a replacement moves two cells of each table
+        error = plain_error(len(queries), moved, self.epsilon, self.delta, self.beta)
+        if error < self.alpha * self.n:
+            name = "Gaussian" if self.delta else "Laplace"
+            few = f", and the same from {ceil(error / self.alpha):,} records on" if self.alpha < 1 else ""
+            warnings.warn(
+                f"mwem promises an error of at most {self.alpha:.3g}, plain {name} answers to these "
+                f"{len(queries):,} queries {error / self.n:.3g}{few}: see release_marginals, or fastdp.{name.lower()}",
+                AccuracyWarning,
+                stacklevel=levels_to_caller(),
+            )
+
+    def check_blocks(self, rounds: int) -> None:
         """ValueError if the blocks that updates may merge, once for every round, do not fit into the memory."""
         block_of = {p: {p} for p in range(len(self.domain))}
         for i in range(len(self.workload)):
@@ -283,15 +322,17 @@ class _Average(_Plan):
             weights.scale(self.workload.bound(i), sign * self.schedule.rate)
             chosen.append(self.workload.queries[i])
         report(self.rounds, self.rounds, "")
-        alpha = self.schedule.alpha if self.schedule.alpha < 1 else None
+        alpha = self.alpha if self.alpha < 1 else None
         known = {"guarantee": self.guarantee, "n": self.n if self.neighbors == "replace-one" else None}
         if average is None:
             return FittedDistribution(iterates, None, alpha=alpha, chosen=chosen, **known)
         return FittedDistribution(average, self.domain, alpha=alpha, chosen=chosen, **known)
 
 
-class _Measured(_Plan):
+class _Measured(Plan):
     """mwem.md, theorem 3: a tenth of each round's budget chooses, the rest measures."""
+
+    variant: Variant = "measured"
 
     def prepare(self, rounds: int | None) -> tuple[int, Guarantee]:
         if self.domain.size > DENSE_CELLS:

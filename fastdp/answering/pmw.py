@@ -10,7 +10,7 @@ import html
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import log
@@ -30,8 +30,8 @@ from ..rows import rows_of
 from .dense import PRECISIONS, DenseWeights, Precision
 from .domain import OUTSIDE, Domain, Outside, check_domain, shown
 from .factored import FactoredWeights
-from .memory import check_memory, shown_bytes
-from .queries import Query
+from .memory import check_memory, check_room
+from .queries import several
 from .schedule import UNIT, VARIANTS, Schedule, Variant, promise
 from .synthetic import SyntheticDistribution
 from .truth import Truth
@@ -53,24 +53,6 @@ class Answer(NamedTuple):
     updated: bool  # whether the distribution was changed for it
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a run would promise and need, from public numbers: nothing is read and nothing is spent."""
-
-    alpha: float  # all answers are within alpha, with probability 1 - beta
-    beta: float
-    updates: int  # at most so many
-    cells: int
-    bytes: int  # of the weights: at first, where they are factored
-    epoch: float  # the epsilon of one update
-
-    def __str__(self) -> str:
-        return (
-            f"within {self.alpha:.4g} with probability {1 - self.beta:g}; at most {self.updates:,} updates; "
-            f"{shown(self.cells)} cells, weights of {shown_bytes(self.bytes)}"
-        )
-
-
 class PrivateMultiplicativeWeights:
     """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
 
@@ -86,7 +68,8 @@ class PrivateMultiplicativeWeights:
     Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
     Proof        pmw.md, theorems 1 to 3
     Accuracy     all answers are within `alpha` with probability 1 - beta: pmw.md, theorems 2 and 3
-    Cost         a product query touches its cells alone; others read all weights
+    Cost         a product query touches its cells alone; others read all weights. What it promises and takes, before
+                 anything is read or spent: `bounds.private_multiplicative_weights`
     Not covered  the time of an answer (it tells about an update, which the answers do, too); nonprivate_kl()
     Raises       ValueError if so few records support no alpha below 1, or not the alpha asked for; DomainError for
                  records outside the domain; both before anything is spent
@@ -126,11 +109,12 @@ class PrivateMultiplicativeWeights:
                 "too, are not covered here; release_marginals and mwem are for add-remove"
             )
         one_of("outside", outside, OUTSIDE)
-        terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
+        terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
         self._terms = terms
         rows = rows_of(data)
         self._n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
+        check_room(terms.weight_bytes, Truth.bytes(self.n, domain))
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # pmw.md, theorem 1
         self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
@@ -153,27 +137,6 @@ class PrivateMultiplicativeWeights:
         self._changing = threading.Lock()  # while the weights are between two states
         self._process = os.getpid()
 
-    @staticmethod
-    def estimate(
-        n: int,
-        domain: Domain,
-        *,
-        epsilon: float,
-        max_queries: int,
-        delta: float = 0.0,
-        alpha: float | None = None,
-        beta: float = 0.05,
-        variant: Variant = "sharp",
-        weights: Form = "auto",
-        precision: Precision = "float64",
-    ) -> Estimate:
-        """What a run with so many records would promise and need, before any is read and any budget is spent."""
-        terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-        schedule = terms.schedule(whole("n", n, least=1, most=MAX_INT64))
-        cells = domain.size if terms.form == "dense" else sum(domain.sizes)
-        size = cells * (8 if precision == "float64" else 4)
-        return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, size, schedule.epoch)
-
     # --- answering
 
     def answer(self, query: Any) -> float:
@@ -182,9 +145,7 @@ class PrivateMultiplicativeWeights:
 
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
         """The same as asking one by one, in order; many products are evaluated together, which is faster."""
-        if isinstance(queries, Query):
-            raise ValueError(f"queries={queries!r}: must be several queries; answer takes one")
-        queries = queries if isinstance(queries, Sequence) else list(queries)
+        queries = several(queries)
         if os.getpid() != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
         workload = Workload(queries, self.domain) if len(queries) else None
@@ -403,7 +364,7 @@ class _Noise:
 
 
 @dataclass(frozen=True)
-class _Terms:
+class Terms:
     """Checked parameters."""
 
     domain: Domain
@@ -420,7 +381,7 @@ class _Terms:
     def of(
         cls, domain: Any, epsilon: Any, delta: Any, max_queries: Any, alpha: Any, beta: Any, variant: Any, form: Any,
         precision: Any,
-    ) -> _Terms:  # fmt: skip
+    ) -> Terms:  # fmt: skip
         check_domain(domain)
         one_of("variant", variant, VARIANTS)
         one_of("weights", form, FORMS)
@@ -441,11 +402,16 @@ class _Terms:
             precision,
         )
 
-    def schedule(self, n: int) -> Schedule:
-        numbers: dict[str, Any] = {
+    def numbers(self, n: int) -> dict[str, Any]:
+        """What a schedule is made of."""
+        return {
             "n": n, "log_cells": sum(map(log, self.domain.sizes)), "epsilon": self.epsilon, "delta": self.delta,
             "queries": self.max_queries, "beta": self.beta,
         }  # fmt: skip
+
+    def schedule(self, n: int) -> Schedule:
+        """The schedule for the alpha that was asked for, or the least; ValueError if so few records support none."""
+        numbers = self.numbers(n)
         best = Schedule.solve(self.variant, **numbers)
         if best is None:
             raise ValueError(
@@ -458,6 +424,12 @@ class _Terms:
         if asked is None:
             raise ValueError(f"alpha={self.alpha!r}: must be at least {best.alpha:.4g}, what n={n} records support")
         return asked
+
+    @property
+    def weight_bytes(self) -> int:
+        """What the weights take; of factored ones at first."""
+        cells = self.domain.size if self.form == "dense" else sum(self.domain.sizes)
+        return cells * (8 if self.precision == "float64" else 4)
 
     def new_weights(self) -> DenseWeights | FactoredWeights:
         kind = DenseWeights if self.form == "dense" else FactoredWeights

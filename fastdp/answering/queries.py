@@ -228,6 +228,15 @@ def bind(query: Any, domain: Domain) -> Bound:
     return query.bind(domain)
 
 
+def several(queries: Any) -> Sequence[Any]:
+    """Queries in a row, as anybody gives them."""
+    if isinstance(queries, Query):
+        raise ValueError(f"queries={queries!r}: must be several queries, such as a list of them")
+    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+        raise ValueError(f"queries: type {type(queries).__name__}: must be a sequence of queries")
+    return queries if isinstance(queries, Sequence) else list(queries)
+
+
 # --- workloads
 
 
