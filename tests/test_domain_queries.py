@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import combinations, product
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 import fastdp
 from fastdp import Conjunction, Domain, DomainError, Linear, Mask, Predicate, Product, Range, marginals
+from fastdp.answering.dense import DenseWeights
 from fastdp.answering.domain import code_type, shown
 from fastdp.answering.queries import BoundCells, BoundProduct, Marginals, bind
+from fastdp.answering.workload import Workload
 
 DOMAIN = Domain(age=4, region=["north", "south", "east"], sex=2)
 
@@ -485,6 +488,68 @@ def test_what_is_no_set_of_marginals(make: Any, message: str) -> None:
 def test_what_is_public_is_public() -> None:
     for name in ("Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range", "marginals"):
         assert name in fastdp.__all__
+
+
+def test_queries_are_values() -> None:
+    table = np.array([True, False, True, False])
+    same = [
+        (Product({"age": [0, 2], "sex": 1}), Product({"sex": np.int64(1), "age": np.array([2, 0])})),
+        (Product({"age": {0, 2}}), Product({"age": range(0, 3, 2)})),
+        (Product({"age": table}), Product({"age": table.tolist()})),
+        (Range("age", 1, 2), Range("age", np.uint8(1), 2)),
+        (Mask(table), Mask([1, 0, 1, 0])),
+        (Linear([0.25, 1.0]), Linear(np.array([0.25, 1.0], np.float32))),
+    ]
+    for one, other in same:
+        assert one == other
+        assert hash(one) == hash(other)
+        assert pickle.loads(pickle.dumps(one)) == one
+    every = [pair[0] for pair in same]
+    assert len(set(every)) == len(every)
+    assert Product({"age": [0, 1]}) != Product({"age": [False, True]}), "the second is a table"
+    assert Range("age", 1, 2) != Range("age", 1, 3)
+    for query, name in zip(every, ("allowed", "allowed", "allowed", "low", "cells", "values"), strict=True):
+        with pytest.raises(AttributeError, match=f"^{name}: a query does not change; make another$"):
+            setattr(query, name, 0)
+    with pytest.raises(TypeError):
+        every[0].allowed["sex"] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        every[2].allowed["age"][0] = False
+    assert Conjunction({"age": [[]]}) == Conjunction({"age": [[]]}), "no value, which is told when it is bound"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: marginals(3, 1), r"^domain: type int: must be a fastdp\.Domain$"),
+        (lambda: Marginals("abc", [["a"]]), r"^domain: type str: must be a fastdp\.Domain$"),
+        (lambda: Linear(["x"]), r"^values: dtype <U1: must be numbers in \[0, 1\]$"),
+        (lambda: Linear([1j]), r"^values: dtype complex128: must be numbers in \[0, 1\]$"),
+        (
+            lambda: bind(Predicate(numba.njit(lambda cell: cell.nothing)), DOMAIN),
+            r"^function=.*: must compile for a cell number: ",
+        ),
+        (
+            lambda: pmw_on(Domain.binary(2000)).answer_many(None),
+            r"^queries: type NoneType: must be a sequence of queries$",
+        ),
+        (lambda: pmw_on(Domain.binary(2000)).answer_many(EASY), r"^queries=Conjunction\(.*\): must be several queries"),
+    ],
+)
+def test_what_is_no_query_is_told(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_predicates_are_not_all_kept_as_masks() -> None:
+    domain = Domain.binary(16)
+    queries = [Predicate(numba.njit(lambda cell: cell % 3 == 0))] * 90
+    work = Workload(queries, domain)
+    made = [work.bound(i) for i in range(90)]
+    assert len({id(bound) for bound in made}) > 1
+    assert all((bound.values == made[0].values).all() for bound in made)
+    assert work._bounds == [None] * 90
+    assert np.allclose(work.evaluate(DenseWeights(domain)), made[0].values.mean())
 
 
 # --- domains of more cells than a float can say

@@ -637,6 +637,8 @@ def test_it_is_charged_once(variant: Any) -> None:
         ({"rounds": 1.5}, ValueError, r"^rounds=1\.5"),
         ({"variant": "median"}, ValueError, r"^variant='median': must be"),
         ({"outside": "drop"}, ValueError, r"^outside='drop': must be"),
+        ({"queries": None}, ValueError, r"^queries: type NoneType: must be a sequence of queries$"),
+        ({"queries": Conjunction({"a": 1})}, ValueError, r"^queries=Conjunction\(.*\): must be several queries"),
         ({"queries": []}, ValueError, r"^queries: must be at least one$"),
         ({"queries": [Conjunction({"a": 1}), 3]}, ValueError, r"^query: type int: must be a query"),
         ({"queries": [Conjunction({"e": 1})]}, ValueError, r"^attribute='e'"),

@@ -32,12 +32,12 @@ def check_cells_fit(cells: int, precision: Precision, doing: str, copies: int = 
         )
 
 
-def check_room(weights: int, records: int) -> None:
-    """ValueError if weights of so many bytes, as many again for working on them, and the records would not fit."""
-    if 2 * weights + records > usable_memory():
+def check_room(weights: int, copies: int, records: int) -> None:
+    """ValueError if weights of so many bytes, copies of them that evaluating makes, and the records do not fit."""
+    if weights + copies + records > usable_memory():
         raise ValueError(
-            f"domain: weights take {shown_bytes(weights)} and the records {shown_bytes(records)}: twice the first and "
-            f"the second must fit into {shown_bytes(usable_memory())}, half of the memory"
+            f"domain: weights take {shown_bytes(weights)}, evaluating them {shown_bytes(copies)} and the records "
+            f"{shown_bytes(records)}: together at most {shown_bytes(usable_memory())}, half of the memory"
         )
 
 

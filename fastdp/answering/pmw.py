@@ -114,7 +114,8 @@ class PrivateMultiplicativeWeights:
         rows = rows_of(data)
         self._n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
-        check_room(terms.weight_bytes, Truth.bytes(self.n, domain))
+        copies = 8 * domain.size if terms.form == "dense" else terms.weight_bytes  # of float32, too, in float64
+        check_room(terms.weight_bytes, copies, Truth.bytes(self.n, domain))
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # pmw.md, theorem 1
         self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
@@ -144,7 +145,10 @@ class PrivateMultiplicativeWeights:
         return float(self.answer_many([query])[0])
 
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
-        """The same as asking one by one, in order; many products are evaluated together, which is faster."""
+        """The answers to all of these, in order: the law is that of asking one by one, the noise for a seed is another.
+
+        Many products are evaluated together, which is faster.
+        """
         queries = several(queries)
         if os.getpid() != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
@@ -312,7 +316,8 @@ class PrivateMultiplicativeWeights:
             self._weights.scale(bound, sign * self._schedule.rate)
         if not self.updates_left:
             warnings.warn(
-                f"all {self._schedule.updates:,} updates are spent: answers come from the distribution as it is",
+                f"all {self._schedule.updates:,} updates are spent: answers come from the distribution as it is, and "
+                f"are still within alpha={self.alpha:.4g} with probability {1 - self.beta:g}",
                 AccuracyWarning,
                 stacklevel=levels_to_caller(),
             )
