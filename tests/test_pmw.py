@@ -1056,7 +1056,9 @@ def test_no_lock_is_held_while_progress_is_called() -> None:
 
     def progress(done: int, total: int, what: str) -> None:
         seen.append((run.synthetic.answer(query), run.nonprivate_kl(), repr(run)))
-        with pytest.raises(RuntimeError, match=r"^progress: must not ask the object that it is called by$"):
+        with pytest.raises(
+            RuntimeError, match=r"^what is called while an answer is made, such as `progress`, must not"
+        ):
             run.answer(query)
         if len(seen) == 1:
             for other in others:
@@ -1108,3 +1110,6 @@ def test_progress_is_told() -> None:
     run = make(PEOPLE, SMALL, max_queries=100)
     run.answer_many(marginals(SMALL, 2), progress=lambda *args: seen.append(args))
     assert seen
+    seen.clear()
+    make(PEOPLE, SMALL, max_queries=100, progress=lambda *args: seen.append(args))
+    assert seen == [(0, 1, "reading the records"), (1, 1, "")]

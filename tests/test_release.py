@@ -77,7 +77,7 @@ def test_tables_are_counted(workload: Marginals, monkeypatch: pytest.MonkeyPatch
     by_code = Marginals(domain, workload.subsets)
     right = direct(codes, by_code)
     assert release.count_tables(codes, by_code).tolist() == right.tolist()
-    monkeypatch.setattr(release, "DENSE_CELLS", 0)
+    monkeypatch.setattr(release, "_HISTOGRAM_CELLS", 0)
     for room in (2**18, 64, 8, 1):
         monkeypatch.setattr(release, "_GROUP_CELLS", room)
         assert release.count_tables(codes, by_code).tolist() == right.tolist()
@@ -93,7 +93,7 @@ def test_labels_are_counted_in_groups_too(monkeypatch: pytest.MonkeyPatch) -> No
     columns["b"] = np.array(["x", "y"])[codes[:, 1]]
     workload = marginals(MIXED, 2)
     assert release.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
-    monkeypatch.setattr(release, "DENSE_CELLS", 0)
+    monkeypatch.setattr(release, "_HISTOGRAM_CELLS", 0)
     assert release.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
 
 

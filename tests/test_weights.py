@@ -285,7 +285,7 @@ def test_a_hundred_thousand_updates_do_not_underflow(precision: Any) -> None:
                 weights.scale(up, rate)
             if rate > 0:
                 assert weights.evaluate(up) == 1.0
-                assert weights.evaluate(other) == 0.0
+                assert weights.evaluate(other) < 1e-300
         assert weights.evaluate(up) == pytest.approx(0.25, abs=1e-9 if precision == "float64" else 1e-6)
         weights.scale(up, 1.0)
         assert weights.evaluate(up) == pytest.approx(

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from ..rows import Block, Rows, rows_of
 from ..threads import run_chunks
-from .domain import OUTSIDE, Codes, Domain, Outside, code_type, shown
-
-MOST_CELLS = 2**31  # counts of more would take 16 GiB
+from .domain import MOST_CELLS, OUTSIDE, Codes, Domain, Outside, code_type, shown
 
 
 def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]:

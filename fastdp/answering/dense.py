@@ -142,9 +142,8 @@ class DenseWeights:
 
     def _show_logs(self) -> None:
         assert self._logs is not None
-        with np.errstate(under="ignore"):
-            self._x[:] = np.exp(self._logs - self._logs.max())
-        self.total = float(self._x.sum(dtype=np.float64))
+        logs, top = self._logs, float(self._logs.max())
+        self.total = self._over_cells(lambda i, j: _fits().exponentiate_into(logs[i:j], top, self._x[i:j]))
 
     def _over_walk(self, bound: BoundProduct, factor: float | None = None) -> float:
         """The sum of the weights of a walk; with a factor, they are multiplied by it after that."""
@@ -183,6 +182,13 @@ def _weights() -> Any:
     from ..kernels import weights
 
     return weights
+
+
+@lru_cache(1)
+def _fits() -> Any:
+    from ..kernels import fits
+
+    return fits
 
 
 @lru_cache(1)

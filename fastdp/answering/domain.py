@@ -22,6 +22,7 @@ OUTSIDE = ("raise", "clip")
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
 _MOST_VALUES = 2**31
+MOST_CELLS = 2**31  # that anything is held of one by one
 
 
 class Domain:

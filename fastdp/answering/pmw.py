@@ -99,6 +99,7 @@ class PrivateMultiplicativeWeights:
         weights: Form = "auto",
         precision: Precision = "float64",
         outside: Outside = "raise",
+        progress: Progress = None,
         rng: Randomness | None = None,
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
@@ -120,7 +121,9 @@ class PrivateMultiplicativeWeights:
         self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
         parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
-        with charge(budget, self.guarantee, "PrivateMultiplicativeWeights", parameters) as final:
+        name = "PrivateMultiplicativeWeights"
+        with charge(budget, self.guarantee, name, parameters) as final, reporting(progress, "preparing") as report:
+            report(0, 1, "reading the records")
             self._weights = terms.new_weights()
             plans = {scale: noise.laplace_plan(scale) for scale in self._schedule.scales}
             self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
@@ -128,6 +131,7 @@ class PrivateMultiplicativeWeights:
             self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
             self._truth = Truth(rows, domain, outside)
             fresh_key(rng)  # an rng that gives none says so before anything is spent
+            report(1, 1, "")
             final()
         self.transcript: list[Answer] = []
         self._updates = 0
@@ -168,7 +172,9 @@ class PrivateMultiplicativeWeights:
         me = threading.get_ident()
         with self._turn:
             if self._answering == me:
-                raise RuntimeError("progress: must not ask the object that it is called by")
+                raise RuntimeError(
+                    "what is called while an answer is made, such as `progress`, must not ask for another"
+                )
             self._turn.wait_for(lambda: not self._answering)
             self._answering = me
         try:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import whole
-from .domain import Domain, check_domain, shown
+from .domain import MOST_CELLS, Domain, check_domain, shown
 
 if TYPE_CHECKING:
     from .plans import Pattern, Runs, Walk
@@ -352,9 +352,6 @@ def marginals(domain: Domain, k: int) -> Marginals:
 
 
 # --- pieces
-
-
-MOST_CELLS = 2**31
 
 
 def check_cells(domain: Domain) -> None:

@@ -28,7 +28,7 @@ from ..progress import Progress, reporting
 from ..randomness import Randomness
 from ..rows import Rows, rows_of
 from .coding import encode, histogram
-from .domain import OUTSIDE, Domain, Outside, check_domain, code_type, shown
+from .domain import MOST_CELLS, OUTSIDE, Domain, Outside, check_domain, code_type, shown
 from .fits import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
 from .memory import shown_bytes, usable_memory
 from .queries import BoundProduct, Marginals, bind
@@ -38,7 +38,7 @@ from .tables import marginal_tables
 Fit = Literal["auto", "entropic", "least-squares"]
 FITS = ("auto", "entropic", "least-squares")
 
-DENSE_CELLS = 2**24  # up to here all tables come from one histogram
+_HISTOGRAM_CELLS = 2**24  # up to here all tables come from one histogram
 _GROUP_CELLS = 2**18  # of the histograms beyond; counts of so many stay in the cache
 _FIT_CELLS = 2**22  # up to here "auto" fits a distribution: a minute at most
 _FIT_STEPS = 1000  # and only if it is expected to take no more steps than this
@@ -213,7 +213,7 @@ def bytes_of_release(n: int, workload: Marginals, fit: Fit | None) -> tuple[int,
     domain = workload.domain
     fitted = fit == "entropic" or (fit == "auto" and domain.size <= _FIT_CELLS)
     codes = sum(int(np.dtype(code_type(size)).itemsize) for size in domain.sizes)
-    records = 8 * domain.size if domain.size <= DENSE_CELLS else n * codes + 16 * _GROUP_CELLS
+    records = 8 * domain.size if domain.size <= _HISTOGRAM_CELLS else n * codes + 16 * _GROUP_CELLS
     return 24 * len(workload) + (bytes_of_fit(domain) if fitted else 0), records
 
 
@@ -267,7 +267,7 @@ def root_up(x: int) -> float:
 def count_tables(data: Any, workload: Marginals, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell of all tables, one after the other."""
     domain = workload.domain
-    if domain.size <= DENSE_CELLS:
+    if domain.size <= _HISTOGRAM_CELLS:
         return flat_of(marginal_tables(histogram(data, domain, outside), domain, workload))
     rows = data if isinstance(data, Rows) else rows_of(data)
     codes = encode(rows, domain, outside)
@@ -361,7 +361,7 @@ def _is_quick(domain: Domain, residuals: Residuals, sigma: float) -> bool:
 def _check_fit(domain: Domain) -> None:
     """ValueError if the entropic fit would not fit into memory."""
     needed = bytes_of_fit(domain)
-    if domain.size > 2**31 or needed > usable_memory():
+    if domain.size > MOST_CELLS or needed > usable_memory():
         raise ValueError(
             f"domain: {shown(domain.size)} cells: the entropic fit holds them all and needs {shown_bytes(needed)}, "
             f"of at most {shown_bytes(usable_memory())} and 2^31 cells; fit='least-squares' works on tables alone"
