@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from importlib import import_module
 from math import inf
 from typing import Any
 
@@ -220,6 +221,24 @@ def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, b
     error = positive("error", error, toward=0)
     options = {"sensitivity": sensitivity, "beta": beta}
     return _least(lambda e: above_threshold(queries, epsilon=e, **options) <= error, "error", error)
+
+
+# --- answering
+
+_ANSWERING = (
+    "mwem", "mwem_n", "private_multiplicative_weights", "private_multiplicative_weights_n", "release_marginals",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Estimates of whole runs on a domain: they load what they estimate, so on demand only."""
+    if name in _ANSWERING:
+        return getattr(import_module(".answering.estimates", __package__), name)
+    raise AttributeError(f"module 'fastdp.bounds' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ANSWERING})
 
 
 # --- pieces

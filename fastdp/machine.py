@@ -9,7 +9,10 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
 
 SimdLevel = Literal["avx512", "avx2", "sse2", "neon", "unknown"]
@@ -72,6 +75,25 @@ def cpu_model() -> str:
 def cores() -> int:
     """How many cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def memory_limit(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """How many bytes of memory this process may use: all that the machine has, or what a control group leaves it."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError):
+        for line in own.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("", "memory"):  # version 2 and version 1
+                root = groups / controllers
+                file = "memory.limit_in_bytes" if controllers else "memory.max"
+                folder = root / path.lstrip("/")
+                for place in (folder, *folder.parents):  # every group above has a limit of its own
+                    with suppress(OSError, ValueError):  # no such file, or "max"
+                        limits.append(int((place / file).read_text()))
+                    if place == root:
+                        break
+    return min(limits)
 
 
 def describe() -> dict[str, Any]:

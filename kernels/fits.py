@@ -5,6 +5,8 @@ over chunks that fastdp/answering/fits.py fixes, and may be reordered within the
 to another, never from one number of threads to another.
 """
 
+from typing import Any
+
 from ._jit import SUMS, jit
 from .elementary import exp_one
 from .lanes import F64Array
@@ -30,12 +32,12 @@ def shift_logs(logs: F64Array, gradient: F64Array, rate: float) -> float:
 
 
 @jit(fastmath=SUMS)
-def exponentiate_into(logs: F64Array, top: float, out: F64Array) -> float:
+def exponentiate_into(logs: F64Array, top: float, out: Any) -> float:
     """out[i] = e^(logs[i] - top); returns their sum.
 
-    Shapes    both float64[D]
+    Shapes    logs float64[D], out float64[D] or float32[D]
     Cost      one pass: 1 ns a cell
-    Used by   fastdp/answering/fits.py
+    Used by   fastdp/answering/fits.py, dense.py
     Oracle    numpy
     """
     total = 0.0

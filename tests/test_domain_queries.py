@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import combinations, product
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 import fastdp
 from fastdp import Conjunction, Domain, DomainError, Linear, Mask, Predicate, Product, Range, marginals
-from fastdp.answering.domain import code_type
+from fastdp.answering.dense import DenseWeights
+from fastdp.answering.domain import code_type, shown
 from fastdp.answering.queries import BoundCells, BoundProduct, Marginals, bind
+from fastdp.answering.workload import Workload
 
 DOMAIN = Domain(age=4, region=["north", "south", "east"], sex=2)
 
@@ -485,3 +488,122 @@ def test_what_is_no_set_of_marginals(make: Any, message: str) -> None:
 def test_what_is_public_is_public() -> None:
     for name in ("Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range", "marginals"):
         assert name in fastdp.__all__
+
+
+def test_queries_are_values() -> None:
+    table = np.array([True, False, True, False])
+    same = [
+        (Product({"age": [0, 2], "sex": 1}), Product({"sex": np.int64(1), "age": np.array([2, 0])})),
+        (Product({"age": {0, 2}}), Product({"age": range(0, 3, 2)})),
+        (Product({"age": table}), Product({"age": table.tolist()})),
+        (Range("age", 1, 2), Range("age", np.uint8(1), 2)),
+        (Mask(table), Mask([1, 0, 1, 0])),
+        (Linear([0.25, 1.0]), Linear(np.array([0.25, 1.0], np.float32))),
+    ]
+    for one, other in same:
+        assert one == other
+        assert hash(one) == hash(other)
+        assert pickle.loads(pickle.dumps(one)) == one
+    every = [pair[0] for pair in same]
+    assert len(set(every)) == len(every)
+    assert Product({"age": [0, 1]}) != Product({"age": [False, True]}), "the second is a table"
+    assert Range("age", 1, 2) != Range("age", 1, 3)
+    for query, name in zip(every, ("allowed", "allowed", "allowed", "low", "cells", "values"), strict=True):
+        with pytest.raises(AttributeError, match=f"^{name}: a query does not change; make another$"):
+            setattr(query, name, 0)
+    with pytest.raises(TypeError):
+        every[0].allowed["sex"] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        every[2].allowed["age"][0] = False
+    assert Conjunction({"age": [[]]}) == Conjunction({"age": [[]]}), "no value, which is told when it is bound"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: marginals(3, 1), r"^domain: type int: must be a fastdp\.Domain$"),
+        (lambda: Marginals("abc", [["a"]]), r"^domain: type str: must be a fastdp\.Domain$"),
+        (lambda: Linear(["x"]), r"^values: dtype <U1: must be numbers in \[0, 1\]$"),
+        (lambda: Linear([1j]), r"^values: dtype complex128: must be numbers in \[0, 1\]$"),
+        (
+            lambda: bind(Predicate(numba.njit(lambda cell: cell.nothing)), DOMAIN),
+            r"^function=.*: must compile for a cell number: ",
+        ),
+        (
+            lambda: pmw_on(Domain.binary(2000)).answer_many(None),
+            r"^queries: type NoneType: must be a sequence of queries$",
+        ),
+        (lambda: pmw_on(Domain.binary(2000)).answer_many(EASY), r"^queries=Conjunction\(.*\): must be several queries"),
+    ],
+)
+def test_what_is_no_query_is_told(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_predicates_are_not_all_kept_as_masks() -> None:
+    domain = Domain.binary(16)
+    queries = [Predicate(numba.njit(lambda cell: cell % 3 == 0))] * 90
+    work = Workload(queries, domain)
+    made = [work.bound(i) for i in range(90)]
+    assert len({id(bound) for bound in made}) > 1
+    assert all((bound.values == made[0].values).all() for bound in made)
+    assert work._bounds == [None] * 90
+    assert np.allclose(work.evaluate(DenseWeights(domain)), made[0].values.mean())
+
+
+# --- domains of more cells than a float can say
+
+HUGE = Domain.binary(2000)
+
+
+def test_numbers_of_cells_are_shown() -> None:
+    assert [shown(cells) for cells in (1, 50_880, 10**12 - 1, 2**100)] == ["1", "50,880", "999,999,999,999", "1.27e+30"]
+    assert repr(HUGE) == "Domain.binary(2000)  # 1.15e+602 cells"
+    assert shown(2**20_000) == "3.98e+6020", "more digits than Python writes out"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda d: bind(Mask([0, 1]), d), r"^cells: shape \(2,\): must be \(1\.15e\+602,\), or \(2, 2, .*, \.\.\.\)$"),
+        (lambda d: bind(Predicate(numba.njit(lambda cell: True)), d), r"^domain: 1\.15e\+602 cells: must be at most"),
+        (lambda d: fastdp.SyntheticDistribution([1.0, 2.0], d), r"^weights: shape \(2,\): must be \(1\.15e\+602,\)"),
+        (lambda d: fastdp.mwem(ONES, d, [EASY], epsilon=1.0, variant="measured"), r"^domain: 1\.15e\+602 cells: must"),
+        (
+            lambda d: fastdp.release_marginals(ONES, d, [["v1"]], epsilon=1.0, delta=1e-6, fit="entropic"),
+            r"^domain: 1\.15e\+602 cells: the entropic fit holds them all and needs 5\.13e\+594 GiB",
+        ),
+        (lambda d: pmw_on(d, weights="dense"), r"^domain: dense weights put 2000 attributes .* into 1\.15e\+602 cells"),
+        (lambda d: pmw_on(d, epsilon=1e-4), r"no alpha below 1 can be promised for 10 queries on 1\.15e\+602 cells"),
+        (lambda d: pmw_on(d, max_queries=10**400), r"^max_queries=10+: must be at most 9,223,372,036,854,775,807$"),
+        (lambda d: pmw_on(d).nonprivate_kl(), r"^domain: 1\.15e\+602 cells: must be at most 2\^27 to count"),
+        (lambda d: pmw_on(d).synthetic.probabilities(), r"^domain: listing all cells would merge 2000 attributes"),
+        (lambda d: d.cells([ONES[:, 0]] * 2000), r"^domain: 1\.15e\+602 cells: must be at most 2\^62"),
+    ],
+)
+def test_huge_domains_are_refused_in_words(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(HUGE)
+
+
+ONES = np.ones((2000, 2000), np.uint8)
+EASY = Conjunction({"v7": 1})
+
+
+def pmw_on(domain: Domain, **options: Any) -> fastdp.PrivateMultiplicativeWeights:
+    return fastdp.PrivateMultiplicativeWeights(ONES, domain, **{"epsilon": 1000.0, "max_queries": 10} | options)
+
+
+def test_huge_domains_work() -> None:
+    run = pmw_on(HUGE, delta=1e-6)
+    estimate = fastdp.bounds.private_multiplicative_weights(2000, HUGE, epsilon=1000.0, delta=1e-6, max_queries=10)
+    assert estimate.alpha == run.alpha < 1
+    assert "1.15e+602 cells" in str(estimate)
+    assert "1.15e+602 cells" in repr(run)
+    assert abs(run.answer(EASY) - 1) <= run.alpha
+    assert "1.15e+602 cells" in repr(run.synthetic)
+    assert "and 1980 more" in run.synthetic._repr_html_()
+    assert run._repr_html_()
+    released = fastdp.release_marginals(ONES, HUGE, [["v1", "v2000"]], epsilon=1.0, delta=1e-6)
+    assert released.table(["v2000"])[1] > 0.9

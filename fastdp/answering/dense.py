@@ -68,7 +68,8 @@ class DenseWeights:
         if isinstance(bound, BoundCells):
             kernel = _weights().sum_masked if bound.values.dtype == np.uint8 else _weights().sum_valued
             return self._over_cells(lambda i, j: kernel(self._x[i:j], bound.values[i:j])) / self.total
-        return _walk(self._x, bound.plan, self.precision) / self.total
+        share = self._over_walk(bound) / self.total
+        return max(0.0, 1.0 - share) if bound.walk.outside else share
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -112,8 +113,9 @@ class DenseWeights:
                 kernel, by = _weights().scale_valued, rate
             self.total = self._summed = self._over_cells(lambda i, j: kernel(self._x[i:j], values[i:j], by))
         else:
-            bound, rate = smaller_side(bound, rate)
-            self.total += (exp(rate) - 1.0) * _walk(self._x, bound.plan, self.precision, exp(rate))
+            # the other side at the opposite rate gives the same distribution
+            by = exp(-rate) if bound.walk.outside else exp(rate)
+            self.total += (by - 1.0) * self._over_walk(bound, by)
             self._summed = max(self._summed, self.total)  # what its rounding errors are relative to
         if self._updates % _RESUM == 0 or not _FALL * self._summed < self.total < 1e30:
             self._add_up()
@@ -140,24 +142,15 @@ class DenseWeights:
 
     def _show_logs(self) -> None:
         assert self._logs is not None
-        with np.errstate(under="ignore"):
-            self._x[:] = np.exp(self._logs - self._logs.max())
-        self.total = float(self._x.sum(dtype=np.float64))
+        logs, top = self._logs, float(self._logs.max())
+        self.total = self._over_cells(lambda i, j: _fits().exponentiate_into(logs[i:j], top, self._x[i:j]))
+
+    def _over_walk(self, bound: BoundProduct, factor: float | None = None) -> float:
+        """The sum of the weights of a walk; with a factor, they are multiplied by it after that."""
+        return sum(_over_weights(self._x, plan, self.precision, factor) for plan in bound.walk.plans)
 
     def _over_cells(self, kernel: Callable[[int, int], float]) -> float:
         return float(sum(run_chunks(kernel, self._x.size, CHUNK)))
-
-
-def smaller_side(bound: BoundProduct, rate: float) -> tuple[BoundProduct, float]:
-    """The query, or its complement at the opposite rate where that has fewer cells: the distribution is the same.
-
-    The complement of a product is one only if a single attribute is restricted.
-    """
-    if len(bound.allowed) == 1:
-        position, table = bound.allowed[0]
-        if 2 * table.sum() > table.size:
-            return BoundProduct(bound.domain, ((position, ~table),)), -rate
-    return bound, rate
 
 
 def count_cells(counts: NDArray[np.int64], bound: BoundProduct) -> int:
@@ -166,8 +159,7 @@ def count_cells(counts: NDArray[np.int64], bound: BoundProduct) -> int:
     return sum(_over_plan(bound.plan, lambda outer: int(kernel(counts, outer, *bound.plan[1:]))))
 
 
-def _walk(x: NDArray[Any], plan: Runs | Pattern, precision: str, factor: float | None = None) -> float:
-    """The sum of the weights that a plan walks over; with a factor, they are multiplied by it after that."""
+def _over_weights(x: NDArray[Any], plan: Runs | Pattern, precision: str, factor: float | None) -> float:
     kernels = _subcubes()
     if isinstance(plan, Pattern):
         kernel = kernels.sum_pattern if factor is None else kernels.scale_pattern
@@ -190,6 +182,13 @@ def _weights() -> Any:
     from ..kernels import weights
 
     return weights
+
+
+@lru_cache(1)
+def _fits() -> Any:
+    from ..kernels import fits
+
+    return fits
 
 
 @lru_cache(1)

@@ -8,6 +8,7 @@ only what is made of the cells one by one needs them to fit in memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from math import prod
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ OUTSIDE = ("raise", "clip")
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
 _MOST_VALUES = 2**31
+MOST_CELLS = 2**31  # that anything is held of one by one
 
 
 class Domain:
@@ -105,7 +107,7 @@ class Domain:
         else:
             inside = repr(dict(zip(self.names, values, strict=True)))
         call = f"Domain.binary({len(self)})" if inside is None else f"Domain({inside})"
-        return f"{call}  # {self.size:,} cells" if self.size < 10**12 else f"{call}  # {self.size:.3g} cells"
+        return f"{call}  # {shown(self.size)} cells"
 
     # --- attributes and values
 
@@ -114,8 +116,7 @@ class Domain:
         try:
             return self._positions[name]
         except (KeyError, TypeError):
-            shown = ", ".join(map(repr, self.names[:12])) + (", ..." if len(self) > 12 else "")
-            raise ValueError(f"attribute={name!r}: must be one of {shown}") from None
+            raise ValueError(f"attribute={name!r}: must be one of {listed(self.names)}") from None
 
     def positions(self, names: Iterable[Any]) -> tuple[int, ...]:
         """Which attributes have these names, each once."""
@@ -182,7 +183,7 @@ class Domain:
     def cells(self, columns: Sequence[Codes]) -> NDArray[np.int64]:
         """The cell of every record."""
         if self.size > 2**62:
-            raise ValueError(f"domain: {self.size:.3g} cells: must be at most 2^62 to number them")
+            raise ValueError(f"domain: {shown(self.size)} cells: must be at most 2^62 to number them")
         cells = np.zeros(len(columns[0]), np.int64)
         for codes, size in zip(columns, self.sizes, strict=True):
             cells *= size
@@ -194,6 +195,16 @@ def check_domain(domain: Any) -> None:
     """ValueError if it is none."""
     if not isinstance(domain, Domain):
         raise ValueError(f"domain: type {type(domain).__name__}: must be a fastdp.Domain")
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names as an error lists them: the first ones."""
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+
+
+def shown(cells: int) -> str:
+    """A number of cells as people read it; it may be larger than any float."""
+    return f"{cells:,}" if cells < 10**12 else f"{Decimal(cells):.3g}"
 
 
 def code_type(size: int) -> Any:

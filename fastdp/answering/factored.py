@@ -7,17 +7,16 @@ touches. 2^100 cells are no trouble as long as no block outgrows the memory.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from copy import copy
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .dense import LARGEST, DenseWeights, Precision
-from .domain import Domain
+from .domain import Domain, listed
+from .memory import check_cells_fit
 from .queries import Bound, BoundCells, BoundProduct
 
 Block = tuple[int, ...]  # positions of attributes, in the order of the domain
@@ -66,7 +65,7 @@ class FactoredWeights:
 
     def check(self, bound: Bound) -> None:
         """ValueError if an update by this query would need more memory than there is."""
-        self._check_size(set(self._touched(bound)))
+        self._check_merge(bound.attributes)
 
     def factors(self) -> list[tuple[Block, NDArray[np.float64]]]:
         """The blocks: positions of attributes, and the distribution over their cells."""
@@ -92,12 +91,12 @@ class FactoredWeights:
         allowed = tuple((block.index(p), table) for p, table in bound.allowed if p in block)
         return BoundProduct(self._blocks[block].domain, allowed)
 
-    def _merged(self, positions: Any) -> Block:
+    def _merged(self, positions: Sequence[int]) -> Block:
         """The block of these attributes; the blocks that they lie in become one."""
         old = sorted({self._of[p] for p in positions})
         if len(old) == 1:
             return old[0]
-        self._check_size(set(old))
+        self._check_merge(positions)
         new = tuple(sorted(p for block in old for p in block))
         merged = self._block(new)
         parts = [self._blocks[block] for block in old]
@@ -111,33 +110,23 @@ class FactoredWeights:
             for part, shape in zip(parts, shapes, strict=True):
                 joint = joint * (part.probabilities() * part.domain.size).reshape(shape)
             merged.take(joint.reshape(-1), span)
-        for block in old:
-            del self._blocks[block]
-        self._blocks[new] = merged
+        # in one step, since another thread may be reading: the distribution is the same before and after
+        self._blocks = {block: part for block, part in self._blocks.items() if block not in old} | {new: merged}
         self._of.update(dict.fromkeys(new, new))
         return new
 
-    def _check_size(self, blocks: set[Block]) -> None:
+    def _check_merge(self, positions: Sequence[int]) -> None:
+        """ValueError if the blocks of these attributes, as one, would not fit; it says who drags in whom."""
+        blocks: dict[Block, list[str]] = {}
+        for p in positions:
+            blocks.setdefault(self._of[p], []).append(self.domain.names[p])
         if len(blocks) < 2:
             return
-        positions = sorted(p for block in blocks for p in block)
-        check_memory(self.domain, positions, self.precision, "an update by this query would merge")
-
-
-def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str, copies: int = 1) -> None:
-    """ValueError if so many dense arrays over the cells of these attributes, and as many again, would not fit."""
-    cells = prod(domain.sizes[p] for p in positions)
-    needed = copies * cells * (8 if precision == "float64" else 4)
-    if 2 * needed > usable_memory():
-        names = ", ".join(repr(domain.names[p]) for p in list(positions)[:12]) + (
-            ", ..." if len(positions) > 12 else ""
-        )
-        raise ValueError(
-            f"domain: {doing} {len(positions)} attributes ({names}) into {cells:.3g} cells, which take "
-            f"{needed / 2**30:.3g} GiB: twice that must fit into {usable_memory() / 2**30:.3g} GiB, half of the memory"
-        )
-
-
-def usable_memory() -> int:
-    """Half of the machine's memory, in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        parts = []
+        for block, asked in blocks.items():
+            others = [self.domain.names[p] for p in block if self.domain.names[p] not in asked]
+            dragged = f" with {len(others)} more ({listed(others, 3)})" if others else ""
+            parts.append(listed(asked) + dragged)
+        told = "; ".join(parts[:12]) + ("; ..." if len(parts) > 12 else "")
+        cells = prod(self.domain.sizes[p] for block in blocks for p in block)
+        check_cells_fit(cells, self.precision, f"an update by this query would merge the blocks of {told}")

@@ -135,11 +135,15 @@ class Fit:
     steps: int
 
 
-def fit_entropic(target: Sequence[Table], residuals: Residuals, sigma: float, report: Report | None = None) -> Fit:
+def fit_entropic(
+    target: Sequence[Table], residuals: Residuals, sigma: float, report: Report | None = None,
+    *, start: NDArray[np.float64] | None = None,
+) -> Fit:  # fmt: skip
     """The distribution near the product of the one-way tables whose tables come close to the target.
 
     target   consistent tables, as fractions (the least-squares solution: nothing is lost by it)
     sigma    of the noise, as a fraction
+    start    another distribution to begin from, all positive: a fit that others follow, which ends once it is close
 
     Accelerated mirror descent with entropy (Tseng 2008, algorithm 1), whose steps are multiplicative weights with all
     queries of all tables at once. Once it is as close to the target as the noise has put the truth, it goes on for as
@@ -148,7 +152,9 @@ def fit_entropic(target: Sequence[Table], residuals: Residuals, sigma: float, re
     workload = residuals.workload
     y = flat_of(target)
     noise = sigma * sigma * residuals.rank
-    z = _Weights(product_of_one_way(target, residuals, sigma), workload)  # the mirror's side
+    first = product_of_one_way(target, residuals, sigma) if start is None else start.copy()
+    patience = PATIENCE if start is None else 1
+    z = _Weights(first, workload)  # the mirror's side
     x = z.cells.copy()  # the average
     of_x = z.tables
     left = before = square_of(of_x - y) / noise
@@ -174,7 +180,7 @@ def fit_entropic(target: Sequence[Table], residuals: Residuals, sigma: float, re
         of_x = (1 - theta) * of_x + theta * z.tables
         left = square_of(of_x - y) / noise
         if left <= near and most == MOST_STEPS:
-            most = min(PATIENCE * steps, MOST_STEPS - 1)
+            most = min(patience * steps, MOST_STEPS - 1)
         if steps >= 64 and steps.bit_count() == 1:  # a power of 2
             if left > 0.98 * before:  # no distribution comes closer
                 break

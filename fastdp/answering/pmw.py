@@ -10,7 +10,8 @@ import html
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import log
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -20,16 +21,17 @@ from numpy.typing import NDArray
 
 from .. import noise
 from ..budget import Budget, charge
-from ..checks import one_of, positive, probability, small_delta, whole
+from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
 from ..errors import AccuracyWarning, levels_to_caller
-from ..privacy import Neighbors, PureDP
+from ..privacy import Guarantee, Neighbors, PureDP
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import rows_of
 from .dense import PRECISIONS, DenseWeights, Precision
-from .domain import OUTSIDE, Domain, Outside, check_domain
-from .factored import FactoredWeights, check_memory
-from .queries import Query
+from .domain import OUTSIDE, Domain, Outside, check_domain, shown
+from .factored import FactoredWeights
+from .memory import check_memory, check_room
+from .queries import several
 from .schedule import UNIT, VARIANTS, Schedule, Variant, promise
 from .synthetic import SyntheticDistribution
 from .truth import Truth
@@ -51,24 +53,6 @@ class Answer(NamedTuple):
     updated: bool  # whether the distribution was changed for it
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a run would promise and need, from public numbers: nothing is read and nothing is spent."""
-
-    alpha: float  # all answers are within alpha, with probability 1 - beta
-    beta: float
-    updates: int  # at most so many
-    cells: int
-    bytes: int  # of the weights: at first, where they are factored
-    epoch: float  # the epsilon of one update
-
-    def __str__(self) -> str:
-        return (
-            f"within {self.alpha:.4g} with probability {1 - self.beta:g}; at most {self.updates:,} updates; "
-            f"{self.cells:.4g} cells, weights of {self.bytes / 2**20:.3g} MiB"
-        )
-
-
 class PrivateMultiplicativeWeights:
     """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
 
@@ -84,7 +68,8 @@ class PrivateMultiplicativeWeights:
     Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
     Proof        pmw.md, theorems 1 to 3
     Accuracy     all answers are within `alpha` with probability 1 - beta: pmw.md, theorems 2 and 3
-    Cost         a product query touches its cells alone; others read all weights
+    Cost         a product query touches its cells alone; others read all weights. What it promises and takes, before
+                 anything is read or spent: `bounds.private_multiplicative_weights`
     Not covered  the time of an answer (it tells about an update, which the answers do, too); nonprivate_kl()
     Raises       ValueError if so few records support no alpha below 1, or not the alpha asked for; DomainError for
                  records outside the domain; both before anything is spent
@@ -114,6 +99,7 @@ class PrivateMultiplicativeWeights:
         weights: Form = "auto",
         precision: Precision = "float64",
         outside: Outside = "raise",
+        progress: Progress = None,
         rng: Randomness | None = None,
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
@@ -124,17 +110,20 @@ class PrivateMultiplicativeWeights:
                 "too, are not covered here; release_marginals and mwem are for add-remove"
             )
         one_of("outside", outside, OUTSIDE)
-        terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-        self.domain, self.variant, self.max_queries, self.beta = domain, variant, terms.max_queries, terms.beta
+        terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
+        self._terms = terms
         rows = rows_of(data)
-        self.n = rows.n  # public under replace-one; no record has been read yet
+        self._n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
-        self.alpha = self._schedule.alpha
+        copies = 8 * domain.size if terms.form == "dense" else terms.weight_bytes  # of float32, too, in float64
+        check_room(terms.weight_bytes, copies, Truth.bytes(self.n, domain))
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # pmw.md, theorem 1
-        self.guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
+        self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
         parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
-        with charge(budget, self.guarantee, "PrivateMultiplicativeWeights", parameters) as final:
+        name = "PrivateMultiplicativeWeights"
+        with charge(budget, self.guarantee, name, parameters) as final, reporting(progress, "preparing") as report:
+            report(0, 1, "reading the records")
             self._weights = terms.new_weights()
             plans = {scale: noise.laplace_plan(scale) for scale in self._schedule.scales}
             self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
@@ -142,35 +131,16 @@ class PrivateMultiplicativeWeights:
             self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
             self._truth = Truth(rows, domain, outside)
             fresh_key(rng)  # an rng that gives none says so before anything is spent
+            report(1, 1, "")
             final()
         self.transcript: list[Answer] = []
-        self.updates = 0
+        self._updates = 0
         self._asked = 0
         self._noisy_threshold: int | None = None  # of the epoch that runs; None before its first test
-        self._lock = threading.Lock()
-        self._answering = 0  # the thread that does
+        self._turn = threading.Condition()
+        self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
+        self._changing = threading.Lock()  # while the weights are between two states
         self._process = os.getpid()
-
-    @staticmethod
-    def estimate(
-        n: int,
-        domain: Domain,
-        *,
-        epsilon: float,
-        max_queries: int,
-        delta: float = 0.0,
-        alpha: float | None = None,
-        beta: float = 0.05,
-        variant: Variant = "sharp",
-        weights: Form = "auto",
-        precision: Precision = "float64",
-    ) -> Estimate:
-        """What a run with so many records would promise and need, before any is read and any budget is spent."""
-        terms = _Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-        schedule = terms.schedule(whole("n", n, least=1))
-        cells = domain.size if terms.form == "dense" else sum(domain.sizes)
-        size = cells * (8 if precision == "float64" else 4)
-        return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, size, schedule.epoch)
 
     # --- answering
 
@@ -179,27 +149,82 @@ class PrivateMultiplicativeWeights:
         return float(self.answer_many([query])[0])
 
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
-        """The same as asking one by one, in order; many products are evaluated together, which is faster."""
-        if isinstance(queries, Query):
-            raise ValueError(f"queries={queries!r}: must be several queries; answer takes one")
-        queries = queries if isinstance(queries, Sequence) else list(queries)
+        """The answers to all of these, in order: the law is that of asking one by one, the noise for a seed is another.
+
+        Many products are evaluated together, which is faster.
+        """
+        queries = several(queries)
         if os.getpid() != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
         workload = Workload(queries, self.domain) if len(queries) else None
-        if self._answering == threading.get_ident():
-            raise RuntimeError("progress: must not ask the object that it is called by")
-        with self._lock, reporting(progress, "answering") as report:
+        with self._own_turn(), reporting(progress, "answering") as report:
             left = self.max_queries - self._asked
             if len(queries) > left:
                 raise ValueError(f"queries: {len(queries)} more: must be at most {left}, what is left of max_queries")
             values = np.empty(len(queries))
             if workload is not None:
-                self._answering = threading.get_ident()
-                try:
-                    self._answer_all(workload, values, report)
-                finally:
-                    self._answering = 0
+                self._answer_all(workload, values, report)
             return values
+
+    @contextmanager
+    def _own_turn(self) -> Iterator[None]:
+        """Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call."""
+        me = threading.get_ident()
+        with self._turn:
+            if self._answering == me:
+                raise RuntimeError(
+                    "what is called while an answer is made, such as `progress`, must not ask for another"
+                )
+            self._turn.wait_for(lambda: not self._answering)
+            self._answering = me
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._answering = 0
+                self._turn.notify()
+
+    # what has been paid for is decided by these, so they cannot be set
+
+    @property
+    def domain(self) -> Domain:
+        """What values the records may have."""
+        return self._terms.domain
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return self._n
+
+    @property
+    def variant(self) -> Variant:
+        """Which theorem holds."""
+        return self._terms.variant
+
+    @property
+    def max_queries(self) -> int:
+        """How many queries may be asked in all."""
+        return self._terms.max_queries
+
+    @property
+    def alpha(self) -> float:
+        """All answers are within alpha, with probability 1 - beta."""
+        return self._schedule.alpha
+
+    @property
+    def beta(self) -> float:
+        """With which probability the accuracy may fail."""
+        return self._terms.beta
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all answers together promise."""
+        return self._guarantee
+
+    @property
+    def updates(self) -> int:
+        """How many times the distribution was changed."""
+        return self._updates
 
     @property
     def updates_left(self) -> int:
@@ -209,14 +234,12 @@ class PrivateMultiplicativeWeights:
     @property
     def synthetic(self) -> SyntheticDistribution:
         """The distribution as it is now, to be asked any number of queries; later updates do not change it."""
-        with self._lock:
+        with self._changing:
             return SyntheticDistribution(self._weights, guarantee=self.guarantee, n=self.n)
 
     def nonprivate_kl(self) -> float:
         """The Kullback-Leibler divergence of the records from the distribution. Not private: for experiments only."""
-        if self._truth.histogram is None:
-            raise ValueError(f"domain: {self.domain.size:.3g} cells: must be few enough to count the records in each")
-        true = self._truth.histogram / self.n
+        true = self._truth.cells() / self.n
         ours = self.synthetic.probabilities()
         here = true > 0
         return float((true[here] * np.log(true[here] / ours[here])).sum())
@@ -275,7 +298,7 @@ class PrivateMultiplicativeWeights:
             tests = np.stack((part, -part), 1).reshape(-1) if self.variant == "sharp" else np.abs(part)
             fired = np.flatnonzero(tests + self._query_noise.draw(tests.size) >= self._noisy_threshold)
             if fired.size:
-                self.updates += 1
+                self._updates += 1
                 self._noisy_threshold = None
                 self._query_noise.renew()
                 width = 2 if self.variant == "sharp" else 1
@@ -295,10 +318,12 @@ class PrivateMultiplicativeWeights:
             values[at] = min(max(noisy, 0.0), 1.0)
             self._asked += 1
             self.transcript.append(Answer(workload.queries[at], float(values[at]), True))
-        self._weights.scale(bound, sign * self._schedule.rate)
+        with self._changing:
+            self._weights.scale(bound, sign * self._schedule.rate)
         if not self.updates_left:
             warnings.warn(
-                f"all {self._schedule.updates:,} updates are spent: answers come from the distribution as it is",
+                f"all {self._schedule.updates:,} updates are spent: answers come from the distribution as it is, and "
+                f"are still within alpha={self.alpha:.4g} with probability {1 - self.beta:g}",
                 AccuracyWarning,
                 stacklevel=levels_to_caller(),
             )
@@ -308,7 +333,7 @@ class PrivateMultiplicativeWeights:
 
     def __repr__(self) -> str:
         return (
-            f"PrivateMultiplicativeWeights({self.domain.size:.4g} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
+            f"PrivateMultiplicativeWeights({shown(self.domain.size)} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
             f"{self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
             f"{self.updates:,} of {self._schedule.updates:,} updates"
         )
@@ -350,7 +375,7 @@ class _Noise:
 
 
 @dataclass(frozen=True)
-class _Terms:
+class Terms:
     """Checked parameters."""
 
     domain: Domain
@@ -367,7 +392,7 @@ class _Terms:
     def of(
         cls, domain: Any, epsilon: Any, delta: Any, max_queries: Any, alpha: Any, beta: Any, variant: Any, form: Any,
         precision: Any,
-    ) -> _Terms:  # fmt: skip
+    ) -> Terms:  # fmt: skip
         check_domain(domain)
         one_of("variant", variant, VARIANTS)
         one_of("weights", form, FORMS)
@@ -380,7 +405,7 @@ class _Terms:
             domain,
             positive("epsilon", epsilon, toward=0),
             small_delta("delta", delta),
-            whole("max_queries", max_queries, least=1),
+            whole("max_queries", max_queries, least=1, most=MAX_INT64),
             None if alpha is None else probability("alpha", alpha),
             probability("beta", beta),
             variant,
@@ -388,16 +413,21 @@ class _Terms:
             precision,
         )
 
-    def schedule(self, n: int) -> Schedule:
-        numbers: dict[str, Any] = {
+    def numbers(self, n: int) -> dict[str, Any]:
+        """What a schedule is made of."""
+        return {
             "n": n, "log_cells": sum(map(log, self.domain.sizes)), "epsilon": self.epsilon, "delta": self.delta,
             "queries": self.max_queries, "beta": self.beta,
         }  # fmt: skip
+
+    def schedule(self, n: int) -> Schedule:
+        """The schedule for the alpha that was asked for, or the least; ValueError if so few records support none."""
+        numbers = self.numbers(n)
         best = Schedule.solve(self.variant, **numbers)
         if best is None:
             raise ValueError(
                 f"data: n={n} records: must be more: no alpha below 1 can be promised for {self.max_queries} queries "
-                f"on {self.domain.size:.3g} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
+                f"on {shown(self.domain.size)} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
             )
         if self.alpha is None:
             return best
@@ -405,6 +435,12 @@ class _Terms:
         if asked is None:
             raise ValueError(f"alpha={self.alpha!r}: must be at least {best.alpha:.4g}, what n={n} records support")
         return asked
+
+    @property
+    def weight_bytes(self) -> int:
+        """What the weights take; of factored ones at first."""
+        cells = self.domain.size if self.form == "dense" else sum(self.domain.sizes)
+        return cells * (8 if self.precision == "float64" else 4)
 
     def new_weights(self) -> DenseWeights | FactoredWeights:
         kind = DenseWeights if self.form == "dense" else FactoredWeights

@@ -6,22 +6,23 @@ attribute, which touches only its cells and also works where the cells are too m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import whole
-from .domain import Domain
+from .domain import MOST_CELLS, Domain, check_domain, shown
 
 if TYPE_CHECKING:
-    from .plans import Pattern, Runs
+    from .plans import Pattern, Runs, Walk
 
 
 GRID_BITS = 16  # values of queries are multiples of 2^-16, so that their sums over records are integers
@@ -52,6 +53,21 @@ class BoundProduct:
 
         return plan_of(self)
 
+    @cached_property
+    def complement(self) -> tuple[BoundProduct, ...]:
+        """All other cells, as products that share none: outside A1; in A1 but outside A2; in both but not A3; ..."""
+        return tuple(
+            BoundProduct(self.domain, (*self.allowed[:i], (position, ~table)))
+            for i, (position, table) in enumerate(self.allowed)
+        )
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The plans of its cells, or of all others where that reads less."""
+        from .plans import walk_of
+
+        return walk_of(self)
+
 
 @dataclass(frozen=True)
 class BoundCells:
@@ -70,7 +86,20 @@ Bound = BoundProduct | BoundCells
 
 
 class Query:
-    """A value in [0, 1] of a record."""
+    """A value in [0, 1] of a record. Queries do not change, and are equal if they say the same."""
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{name}: a query does not change; make another")
+
+    def _key(self) -> Any:
+        """What it says, as something hashable."""
+        raise AssertionError("every kind of query says something")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._key() == self._key()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._key()))
 
     def bind(self, domain: Domain) -> Bound:
         """The query on this domain; ValueError names what does not fit."""
@@ -88,10 +117,12 @@ class Product(Query):
     Product({'age': [0, 1, 2], 'sex': 1})
     """
 
+    allowed: Mapping[str, Any]
+
     def __init__(self, allowed: Mapping[str, Any]) -> None:
         if not isinstance(allowed, Mapping):
             raise ValueError(f"allowed={allowed!r}: must be a mapping from attributes to allowed values")
-        self.allowed = {name: list(v) if isinstance(v, Iterator) else copy(v) for name, v in allowed.items()}
+        self.__dict__["allowed"] = MappingProxyType({name: _frozen(values) for name, values in allowed.items()})
 
     def bind(self, domain: Domain) -> BoundProduct:
         """The tables of allowed values."""
@@ -99,17 +130,13 @@ class Product(Query):
         return BoundProduct(domain, tuple((p, tables[p]) for p in sorted(tables) if not tables[p].all()))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.allowed!r})"
+        return f"{type(self).__name__}({dict(self.allowed)!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Product) and type(other) is type(self) and self._shown == other._shown
+    def __reduce__(self) -> Any:  # a view of a dictionary does not pickle
+        return type(self), (dict(self.allowed),)
 
-    def __hash__(self) -> int:
-        return hash(self._shown)
-
-    @property
-    def _shown(self) -> str:  # repr leaves out the middle of long arrays
-        return repr({name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.allowed.items()})
+    def _key(self) -> Any:
+        return frozenset((name, _canonical(values)) for name, values in self.allowed.items())
 
 
 class Conjunction(Product):
@@ -125,8 +152,12 @@ class Conjunction(Product):
 class Range(Query):
     """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes."""
 
+    attribute: str
+    low: Any
+    high: Any
+
     def __init__(self, attribute: str, low: Any, high: Any) -> None:
-        self.attribute, self.low, self.high = attribute, low, high
+        self.__dict__.update(attribute=attribute, low=low, high=high)
 
     def bind(self, domain: Domain) -> BoundProduct:
         """The codes from low to high."""
@@ -140,41 +171,55 @@ class Range(Query):
     def __repr__(self) -> str:
         return f"Range({self.attribute!r}, {self.low!r}, {self.high!r})"
 
+    def _key(self) -> Any:
+        return self.attribute, _plain(self.low), _plain(self.high)
+
 
 class Mask(Query):
     """Records in the cells where `cells` is True: one entry for each cell, as one row or in the shape of the domain."""
+
+    cells: NDArray[np.uint8]
 
     def __init__(self, cells: ArrayLike) -> None:
         array = np.asarray(cells)
         if array.dtype != np.bool_ and not (array.dtype.kind in "iu" and ((array == 0) | (array == 1)).all()):
             raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1")
-        self.cells: NDArray[np.uint8] = np.array(array, np.uint8, order="C")
-        self.cells.flags.writeable = False
+        self.__dict__["cells"] = _read_only(np.array(array, np.uint8, order="C"))
 
     def bind(self, domain: Domain) -> BoundCells:
         """Its cells, if they are as many as the domain has."""
-        return BoundCells(domain, _of_cells("cells", self.cells, domain))
+        return BoundCells(domain, as_row("cells", self.cells, domain))
 
     def __repr__(self) -> str:
         return f"Mask(<{int(self.cells.sum(dtype=np.int64)):,} of {self.cells.size:,} cells>)"
+
+    def _key(self) -> Any:
+        return self.cells.tobytes()
 
 
 class Linear(Query):
     """A value in [0, 1] for each cell, as one row or in the shape of the domain; rounded to multiples of 2^-16."""
 
+    values: NDArray[np.float64]
+
     def __init__(self, values: ArrayLike) -> None:
-        array = np.array(values, np.float64, order="C")
+        given = np.asarray(values)
+        if given.dtype.kind not in "biuf":
+            raise ValueError(f"values: dtype {given.dtype}: must be numbers in [0, 1]")
+        array = np.array(given, np.float64, order="C")
         if not ((array >= 0) & (array <= 1)).all():
             raise ValueError("values: must lie in [0, 1]; there is another one, or a NaN, among them")
-        self.values = np.rint(array * 2.0**GRID_BITS) / 2.0**GRID_BITS
-        self.values.flags.writeable = False
+        self.__dict__["values"] = _read_only(np.rint(array * 2.0**GRID_BITS) / 2.0**GRID_BITS)
 
     def bind(self, domain: Domain) -> BoundCells:
         """Its values, if they are as many as the domain has cells."""
-        return BoundCells(domain, _of_cells("values", self.values, domain))
+        return BoundCells(domain, as_row("values", self.values, domain))
 
     def __repr__(self) -> str:
         return f"Linear(<{self.values.size:,} cells>)"
+
+    def _key(self) -> Any:
+        return self.values.tobytes()
 
 
 class Predicate(Query):
@@ -188,22 +233,33 @@ class Predicate(Query):
     [1, 0, 1, 0, 1, 0, 1, 0]
     """
 
+    function: Any
+
     def __init__(self, function: Callable[[int], bool]) -> None:
         if not hasattr(function, "py_func"):
             raise ValueError(f"function={function!r}: must be compiled by numba (numba.njit); for others use Mask")
-        self.function = function
+        self.__dict__["function"] = function
 
     def bind(self, domain: Domain) -> BoundCells:
         """Its value for every cell."""
+        from numba.core.errors import NumbaError
+
         from ..kernels.weights import fill_mask_into
 
         check_cells(domain)
         values = np.empty(domain.size, np.uint8)
-        fill_mask_into(self.function, values)
+        try:
+            fill_mask_into(self.function, values)
+        except NumbaError as error:
+            said = str(error).strip().splitlines()[-1]
+            raise ValueError(f"function={self.function!r}: must compile for a cell number: {said}") from error
         return BoundCells(domain, values)
 
     def __repr__(self) -> str:
         return f"Predicate({self.function.py_func.__name__})"
+
+    def _key(self) -> Any:
+        return self.function
 
 
 def bind(query: Any, domain: Domain) -> Bound:
@@ -213,6 +269,15 @@ def bind(query: Any, domain: Domain) -> Bound:
     return query.bind(domain)
 
 
+def several(queries: Any) -> Sequence[Any]:
+    """Queries in a row, as anybody gives them."""
+    if isinstance(queries, Query):
+        raise ValueError(f"queries={queries!r}: must be several queries, such as a list of them")
+    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+        raise ValueError(f"queries: type {type(queries).__name__}: must be a sequence of queries")
+    return queries if isinstance(queries, Sequence) else list(queries)
+
+
 # --- workloads
 
 
@@ -220,6 +285,7 @@ class Marginals(Sequence[Query]):
     """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables."""
 
     def __init__(self, domain: Domain, subsets: Iterable[Iterable[str]]) -> None:
+        check_domain(domain)
         self.domain = domain
         subsets = [(subset,) if isinstance(subset, str) else tuple(subset) for subset in subsets]
         if not subsets:
@@ -279,6 +345,7 @@ def marginals(domain: Domain, k: int) -> Marginals:
     >>> marginals(Domain.binary(20), 3)
     Marginals(<1,140 tables, 9,120 cells>)
     """
+    check_domain(domain)
     if whole("k", k, least=1) > len(domain):
         raise ValueError(f"k={k}: must be at most the number of attributes, {len(domain)}")
     return Marginals(domain, combinations(domain.names, k))
@@ -287,18 +354,19 @@ def marginals(domain: Domain, k: int) -> Marginals:
 # --- pieces
 
 
-MOST_CELLS = 2**31
-
-
 def check_cells(domain: Domain) -> None:
     """ValueError if the cells are too many to have a value each."""
     if domain.size > MOST_CELLS:
-        raise ValueError(f"domain: {domain.size:.3g} cells: must be at most 2^31 for a value each; use product queries")
+        raise ValueError(
+            f"domain: {shown(domain.size)} cells: must be at most 2^31 for a value each; use product queries"
+        )
 
 
-def _of_cells(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
+def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
+    """An array over all cells, in the shape of the domain or flat, as one row."""
     if values.shape not in ((domain.size,), domain.sizes):
-        raise ValueError(f"{name}: shape {values.shape}: must be ({domain.size},), or {domain.sizes}")
+        sizes = domain.sizes if len(domain) <= 8 else f"({str(domain.sizes[:8])[1:-1]}, ...)"
+        raise ValueError(f"{name}: shape {values.shape}: must be ({shown(domain.size)},), or {sizes}")
     return values.reshape(-1)
 
 
@@ -318,6 +386,35 @@ def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
     for value in values if many else [values]:
         table[domain.code(name, value)] = True
     return table
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _frozen(values: Any) -> Any:
+    """Allowed values as they were given, in a copy of their own."""
+    if isinstance(values, np.ndarray):
+        return _read_only(values.copy())
+    return list(values) if isinstance(values, Iterator) else copy(values)
+
+
+def _canonical(values: Any) -> Any:
+    """The same for the same values in another order, or another container; tables of True and False keep theirs."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if isinstance(values, list) and values and all(isinstance(v, bool | np.bool_) for v in values):
+        return tuple(map(bool, values))
+    if isinstance(values, list | set | frozenset | range):
+        return frozenset(map(_plain, values))
+    return _plain(values)
+
+
+def _plain(value: Any) -> Any:
+    """A value that compares and hashes, whatever was given: what cannot be a value is told when it is bound."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, Hashable) else repr(value)
 
 
 def _is_label(domain: Domain, name: str, value: Any) -> bool:

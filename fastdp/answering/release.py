@@ -28,9 +28,9 @@ from ..progress import Progress, reporting
 from ..randomness import Randomness
 from ..rows import Rows, rows_of
 from .coding import encode, histogram
-from .domain import OUTSIDE, Domain, Outside, check_domain
-from .factored import usable_memory
+from .domain import MOST_CELLS, OUTSIDE, Domain, Outside, check_domain, code_type, shown
 from .fits import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
+from .memory import shown_bytes, usable_memory
 from .queries import BoundProduct, Marginals, bind
 from .synthetic import SyntheticDistribution
 from .tables import marginal_tables
@@ -38,7 +38,7 @@ from .tables import marginal_tables
 Fit = Literal["auto", "entropic", "least-squares"]
 FITS = ("auto", "entropic", "least-squares")
 
-DENSE_CELLS = 2**24  # up to here all tables come from one histogram
+_HISTOGRAM_CELLS = 2**24  # up to here all tables come from one histogram
 _GROUP_CELLS = 2**18  # of the histograms beyond; counts of so many stay in the cache
 _FIT_CELLS = 2**22  # up to here "auto" fits a distribution: a minute at most
 _FIT_STEPS = 1000  # and only if it is expected to take no more steps than this
@@ -173,18 +173,10 @@ def release_marginals(
     >>> released.synthetic.sample(3).shape
     (3, 3)
     """
-    check_domain(domain)
-    if fit is not None:
-        one_of("fit", fit, FITS)
+    workload = checked_workload(domain, workload, fit)
     one_of("neighbors", neighbors, NEIGHBORS)
     one_of("outside", outside, OUTSIDE)
-    if not isinstance(workload, Marginals):
-        workload = Marginals(domain, workload)
-    elif workload.domain != domain:
-        raise ValueError("workload: must be marginals of `domain`")
-    if fit == "entropic":
-        _check_fit(domain)
-    noise = _noise_of(workload, epsilon, delta, neighbors)
+    noise = noise_of(workload, epsilon, delta, neighbors)
     rows = rows_of(data)
     if neighbors == "replace-one" and rows.n == 0:
         raise ValueError("data: n=0 records: must be at least one; with neighbors='add-remove' there may be none")
@@ -203,6 +195,28 @@ def release_marginals(
     return made
 
 
+def checked_workload(domain: Any, workload: Any, fit: Any) -> Marginals:
+    """The workload as marginals of the domain, which this fit can be made to."""
+    check_domain(domain)
+    if fit is not None:
+        one_of("fit", fit, FITS)
+    checked = workload if isinstance(workload, Marginals) else Marginals(domain, workload)
+    if checked.domain != domain:
+        raise ValueError("workload: must be marginals of `domain`")
+    if fit == "entropic":
+        _check_fit(domain)
+    return checked
+
+
+def bytes_of_release(n: int, workload: Marginals, fit: Fit | None) -> tuple[int, int]:
+    """What tables, with the fit, and records take at most."""
+    domain = workload.domain
+    fitted = fit == "entropic" or (fit == "auto" and domain.size <= _FIT_CELLS)
+    codes = sum(int(np.dtype(code_type(size)).itemsize) for size in domain.sizes)
+    records = 8 * domain.size if domain.size <= _HISTOGRAM_CELLS else n * codes + 16 * _GROUP_CELLS
+    return 24 * len(workload) + (bytes_of_fit(domain) if fitted else 0), records
+
+
 # --- noise
 
 
@@ -218,7 +232,7 @@ class _Noise:
     guarantee: Guarantee
 
 
-def _noise_of(workload: Marginals, epsilon: float, delta: float, neighbors: Neighbors) -> _Noise:
+def noise_of(workload: Marginals, epsilon: float, delta: float, neighbors: Neighbors) -> _Noise:
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     moved = workload.tables * (1 if neighbors == "add-remove" else 2)  # cells that one record moves, each by 1
     if not delta:
@@ -253,7 +267,7 @@ def root_up(x: int) -> float:
 def count_tables(data: Any, workload: Marginals, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell of all tables, one after the other."""
     domain = workload.domain
-    if domain.size <= DENSE_CELLS:
+    if domain.size <= _HISTOGRAM_CELLS:
         return flat_of(marginal_tables(histogram(data, domain, outside), domain, workload))
     rows = data if isinstance(data, Rows) else rows_of(data)
     codes = encode(rows, domain, outside)
@@ -347,9 +361,8 @@ def _is_quick(domain: Domain, residuals: Residuals, sigma: float) -> bool:
 def _check_fit(domain: Domain) -> None:
     """ValueError if the entropic fit would not fit into memory."""
     needed = bytes_of_fit(domain)
-    if domain.size > 2**31 or needed > usable_memory():
-        size = f"{domain.size:,}" if domain.size < 10**12 else f"{domain.size:.3g}"
+    if domain.size > MOST_CELLS or needed > usable_memory():
         raise ValueError(
-            f"domain: {size} cells: the entropic fit holds them all and needs {needed / 2**30:.3g} GiB, of at most "
-            f"{usable_memory() / 2**30:.3g} GiB and 2^31 cells; fit='least-squares' works on tables alone"
+            f"domain: {shown(domain.size)} cells: the entropic fit holds them all and needs {shown_bytes(needed)}, "
+            f"of at most {shown_bytes(usable_memory())} and 2^31 cells; fit='least-squares' works on tables alone"
         )

@@ -17,9 +17,9 @@ from ..checks import whole
 from ..randomness import Randomness, fresh_key
 from ..threads import run_chunks
 from .dense import DenseWeights
-from .domain import Domain, code_type
-from .factored import check_memory
-from .queries import Bound, BoundCells, BoundProduct, Marginals, bind
+from .domain import Domain, code_type, shown
+from .memory import check_memory
+from .queries import Bound, BoundCells, BoundProduct, Marginals, as_row, bind
 from .tables import marginal_tables
 from .workload import Workload
 
@@ -172,8 +172,7 @@ class SyntheticDistribution:
     # --- showing and pickling
 
     def __repr__(self) -> str:
-        size = self.domain.size
-        said = [f"{len(self.domain)} attributes", f"{size:,} cells" if size < 10**12 else f"{size:.3g} cells"]
+        said = [f"{len(self.domain)} attributes", f"{shown(self.domain.size)} cells"]
         if len(self._parts) > 1:
             said.append(f"{len(self._parts)} parts")
         if len(self.blocks) > 1:
@@ -296,13 +295,11 @@ def _average(parts: Sequence[_Product]) -> _Product:
 
 def _distribution(weights: Any, domain: Domain) -> NDArray[np.float64]:
     array = np.asarray(weights, np.float64)
-    if array.shape not in ((domain.size,), domain.sizes):
-        raise ValueError(f"weights: shape {array.shape}: must be ({domain.size},), or {domain.sizes}")
-    total = array.sum()
-    if not (array >= 0).all() or not 0 < total < np.inf:
+    flat = as_row("weights", array, domain)
+    total = flat.sum()
+    if not (flat >= 0).all() or not 0 < total < np.inf:
         raise ValueError("weights: must be >= 0 and finite, not all 0")
-    flat: NDArray[np.float64] = array.reshape(-1)
-    return flat / float(total)
+    return np.asarray(flat / float(total))
 
 
 # --- alias tables of all blocks, as kernels/sampling.py takes them

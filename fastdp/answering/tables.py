@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..kernels import sums, walsh
 from ..threads import run_chunks
-from .domain import Domain
+from .domain import Domain, shown
 from .queries import Marginals
 
 CHUNK = 1 << 20  # cells that one thread works on at a time: 200 us
@@ -65,7 +65,7 @@ def _flat(array: NDArray[Any], domain: Domain, workload: Marginals) -> NDArray[A
     if domain.sizes != workload.domain.sizes:
         raise ValueError(f"domain: sizes {domain.sizes}: must be those of the workload, {workload.domain.sizes}")
     if array.size != domain.size:
-        raise ValueError(f"array: {array.size:,} entries: must be one for each of {domain.size:,} cells")
+        raise ValueError(f"array: {array.size:,} entries: must be one for each of {shown(domain.size)} cells")
     return np.ascontiguousarray(array).reshape(-1)
 
 

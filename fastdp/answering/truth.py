@@ -6,51 +6,93 @@ public numbers alone: the number of records, the sizes of the domain, the query.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import literals, weights
+from ..rows import rows_of
 from ..threads import run_chunks
 from .coding import encode, histogram
 from .dense import CHUNK, count_cells
-from .domain import Codes, Domain, Outside
+from .domain import Codes, Domain, Outside, code_type, shown
 from .queries import GRID_BITS, Bound, BoundCells, BoundProduct
 
-DENSE_CELLS = 1 << 27  # cells whose counts are kept: 1 GiB
+_MOST_CELLS = 1 << 27  # whose counts fit into a histogram: 1 GiB
+_FEW_CELLS = 1 << 17  # for which a histogram is always kept
 _PACKED_BYTES = 1 << 28  # of packed literals that are kept
+
+# Nanoseconds, one thread. A query on a histogram reads about a tenth of it; a query on packed records reads a bit a
+# record and literal. All queries of a workload come from the histogram in a few passes, which may be made for them.
+_A_CELL, _A_RECORD, _A_CALL, _A_HISTOGRAM_CELL = 0.1, 0.005, 1500.0, 1.0
 
 
 class Truth:
-    """The records, as what queries are counted on."""
+    """The records, as what queries are counted on: one count for each cell, or packed literals.
 
-    def __init__(self, data: Any, domain: Domain, outside: Outside = "raise") -> None:
+    n    the public number of records, which decides between the two; by default that of the records
+    """
+
+    def __init__(self, data: Any, domain: Domain, outside: Outside = "raise", *, n: int | None = None) -> None:
         self.domain = domain
         self.histogram: NDArray[np.int64] | None = None
         self._literals: _Literals | None = None
-        if domain.size <= DENSE_CELLS:
-            self.histogram = histogram(data, domain, outside)
+        rows = rows_of(data)
+        if keeps_histogram(rows.n if n is None else n, domain):
+            self.histogram = histogram(rows, domain, outside)
             self.n = int(self.histogram.sum())
         else:
             # copies: the caller's columns may change, and the answers are about one set of records
-            codes = [np.array(column) for column in encode(data, domain, outside)]
+            codes = [np.array(column) for column in encode(rows, domain, outside)]
             self.n = codes[0].size
             self._literals = _Literals(codes, domain)
 
+    @staticmethod
+    def bytes(n: int, domain: Domain) -> int:
+        """What so many records will take in memory, at most."""
+        if keeps_histogram(n, domain):
+            return 8 * domain.size
+        codes = sum(int(np.dtype(code_type(size)).itemsize) for size in domain.sizes)
+        return n * (codes + 8) + 8 * math.prod(_packed_shape(n, domain))
+
     def count(self, bound: Bound) -> int:
         """The sum of the query over the records, in units of 2^-16."""
-        if isinstance(bound, BoundProduct):
-            if self._literals is not None:
+        if self._literals is not None:
+            if isinstance(bound, BoundProduct):
                 return self._literals.count(bound) << GRID_BITS
-            assert self.histogram is not None
+            return self._literals.add_up(bound.values)
+        assert self.histogram is not None
+        if isinstance(bound, BoundProduct):
             return count_cells(self.histogram, bound) << GRID_BITS
-        if self.histogram is None:
-            raise ValueError(
-                f"query: has a value for each of {self.domain.size:.3g} cells: must be a product of values"
-            )
         return count_values(self.histogram, bound)
+
+    def cells(self) -> NDArray[np.int64]:
+        """How many records are in each cell; ValueError if there are too many cells."""
+        if self.histogram is not None:
+            return self.histogram
+        if self.domain.size > _MOST_CELLS:
+            raise ValueError(
+                f"domain: {shown(self.domain.size)} cells: must be at most 2^27 to count the records in each"
+            )
+        assert self._literals is not None
+        return np.bincount(self._literals.cells, minlength=self.domain.size)
+
+    def has_cells_for(self, queries: int) -> bool:
+        """Whether so many products are best counted from the number of records in each cell."""
+        if self.histogram is not None:
+            return True
+        each = _A_CALL + 3 * _A_RECORD * self.n
+        return self.domain.size <= _MOST_CELLS and queries * each > _A_HISTOGRAM_CELL * (self.domain.size + self.n)
+
+
+def keeps_histogram(n: int, domain: Domain) -> bool:
+    """Whether a query is counted in less time on the histogram than on packed records."""
+    most = max(_FEW_CELLS, round(n * 3 * _A_RECORD / _A_CELL))
+    return domain.size <= min(most, _MOST_CELLS)
 
 
 def count_values(counts: NDArray[np.int64], bound: BoundCells) -> int:
@@ -70,11 +112,8 @@ class _Literals:
     """Records as packed columns, one for each set of allowed values that has been asked for: the last ones are kept."""
 
     def __init__(self, codes: list[Codes], domain: Domain) -> None:
-        self._codes, self.n = codes, codes[0].size
-        self._words = -(-self.n // 64)
-        # at least as many as one query may need at a time
-        columns = max(len(domain), min(4096, _PACKED_BYTES // (8 * max(self._words, 1))))
-        self._columns = np.empty((columns, self._words), np.uint64)
+        self._codes, self.domain, self.n = codes, domain, codes[0].size
+        self._columns = np.empty(_packed_shape(self.n, domain), np.uint64)
         self._slots: OrderedDict[tuple[int, bytes], int] = OrderedDict()
 
     def count(self, bound: BoundProduct) -> int:
@@ -82,6 +121,19 @@ class _Literals:
             return self.n
         slots = np.array([self._slot(position, table) for position, table in bound.allowed])
         return int(literals.count_all(self._columns, slots))
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """The cell of every record, for queries that have a value for each."""
+        return self.domain.cells(self._codes)
+
+    def add_up(self, values: NDArray[Any]) -> int:
+        """The sum over the records of the values of their cells, in units of 2^-16."""
+
+        def part(i: int, j: int) -> int:
+            return int(np.rint(values[self.cells[i:j]] * 2.0**GRID_BITS).astype(np.int64).sum())
+
+        return sum(run_chunks(part, self.n, CHUNK))
 
     def _slot(self, position: int, table: NDArray[np.bool_]) -> int:
         key = position, table.tobytes()
@@ -93,3 +145,9 @@ class _Literals:
         literals.pack_allowed_into(self._codes[position], table.view(np.uint8), self._columns[slot])
         self._slots[key] = slot
         return slot
+
+
+def _packed_shape(n: int, domain: Domain) -> tuple[int, int]:
+    """How many literals are kept, at least as many as one query may need at a time, and of how many words."""
+    words = -(-n // 64)
+    return max(len(domain), min(4096, _PACKED_BYTES // (8 * max(words, 1)))), words

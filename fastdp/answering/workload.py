@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .dense import DenseWeights
 from .domain import Domain
 from .factored import FactoredWeights
-from .queries import GRID_BITS, Bound, BoundProduct, Marginals, bind
+from .queries import GRID_BITS, Bound, BoundProduct, Marginals, Predicate, bind
 from .tables import marginal_tables
 from .truth import Truth
 
@@ -41,20 +41,31 @@ class Workload:
     def __init__(self, queries: Sequence[Any], domain: Domain) -> None:
         self.domain, self.queries = domain, queries
         self._whole = isinstance(queries, Marginals) and queries.domain == domain
-        self._bounds = None if self._whole else [bind(query, domain) for query in queries]
+        self._bounds = None if self._whole else [self._kept(query) for query in queries]
+        self._made: tuple[int, Bound | None] = -1, None  # the one that was made last of those that are not kept
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def bound(self, i: int) -> Bound:
         """One of the queries."""
-        return bind(self.queries[i], self.domain) if self._bounds is None else self._bounds[i]
+        kept = None if self._bounds is None else self._bounds[i]
+        if kept is not None:
+            return kept
+        if self._made[0] != i or self._made[1] is None:
+            self._made = i, bind(self.queries[i], self.domain)
+        return self._made[1]  # type: ignore[return-value]
+
+    def _kept(self, query: Any) -> Bound | None:
+        """The query on the domain, unless that has a byte for each cell of its own: fifty would fill the memory."""
+        bound = bind(query, self.domain)
+        return None if isinstance(query, Predicate) else bound
 
     def counts(self, truth: Truth) -> NDArray[np.int64]:
         """The sums of all queries over the records, in units of 2^-16."""
-        if truth.histogram is None or len(self) <= FEW:
-            return np.array([truth.count(self.bound(i)) for i in range(len(self))], np.int64)
-        return self._values(truth.histogram, truth.count, 1 << GRID_BITS)
+        if len(self) > FEW and truth.has_cells_for(len(self)):
+            return self._values(truth.cells(), truth.count, 1 << GRID_BITS)
+        return np.array([truth.count(self.bound(i)) for i in range(len(self))], np.int64)
 
     def evaluate(
         self, weights: DenseWeights | FactoredWeights, start: int = 0, stop: int | None = None

@@ -1,0 +1,52 @@
+"""What arrays over cells take, and whether there is room for them: asked before anything is spent.
+
+Sizes are integers throughout, since a domain may have more cells than a float can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from math import prod
+
+from ..machine import memory_limit
+from .dense import Precision
+from .domain import Domain, listed, shown
+
+
+def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str, copies: int = 1) -> None:
+    """ValueError if so many dense arrays over the cells of these attributes, and as many again, would not fit."""
+    names = listed([domain.names[p] for p in positions])
+    check_cells_fit(
+        prod(domain.sizes[p] for p in positions), precision, f"{doing} {len(positions)} attributes ({names})", copies
+    )
+
+
+def check_cells_fit(cells: int, precision: Precision, doing: str, copies: int = 1) -> None:
+    """The same for so many cells."""
+    needed = copies * cells * (8 if precision == "float64" else 4)
+    if 2 * needed > usable_memory():
+        raise ValueError(
+            f"domain: {doing} into {shown(cells)} cells, which take {shown_bytes(needed)}: twice that must fit into "
+            f"{shown_bytes(usable_memory())}, half of the memory"
+        )
+
+
+def check_room(weights: int, copies: int, records: int) -> None:
+    """ValueError if weights of so many bytes, copies of them that evaluating makes, and the records do not fit."""
+    if weights + copies + records > usable_memory():
+        raise ValueError(
+            f"domain: weights take {shown_bytes(weights)}, evaluating them {shown_bytes(copies)} and the records "
+            f"{shown_bytes(records)}: together at most {shown_bytes(usable_memory())}, half of the memory"
+        )
+
+
+def shown_bytes(size: int) -> str:
+    """A number of bytes as people read it."""
+    unit, power = ("GiB", 30) if size >= 2**30 else ("MiB", 20) if size >= 2**20 else ("KiB", 10)
+    return f"{Decimal(size) / 2**power:.3g} {unit}"
+
+
+def usable_memory() -> int:
+    """Half of the memory that there is for this process, in bytes."""
+    return memory_limit() // 2
