@@ -145,7 +145,7 @@ def projected_gradient_descent(
         rate = problem.reach / (lipschitz * sqrt(steps))
     step = Step(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
     with reporting(progress, "descending") as report:
-        path = _walk(points.plain_gradients, problem, step, np.zeros((steps, points.d), np.int64), callback, report)
+        path = walk(points.plain_gradients, problem, step, np.zeros((steps, points.d), np.int64), callback, report)
     bound = None
     if average and lipschitz is not None:
         bound = problem.reach**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
@@ -243,7 +243,7 @@ def noisy_projected_gradient_descent(
         path = None if callback or progress else points.descend(problem.start, unit, limit, noises, step)
         if path is None:
             with reporting(progress, "descending") as report:
-                path = _walk(lambda w: points.gradients(w, unit, limit), problem, step, noises, callback, report)
+                path = walk(lambda w: points.gradients(w, unit, limit), problem, step, noises, callback, report)
     return PrivateDescent(
         w=_result(path, bool(average)),
         steps=schedule.steps,
@@ -260,7 +260,7 @@ def noisy_projected_gradient_descent(
     )
 
 
-def _walk(
+def walk(
     gradients: Callable[[Vector], NDArray[Any]], problem: Problem, step: Step, noises: NDArray[np.int64],
     callback: Callback | None, report: Report,
 ) -> NDArray[np.float64]:  # fmt: skip

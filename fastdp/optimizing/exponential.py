@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate, count
-from math import ceil, comb, floor, frexp, gamma, inf, log, log2, pi, sqrt
+from math import ceil, comb, exp, floor, frexp, gamma, inf, log, log2, pi, sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -172,20 +172,8 @@ def exponential_erm(
     if records is not None:
         records = whole("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside)
-    if points.d > MOST_DIMENSIONS:
-        raise ValueError(
-            f"X: d={points.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {_INSTEAD}"
-        )
-    if not isinstance(problem.over, Ball | Box | Simplex):
-        raise ValueError(f"over={over!r}: must be a Ball, a Box or the Simplex, which have nets; {_INSTEAD} and set")
     n = points.n if records is None else records
-    terms = _Terms(problem, points.d, n, epsilon, beta, neighbors)
-    reason = "" if method == "grid" else _no_line(terms, spacing, resolution)
-    if reason and method == "exact":
-        raise ValueError(f"method='exact': {reason}")
-    plan: _Plan = _Grid(terms, spacing, resolution) if reason or method == "grid" else _LINES[type(problem.loss)](
-        terms, spacing
-    )  # fmt: skip
+    plan = _plan_of(_Terms(problem, points.d, n, epsilon, beta, neighbors), method, spacing, resolution)
     parameters = {"epsilon": epsilon, "method": plan.method, "spacing": plan.spacing}
     with charge(budget, plan.guarantee, "exponential_erm", parameters) as final:
         with reporting(progress, "minimising") as report:
@@ -232,6 +220,32 @@ class _Plan(ABC):
     @abstractmethod
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
         """Score the points on the records: the last thing that may fail before the charge is final."""
+
+
+def _plan_of(terms: _Terms, method: Method, spacing: float | None, resolution: float | None) -> _Plan:
+    """The method that is asked for, or that there is; ValueError says why there is none."""
+    over = terms.problem.over
+    if terms.d > MOST_DIMENSIONS:
+        raise ValueError(
+            f"X: d={terms.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {_INSTEAD}"
+        )
+    if not isinstance(over, Ball | Box | Simplex):
+        raise ValueError(f"over={over!r}: must be a Ball, a Box or the Simplex, which have nets; {_INSTEAD} and set")
+    reason = "" if method == "grid" else _no_line(terms, spacing, resolution)
+    if reason and method == "exact":
+        raise ValueError(f"method='exact': {reason}")
+    if reason or method == "grid":
+        return _Grid(terms, spacing, resolution)
+    return _LINES[type(terms.problem.loss)](terms, spacing)
+
+
+def expected_excess(problem: Problem, n: int, epsilon: float, neighbors: Neighbors) -> float:
+    """What `exponential_erm` promises in expectation; ValueError if it refuses the problem.
+
+    A bound of a + b ln(1/beta) but with probability beta, for every beta, is one of a + b in expectation.
+    """
+    terms = _Terms(problem, len(problem.start), n, epsilon, exp(-1.0), neighbors)
+    return _plan_of(terms, "auto", None, None).bound
 
 
 # --- what the theorems promise
@@ -378,18 +392,18 @@ class _Grid(_Plan):
         choice = terms_of_range(
             self._limit, terms.epsilon, 0.0, monotonic=terms.one_way, rounds=1, neighbors=terms.neighbors
         )
-        self._eta, self.guarantee = choice.eta, choice.guarantee
+        self.eta, self.guarantee = choice.eta, choice.guarantee
         if spacing is None:
-            step = self.resolution / (self._eta * n)
+            step = self.resolution / (self.eta * n)
             most = max(1, min(_DEFAULT_POINTS, _DEFAULT_WORK // n))
             spacing = _default_spacing(self._over, terms.d, step, terms.slope, most)
         self.spacing = spacing
         self._check_size(size_of_net(self._over, spacing)[0])
-        self._net = net_of(self._over, spacing)
-        self.candidates = self._net.points.shape[1]
+        self.net = net_of(self._over, spacing)
+        self.candidates = self.net.points.shape[1]
         self._check_size(self.candidates)
         self.bound = net_excess(
-            self.candidates, n=n, eta=self._eta, resolution=self.resolution, cover=self._net.cover,
+            self.candidates, n=n, eta=self.eta, resolution=self.resolution, cover=self.net.cover,
             slope=terms.slope, beta=terms.beta,
         )  # fmt: skip
         self._ridge = self._regularise(problem.lam)
@@ -423,7 +437,7 @@ class _Grid(_Plan):
     def _regularise(self, lam: float) -> Integers:
         """n lam/2 ||w||^2 in units of the grid, which no record has a say in."""
         assert self.resolution is not None
-        points = self._net.points
+        points = self.net.points
         values = self._terms.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
         if not values.max() < 2.0**61:
             raise ValueError(f"lam={lam!r}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units")
@@ -431,7 +445,12 @@ class _Grid(_Plan):
         return rounded
 
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
-        net, custom = self._net.points, points.loss.kernel == "CUSTOM"
+        scores, d = self.scores(points, report), self._terms.d
+        return lambda key: self.net.points[:d, draw_one(scores, key, self.eta)].copy()
+
+    def scores(self, points: Points, report: Report) -> Integers:
+        """-F, in the order of the net."""
+        net, custom = self.net.points, points.loss.kernel == "CUSTOM"
         part = self.candidates if custom else max(1, _PART // self._terms.n)
         score = self._custom if custom else self._built_in
         totals = np.empty(self.candidates, np.int64)
@@ -441,8 +460,7 @@ class _Grid(_Plan):
             some = np.ascontiguousarray(net[:, first : first + part])
             totals[first : first + part] = points.rows.total(partial(score, points, some))
         report(len(parts), len(parts), "")
-        scores, d = -(totals + self._ridge), self._terms.d
-        return lambda key: net[:d, draw_one(scores, key, self._eta)].copy()
+        return -(totals + self._ridge)
 
     def _built_in(self, points: Points, net: Floats, block: Block) -> Integers:
         from ..kernels import nets
@@ -540,7 +558,7 @@ class ConvexChoice:
     """The law with weights exp(-eta (F(k) - min F)) on 0 .. last, F convex and integer: exponential.md, theorem 3."""
 
     def __init__(self, function: Callable[[int], int], last: int, eta: Fraction) -> None:
-        self._function, self._last, self._eta = function, last, eta
+        self._function, self._last, self.eta = function, last, eta
         self.best = self._minimiser()
         self._least = function(self.best)
         self._open = 64 + last.bit_length()  # level of the last pieces, which reach to the ends
@@ -569,10 +587,10 @@ class ConvexChoice:
         pieces: list[Piece] = []
         step = 1
         while near <= far:
-            level = min(self._open, floor(self._eta * gap(near) / _LN2_UP))
+            level = min(self._open, floor(self.eta * gap(near) / _LN2_UP))
             end = far + 1
             if level < self._open:
-                above = ceil((level + 1) * _LN2_UP / self._eta)
+                above = ceil((level + 1) * _LN2_UP / self.eta)
                 end = self._crossing(gap, near, far, above, step)
             step = end - near
             pieces.append(Piece(self.best + side * near, side, step, level))
@@ -603,7 +621,7 @@ class ConvexChoice:
             piece = self.pieces[i]
             within = place - (self._sums[i - 1] if i else 0) >> self._open - piece.level
             k = piece.first + piece.side * within
-            if exact.is_below_exp(exact.proposal_coin(words, t), -self._eta * self._gap(k), piece.level):
+            if exact.is_below_exp(exact.proposal_coin(words, t), -self.eta * self._gap(k), piece.level):
                 return k
         raise AssertionError("a half of the proposals is accepted")
 
@@ -650,13 +668,13 @@ class _Line(_Plan):
         if max(self.steps, self.last, -self.first) > _MOST_LINE:
             raise ValueError(f"spacing={spacing!r}: must be larger; the set or the records reach over 2^62 of it")
         self.guarantee = BoundedRange(terms.epsilon, neighbors=terms.neighbors)
-        self._eta = lower(terms.epsilon) / max(self._moved(), 1)
+        self.eta = lower(terms.epsilon) / max(self._moved(), 1)
         slope = terms.slope
         unit = spacing**self.power
         # in units; the regulariser varies by no more than this
         ridge = terms.n * terms.problem.lam / 2 * max(abs(low), abs(high)) ** 2 / unit
         self.bound = line_excess(
-            self.steps, n=terms.n, eta=float(self._eta), range=terms.n * float(self._varies()) + ridge, unit=unit,
+            self.steps, n=terms.n, eta=float(self.eta), range=terms.n * float(self._varies()) + ridge, unit=unit,
             spacing=spacing, slope=slope, beta=terms.beta,
         )  # fmt: skip
 
@@ -688,22 +706,21 @@ class _Line(_Plan):
 
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
         report(0, 1, "records")
-        losses = self._losses(points)
-        choice = self._choice(losses)
+        choice = self.choice(points)
         report(1, 1, "")
         return lambda key: self._point(choice.draw(key))
 
-    def _choice(self, losses: Callable[[int], int]) -> ConvexChoice:
+    def choice(self, points: Points) -> ConvexChoice:
         """With the regulariser n lam/2 (low + k spacing)^2, as integers: all times what makes them so."""
-        terms = self._terms
+        losses, terms = self._losses(points), self._terms
         lam = Fraction(terms.problem.lam)
         if not lam:
-            return ConvexChoice(losses, self.steps, self._eta)
+            return ConvexChoice(losses, self.steps, self.eta)
         weight = terms.n * lam / 2 * Fraction(self.spacing) ** (2 - self.power)
         shift = Fraction(self._low) / Fraction(self.spacing)
         a, b, c, e = weight.numerator, weight.denominator, shift.numerator, shift.denominator
         times = b * e * e
-        return ConvexChoice(lambda k: times * losses(k) + a * (e * k + c) ** 2, self.steps, self._eta / times)
+        return ConvexChoice(lambda k: times * losses(k) + a * (e * k + c) ** 2, self.steps, self.eta / times)
 
     def _point(self, k: int) -> Vector:
         w = float(Fraction(self._low) + k * Fraction(self.spacing))

@@ -20,6 +20,7 @@ from .losses import SIGN, Formula
 from .sets import Projection, Vector
 
 _ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
+_MOST_COLUMNS = 2**20  # descent.md, lemma 1
 _KEPT_NORMS = 2**27  # norms of more records are computed anew in every step: 1 GiB
 _TOLERANCE = 1e-9  # by how much a norm or label may exceed its declared bound by the rounding of whoever scaled it
 
@@ -57,6 +58,8 @@ class Points:
         self.n, self.d = rows.n, self.rows.width
         if not self.n and not may_be_empty:
             raise ValueError("X: n=0 records: must be at least one")
+        if self.d > _MOST_COLUMNS:
+            raise ValueError(f"X: {self.d} columns: must be at most 2^20")
         self.loss = loss
         self._clip = outside == "clip"
         self._bound = inf if loss.x_norm is None else loss.x_norm
@@ -109,7 +112,7 @@ class Points:
         from ..kernels.gradients import norms_into
 
         norms = out if len(out) else np.empty(len(X))
-        norms_into(X.reshape(-1), X.shape[1], norms)
+        norms_into(_as_compiled(X.reshape(-1)), X.shape[1], norms)
         return norms
 
     def _parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
@@ -117,9 +120,12 @@ class Points:
         X = block.matrix()
         at = slice(block.first, block.first + block.n)
         norms = self._norms[at] if len(self._norms) else self._norms_of(X, self._norms)
-        if self._clip and self.loss.family != "margin" and self._bound < inf:  # margin losses shrink as they go
-            X = X * np.minimum(1.0, self._bound / norms)[:, None]
-        return X.reshape(-1), np.zeros(block.n) if self._labels is None else self._labels[at], norms
+        if self.loss.family != "margin":
+            X = X.astype(np.float64, copy=False)
+            if self._clip and self._bound < inf:  # margin losses shrink as they go
+                X = X * np.minimum(1.0, self._bound / norms)[:, None]
+        labels = np.zeros(block.n) if self._labels is None else _as_compiled(self._labels[at])
+        return _as_compiled(X.reshape(-1)), labels, norms
 
     # --- sums
 
@@ -197,6 +203,19 @@ class Points:
         from ..kernels import gradients
 
         return getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
+
+
+class _Unlocked:
+    """The memory of an array without its read-only flag, which would make it another type to the compiler."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array  # stays alive
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def _as_compiled(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as kernels are compiled for it. They do not write to it."""
+    return array if array.flags.writeable else np.asarray(_Unlocked(array))
 
 
 def _append(some: list[T], more: list[T]) -> list[T]:
