@@ -80,7 +80,7 @@ def logistic_one(score: float, label: float, parameter: float) -> float:
 @jit(inline=True)
 def hinge_one(score: float, label: float, parameter: float) -> float:
     r = 1.0 - label * score
-    return r if r > 0.0 else 0.0
+    return 0.0 if r <= 0.0 else r
 
 
 @jit(inline=True)

@@ -171,7 +171,7 @@ def exponential_erm(
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
     if records is not None:
         records = whole("records", records, least=1)
-    points, problem = read_points(X, y, loss, over, None, outside)
+    points, problem = read_points(X, y, loss, over, None, outside, records)
     n = points.n if records is None else records
     plan = _plan_of(_Terms(problem, points.d, n, epsilon, beta, neighbors), method, spacing, resolution)
     parameters = {"epsilon": epsilon, "method": plan.method, "spacing": plan.spacing}
@@ -263,17 +263,17 @@ def net_excess(
     return log(candidates / beta) / eta * resolution / n + cover * slope + 3 * resolution
 
 
-def line_excess(
-    steps: int, *, n: float, eta: float, range: float, unit: float, spacing: float, slope: float, beta: float
-) -> float:
+def line_excess(steps: int, *, n: float, eta: float, range: float, spacing: float, slope: float, beta: float) -> float:
     """The excess risk of a choice among steps + 1 points of a line, but with probability beta: theorem 5.
 
-    eta      what a unit of the scores counts in the exponent; that unit, of losses, is `unit`
-    range    how far apart the scores of all records together may lie, in such units
+    eta      what a loss of 1 counts in the exponent
+    range    how far apart the losses of all records together may lie
     """
-    part = steps * min(1.0, 1 / (eta * range)) if range else 0.0  # of the points lose no more than 1 / eta
+    if not eta:
+        return inf
+    part = steps / max(1.0, eta * range)  # of the points lose no more than 1 / eta
     by_convexity = 1 + log((steps + 1) / max(1.0, part - 1))
-    return (min(by_convexity, log(steps + 1)) - log(beta)) / eta * unit / n + 3 * slope * spacing
+    return (min(by_convexity, log(steps + 1)) - log(beta)) / eta / n + 3 * slope * spacing
 
 
 # --- nets
@@ -301,7 +301,8 @@ def size_of_net(over: ConvexSet, spacing: float) -> tuple[float, float]:
     # cubes around the points cover a smaller ball, and lie in a larger one
     d, ratio = over._known(), over.radius / spacing
     volume, half = (pi ** (d / 2) / gamma(d / 2 + 1), sqrt(d) / 2) if over.order == 2 else (2**d / gamma(d + 1), d / 2)
-    return volume * max(ratio - half, 0.0) ** d, max(volume * (ratio + half) ** d, 1.0)
+    most = volume * (ratio + half) ** d * (1 + 1e-9)
+    return volume * max(ratio - half, 0.0) ** d * (1 - 1e-9), max(most, 1.0)
 
 
 def net_of(over: ConvexSet, spacing: float) -> Net:
@@ -669,13 +670,11 @@ class _Line(_Plan):
             raise ValueError(f"spacing={spacing!r}: must be larger; the set or the records reach over 2^62 of it")
         self.guarantee = BoundedRange(terms.epsilon, neighbors=terms.neighbors)
         self.eta = lower(terms.epsilon) / max(self._moved(), 1)
-        slope = terms.slope
-        unit = spacing**self.power
-        # in units; the regulariser varies by no more than this
-        ridge = terms.n * terms.problem.lam / 2 * max(abs(low), abs(high)) ** 2 / unit
+        unit = Fraction(spacing) ** self.power
+        ridge = terms.n * terms.problem.lam / 2 * max(abs(low), abs(high)) ** 2  # the regulariser varies by no more
         self.bound = line_excess(
-            self.steps, n=terms.n, eta=float(self.eta), range=terms.n * float(self._varies()) + ridge, unit=unit,
-            spacing=spacing, slope=slope, beta=terms.beta,
+            self.steps, n=terms.n, eta=float(self.eta / unit), range=terms.n * float(self._varies() * unit) + ridge,
+            spacing=spacing, slope=terms.slope, beta=terms.beta,
         )  # fmt: skip
 
     def _furthest(self) -> float:
