@@ -124,9 +124,9 @@ def private_erm(
         records = whole("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = points.n if records is None else records
-    promises, refusals = _promises(problem, n, epsilon, delta, neighbors)
+    promises, refusals = promises_of(problem, n, epsilon, delta, neighbors)
     if method == "auto":
-        method = _best(promises, refusals)
+        method = taken(promises)
     options: dict[str, Any] = {
         "loss": loss, "over": over, "epsilon": epsilon, "records": records, "outside": outside, "progress": progress,
         "rng": rng, "budget": budget, "neighbors": neighbors,
@@ -141,7 +141,7 @@ def private_erm(
     return PrivateMinimum(details.w, method, promises[method], promises, refusals, details)
 
 
-def _promises(
+def promises_of(
     problem: Problem, n: int, epsilon: float, delta: float, neighbors: Neighbors
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     """What every method promises in expectation, and why some do not apply."""
@@ -169,7 +169,7 @@ def _promises(
     return found, refusals
 
 
-def _best(promises: dict[str, float | None], refusals: dict[str, str]) -> Any:
+def taken(promises: dict[str, float | None]) -> Any:
     """The method with the least promise; descent, which needs the fewest bounds, where there is none."""
     weighed = {name: promise for name, promise in promises.items() if promise is not None}
     if weighed.get("moments", inf) < inf:
