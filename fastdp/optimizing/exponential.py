@@ -137,7 +137,7 @@ def exponential_erm(
                  that the loss declares
     Proof        exponential.md, theorems 1 to 3
     Accuracy     `.bound` of the result (theorems 4 and 5), if the declared bounds hold
-    Cost         "grid": 0.2 ns for each record and point, 1 of Logistic; "exact": one pass and 30 ms, or a sort
+    Cost         "grid": 0.2 ns for each record and point, 1.3 of Logistic; "exact": one pass, or a sort, and 5 ms
     Not covered  the time that a call takes (exponential.md, "Time"); a `Custom` value that looks at more than its score
                  and label
     Raises       ValueError and DomainError before anything is spent: more than four dimensions, nets of more than 2^22
