@@ -16,6 +16,7 @@ from .counts import a_table_of_counts
 from .frame import Chapter, paint
 from .noise import the_noise_and_its_law
 from .queries import many_queries
+from .regression import two_regressions
 from .spending import a_budget
 
 CHAPTERS: dict[str, Chapter] = {
@@ -23,6 +24,7 @@ CHAPTERS: dict[str, Chapter] = {
     "A million draws, their law, and the clock": the_noise_and_its_law,
     "A choice among candidates": a_choice,
     "Many queries on census records": many_queries,
+    "Regression on census and clinical records": two_regressions,
     "A budget, and what many releases cost": a_budget,
 }
 
