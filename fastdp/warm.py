@@ -133,11 +133,12 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         nets.losses_into(0, 1.0, one, one, np.empty(3))
 
     def descend(loss: Any, dtype: Any) -> None:
-        points = Points(np.ones((3, 2), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
-        problem = Problem.of(loss, Box(-1, 1), 2)
-        step = Step(1.0, 0.0, np.ones(1), problem.over.projection)
-        noise = np.zeros((1, 2), np.int64)
-        points.descend(problem.start, 1.0, 1.0, noise, step)
+        for d in (2, 20):  # few columns, and more of them
+            points = Points(np.ones((3, d), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
+            problem = Problem.of(loss, Box(-1, 1), d)
+            step = Step(1.0, 0.0, np.ones(1), problem.over.projection)
+            noise = np.zeros((1, d), np.int64)
+            points.descend(problem.start, 1.0, 1.0, noise, step)
         points.gradients(problem.start, 1.0, 1.0)
         walk(points.plain_gradients, problem, step, noise, None, lambda *_: None)
         walk(lambda w: points.gradients(w, 1.0, 1.0), problem, step, noise, None, lambda *_: None)

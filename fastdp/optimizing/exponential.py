@@ -481,7 +481,7 @@ class _Grid(_Plan):
 
     def _columns(self, points: Points, block: Block) -> tuple[Floats, Vector, Vector]:
         """Records coordinate by coordinate, labels and norms, all within the bounds that clip."""
-        X, labels, norms = points._parts(block)
+        X, labels, norms = points.parts(block)
         columns = np.zeros((MOST_DIMENSIONS, block.n))
         columns[: points.d] = X.reshape(-1, points.d).T
         bound = points.loss.x_norm
@@ -698,7 +698,7 @@ class _Line(_Plan):
         """The sum of all losses at a point."""
 
     def _positions(self, points: Points, block: Block) -> Integers:
-        X, _, _ = points._parts(block)
+        X, _, _ = points.parts(block)
         places = (X.astype(np.float64, copy=False) - self._low) * (1 / self.spacing)
         np.clip(places, float(self.first), float(self.last), out=places)
         return np.clip(np.rint(places).astype(np.int64), self.first, self.last)

@@ -21,6 +21,9 @@ from .sets import Projection, Vector
 
 _ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
 _MOST_COLUMNS = 2**20  # descent.md, lemma 1
+# and where lanes along 16 columns or fewer would idle, and the records by columns fit into the cache, one by columns:
+# 1.5 us a step for 1,000 x 10 in place of 2.5; at 30 columns it takes longer
+_FEW_COLUMNS, _FEW_RECORDS = 16, 4096
 _KEPT_NORMS = 2**27  # norms of more records are computed anew in every step: 1 GiB
 _TOLERANCE = 1e-9  # by how much a norm or label may exceed its declared bound by the rounding of whoever scaled it
 
@@ -115,7 +118,7 @@ class Points:
         norms_into(_as_compiled(X.reshape(-1)), X.shape[1], norms)
         return norms
 
-    def _parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
+    def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
         """Points (flat), labels and norms of a block."""
         X = block.matrix()
         at = slice(block.first, block.first + block.n)
@@ -147,7 +150,7 @@ class Points:
         """The mean of a function of points and labels, a sum over each block; not private."""
 
         def statistic(block: Block) -> list[Vector]:
-            X, labels, norms = self._parts(block)
+            X, labels, norms = self.parts(block)
             X = X.reshape(-1, self.d).astype(np.float64, copy=False)
             if self.loss.family == "margin" and self._bound < inf:
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
@@ -161,7 +164,7 @@ class Points:
         from ..kernels.moments import add_moments
 
         def statistic(block: Block) -> NDArray[np.int64]:
-            X, labels, norms = self._parts(block)
+            X, labels, norms = self.parts(block)
             out = np.zeros((self.d + 2, self.d), np.int64)
             sums, tail = np.empty((self.d + 2) * -(-self.d // 8) * 8), np.empty(4 * self.d + 8, X.dtype)
             add_moments(X, labels, norms, x_norm, y_bound, unit, tail, sums, out)
@@ -171,13 +174,29 @@ class Points:
 
     def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], step: Step) -> Vector | None:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
+        from ..kernels import gradients
+
         block = self.rows.whole()
         if block is None or step.projection is None or self.n * self.d > _ONE_LOOP:
             return None
         path = np.empty((len(step.rates) + 1, self.d))
         after = noise, step.scale, step.ridge, step.rates, *step.projection, np.empty(self.d), path
-        self._kernel("descend")(*self._arguments(block, w, unit, limit), *after)
+        if self.loss.family == "margin" and self.d <= _FEW_COLUMNS and self.n <= _FEW_RECORDS:
+            descend: Any = gradients.descend_columns
+            descend(*self._by_columns(block), w.copy(), *self._formula, unit, limit, *after)
+        else:
+            self._kernel("descend")(*self._arguments(block, w, unit, limit), *after)
         return path
+
+    def _by_columns(self, block: Block) -> tuple[Vector, Vector, Vector]:
+        """A few records laid out by columns, a multiple of 32 of them, as the kernel `descend_columns` takes them."""
+        X, labels, norms = self.parts(block)
+        n, wide = self.n, -(-self.n // 32) * 32
+        # columns are an odd number of cache lines apart, so that they do not push each other out
+        columns, all_labels, all_norms = np.zeros((self.d, wide + 8)), np.zeros(wide), np.ones(wide)
+        columns[:, :n] = X.reshape(n, self.d).T
+        all_labels[:n], all_norms[:n] = labels, norms
+        return columns.reshape(-1), all_labels, all_norms
 
     def _sum(self, kernel: Any, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
         out = np.zeros(self.d, dtype)
@@ -186,18 +205,20 @@ class Points:
 
     def _arguments(self, block: Block, w: Vector, unit: float, limit: float) -> tuple[Any, ...]:
         """What all kernels of kernels/gradients.py take first."""
-        X, labels, norms = self._parts(block)
+        X, labels, norms = self.parts(block)
         wide = -(-self.d // 8) * 8
         padded, mask = np.zeros(wide), np.zeros(wide)
         padded[: self.d], mask[: self.d] = w, 1.0
-        law = self._kind, self.loss.parameter, self.loss.address, self._bound, unit, limit
+        law = *self._formula, unit, limit
         return X, labels, norms, padded, mask, *law, np.empty(32 * self.d + 8, X.dtype), np.empty(wide)
 
     @property
-    def _kind(self) -> int:
+    def _formula(self) -> tuple[int, float, int, float]:
+        """Which loss it is, as kernels take it, and the norm that they bring points back to."""
         from ..kernels import gradients
 
-        return int(getattr(gradients, self.loss.kernel))
+        bound = self._bound if self._clip else inf
+        return int(getattr(gradients, self.loss.kernel)), self.loss.parameter, self.loss.address, bound
 
     def _kernel(self, action: str) -> Any:
         from ..kernels import gradients
