@@ -54,8 +54,8 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .kernels.chacha import word_one
     from .kernels.literals import count_all, pack_allowed_into
     from .optimizing.descent import walk
-    from .optimizing.exponential import KERNELS as NET_KERNELS
     from .optimizing.losses import AbsoluteDeviation, Logistic, SquaredDistance
+    from .optimizing.nets import KERNELS as NET_KERNELS
     from .optimizing.points import Points, Step
     from .optimizing.problem import Problem
     from .optimizing.sets import Box

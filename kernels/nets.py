@@ -101,7 +101,7 @@ def losses_into(kind: int, parameter: float, scores: F64Array, labels: F64Array,
 
     Shapes    scores, labels, out float64[n]
     Cost      O(n): 0.15 ns a record, 1.2 of LOGISTIC
-    Used by   fastdp/optimizing/exponential.py, for the least loss that a record can have
+    Used by   fastdp/optimizing/nets.py, for the least loss that a record can have
     Oracle    tests/reference.py::loss_of
     """
     if kind == SQUARED:
@@ -157,7 +157,7 @@ add_squared_losses.__doc__ = """Add the losses of records at every point of a ne
     Cost      for each record and point 0.2 ns, 1.3 of LOGISTIC; two or three times that with AVX2
     Source    fastdp/optimizing/exponential.md, lemma 1
     Requires  unit a power of two; limit a whole number, at most 2^36; n limit < 2^62 over all calls
-    Used by   fastdp/optimizing/exponential.py
+    Used by   fastdp/optimizing/nets.py
     Oracle    tests/reference.py::scores_of_net
     """
 add_logistic_losses = _make(product_of, logistic_one)

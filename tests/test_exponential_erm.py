@@ -19,7 +19,8 @@ from laws import at_most, check_cells
 import fastdp
 from fastdp import Budget, DomainError, losses, rows, sets
 from fastdp.kernels import gradients, nets
-from fastdp.optimizing import exponential as erm
+from fastdp.optimizing import choice, line
+from fastdp.optimizing import nets as net_plans
 from fastdp.optimizing.losses import MissingBound
 from fastdp.optimizing.problem import read_points
 
@@ -52,10 +53,10 @@ def planned(
     """The points and the plan of a call; add-remove neighbours if `records` is given."""
     points, problem = read_points(X, y, loss, over, None, outside)
     neighbors = "replace-one" if records is None else "add-remove"
-    terms = erm._Terms(problem, points.d, records or points.n, epsilon, beta, neighbors)
-    if method == "grid" or erm._no_line(terms, spacing, resolution):
-        return points, erm._Grid(terms, spacing, resolution)
-    return points, erm._LINES[type(problem.loss)](terms, spacing)
+    terms = choice.Terms(problem, points.d, records or points.n, epsilon, beta, neighbors)
+    if method == "grid" or line.no_line(terms, spacing, resolution):
+        return points, net_plans.GridPlan(terms, spacing, resolution)
+    return points, line.LINES[type(problem.loss)](terms, spacing)
 
 
 def scores_of(X, y=None, **options):
@@ -191,8 +192,8 @@ NETS = [
 @pytest.mark.parametrize("spacing", [0.9, 0.25, 10.0])
 def test_nets_lie_in_the_set_cover_it_and_are_counted(over, d, spacing):
     over = over.of_dimension(d)
-    net = erm.net_of(over, spacing)
-    low, high = erm.size_of_net(over, spacing)
+    net = net_plans.net_of(over, spacing)
+    low, high = net_plans.size_of_net(over, spacing)
     points = net.points.T[:, :d]
     assert low <= len(points) <= high
     assert len(np.unique(points, axis=0)) == len(points)
@@ -213,7 +214,7 @@ def test_nets_of_balls_are_all_grid_points():
             inside = sum(
                 sum(abs(k) ** order for k in place) <= (radius / spacing * (1 + 1e-12)) ** order for place in cube
             )
-            assert erm.net_of(sets.Ball(radius, norm=order).of_dimension(d), spacing).points.shape[1] == inside
+            assert net_plans.net_of(sets.Ball(radius, norm=order).of_dimension(d), spacing).points.shape[1] == inside
 
 
 # --- the laws, at false-alarm rate 1e-9; epsilon off by 3/2 and 2/3 is refuted
@@ -317,7 +318,7 @@ def test_the_law_holds_wherever_the_pieces_are_cut(monkeypatch):
     """Cuts at the first points, at random ones, or none at all."""
 
     def choice(eta):
-        return erm.ConvexChoice(lambda k: (k - 9) ** 2, 40, eta)
+        return line.ConvexChoice(lambda k: (k - 9) ** 2, 40, eta)
 
     def anywhere(gap, near, far, above, step):
         return min(near + 1 + (7 * near) % 5, far + 1)
@@ -326,7 +327,7 @@ def test_the_law_holds_wherever_the_pieces_are_cut(monkeypatch):
     cuts = [None, lambda gap, near, far, above, step: near + 1, lambda gap, near, far, above, step: far + 1, anywhere]
     for cut in cuts:
         if cut is not None:
-            monkeypatch.setattr(erm.ConvexChoice, "_crossing", staticmethod(cut))
+            monkeypatch.setattr(line.ConvexChoice, "_crossing", staticmethod(cut))
         drawing, rng = choice(Fraction(1, 30)), seeded(13)
         assert sum(piece.size for piece in drawing.pieces) == 41
         counts = np.bincount([drawing.draw(rng.key()) for _ in range(10_000)], minlength=41)
@@ -342,7 +343,7 @@ def test_pieces_cover_every_point_once_at_a_safe_level(eta, top):
             def function(k, best=best, power=power):
                 return abs(k - best) ** power if power else 0
 
-            choice = erm.ConvexChoice(function, top, eta)
+            choice = line.ConvexChoice(function, top, eta)
             assert function(choice.best) == 0
             at = {1: choice.best, -1: choice.best - 1}
             for piece in choice.pieces:
@@ -359,7 +360,7 @@ def test_pieces_cover_every_point_once_at_a_safe_level(eta, top):
 
 def test_the_upper_logarithm_of_2_is_above_it():
     low, high = reference.ln_interval(2, 90)
-    assert high < erm._LN2_UP < low + Fraction(1, 2**69)
+    assert high < line._LN2_UP < low + Fraction(1, 2**69)
 
 
 @pytest.mark.parametrize("loss", [losses.AbsoluteDeviation(), losses.SquaredDistance(x_norm=1)], ids=repr)
@@ -560,7 +561,7 @@ def risk(loss, lam, w, X, y):
 def best_of(loss, lam, over, X, y):
     """The least risk on a fine grid of the set, from below by the Lipschitz constant."""
     d = X.shape[1]
-    fine = erm.net_of(over.of_dimension(d), over.of_dimension(d).diameter / (60 if d > 1 else 2000))
+    fine = net_plans.net_of(over.of_dimension(d), over.of_dimension(d).diameter / (60 if d > 1 else 2000))
     return min(risk(loss, lam, w, X, y) for w in fine.points.T[:, :d])
 
 
@@ -728,8 +729,8 @@ def test_the_result_is_the_same_for_all_threads_blocks_and_containers(options, d
         for count in (1, 3):
             fastdp.set_num_threads(count)
             monkeypatch.setattr(rows, "BLOCK_RECORDS", 1024)
-            monkeypatch.setattr(erm, "_PART", 2**16)
-            monkeypatch.setattr(erm, "_CHUNK", 2**12)
+            monkeypatch.setattr(net_plans, "_PART", 2**16)
+            monkeypatch.setattr(net_plans, "_CHUNK", 2**12)
             for data in (X, np.asfortranarray(X), X.astype(np.float32), pandas.DataFrame(X)):
                 assert results(data) == expected
     finally:
