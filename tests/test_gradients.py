@@ -510,9 +510,9 @@ def test_all_loops_come_to_the_same_bits(kind: str, over: Any, monkeypatch: pyte
 
         def path(callback: Any = None, some: tuple[Any, ...] = (X, y, bounded)) -> bytes:
             fit = fastdp.noisy_projected_gradient_descent(
-                some[0], labels_for(kind, some[1]), loss=some[2] + losses.L2(0.1), over=over, epsilon=1, noise="laplace",
-                clip=1.0, steps=6, step_size=0.5, average=False, outside="clip", history=True, callback=callback,
-                rng=fastdp.Randomness(seed=18),
+                some[0], labels_for(kind, some[1]), loss=some[2] + losses.L2(0.1), over=over, epsilon=1,
+                noise="laplace", clip=1.0, steps=6, step_size=0.5, average=False, outside="clip", history=True,
+                callback=callback, rng=fastdp.Randomness(seed=18),
             )  # fmt: skip
             assert fit.history is not None
             return fit.history.tobytes()
@@ -690,10 +690,10 @@ def test_custom_losses_are_not_pickled() -> None:
 def fingerprint() -> str:
     digest = hashlib.sha256()
     rng = np.random.default_rng(24)
-    for n, d, dtype in ((100, 1, np.float64), (70, 13, np.float64), (131, 33, np.float32), (40, 64, np.float64)):
+    for n, d, dtype in ((100, 1, np.float64), (70, 13, np.float64), (131, 33, np.float64), (40, 64, np.float64)):
         X, y, w = instance(rng, n, d, dtype)
         X[:20] = wild_rows(rng, 20, d).clip(-1e30, 1e30)
-        for kind in [*LOSSES, "LINEAR"]:
+        for kind in ("SQUARED", "LOGISTIC", "HINGE", "HUBER", "LINEAR", "DISTANCE"):  # two kernels to compile
             labels = np.where(y > 0, 1.0, -1.0) if kind in ("LOGISTIC", "HINGE") else y
             digest.update(kernel_sum(kind, inputs(X, labels, w, kind), 2.0**30, limit_of(2.0**30, d), d).tobytes())
     return digest.hexdigest()
