@@ -135,6 +135,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     def descend(loss: Any, dtype: Any) -> None:
         for d in (2, 20):  # few columns, and more of them
             points = Points(np.ones((3, d), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
+            points.check()
             problem = Problem.of(loss, Box(-1, 1), d)
             step = Step(1.0, 0.0, np.ones(1), problem.over.projection)
             noise = np.zeros((1, d), np.int64)

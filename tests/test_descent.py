@@ -722,3 +722,48 @@ def test_results_are_not_changed_by_hand() -> None:
     with pytest.raises(AttributeError):
         fit.w = np.zeros(3)
     assert scales.FINEST == 2.0**30
+
+
+def attempt(budget: Any = None, **more: Any) -> Any:
+    common = {"loss": losses.SquaredDistance(x_norm=1), "over": sets.Ball(1.0), "epsilon": 1.0, "delta": 1e-6}
+    return fastdp.noisy_projected_gradient_descent(np.full((50, 1), 0.5), budget=budget, **common | more)
+
+
+def test_a_simplex_of_one_point() -> None:
+    assert attempt(over=sets.Simplex()).w.tolist() == [1.0]
+    assert fastdp.projected_gradient_descent(
+        np.ones((5, 1)), loss=losses.SquaredDistance(x_norm=1), over=sets.Simplex(), steps=3
+    ).w.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e300, 0.0), (1e-300, 0.0), (750.0, 1e-6)])  # 1e5, 1e-6 hangs
+def test_extreme_prices(epsilon: float, delta: float) -> None:
+    with pytest.raises(ValueError, match=r"^(n=50, )?epsilon="):
+        attempt(epsilon=epsilon, delta=delta)
+
+
+@pytest.mark.parametrize("clip", [5e-324, 1e-300, 1e250, 1e308])
+def test_extreme_clips(clip: float) -> None:
+    with pytest.raises(ValueError, match=r"^clip=.*: must be between 2\^-400 and 2\^400$"):
+        attempt(clip=clip)
+
+
+def test_gaussian_without_delta() -> None:
+    with pytest.raises(ValueError, match=r"^noise='gaussian': needs delta > 0; 'laplace' does not$"):
+        attempt(noise="gaussian", delta=0.0)
+
+
+def test_a_callback_is_checked_before_it_is_paid_for() -> None:
+    budget = Budget(epsilon=5.0)
+    with pytest.raises(ValueError, match=r"^callback=3: must be "):
+        attempt(budget, callback=3, delta=0.0)
+    assert not budget.releases
+
+
+def test_a_grid_that_only_a_public_number_would_allow_is_refused() -> None:
+    """Under add-remove, an overflow would tell how many records there are: the grid must do for 2^31 of them."""
+    with pytest.raises(ValueError, match=r"^resolution=9.09\S+: must be larger: sums of 2147483648 records"):
+        fastdp.noisy_projected_gradient_descent(
+            np.ones((9, 1)), loss=losses.AbsoluteDeviation(), over=sets.Box(0.0, 0.5), epsilon=1.0,
+            neighbors="add-remove", records=1, resolution=2.0**-40, steps=1,
+        )  # fmt: skip

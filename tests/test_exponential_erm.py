@@ -52,6 +52,7 @@ def planned(
 ):  # fmt: skip
     """The points and the plan of a call; add-remove neighbours if `records` is given."""
     points, problem = read_points(X, y, loss, over, None, outside)
+    points.check()
     neighbors = "replace-one" if records is None else "add-remove"
     terms = choice.Terms(problem, points.d, records or points.n, epsilon, beta, neighbors)
     if method == "grid" or line.no_line(terms, spacing, resolution):

@@ -32,9 +32,17 @@ from fastdp import DomainError, losses, rows, sets
 from fastdp.kernels import gradients as kernels
 from fastdp.optimizing import points as points_module
 from fastdp.optimizing.losses import Loss
-from fastdp.optimizing.points import Points
+from fastdp.optimizing.points import Points as Unchecked
 
 Array = np.ndarray[Any, Any]
+
+
+def Points(X: Any, y: Any, loss: Loss, outside: str) -> Unchecked:
+    """Records that have been checked, as all public functions do before they sum."""
+    points = Unchecked(X, y, loss, outside)
+    points.check()
+    return points
+
 
 DIMENSIONS = [1, 2, 3, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40, 41, 63, 64, 65, 96, 127, 128, 129, 130]
 COUNTS = [1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 96, 97, 128, 200]
@@ -701,3 +709,14 @@ def fingerprint() -> str:
 
 def test_same_bits_on_other_cpus(fingerprint_elsewhere: Callable[[str], str]) -> None:
     assert fingerprint_elsewhere("test_gradients") == fingerprint()
+
+
+def test_c_functions_of_another_signature() -> None:
+    ffi = cffi.FFI()
+    ffi.cdef("double sin(double); float fmaxf(float, float);")
+    library = ffi.dlopen(None)
+    for wrong in (library.sin, library.fmaxf, ffi.new("double *"), ffi.NULL):
+        with pytest.raises(ValueError, match=r"^derivative"):
+            losses.Custom(wrong)
+    with pytest.raises(ValueError, match=r"^derivative"):
+        losses.Custom(2**70)

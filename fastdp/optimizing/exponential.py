@@ -148,6 +148,7 @@ def exponential_erm(
     plan = _plan_of(Terms(problem, points.d, n, epsilon, beta, neighbors), method, spacing, resolution)
     parameters = {"epsilon": epsilon, "method": plan.method, "spacing": plan.spacing}
     with charge(budget, plan.guarantee, "exponential_erm", parameters) as final:
+        points.check()
         with reporting(progress, "minimising") as report:
             draw = plan.read(points, report)
         key = fresh_key(rng)

@@ -47,7 +47,8 @@ class Points:
 
     `may_be_empty` where the number of records is private, so that it must not decide about an error.
 
-    Raises    ValueError and DomainError for what the loss cannot take; after that no record stops a descent
+    Raises    ValueError for what the loss cannot take, before a record is read; DomainError when `check` reads them.
+              After that no record stops a descent
     """
 
     def __init__(self, X: Any, y: Any, loss: Formula, outside: str, *, may_be_empty: bool = False) -> None:
@@ -66,14 +67,14 @@ class Points:
         self.loss = loss
         self._clip = outside == "clip"
         self._bound = inf if loss.x_norm is None else loss.x_norm
-        self._labels = self._read_labels(y)
-        self._norms = np.empty(self.n if self.n <= _KEPT_NORMS else 0)
-        self._check()
+        self._given = self._given_labels(y)
+        self._labels: Vector | None = None
+        self._norms = np.empty(0)
 
     # --- reading
 
-    def _read_labels(self, y: Any) -> Vector | None:
-        """All labels, or None if the loss has none."""
+    def _given_labels(self, y: Any) -> Any:
+        """Labels as they were given, of which the number and the type are right; None if the loss has none."""
         loss = self.loss
         if loss.labels is None:
             if y is not None:
@@ -82,13 +83,20 @@ class Points:
         if y is None:
             raise ValueError(f"y=None: must be the labels of the records: {type(loss).__name__} has some")
         if isinstance(y, Rows):
-            array = np.concatenate(y.merge(lambda block: [block.matrix()[:, 0]], _append))
-        else:
-            array = np.asarray(numbers_array("y", getattr(y, "to_numpy", lambda: y)()), np.float64)
+            return y
+        array = numbers_array("y", getattr(y, "to_numpy", lambda: y)())
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.shape != (self.n,):
             raise ValueError(f"y: shape {array.shape}: must be ({self.n},), a label for each record")
+        return array
+
+    def _read_labels(self) -> Vector:
+        loss = self.loss
+        if isinstance(self._given, Rows):
+            array = np.concatenate(self._given.merge(lambda block: [block.matrix()[:, 0]], _append))
+        else:
+            array = np.asarray(self._given, np.float64)
         if not np.isfinite(array).all():
             raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
         if loss.labels == SIGN:
@@ -99,7 +107,12 @@ class Points:
             array = np.clip(array, -loss.label_bound, loss.label_bound)
         return np.ascontiguousarray(array)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Read all records once: DomainError if one of them is outside what was declared. To be called before sums."""
+        self._norms = np.empty(self.n if self.n <= _KEPT_NORMS else 0)
+        if self._given is not None:
+            self._labels = self._read_labels()
+
         def statistic(block: Block) -> list[int]:
             X = block.matrix()
             norms = self._norms_of(X, self._norms[block.first : block.first + block.n])

@@ -34,6 +34,7 @@ Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplac
 FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
 _COARSEST = 6  # bits
 _MOST_SUM = 2.0**62
+MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,6 @@ def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float
     delta = down(lower(delta)) if delta else 0.0
     found = {}
     if delta:
-        for name, value in (("epsilon", epsilon), ("delta", delta)):
-            if value < SMALLEST:
-                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for noise with a delta")
-        if epsilon > MAX_EPSILON:
-            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
         # T sums of sensitivity K are as one of K sqrt(T): theorem 2
         far = up(sensitivity * _root_up(steps))
         sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
@@ -79,6 +75,18 @@ def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float
     found["laplace-per-coordinate"] = _least(laplace_options(sensitivity, d * steps, epsilon, delta))
     found["laplace-basic"] = Scale("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
     return found
+
+
+def check_price(noise: Noise, epsilon: float, delta: float) -> None:
+    """ValueError where the arithmetic of noise has no answer."""
+    if noise == "gaussian" and not delta:
+        raise ValueError("noise='gaussian': needs delta > 0; 'laplace' does not")
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value < SMALLEST and not (name == "delta" and value == 0):
+            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g}")
+    most = MAX_EPSILON if delta else 1e9
+    if epsilon > most:
+        raise ValueError(f"epsilon={epsilon!r}: must be at most {most:g}")
 
 
 def unit_variance(noise: Noise, d: int, steps: int, epsilon: float, delta: float) -> float:
@@ -201,13 +209,19 @@ def plan(
 ) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
     """The grid of sums of n vectors of norm `clip`, the noise chosen, and what all kinds would be."""
     moved = 2 if neighbors == "replace-one" else 1
-    if not 2.0**-900 <= clip <= 2.0**900:
-        raise ValueError(f"clip={clip!r}: must be between 2^-900 and 2^900")
+    n = n if neighbors == "replace-one" else max(n, MOST_RECORDS)  # the grid must not depend on a private number
+    check_clip(clip)
     unit = 2.0 ** -ceil(log2(clip)) if resolution is None else 1 / resolution
     return _fit(
         lambda unit: moved * clip * unit, clip, unit, d, n=n, steps=steps, epsilon=epsilon, delta=delta, noise=noise,
         fixed=resolution is not None,
     )  # fmt: skip
+
+
+def check_clip(clip: float) -> None:
+    """ValueError where squares of the clip would leave float64."""
+    if not 2.0**-400 <= clip <= 2.0**400:
+        raise ValueError(f"clip={clip!r}: must be between 2^-400 and 2^400")
 
 
 def fit_grid(
@@ -222,6 +236,7 @@ def _fit(
     delta: float, noise: Noise, fixed: bool = False,
 ) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
     """Multiply `unit` as far as sums of n vectors of this size and their noise allow, and choose the noise."""
+    check_price(noise, epsilon, delta)
     if not fixed:  # sums of n records fit, and noise of at most 2^39 grid units
         rough = sensitivity(unit) * sqrt(unit_variance(noise, d, steps, epsilon, delta))
         finer = floor(log2(min(_MOST_SUM / (4 * n), FINEST, 2.0**39 / rough)))
@@ -242,8 +257,6 @@ def _fit(
 def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
     if noise == "auto":
         return min(found.values(), key=lambda scale: scale.variance)
-    if noise not in found:
-        raise ValueError(f"noise={noise!r}: needs delta > 0; 'laplace' does not")
     return found[noise]
 
 
