@@ -30,6 +30,14 @@ def positive(name: str, value: Any, *, toward: float) -> float:
     return result
 
 
+def moderate(name: str, value: Any, *, toward: float) -> float:
+    """A number between 2^-400 and 2^400, whose squares and products float64 holds."""
+    result = positive(name, value, toward=toward)
+    if not 2.0**-400 <= result <= 2.0**400:
+        raise ValueError(f"{name}={value!r}: must be between 2^-400 and 2^400")
+    return result
+
+
 def non_negative(name: str, value: Any, *, toward: float) -> float:
     """A finite number >= 0, otherwise as `positive`."""
     if type(value) is not float:

@@ -39,16 +39,17 @@ LANES = 8
 GROUP = 32  # records that are looked at together: their points stay in the L1 cache up to 128 columns
 MOST_SUMMED = 4096  # records between two moves to int64
 AHEAD = 64  # records to prefetch; 0: 7.9 ms instead of 5.2 for 1e6 x 20
-LEAST_SQUARE = 2.0**-1000  # added to squared norms: covers what underflows in them
+# added to squared norms: covers what underflows in them; of float32, subnormal numbers, which some threads take for 0
+LEAST_SQUARE, LEAST_SQUARE_32 = 2.0**-1000, 2.0**-229
 
 SQUARED, LOGISTIC, HINGE, HUBER, CUSTOM, LINEAR, DISTANCE, DEVIATION = range(8)
 
 
 @jit
-def norms_into(X: Any, d: int, out: F64Array) -> int:
-    """The norms of points, not below the true ones by more than (d / 16 + 8) U relative; at least 2^-500.
+def norms_into(X: Any, d: int, least: float, out: F64Array) -> int:
+    """The norms of points, not below the true ones by more than (d / 16 + 8) U relative, nor below sqrt(least).
 
-    Shapes    X float64 or float32[n d], out float64[n]
+    Shapes    X float64 or float32[n d], out float64[n]; `least` is LEAST_SQUARE, or LEAST_SQUARE_32 for float32
     Cost      one read of X
     Used by   fastdp/optimizing/points.py
     Returns   1 if a norm is not finite
@@ -68,7 +69,7 @@ def norms_into(X: Any, d: int, out: F64Array) -> int:
             v = np.float64(row[c])
             rest[c - whole] = v * v + rest[c - whole]
         square = ((rest[0] + rest[4]) + (rest[2] + rest[6])) + ((rest[1] + rest[5]) + (rest[3] + rest[7]))
-        out[i] = np.sqrt(square + LEAST_SQUARE)
+        out[i] = np.sqrt(square + least)
         if not out[i] < np.inf:
             bad = 1
     return bad
@@ -90,7 +91,7 @@ def clipped_one(slope: float, norm: float, unit: float, limit: float) -> float:
     c = slope * unit
     size = abs(c) * norm
     small = limit / size
-    c = c * (small if size > limit else 1.0)
+    c = c * (1.0 if size <= limit else small)  # an undefined size is none within the limit
     return c if c == c else 0.0
 
 
@@ -323,6 +324,7 @@ def _make(residual: Callable[..., Any], margin: bool, exact: bool) -> Any:
             if group == MOST_SUMMED // GROUP:
                 move(sums, d, out)
                 group = 0
+        move(sums, d, out)
         some_labels, some_norms = stack(w.dtype, GROUP), stack(w.dtype, GROUP)
         while done < n:  # the last ones, among zeros, so that nothing is read beyond them
             few = min(GROUP, n - done)
@@ -369,7 +371,7 @@ def take_step(
 ) -> None:  # fmt: skip
     """w moved against the mean gradient and its noise, and back into the set."""
     for j in range(sums.size):
-        gradient = (np.float64(sums[j]) + np.float64(noise[j])) * scale + ridge * w[j]
+        gradient = np.float64(sums[j] + noise[j]) * scale + ridge * w[j]  # of their sum alone: integers up to here
         w[j] -= rate * gradient
     project_one(set_kind, a, b, radius, w[: sums.size], space)
 

@@ -30,11 +30,17 @@ import reference
 import fastdp
 from fastdp import DomainError, losses, rows, sets
 from fastdp.kernels import gradients as kernels
+from fastdp.kernels import projections
 from fastdp.optimizing import points as points_module
+from fastdp.optimizing import scales
 from fastdp.optimizing.losses import Loss
 from fastdp.optimizing.points import Points as Unchecked
 
 Array = np.ndarray[Any, Any]
+
+
+def least_square(X: Array) -> float:
+    return kernels.LEAST_SQUARE_32 if X.dtype == np.float32 else kernels.LEAST_SQUARE
 
 
 def Points(X: Any, y: Any, loss: Loss, outside: str) -> Unchecked:
@@ -96,7 +102,7 @@ def inputs(X: Array, y: Any, w: Array, kind: str, bound: float = math.inf, addre
     n, d = X.shape
     wide = -(-d // 8) * 8
     norms, padded, mask = np.empty(n), np.zeros(wide), np.zeros(wide)
-    kernels.norms_into(X.reshape(-1), d, norms)
+    kernels.norms_into(X.reshape(-1), d, least_square(X), norms)
     padded[:d], mask[:d] = w, 1.0
     parameter = {"HUBER": 0.7, "DISTANCE": 2.0, "DEVIATION": 1.0}.get(kind, 0.0)
     law = getattr(kernels, kind), parameter, address, bound
@@ -217,17 +223,17 @@ def test_norms_are_never_too_small() -> None:
         for d in DIMENSIONS:
             X = np.concatenate([instance(rng, 40, d, dtype)[0], np.zeros((1, d)), np.full((1, d), 1e-30)]).astype(dtype)
             norms = np.empty(len(X))
-            assert kernels.norms_into(X.reshape(-1), d, norms) == 0
+            assert kernels.norms_into(X.reshape(-1), d, least_square(X), norms) == 0
             for x, norm in zip(X.astype(np.float64).tolist(), norms.tolist(), strict=True):
                 exact = sum(Fraction(v) ** 2 for v in x)
                 least = Fraction(norm) / (1 - Fraction(d + 128, 16 * 2**53))
                 assert least**2 >= exact
-                assert Fraction(norm) ** 2 <= exact * (1 + Fraction(d + 128, 2**53)) + Fraction(1, 2**999)
+                assert Fraction(norm) ** 2 <= exact * (1 + Fraction(d + 128, 2**53)) + 2 * Fraction(least_square(X))
     for value in (math.nan, math.inf, -math.inf, 1e200):
         for at in range(11):
             X = np.ones((3, 11))
             X[1, at] = value
-            assert kernels.norms_into(X.reshape(-1), 11, np.empty(3)) == 1
+            assert kernels.norms_into(X.reshape(-1), 11, least_square(X), np.empty(3)) == 1
 
 
 # --- what privacy rests on: lemma 1, lemma 2
@@ -385,7 +391,7 @@ def test_labels_that_a_loss_cannot_take() -> None:
                 DomainError, match=r"^y: must be finite; there is a NaN or an infinity among the labels$"
             ):
                 Points(X, [1.0, value, 1.0], LOSSES[kind], "clip")
-    for some in ([1, 2, 1], [0.5, 1, 1], [-1, 0, 1], [2, 2, 2]):
+    for some in ([1, 2, 1], [0.5, 1, 1], [2, 2, 2]):
         with pytest.raises(DomainError, match=r"^y: must be -1 and 1, or 0 and 1; there are other labels$"):
             Points(X, some, LOSSES["HINGE"], "clip")
     for some in ([1, 1], [[1, 1], [1, 1], [1, 1]], 1.0, [], [[1, 1, 1]]):
@@ -720,3 +726,56 @@ def test_c_functions_of_another_signature() -> None:
             losses.Custom(wrong)
     with pytest.raises(ValueError, match=r"^derivative"):
         losses.Custom(2**70)
+
+
+# --- found by review
+
+
+def test_a_fractional_sensitivity_counts_all_coordinates_that_may_move() -> None:
+    """Integer vectors of norm up to Delta may have floor(Delta^2) coordinates: more than floor(Delta)^2."""
+    for sensitivity in (1.4143, 2.45, 2.9, 3.99):
+        for d in (1, 2, 6, 9, 20):
+            b = scales.options(sensitivity, d, 1, 1.0, 0.0)["laplace"].value
+            longest = max(k for k in range(d + 1) if k <= sensitivity**2)  # ones: the largest L1 norm
+            assert longest / b <= 1
+
+
+def test_the_sum_meets_the_noise_as_an_integer() -> None:
+    """2^53 + 1 is no float: had the sum been rounded before the noise came, the step would tell it from 2^53."""
+    nothing, at = np.zeros(1), []
+    for s in (2**53, 2**53 + 1, 2**53 + 2):
+        w = np.zeros(1)
+        kernels.step_once(
+            np.array([s]),
+            np.array([-(2**53)]),
+            1.0,
+            0.0,
+            1.0,
+            projections.EVERYWHERE,
+            nothing,
+            nothing,
+            0.0,
+            w,
+            nothing,
+        )
+        at.append(-w[0])
+    assert at == [0, 1, 2]
+
+
+def test_sums_of_4103_records_are_exact() -> None:
+    some = Points(np.full((4103, 1), 5.0), None, losses.SquaredDistance(), "raise")
+    limit = 2.0**41
+    total = some.gradients(np.zeros(1), 2.0**41, limit)
+    assert total[0] == -4103 * int(limit)
+
+
+def test_a_norm_that_is_no_number_lets_nothing_through() -> None:
+    one = kernels.clipped_one
+    assert one(1.0, np.nan, 1.0, 1.0) == 0
+    assert one(np.nan, 1.0, 1.0, 1.0) == one(np.inf, 1.0, 1.0, 1.0) == one(1.0, np.inf, 1.0, 1.0) == 0
+
+
+def test_each_label_means_what_it_means_alone() -> None:
+    X = np.ones((4, 1))
+    mixed = Points(X, [-1, 0, 1, 1], losses.Hinge(), "raise").gradients(np.zeros(1), 2.0**10, 2.0**10)
+    assert mixed[0] == 0

@@ -141,7 +141,7 @@ def projected_gradient_descent(
     of_record = problem.lipschitz() if step_size is not None else problem.lipschitz_or_error("step_size")
     lipschitz = None if of_record is None else of_record + problem.ridge
     if step_size is not None:
-        rate = positive("step_size", step_size, toward=0)
+        rate = _rate(step_size)
     else:
         assert lipschitz is not None
         rate = problem.reach / (lipschitz * sqrt(steps))
@@ -222,7 +222,7 @@ def noisy_projected_gradient_descent(
     if clip is not None:
         clip = positive("clip", clip, toward=0)
     if step_size is not None:
-        step_size = positive("step_size", step_size, toward=0)
+        step_size = _rate(step_size)
     if resolution is not None:
         resolution = power_of_two("resolution", resolution)
     if (records is None) == (neighbors == "add-remove"):
@@ -272,6 +272,14 @@ def _check_ways(average: Any, callback: Any) -> None:
         raise ValueError(f"average={average!r}: must be None, True or False")
     if callback is not None and not callable(callback):
         raise ValueError(f"callback={callback!r}: must be a function of (t, w), or None")
+
+
+def _rate(step_size: float) -> float:
+    """The length of a step, such that no point of a descent leaves float64."""
+    rate = positive("step_size", step_size, toward=0)
+    if not 2.0**-300 <= rate <= 2.0**300:
+        raise ValueError(f"step_size={step_size!r}: must be between 2^-300 and 2^300")
+    return rate
 
 
 def _check_length(steps: int, d: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import non_negative, positive
+from ..checks import moderate, non_negative
 from .sets import ConvexSet
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,7 @@ class Loss(Formula, ABC):
 
 
 def _bound(name: str, value: float | None) -> float | None:
-    return None if value is None else positive(name, value, toward=inf)
+    return None if value is None else moderate(name, value, toward=inf)
 
 
 # --- margin losses
@@ -292,7 +292,7 @@ class Huber(MarginLoss):
     kernel: ClassVar[str] = "HUBER"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", positive("threshold", self.threshold, toward=inf))
+        object.__setattr__(self, "threshold", moderate("threshold", self.threshold, toward=inf))
         object.__setattr__(self, "x_norm", _bound("x_norm", self.x_norm))
 
     @property
@@ -321,7 +321,7 @@ class Custom(MarginLoss):
     """A loss of the user's own, phi(<w, x>, y), by its derivative; called inside the compiled loop.
 
     derivative   a function of (score, label), both float: a numba or plain Python function that numba can compile, a
-                 numba cfunc, a C function of cffi, or an integer address of `double f(double, double)`
+                 numba cfunc, a C function of cffi, or the address of a `double f(double, double)`, taken on trust
     value        phi itself, of arrays (scores, labels), for `nonprivate_excess_risk` and `exponential_erm`
     slope_bound  the largest |phi'|; the accuracy rests on it, the privacy does not
 
@@ -552,7 +552,10 @@ class L2:
     lam: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lam", non_negative("lam", self.lam, toward=inf))
+        lam = non_negative("lam", self.lam, toward=inf)
+        if lam > 2.0**300:
+            raise ValueError(f"lam={self.lam!r}: must be at most 2^300")
+        object.__setattr__(self, "lam", lam)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..checks import one_of, positive, small_delta, whole
 from ..directed import up
 from ..noise import integer_noise
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
-from ..progress import Progress
+from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from .losses import MissingBound, SquaredError
 from .problem import OUTSIDE, Outside, Problem, read_points
@@ -95,7 +95,7 @@ def noisy_least_squares(
     noise     "gaussian", "laplace" (by the L2 norm), or "auto": the least of them
     records   under add-remove neighbours, where n is private: a public number that takes its place
 
-    Guarantee    (epsilon, delta)-DP, for any data: what lies outside the bounds is cut to them
+    Guarantee    (epsilon, delta)-DP, for any data; with outside="clip", what lies outside the bounds is cut to them
     Proof        moments.md, theorem 1
     Accuracy     `.bound` of the result (theorem 2); by far the best where there are many records
     Cost         one read of the records: 30 ns a record of 20 coordinates
@@ -129,8 +129,12 @@ def noisy_least_squares(
     guarantee = promise(plan.grid, 1, epsilon, delta, neighbors)
     parameters = {"epsilon": epsilon, "delta": delta, "noise": plan.grid.scale.noise}
     with charge(budget, guarantee, "noisy_least_squares", parameters) as final:
-        points.check()
-        sums = points.moments(plan.x_norm, plan.y_bound, plan.grid.unit)
+        with reporting(progress, "summing") as report:
+            report(0, 2, "checking records")
+            points.check()
+            report(1, 2, "second moments")
+            sums = points.moments(plan.x_norm, plan.y_bound, plan.grid.unit)
+            report(2, 2, "")
         law, key = plan.grid.scale.plan(), fresh_key(rng)
         final()
         sums[plan.released] += integer_noise(law, key, plan.entries)

@@ -292,7 +292,8 @@ class GridPlan(Plan):
             x, y = columns[:, first : first + few], labels[first : first + few]
             scores = sum(x[j][:, None] * net[j] for j in range(points.d))
             assert isinstance(scores, np.ndarray)
-            values = points.loss.value(scores.reshape(-1), np.repeat(y, net.shape[1]))
+            with np.errstate(all="ignore"):  # what it warns of would tell of records
+                values = points.loss.value(scores.reshape(-1), np.repeat(y, net.shape[1]))
             if values.shape != (scores.size,):
                 raise ValueError(f"loss: value(scores, labels) has shape {values.shape}: must be {(scores.size,)}")
             values = values.reshape(scores.shape)

@@ -125,10 +125,11 @@ class Points:
             raise DomainError(f"X: norms must be at most x_norm={self._bound:g}; there are records beyond")
 
     def _norms_of(self, X: NDArray[Any], out: Vector) -> Vector:
-        from ..kernels.gradients import norms_into
+        from ..kernels.gradients import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
 
         norms = out if len(out) else np.empty(len(X))
-        norms_into(_as_compiled(X.reshape(-1)), X.shape[1], norms)
+        least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
+        norms_into(_as_compiled(X.reshape(-1)), X.shape[1], least, norms)
         return norms
 
     def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
@@ -261,9 +262,7 @@ def _is_column(y: Any) -> bool:
 
 
 def _signs(labels: Vector) -> Vector:
-    """Labels of two classes as -1 and 1."""
-    if (np.abs(labels) == 1).all():
-        return np.ascontiguousarray(labels)
-    if ((labels == 0) | (labels == 1)).all():
-        return 2 * labels - 1
-    raise DomainError("y: must be -1 and 1, or 0 and 1; there are other labels")
+    """Labels of two classes as -1 and 1: each by itself, so that no record decides what another's label means."""
+    if not ((np.abs(labels) == 1) | (labels == 0)).all():
+        raise DomainError("y: must be -1 and 1, or 0 and 1; there are other labels")
+    return np.where(labels == 1, 1.0, -1.0)

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ..calibration import MAX_EPSILON, SMALLEST, gaussian_ratio, gaussian_sigma, zcdp_rho
+from ..checks import moderate
 from ..directed import down, lower, up
 from ..noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
 from ..privacy import (
@@ -67,10 +68,10 @@ def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float
     found = {}
     if delta:
         # T sums of sensitivity K are as one of K sqrt(T): theorem 2
-        far = up(sensitivity * _root_up(steps))
+        far = up(Fraction(sensitivity) * Fraction(_root_up(steps)))
         sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
         found["gaussian"] = Scale("gaussian", "Gaussian", sigma)
-    spread = min(d, max(1, floor(sensitivity) ** 2))  # the worst direction moves so many coordinates alike
+    spread = min(d, max(1, floor(Fraction(sensitivity) ** 2)))  # the worst direction moves so many coordinates alike
     found["laplace"] = _least(laplace_options(_over_root(sensitivity, spread), spread * steps, epsilon, delta))
     found["laplace-per-coordinate"] = _least(laplace_options(sensitivity, d * steps, epsilon, delta))
     found["laplace-basic"] = Scale("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
@@ -220,8 +221,7 @@ def plan(
 
 def check_clip(clip: float) -> None:
     """ValueError where squares of the clip would leave float64."""
-    if not 2.0**-400 <= clip <= 2.0**400:
-        raise ValueError(f"clip={clip!r}: must be between 2^-400 and 2^400")
+    moderate("clip", clip, toward=0)
 
 
 def fit_grid(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Schedule:
         first = rules.first_step(count, square) if step_size is None else step_size
         bound = uncapped = None
         if lipschitz is not None and clip >= lipschitz:
-            rounding = problem.over.diameter * sqrt(d) / grid.unit
+            rounding = problem.over.diameter * sqrt(d) / grid.unit * (1 + log(count) if average is None else 1)
             bound = rules.bound(count, first, square)
             if bound is not None:
                 bound += rounding

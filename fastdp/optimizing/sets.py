@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import numbers_array, positive, whole
+from ..checks import moderate, numbers_array, whole
 
 Vector = NDArray[np.float64]
 
@@ -115,13 +115,6 @@ def _coordinates(name: str, value: ArrayLike) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
-def _size(name: str, value: float) -> float:
-    size = positive(name, value, toward=inf)
-    if not 1 / _LARGEST <= size <= _LARGEST:
-        raise ValueError(f"{name}={value!r}: must be between 2^-400 and 2^400")
-    return size
-
-
 def _shown(values: tuple[float, ...]) -> str:
     if len(set(values)) == 1:
         return f"{values[0]:g}"
@@ -149,7 +142,7 @@ class Ball(ConvexSet):
         if norm not in (1, 2):
             raise ValueError(f"norm={norm!r}: must be 1 or 2")
         at = _coordinates("center", center)
-        object.__setattr__(self, "radius", _size("radius", radius))
+        object.__setattr__(self, "radius", moderate("radius", radius, toward=inf))
         object.__setattr__(self, "at", at)
         object.__setattr__(self, "order", int(norm))
         object.__setattr__(self, "dimension", len(at) if np.ndim(center) else None)
@@ -258,7 +251,7 @@ class Simplex(ConvexSet):
     dimension: int | None
 
     def __init__(self, total: float = 1.0, dimension: int | None = None) -> None:
-        object.__setattr__(self, "total", _size("total", total))
+        object.__setattr__(self, "total", moderate("total", total, toward=inf))
         object.__setattr__(self, "dimension", None if dimension is None else whole("dimension", dimension, least=1))
 
     def of_dimension(self, d: int) -> Simplex:
@@ -313,7 +306,7 @@ class Projected(ConvexSet):
         if not callable(function):
             raise ValueError(f"function={function!r}: must be callable")
         object.__setattr__(self, "function", function)
-        object.__setattr__(self, "size", _size("diameter", diameter))
+        object.__setattr__(self, "size", moderate("diameter", diameter, toward=inf))
         object.__setattr__(self, "at", _coordinates("center", center))
         object.__setattr__(self, "dimension", len(self.at))
         if not self.contains(self.center):

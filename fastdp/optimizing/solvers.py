@@ -30,7 +30,9 @@ def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet
     if over.contains(inside):
         return np.asarray(inside, np.float64)
     start = over.project(inside)
-    w, _ = _accelerated(lambda w: 2 * (gram @ w - cross), start, over, max(curvature, 1e-300))
+    w, reached = _accelerated(lambda w: 2 * (gram @ w - cross), start, over, max(curvature, 1e-300))
+    if not reached:
+        _warn("the minimum over the set")
     return w
 
 
@@ -59,8 +61,7 @@ def nonprivate_minimum(
     for width in _SMOOTHINGS if problem.loss.has_corners else (0.0,):
         w, reached = _descend(points, problem, w, width)
     if not reached:
-        message = "nonprivate_minimum: the minimum was not found to full precision; the value is a little high"
-        warnings.warn(message, AccuracyWarning, stacklevel=levels_to_caller())
+        _warn("nonprivate_minimum: the minimum")
     return w, _mean_loss(points, problem, w)
 
 
@@ -93,6 +94,11 @@ def nonprivate_excess_risk(
     if least is None:
         _, least = nonprivate_minimum(X, y, loss=loss, over=over, outside=outside)
     return _mean_loss(points, problem, at) - least
+
+
+def _warn(what: str) -> None:
+    message = f"{what} was not found to full precision; the loss is a little high"
+    warnings.warn(message, AccuracyWarning, stacklevel=levels_to_caller())
 
 
 def _mean_loss(points: Any, problem: Problem, w: Vector) -> float:
