@@ -102,6 +102,48 @@ def test_projections_keep_labels_and_the_order_asked_for() -> None:
     assert DOMAIN.project(["sex", "region"]) == Domain(sex=2, region=["north", "south", "east"])
 
 
+@pytest.mark.parametrize("called_before", [False, True])
+def test_predicates_raise_what_their_function_raises_and_leave_it_alone(called_before: bool) -> None:
+    divides = numba.njit(lambda cell: 10 // cell > 3)
+    helper = numba.njit(lambda cell: 10 // cell)
+    outer = numba.njit(lambda cell: helper(cell) > 3)
+    for function, first in ((divides, divides), (outer, helper)):
+        if called_before:
+            first(1)
+        before = list(first.signatures)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                Predicate(function).bind(Domain.binary(3))
+        assert list(divides.signatures) == before or first is helper
+        with pytest.raises(ZeroDivisionError):
+            first(0)
+    numpy_rules = numba.njit(error_model="numpy")(lambda cell: 10 // cell > 3)
+    assert Predicate(numpy_rules).bind(Domain.binary(3)).values.tolist() == [0, 1, 1, 0, 0, 0, 0, 0]
+
+
+def nothing_for_some(cell: int) -> Any:
+    return True if cell > 3 else None
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda: True, r"^function=.*: must be a function of one cell number \(too many positional arguments\)$"),
+        (
+            lambda a, b: a < b,
+            r"^function=.*: must be a function of one cell number \(missing a required argument: 'b'\)$",
+        ),
+        (lambda cell: cell * 0.5, r"^function=.*: returns float64: must return True or False; for values use Linear$"),
+        (lambda cell: None, r"^function=.*: returns none: must return True or False"),
+        (nothing_for_some, r"^function=.*: returns OptionalType\(bool\): must return True or False"),
+        (lambda cell: cell.nothing, r"^function=.*: must compile for a cell number: Unknown attribute 'nothing'"),
+    ],
+)
+def test_what_is_no_predicate_is_told(function: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Predicate(numba.njit(function)).bind(Domain.binary(3))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -10,10 +10,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from itertools import combinations, product
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -236,23 +238,15 @@ class Predicate(Query):
     function: Any
 
     def __init__(self, function: Callable[[int], bool]) -> None:
-        if not hasattr(function, "py_func"):
+        if not hasattr(function, "py_func") or not hasattr(function, "targetoptions"):
             raise ValueError(f"function={function!r}: must be compiled by numba (numba.njit); for others use Mask")
         self.__dict__["function"] = function
 
     def bind(self, domain: Domain) -> BoundCells:
-        """Its value for every cell."""
-        from numba.core.errors import NumbaError
-
-        from ..kernels.weights import fill_mask_into
-
+        """Its value for every cell; what it raises for one of them is raised."""
         check_cells(domain)
         values = np.empty(domain.size, np.uint8)
-        try:
-            fill_mask_into(self.function, values)
-        except NumbaError as error:
-            said = str(error).strip().splitlines()[-1]
-            raise ValueError(f"function={self.function!r}: must compile for a cell number: {said}") from error
+        _filler(self.function)(values)
         return BoundCells(domain, values)
 
     def __repr__(self) -> str:
@@ -368,6 +362,33 @@ def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
         sizes = domain.sizes if len(domain) <= 8 else f"({str(domain.sizes[:8])[1:-1]}, ...)"
         raise ValueError(f"{name}: shape {values.shape}: must be ({shown(domain.size)},), or {sizes}")
     return values.reshape(-1)
+
+
+_fillers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # compiling takes a tenth of a second
+
+
+def _filler(function: Any) -> Any:
+    """The loop of a predicate over the cells; ValueError if its function cannot be one of a cell number."""
+    if function in _fillers:
+        return _fillers[function]
+    from numba import types
+
+    from ..kernels._jit import compile_predicate
+
+    try:
+        signature(function.py_func).bind(0)
+    except TypeError as error:
+        raise ValueError(f"function={function!r}: must be a function of one cell number ({error})") from None
+    try:
+        fill, kind = compile_predicate(function)
+    except Exception as error:  # of numba's many kinds; what it says is the reason
+        lines = (line for line in str(error).splitlines() if line.strip() and not line.startswith("Failed in"))
+        said = next(lines, type(error).__name__)
+        raise ValueError(f"function={function!r}: must compile for a cell number: {said}") from error
+    if not isinstance(kind, types.Boolean | types.Integer):
+        raise ValueError(f"function={function!r}: returns {kind}: must return True or False; for values use Linear")
+    _fillers[function] = fill
+    return fill
 
 
 def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
