@@ -17,6 +17,9 @@ from fastdp.answering.domain import code_type, shown
 from fastdp.answering.queries import BoundCells, BoundProduct, Marginals, bind
 from fastdp.answering.workload import Workload
 
+# that plain noise would promise more: these runs are made small to be quick
+pytestmark = pytest.mark.filterwarnings("ignore:PrivateMultiplicativeWeights promises:fastdp.errors.AccuracyWarning")
+
 DOMAIN = Domain(age=4, region=["north", "south", "east"], sex=2)
 
 

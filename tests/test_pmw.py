@@ -39,6 +39,9 @@ from fastdp.answering.queries import GRID_BITS, bind
 from fastdp.answering.schedule import UNIT, Schedule, Variant
 from fastdp.errors import AccuracyWarning
 
+# that plain noise would promise more: these runs are made small to be quick
+pytestmark = pytest.mark.filterwarnings("ignore:PrivateMultiplicativeWeights promises:fastdp.errors.AccuracyWarning")
+
 VARIANTS: list[Variant] = ["sharp", "lecture"]
 
 
@@ -727,6 +730,36 @@ def test_the_estimate_is_what_the_object_says(variant: Variant) -> None:
         if not more:
             n = fastdp.bounds.private_multiplicative_weights_n(SMALL, alpha=estimate.alpha, **options)
             assert n <= 20_000 < n * 1.001
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_it_says_when_plain_noise_would_promise_more(delta: float) -> None:
+    name = "Gaussian" if delta else "Laplace"
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": delta}
+    with pytest.warns(
+        AccuracyWarning,
+        match=rf"^PrivateMultiplicativeWeights promises an error of at most 0\.[0-9]+, plain {name} noise on each of "
+        rf"max_queries=100 answers 0\.[0-9]+: see fastdp\.{name.lower()}, in a Budget$",
+    ) as told:
+        run = make(np.repeat(PEOPLE, 10, axis=0), SMALL, max_queries=100, **options)
+    assert told[0].filename == __file__
+    few = fastdp.bounds.private_multiplicative_weights(run.n, SMALL, max_queries=100, **options)
+    assert few.plain_alpha is not None
+    assert few.plain_alpha < few.alpha == run.alpha
+    assert f", plain noise on each answer within {few.plain_alpha:.4g}; at most" in str(few)
+    if not delta:
+        assert few.plain_alpha == fastdp.bounds.laplace(sensitivity=100, epsilon=1.0, count=100) / run.n
+    else:  # as many releases of one count each, each for its share
+        share = fastdp.share(fastdp.ApproxDP(1.0, 1e-6), 100, fastdp.ZCDP)
+        each = fastdp.bounds.gaussian(sensitivity=1, rho=share, count=100)
+        assert few.plain_alpha == pytest.approx(each / run.n, rel=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(np.repeat(PEOPLE, 10, axis=0), SMALL, max_queries=10**7, **options)
+    many = fastdp.bounds.private_multiplicative_weights(run.n, SMALL, max_queries=10**7, **options)
+    assert many.plain_alpha is not None
+    assert many.plain_alpha > many.alpha
+    assert "plain" not in str(many)
 
 
 def test_weights_and_records_must_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,6 +230,15 @@ class Plan:
         """What distributions take, those at hand and the average or what the fit needs."""
         return bytes_of_fit(self.domain) if self.variant == "measured" else 16 * self.domain.size
 
+    @property
+    def plain_error(self) -> float:
+        """The error of plain noise on all answers, in records."""
+        queries = self.workload.queries
+        moved = queries.tables if isinstance(queries, Marginals) else len(queries)
+        if isinstance(queries, Marginals) and self.neighbors == "replace-one":
+            moved *= 2  # a replacement moves two cells of each table
+        return plain_error(len(queries), moved, self.epsilon, self.delta, self.beta)
+
     def hint(self) -> None:
         """An AccuracyWarning if plain noise on all answers promises less error than this does."""
 
@@ -281,17 +290,14 @@ class _Average(Plan):
         return 8 * self.schedule.count * sum(self.domain.sizes)
 
     def hint(self) -> None:
-        queries = self.workload.queries
-        moved = queries.tables if isinstance(queries, Marginals) else len(queries)
-        if isinstance(queries, Marginals) and self.neighbors == "replace-one":
-            moved *= 2  # a replacement moves two cells of each table
-        error = plain_error(len(queries), moved, self.epsilon, self.delta, self.beta)
+        error = self.plain_error
         if error < self.alpha * self.n:
             name = "Gaussian" if self.delta else "Laplace"
             few = f", and the same from {ceil(error / self.alpha):,} records on" if self.alpha < 1 else ""
             warnings.warn(
                 f"mwem promises an error of at most {self.alpha:.3g}, plain {name} answers to these "
-                f"{len(queries):,} queries {error / self.n:.3g}{few}: see release_marginals, or fastdp.{name.lower()}",
+                f"{len(self.workload):,} queries {error / self.n:.3g}{few}: see release_marginals, or "
+                f"fastdp.{name.lower()}",
                 AccuracyWarning,
                 stacklevel=levels_to_caller(),
             )
