@@ -119,9 +119,7 @@ def cell_mask(cells: int) -> Any:
 
 
 def dense(domain: Domain) -> DenseWeights:
-    weights = DenseWeights(domain)
-    weights.take(cell_weights(domain.size), log(1000))
-    return weights
+    return DenseWeights(domain, x=cell_weights(domain.size).astype(np.float64), span=log(1000))
 
 
 def _evaluate(n: int) -> Call:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -21,7 +22,7 @@ from fastdp.answering import synthetic as module
 from fastdp.answering.coding import histogram
 from fastdp.answering.dense import DenseWeights
 from fastdp.answering.factored import FactoredWeights
-from fastdp.kernels.sampling import build_aliases_into
+from fastdp.kernels.sampling import GROUP, build_aliases_into, search_records_into, sum_groups_into
 
 MIXED = Domain(a=3, b=["x", "y"], c=5, d=1, e=4)
 
@@ -145,6 +146,7 @@ def slowly(made: SyntheticDistribution, key: np.ndarray, n: int) -> list[list[in
     tables = module._AliasTables(made.domain, made._parts)
     count, records = len(tables.parts) - 1, []
     words = [reference.stream_words(key.tobytes(), stream, 0, n).tolist() for stream in range(tables.streams)]
+    searched = {(each.part, each.stream): each for each in tables.searched}
     for i in range(n):
         part = (words[0][i] >> 32) * count >> 32
         record = [-1] * len(made.domain)
@@ -153,10 +155,62 @@ def slowly(made: SyntheticDistribution, key: np.ndarray, n: int) -> list[list[in
             cell, rest = divmod(words[1 + b - tables.parts[part]][i] * size, 2**64)
             keep, other = tables.table[at + cell].tolist()
             cell = cell if rest < keep else other
+            if each := searched.get((part, 1 + b - tables.parts[part])):
+                ends, share = np.cumsum(each.x, dtype=np.float64), words[each.stream][i] / 2**64
+                cell = int(np.searchsorted(ends, share * ends[-1], side="right"))
+                for attribute, size in zip(each.attributes.tolist(), each.sizes.tolist(), strict=True):
+                    cell, record[attribute] = divmod(cell, size)
             for a in range(first, last):
                 cell, record[tables.attributes[a]] = divmod(cell, int(tables.sizes[a]))
         records.append(record)
     return records
+
+
+@pytest.mark.parametrize("largest", [0, 2, 10])
+def test_large_blocks_are_searched(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same law, whichever blocks are too large for an alias table."""
+    monkeypatch.setattr(module, "SEARCHED", largest)
+    by_code = Domain(dict(zip(MIXED.names, MIXED.sizes, strict=True)))
+    for _, made, right in cases():
+        sample = made.sample(100_000, Randomness(seed=12))
+        assert made._tables is not None
+        assert made._tables.searched
+        assert sample[:200].tolist() == slowly(made, Randomness(seed=12).key(), 200)
+        assert (made.sample(200, Randomness(seed=12)) == sample[:200]).all()
+        counts = histogram(sample, by_code)
+        verdict = laws.check_cells(counts, right.tolist())
+        assert verdict, str(verdict)
+        assert (counts[right == 0] == 0).all()
+
+
+def test_a_search_finds_cells_at_the_ends() -> None:
+    x, out = np.zeros(3 * GROUP + 7), np.empty((1, 4), np.uint32)
+    x[[5, GROUP + 1, 3 * GROUP + 3]] = 1.0, 0.1, 0.1
+    words = np.array([0, 2**64 - 1, int(2**64 * 1.05 / 1.2), int(2**64 * 0.8)], np.uint64)
+    ends = np.empty(4)
+    sum_groups_into(x, ends)
+    assert ends.tolist() == np.cumsum(x)[[GROUP - 1, 2 * GROUP - 1, 3 * GROUP - 1, -1]].tolist()
+    where = np.zeros(1, np.int64), np.array([x.size])
+    search_records_into(words, np.arange(4), x, ends, *where, out)
+    assert out.tolist() == [[5, 3 * GROUP + 3, GROUP + 1, 5]]
+
+
+def test_a_large_block_takes_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEARCHED", 1 << 16)
+    for size in (1 << 18, 1 << 20):
+        domain = Domain(a=size, b=2)
+        weights = FactoredWeights(domain)
+        weights.scale(Conjunction({"a": 3, "b": 1}).bind(domain), 2.0)
+        made = SyntheticDistribution(weights)
+        made.sample(2)
+        made = SyntheticDistribution(weights)
+        tracemalloc.start()
+        try:
+            made.sample(2)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 16 * size / 50
 
 
 @pytest.mark.parametrize(("made", "right"), CASES)

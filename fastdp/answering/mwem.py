@@ -416,10 +416,9 @@ class _Measured(Plan):
         residuals = Residuals(some)
         tables = [measured[i].reshape(self.tables.shapes[i]) / n for i in order]
         target = residuals.build(residuals.solve(tables))
-        weights = DenseWeights(self.domain)
         start = None if last else np.maximum(before.probabilities(), _LEAST)
-        weights.take(fit_entropic(target, residuals, self.sigma / n, start=start).probabilities, inf)
-        return weights
+        found = fit_entropic(target, residuals, self.sigma / n, start=start)
+        return DenseWeights(self.domain, x=found.probabilities, span=inf)
 
     def _fit_queries(self, measured: dict[int, NDArray[np.float64]]) -> DenseWeights:
         """Multiplicative weights with every measurement in turn, several times: what Hardt, Ligett and McSherry do."""

@@ -76,12 +76,6 @@ class Workload:
             return np.array([weights.evaluate(self.bound(i)) for i in range(start, stop)])
         return self._values(weights.weights, weights.evaluate, 1.0 / weights.total)[start:stop]
 
-    def evaluate_on(self, probabilities: NDArray[np.float64], alone: Callable[[Bound], float]) -> NDArray[np.float64]:
-        """The values of all queries on a distribution over all cells; `alone` is for those that fit no small table."""
-        if len(self) <= FEW:
-            return np.array([alone(self.bound(i)) for i in range(len(self))], np.float64)
-        return self._values(probabilities, alone, 1.0)
-
     def _values(self, array: NDArray[Any], alone: Callable[[Bound], Any], unit: Any) -> NDArray[Any]:
         """Of all queries, from an array over all cells."""
         where = self._cells
