@@ -8,6 +8,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import pandas
 import pytest
 
 import fastdp
@@ -339,6 +340,29 @@ def test_sequences_of_true_and_false_are_tables() -> None:
     for wrong in ([True, False], (True,), np.array([True, False])):
         with pytest.raises(ValueError, match=r"^c: table of shape .*: must be \(3,\)$"):
             Product({"c": wrong}).bind(domain)
+
+
+def test_true_and_false_as_labels_are_given_as_a_list() -> None:
+    """An array of booleans is a table, whatever the labels; where it could be labels as well it is refused."""
+    message = r"^m: an array of True and False, which are labels: must be a list of labels; an array could also be a"
+    for labels in ([False, True], [True, False], [1, 0], [True, "unknown"], [0, 1, 2]):
+        domain = Domain(m=labels, k=4)
+        with pytest.raises(ValueError, match=message):
+            Product({"m": np.array([True, False])}).bind(domain)
+        with pytest.raises(ValueError, match=message):
+            Product({"m": pandas.Series([True, False])}).bind(domain)
+    for labels in ([False, True], [True, False]):
+        domain = Domain(m=labels, k=4)
+        assert cells_of(Product({"m": [True, False]}), domain).all()
+        for true in ([True], True, np.True_, (True,), {True}, [np.True_]):
+            kept = cells_of(Product({"m": true}), domain)
+            assert kept[labels.index(True)].all()
+            assert not kept[labels.index(False)].any()
+        assert (cells_of(Range("m", labels[0], labels[0]), domain) == cells_of(Product({"m": labels[0]}), domain)).all()
+    strings = Domain(m=["no", "yes"], k=4)
+    for table in (np.array([True, False]), pandas.Series([True, False])):
+        assert (cells_of(Product({"m": table}), strings) == cells_of(Product({"m": "no"}), strings)).all()
+        assert (cells_of(Product({"m": table}), Domain(m=2)) == [1, 0]).all()
 
 
 def test_labels_that_are_tuples_are_values() -> None:

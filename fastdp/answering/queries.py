@@ -111,7 +111,10 @@ class Query:
 class Product(Query):
     """Records whose value of each attribute named is among the allowed ones.
 
-    Allowed is a value, a sequence of values, or a table of True and False with an entry for each value.
+    Allowed is a value (a code, or a label where the attribute has labels), several values, or a table: True or False
+    for each code, in order. A table is an array of booleans; a list of booleans is one, too, where the attribute has no
+    labels. Where True and False are labels themselves, a list has labels, and an array is refused, since it could mean
+    either.
 
     Examples
     >>> from fastdp import Product
@@ -168,7 +171,7 @@ class Range(Query):
             raise ValueError(f"low={self.low!r}: must not come after high={self.high!r}")
         table = np.zeros(domain.sizes[domain.position(self.attribute)], bool)
         table[low : high + 1] = True
-        return Product({self.attribute: table}).bind(domain)
+        return BoundProduct(domain, () if table.all() else ((domain.position(self.attribute), table),))
 
     def __repr__(self) -> str:
         return f"Range({self.attribute!r}, {self.low!r}, {self.high!r})"
@@ -398,6 +401,11 @@ def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
     if coded and isinstance(values, list | tuple) and values and all(isinstance(v, bool | np.bool_) for v in values):
         values = np.array(values)
     if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        if not coded and any(_is_label(domain, name, value) for value in (True, False)):
+            raise ValueError(
+                f"{name}: an array of True and False, which are labels: must be a list of labels; an array could also "
+                "be a table of which are allowed"
+            )
         if values.shape != (size,):
             raise ValueError(f"{name}: table of shape {values.shape}: must be ({size},)")
         return values
@@ -416,8 +424,8 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def _frozen(values: Any) -> Any:
     """Allowed values as they were given, in a copy of their own."""
-    if isinstance(values, np.ndarray):
-        return _read_only(values.copy())
+    if hasattr(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
+        return _read_only(np.array(values))
     return list(values) if isinstance(values, Iterator) else copy(values)
 
 
