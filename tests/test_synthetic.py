@@ -133,7 +133,7 @@ def test_an_alias_table_implies_its_distribution() -> None:
 def test_records_follow_the_law(made: SyntheticDistribution, right: np.ndarray) -> None:
     """A right law is refused with probability 1e-9; another one must be."""
     by_code = Domain(dict(zip(MIXED.names, MIXED.sizes, strict=True)))
-    counts = histogram(made.sample(400_000, Randomness(seed=11)), by_code)
+    counts = histogram(made.sample(400_000, Randomness(seed=11), codes=True), by_code)
     verdict = laws.check_cells(counts, right.tolist())
     assert verdict, str(verdict)
     assert (counts[right == 0] == 0).all()
@@ -172,11 +172,11 @@ def test_large_blocks_are_searched(largest: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(module, "SEARCHED", largest)
     by_code = Domain(dict(zip(MIXED.names, MIXED.sizes, strict=True)))
     for _, made, right in cases():
-        sample = made.sample(100_000, Randomness(seed=12))
+        sample = made.sample(100_000, Randomness(seed=12), codes=True)
         assert made._tables is not None
         assert made._tables.searched
         assert sample[:200].tolist() == slowly(made, Randomness(seed=12).key(), 200)
-        assert (made.sample(200, Randomness(seed=12)) == sample[:200]).all()
+        assert (made.sample(200, Randomness(seed=12), codes=True) == sample[:200]).all()
         counts = histogram(sample, by_code)
         verdict = laws.check_cells(counts, right.tolist())
         assert verdict, str(verdict)
@@ -215,9 +215,9 @@ def test_a_large_block_takes_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("made", "right"), CASES)
 def test_records_are_a_function_of_the_key(made: SyntheticDistribution, right: np.ndarray) -> None:
-    few = made.sample(200, Randomness(seed=3))
+    few = made.sample(200, Randomness(seed=3), codes=True)
     assert few.tolist() == slowly(made, Randomness(seed=3).key(), 200)
-    assert (made.sample(70_001, Randomness(seed=3))[:200] == few).all()
+    assert (made.sample(70_001, Randomness(seed=3), codes=True)[:200] == few).all()
     assert few.dtype == np.uint8
     assert few.shape == (200, 5)
     assert made.sample(0).shape == (0, 5)
@@ -230,7 +230,7 @@ def test_the_same_records_for_any_number_of_threads() -> None:
         for count in (1, 2, 3):
             fastdp.set_num_threads(count)
             for _, made, _ in cases():
-                found.append(made.sample(100_000, Randomness(seed=4)).tobytes())
+                found.append(made.sample(100_000, Randomness(seed=4), codes=True).tobytes())
     finally:
         fastdp.set_num_threads(threads)
     assert found[: len(CASES)] * 3 == found
@@ -271,12 +271,57 @@ def test_a_frame_has_the_labels() -> None:
     frame = made.to_frame(rng=Randomness(seed=1))
     assert list(frame.columns) == ["region", "size", "code"]
     assert len(frame) == 40
-    codes = made.sample(40, Randomness(seed=1))
+    codes = made.sample(40, Randomness(seed=1), codes=True)
     assert frame["region"].tolist() == [["north", "south"][c] for c in codes[:, 0]]
     assert frame["size"].tolist() == codes[:, 1].tolist()
     assert frame["code"].tolist() == [[10, 20][c] for c in codes[:, 2]]
     assert (histogram(frame, domain).sum(), len(made.to_frame(7)), len(made.to_frame(0))) == (40, 7, 0)
     frame.loc[0, "size"] = 2  # its own memory
+
+
+KINDS = {
+    "codes": Domain(a=3, b=5),
+    "integers in another order": Domain(x=[3, 2, 1, 0], z=2),
+    "ages": Domain(age=range(18, 81), sex=2),
+    "booleans": Domain(m=[True, False], k=[False, True]),
+    "booleans and codes": Domain(m=[True, False], k=4),
+    "strings": Domain(region=["north", "south", "east"], sex=["f", "m"]),
+    "strings and codes": Domain(region=["2", "1", "0"], sex=2, x=[1, 0]),
+    "floats": Domain(x=[0.5, -1.0, 2.0], y=3),
+    "floats and long integers": Domain(x=[0.5, 1.5], y=[2**60 + 1, 2**60]),
+    "integers beyond int64": Domain(x=[2**64, 1, 0], y=[1, 0]),
+    "mixed": Domain(a=["x", 1, 0, 2.5, None], b=[(1, 0), (0, 1)]),
+}
+
+
+@pytest.mark.parametrize("domain", KINDS.values(), ids=KINDS)
+def test_samples_are_read_back_as_what_they_are(domain: Domain) -> None:
+    made = SyntheticDistribution(some_weights(domain, holes=0), domain)
+    codes = made.sample(5000, Randomness(seed=1), codes=True)
+    assert codes.dtype == np.uint8
+    right = np.bincount(np.ravel_multi_index(codes.T, domain.sizes), minlength=domain.size)
+    records = made.sample(5000, Randomness(seed=1))
+    assert records.shape == (5000, len(domain))
+    assert (histogram(records, domain) == right).all()
+    assert (made.sample(200, Randomness(seed=1)) == records[:200]).all()
+    assert made.sample(0).shape == (0, len(domain))
+    if None not in (domain.labels[0] or ()):  # which pandas takes for a missing entry
+        frame = made.to_frame(5000, Randomness(seed=1))
+        assert (histogram(frame, domain) == right).all()
+    released = fastdp.release_marginals(records, domain, [domain.names], epsilon=600.0, delta=1e-6, fit=None)
+    assert np.allclose(released.tables[0].ravel(), right / 5000, atol=1e-4)
+
+
+def test_samples_and_frames_have_plain_types() -> None:
+    types = {name: SyntheticDistribution(np.ones(d.size), d).sample(3).dtype.kind for name, d in KINDS.items()}
+    assert [name for name, kind in types.items() if kind == "O"] == [
+        "strings", "strings and codes", "floats and long integers", "integers beyond int64", "mixed",
+    ]  # fmt: skip
+    assert (types["codes"], types["booleans"], types["ages"], types["floats"]) == ("u", "b", "i", "f")
+    domain = Domain(region=["south", "north"], size=300, age=range(18, 81), member=[False, True], x=[0.5, 1.5])
+    frame = SyntheticDistribution(np.ones(domain.size), domain).to_frame(10)
+    assert [str(dtype) for dtype in frame.dtypes] == ["category", "int64", "int64", "bool", "float64"]
+    assert list(frame["region"].cat.categories) == ["south", "north"]
 
 
 def test_a_frame_needs_a_number_and_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
