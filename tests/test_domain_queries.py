@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from itertools import combinations, product
 from typing import Any
@@ -106,6 +107,37 @@ def test_projections_keep_labels_and_the_order_asked_for() -> None:
     assert DOMAIN.project(["sex", "region"]) == Domain(sex=2, region=["north", "south", "east"])
 
 
+def test_queries_show_how_they_are_written() -> None:
+    north = r"Conjunction\(\{'region': 'north'\}\)$"
+    for make, message in (
+        (lambda: Conjunction(region="north"), r"^region='north': must be given in a mapping, as "),
+        (lambda: Conjunction({"sex": 1}, region="north"), r"^region='north': must be given in a mapping, as "),
+        (
+            lambda: Conjunction("region"),
+            "^allowed='region': must be a mapping from attributes to allowed values, such as ",
+        ),
+        (lambda: Conjunction(), "^allowed=None: must be a mapping from attributes to allowed values, such as "),
+    ):
+        with pytest.raises(ValueError, match=message + north):
+            make()
+    with pytest.raises(
+        ValueError, match=r"^age=\[0, 1\]: must be given in a mapping, as Product\(\{'age': \[0, 1\]\}\)$"
+    ):
+        Product(age=[0, 1])
+
+
+def test_masks_of_floats_and_of_too_many_cells() -> None:
+    assert Mask([1.0, 0.0, 1.0]) == Mask([True, False, True])
+    for wrong in ([1.0, 0.5], [1, 2], [math.nan]):
+        with pytest.raises(
+            ValueError, match=r"^cells: dtype .*: must be True and False, or 0 and 1; for other values "
+        ):
+            Mask(wrong)
+    with pytest.raises(ValueError, match=r"^cells: shape \(5,\): must be") as caught:
+        Mask(np.ones(5, bool)).bind(Domain.binary(100))
+    assert len(str(caught.value)) < 100
+
+
 @pytest.mark.parametrize("called_before", [False, True])
 def test_predicates_raise_what_their_function_raises_and_leave_it_alone(called_before: bool) -> None:
     divides = numba.njit(lambda cell: 10 // cell > 3)
@@ -168,6 +200,15 @@ def test_what_is_no_predicate_is_told(function: Any, message: str) -> None:
         (lambda: Domain({3: 2}), "^attributes: 3: names must be strings"),
         (lambda: Domain({"a": 2}, a=3), "^attributes: 'a': must be given once$"),
         (lambda: Domain.binary(0), "^d=0: must be a whole number >= 1$"),
+        (lambda: Domain(a={"x", "y"}), "^a: a set of labels: must be a list; sets are in another order in every "),
+        (lambda: Domain(a=frozenset({1, 2})), "^a: a set of labels: must be a list"),
+        (lambda: Domain(["a", "b"]), r"^attributes: type list: must be a mapping from names to numbers of values or"),
+        (
+            lambda: Domain(pandas.DataFrame({"a": [1]})),
+            r"^attributes: type DataFrame: must be a mapping .* they are public, so not taken from the data$",
+        ),
+        (lambda: Domain(3), "^attributes: type int: must be a mapping"),
+        (lambda: Domain([]), "^attributes: type list: must be a mapping"),
         (lambda: Domain.binary(2.0), "^d=2.0: must be"),
         (lambda: Domain.binary(True), "^d=True: must be"),
         (lambda: DOMAIN.position("height"), "^attribute='height': must be one of 'age', 'region', 'sex'$"),
@@ -477,8 +518,8 @@ def test_predicates() -> None:
         (lambda: Range("region", "south", "north"), "^low='south': must not come after high='north'$"),
         (lambda: Mask(np.zeros(23, bool)), r"^cells: shape \(23,\): must be \(24,\), or \(4, 3, 2\)$"),
         (lambda: Mask(np.zeros((2, 3, 4), bool)), r"^cells: shape \(2, 3, 4\): must be"),
-        (lambda: Mask([0, 2]), "^cells: dtype int64: must be True and False, or 0 and 1$"),
-        (lambda: Mask([0.0, 1.0]), "^cells: dtype float64: must be"),
+        (lambda: Mask([0, 2]), "^cells: dtype int64: must be True and False, or 0 and 1; for other values use Linear$"),
+        (lambda: Mask(["0", "1"]), "^cells: dtype <U1: must be True and False, or 0 and 1$"),
         (lambda: Mask([float("nan")]), "^cells: dtype float64: must be"),
         (lambda: Linear(np.zeros(23)), r"^values: shape \(23,\): must be \(24,\), or \(4, 3, 2\)$"),
         (lambda: Linear([1.0000001]), r"^values: must lie in \[0, 1\]; there is another one, or a NaN, among them$"),
@@ -521,7 +562,7 @@ def test_marginals_are_a_sequence_of_conjunctions() -> None:
 
 
 def test_marginals_know_their_tables() -> None:
-    work = Marginals(DOMAIN, [("sex", "age"), "region", ()])
+    work = Marginals(DOMAIN, [("sex", "age"), ["region"], ()])
     assert work.subsets == (("age", "sex"), ("region",), ()), "attributes in the order of the domain"
     assert work.shapes == ((4, 2), (3,), ())
     assert work.tables == 3
@@ -544,6 +585,19 @@ def test_every_record_is_in_one_cell_of_each_table() -> None:
         (lambda: marginals(DOMAIN, 1.5), "^k=1.5: must be"),  # type: ignore[arg-type]
         (lambda: marginals(DOMAIN, 4), "^k=4: must be at most the number of attributes, 3$"),
         (lambda: Marginals(DOMAIN, []), "^subsets: must be at least one set of attributes$"),
+        *(
+            (
+                lambda subsets=subsets: Marginals(DOMAIN, subsets),
+                rf"^subsets: '{subsets if isinstance(subsets, str) else 'age'}': must be a list of names, such as "
+                r"\[\['age', 'sex'\], \['region'\]\] for two tables$",
+            )
+            for subsets in (["age", "region"], [["sex"], "age"], "sex")
+        ),
+        (lambda: Marginals(DOMAIN, 3), "^subsets: type int: must be sets of attributes"),
+        (
+            lambda: fastdp.release_marginals(np.ones((5, 3), int), DOMAIN, ["age", "sex"], epsilon=1.0, delta=1e-6),
+            "^subsets: 'age': must be a list of names",
+        ),
         (lambda: Marginals(DOMAIN, [("age", "sex"), ("sex", "age")]), "^subsets: must not repeat$"),
         (lambda: Marginals(DOMAIN, [("age", "age")]), "^attributes=.*: must not repeat$"),
         (lambda: Marginals(DOMAIN, [("height",)]), "^attribute='height'"),

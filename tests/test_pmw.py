@@ -732,6 +732,17 @@ def test_the_estimate_is_what_the_object_says(variant: Variant) -> None:
             assert n <= 20_000 < n * 1.001
 
 
+def test_a_million_may_be_said_as_1e6() -> None:
+    run = make(PEOPLE, SMALL, max_queries=1e3)
+    assert (run.max_queries, type(run.max_queries)) == (1000, int)
+    assert fastdp.bounds.private_multiplicative_weights(
+        2e4, SMALL, epsilon=1.0, max_queries=np.float64(1e3), delta=1e-6
+    ) == fastdp.bounds.private_multiplicative_weights(20_000, SMALL, epsilon=1.0, max_queries=1000, delta=1e-6)
+    for wrong in (1e3 + 0.5, math.nan, math.inf, True, "1e3"):
+        with pytest.raises(ValueError, match=r"^max_queries=.*: must be a whole number >= 1$"):
+            make(PEOPLE, SMALL, max_queries=wrong)
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_it_says_when_plain_noise_would_promise_more(delta: float) -> None:
     name = "Gaussian" if delta else "Laplace"
@@ -976,7 +987,7 @@ def test_a_forked_child_is_a_copy_too(run_python: Callable[..., str]) -> None:
     code = """
 import os, numpy as np, fastdp
 data = np.random.default_rng(0).integers(0, 3, (20_000, 1))
-run = fastdp.PrivateMultiplicativeWeights(data, fastdp.Domain(a=3), epsilon=1.0, max_queries=10)
+run = fastdp.PrivateMultiplicativeWeights(data, fastdp.Domain(a=3), epsilon=1.0, max_queries=10_000)
 query = fastdp.Conjunction({"a": 1})
 child = os.fork()
 if not child:

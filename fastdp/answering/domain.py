@@ -43,7 +43,12 @@ class Domain:
     """
 
     def __init__(self, attributes: Mapping[str, int | Sequence[Any]] | None = None, /, **more: int | Sequence[Any]):
-        both = dict(attributes or {})
+        if attributes is not None and not isinstance(attributes, Mapping):
+            raise ValueError(
+                f"attributes: type {type(attributes).__name__}: must be a mapping from names to numbers of values or "
+                "labels, such as {'age': 8, 'region': ['north', 'south']}; they are public, so not taken from the data"
+            )
+        both: dict[Any, Any] = dict(attributes or {})
         for name, values in more.items():
             if name in both:
                 raise ValueError(f"attributes: {name!r}: must be given once")
@@ -217,6 +222,8 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
         if not 1 <= values <= _MOST_VALUES:
             raise ValueError(f"{name}={values!r}: must be a number of values from 1 to 2^31")
         return int(values), None
+    if isinstance(values, set | frozenset):
+        raise ValueError(f"{name}: a set of labels: must be a list; sets are in another order in every process")
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise ValueError(f"{name}={values!r}: must be a number of values, or a sequence of labels")
     labels = tuple(value.item() if isinstance(value, np.generic) else value for value in values)

@@ -12,7 +12,7 @@ from math import log, sqrt
 from typing import Any
 
 from .. import bounds
-from ..checks import MAX_INT64, one_of, probability, whole
+from ..checks import MAX_INT64, one_of, probability, whole_number
 from ..noise import LaplacePlan
 from ..privacy import NEIGHBORS, Neighbors
 from .dense import Precision
@@ -90,7 +90,7 @@ def private_multiplicative_weights(
     within 0.1774 with probability 0.95, plain noise on each answer within 0.003
     """
     terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-    n = whole("n", n, least=1, most=MAX_INT64)
+    n = whole_number("n", n, least=1, most=MAX_INT64)
     schedule = terms.schedule(n)
     memory = terms.weight_bytes, Truth.bytes(n, domain)
     return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, *memory, terms.plain_alpha(n))
@@ -119,7 +119,7 @@ def mwem(
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
     """What `mwem` would promise on n records (on at least n under add-remove neighbours): mwem.md, theorem 2."""
-    n = whole("n", n, least=1, most=MAX_INT64)
+    n = whole_number("n", n, least=1, most=MAX_INT64)
     records = n if neighbors == "add-remove" else None
     plan = plan_of(n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
     alpha = plan.alpha if plan.alpha < 1 else None
@@ -148,7 +148,7 @@ def release_marginals(
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
     """What `release_marginals` would promise on n records: of the tables as measured. Fits come closer (release.md)."""
-    n, beta = whole("n", n, least=1, most=MAX_INT64), probability("beta", beta)
+    n, beta = whole_number("n", n, least=1, most=MAX_INT64), probability("beta", beta)
     check_domain(domain)
     one_of("neighbors", neighbors, NEIGHBORS)
     workload = checked_workload(domain, workload, fit)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .. import bounds, directed, noise
 from ..budget import Budget, charge
 from ..calibration import MAX_EPSILON, SMALLEST, zcdp_rho
-from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
+from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole, whole_number
 from ..directed import down, lower, up
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
@@ -187,7 +187,7 @@ def plan_of(
         need = "given" if records is None else "None"
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
     if records is not None:
-        records = whole("records", records, least=1, most=MAX_INT64)
+        records = whole_number("records", records, least=1, most=MAX_INT64)
     if isinstance(queries, Marginals) and queries.domain != domain:
         raise ValueError("queries: must be marginals of `domain`, whose attributes or sizes differ")
     if variant is None:

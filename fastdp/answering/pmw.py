@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .. import bounds, noise
 from ..budget import Budget, charge
 from ..calibration import zcdp_rho
-from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
+from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole_number
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import Guarantee, Neighbors, PureDP
 from ..progress import Progress, reporting
@@ -424,7 +424,7 @@ class Terms:
             domain,
             positive("epsilon", epsilon, toward=0),
             small_delta("delta", delta),
-            whole("max_queries", max_queries, least=1, most=MAX_INT64),
+            whole_number("max_queries", max_queries, least=1, most=MAX_INT64),
             None if alpha is None else probability("alpha", alpha),
             probability("beta", beta),
             variant,

@@ -124,9 +124,15 @@ class Product(Query):
 
     allowed: Mapping[str, Any]
 
-    def __init__(self, allowed: Mapping[str, Any]) -> None:
+    def __init__(self, allowed: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        if named:
+            given = ", ".join(f"{name}={value!r}" for name, value in named.items())
+            raise ValueError(f"{given}: must be given in a mapping, as {type(self).__name__}({named!r})")
         if not isinstance(allowed, Mapping):
-            raise ValueError(f"allowed={allowed!r}: must be a mapping from attributes to allowed values")
+            form = f"{type(self).__name__}({{'region': 'north'}})"
+            raise ValueError(
+                f"allowed={allowed!r}: must be a mapping from attributes to allowed values, such as {form}"
+            )
         self.__dict__["allowed"] = MappingProxyType({name: _frozen(values) for name, values in allowed.items()})
 
     def bind(self, domain: Domain) -> BoundProduct:
@@ -187,8 +193,9 @@ class Mask(Query):
 
     def __init__(self, cells: ArrayLike) -> None:
         array = np.asarray(cells)
-        if array.dtype != np.bool_ and not (array.dtype.kind in "iu" and ((array == 0) | (array == 1)).all()):
-            raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1")
+        if array.dtype != np.bool_ and not (array.dtype.kind in "iuf" and ((array == 0) | (array == 1)).all()):
+            hint = "; for other values use Linear" if array.dtype.kind in "iuf" else ""
+            raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1{hint}")
         self.__dict__["cells"] = _read_only(np.array(array, np.uint8, order="C"))
 
     def bind(self, domain: Domain) -> BoundCells:
@@ -284,7 +291,14 @@ class Marginals(Sequence[Query]):
     def __init__(self, domain: Domain, subsets: Iterable[Iterable[str]]) -> None:
         check_domain(domain)
         self.domain = domain
-        subsets = [(subset,) if isinstance(subset, str) else tuple(subset) for subset in subsets]
+        if not isinstance(subsets, Iterable):
+            raise ValueError(f"subsets: type {type(subsets).__name__}: must be sets of attributes")
+        given = [subsets] if isinstance(subsets, str) else list(subsets)
+        if alone := [subset for subset in given if isinstance(subset, str)]:
+            raise ValueError(
+                f"subsets: {alone[0]!r}: must be a list of names, such as [['age', 'sex'], ['region']] for two tables"
+            )
+        subsets = [tuple(subset) for subset in given]
         if not subsets:
             raise ValueError("subsets: must be at least one set of attributes")
         # each table with its attributes in the order of the domain
