@@ -14,6 +14,7 @@ import pytest
 
 import fastdp
 from fastdp import Conjunction, Domain, DomainError, Linear, Mask, Predicate, Product, Range, marginals
+from fastdp.answering.coding import encode
 from fastdp.answering.dense import DenseWeights
 from fastdp.answering.domain import code_type, shown
 from fastdp.answering.queries import BoundCells, BoundProduct, Marginals, bind
@@ -83,6 +84,18 @@ def test_the_repr_makes_the_domain_again() -> None:
     ):
         assert eval(repr(domain), {"Domain": Domain}) == domain
     assert repr(DOMAIN) == "Domain(age=4, region=['north', 'south', 'east'], sex=2)  # 24 cells"
+
+
+def test_the_repr_of_a_large_domain_is_short() -> None:
+    assert repr(Domain(age=range(18, 81), x=[2, 1, 0], m=[False, True])) == (
+        "Domain(age=range(18, 81), x=[2, 1, 0], m=[False, True])  # 378 cells"
+    )
+    assert repr(Domain(zip=[f"{i:05}" for i in range(99)])) == (
+        "Domain(zip=['00000', '00001', '00002', ..., '00098'])  # 99 cells"
+    )
+    assert repr(Domain({f"a{i}": 3 for i in range(50)})).startswith("Domain(a0=3, a1=3, ")
+    assert repr(Domain({f"a{i}": 3 for i in range(50)})).endswith("a11=3, ...)  # 7.18e+23 cells")
+    assert repr(Domain({f"a {i}": 3 for i in range(50)})).endswith("'a 11': 3, ...})  # 7.18e+23 cells")
     assert repr(Domain.binary(100)) == "Domain.binary(100)  # 1.27e+30 cells"
 
 
@@ -328,6 +341,29 @@ def test_clipping_takes_the_nearest_code() -> None:
             DOMAIN.encode_column(0, values, "clip")
     with pytest.raises(DomainError, match=r"^column 'region': must hold the labels"):  # labels have no nearest one
         DOMAIN.encode_column(1, ["west"], "clip")
+
+
+def test_clipping_takes_the_nearest_of_labels_that_are_increasing_numbers() -> None:
+    ages = Domain(age=range(18, 81), steps=[-1, 0.5, 10])
+    for values in (
+        np.array([-3, 18, 40, 80, 81, 10**12]),
+        np.array([-3, 18, 40, 80, 81, 10**12], float),
+        np.array([-3, 18, 40, 80, 81, 10**30], object),
+        np.array([0, 18, 40, 80, 81, 2**64 - 1], np.uint64),
+        [-math.inf, 18.0, 40.0, 80.0, 80.5, math.inf],
+    ):
+        assert ages.encode_column(0, values, "clip").tolist() == [0, 0, 22, 62, 62, 62]
+        with pytest.raises(DomainError, match=r"^column 'age': must hold the labels of the domain only"):
+            ages.encode_column(0, values)
+    assert ages.encode_column(1, [-7, 0.5, 10.5], "clip").tolist() == [0, 1, 2]
+    for values in ([40.5], [math.nan], ["18"], np.array([None, 20], object), np.array([np.datetime64(1, "D")])):
+        with pytest.raises(DomainError, match=r"^column 'age': must hold the labels of the domain only"):
+            ages.encode_column(0, values, "clip")
+    for labels in ([3, 2, 1], [False, True], [1, "x"], ["1", "2"]):
+        with pytest.raises(DomainError, match=r"^column 'x': must hold the labels of the domain only"):
+            Domain(x=labels).encode_column(0, [9], "clip")
+    frame = pandas.DataFrame({"age": pandas.Categorical([17, 20, 99]), "steps": [0.5, 99.0, -9.0]})
+    assert encode(frame, ages, "clip")[0].tolist() == [0, 2, 62]
 
 
 @pytest.mark.parametrize(

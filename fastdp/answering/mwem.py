@@ -93,12 +93,20 @@ def plain_error(queries: int, moved: int, epsilon: float, delta: float, beta: fl
 
 
 class FittedDistribution(SyntheticDistribution):
-    """What `mwem` returns: a synthetic distribution that knows how it came about."""
+    """What `mwem` returns: a synthetic distribution that knows how it came about.
+
+    alpha       its answers to the workload are within alpha, with probability 1 - beta; None: nothing is promised
+    chosen      the query, or the attributes of the table, of every round
+    rounds      how many rounds there were
+    domain, guarantee, n, blocks    as of every SyntheticDistribution
+    """
+
+    alpha: float | None
+    chosen: list[Any]
 
     def __init__(self, weights: Any, domain: Domain | None, *, alpha: float | None, chosen: list[Any], **more: Any):
         super().__init__(weights, domain, **more)
-        self.alpha = alpha  # its answers to the workload are within alpha, with probability 1 - beta; None: no promise
-        self.chosen = chosen  # the query or the table of every round
+        self.alpha, self.chosen = alpha, chosen
 
     @property
     def rounds(self) -> int:
@@ -140,6 +148,8 @@ def mwem(
                 None: "measured" for marginals of a domain of at most 2^20 cells, otherwise "average"
     records     under add-remove neighbours, where the number of records is private: a public lower bound of it;
                 `.alpha` holds if there are as many
+    outside     what is done with records outside the domain: "raise" a DomainError, or "clip" them to the nearest code,
+                or label where labels are increasing numbers; missing entries and other labels raise as ever
 
     Guarantee    (epsilon, delta)-DP
     Proof        mwem.md, theorems 1 to 3

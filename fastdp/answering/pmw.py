@@ -69,6 +69,16 @@ class PrivateMultiplicativeWeights:
     weights          "dense": one by one. "factored": as a product of blocks of attributes, which updates merge; for
                      domains of any size, and product queries. "auto" by the number of cells
     precision        of dense weights and blocks: "float64", or "float32" for half the memory
+    outside          what is done with records outside the domain: "raise" a DomainError, or "clip" them to the nearest
+                     code, or label where labels are increasing numbers; missing entries and other labels raise as ever
+
+    It has
+    alpha, beta      all answers are within alpha, with probability 1 - beta
+    updates          how many times the distribution was changed; `updates_left` how many more times it may be
+    transcript       all answers so far: what was asked, the value, whether the distribution was changed for it
+    synthetic        the distribution as it is now: a SyntheticDistribution to ask, tabulate and sample, at no cost
+    guarantee        what all answers together promise
+    domain, n, variant, max_queries    as given; n is the number of records
 
     Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
     Proof        pmw.md, theorems 1 to 3

@@ -237,12 +237,20 @@ class Linear(Query):
 class Predicate(Query):
     """Records in the cells for whose number a function, compiled by numba, says True.
 
+    The function gets the number of a cell, from 0 to domain.size - 1, and is called for each cell, not for records.
+    The last attribute counts fastest: the code of attribute i is `cell // domain.strides[i] % domain.sizes[i]`. It is
+    compiled anew for this, by Python's rules of division; what it raises for any cell is raised.
+
     Examples
     >>> import numba
     >>> from fastdp import Domain, Predicate
-    >>> even = numba.njit(lambda cell: cell % 2 == 0)
-    >>> Predicate(even).bind(Domain.binary(3)).values.tolist()
-    [1, 0, 1, 0, 1, 0, 1, 0]
+    >>> domain = Domain(age=4, sex=2)
+    >>> (age_stride, sex_stride), (ages, sexes) = domain.strides, domain.sizes
+    >>> def old_or_first(cell):
+    ...     age, sex = cell // age_stride % ages, cell // sex_stride % sexes
+    ...     return age >= 3 or sex == 0
+    >>> Predicate(numba.njit(old_or_first)).bind(domain).values.reshape(domain.sizes).tolist()
+    [[1, 0], [1, 0], [1, 0], [1, 1]]
     """
 
     function: Any

@@ -62,6 +62,8 @@ class SyntheticDistribution:
                change
     guarantee  what the release that it comes from promises
     n          the public number of records, if there is one
+    domain     the domain of the records
+    blocks     the attributes that are independent of all others, block by block
 
     Examples
     >>> import numpy as np
