@@ -44,8 +44,10 @@ Variant = Literal["average", "measured"]
 VARIANTS = ("average", "measured")
 MOST_ROUNDS = 10_000  # of "average", by default
 _FACTORED_ROUNDS = 300  # of "average" by default, where every round's blocks are kept
-_ROUNDS = 100  # of "measured", by default
-_QUICK_CELLS = 1 << 20  # up to which marginals are measured by default: 100 rounds take a quarter of a minute at most
+_ROUNDS = 100  # of "measured", by default, where they take ten seconds at most
+_TABLE_WORK = 1 << 26  # cells times rounds of "measured" on marginals in ten seconds: 150 ns each
+_QUERY_WORK = 1 << 30  # of other queries, the cells that one touches times the rounds squared: each fit takes all again
+_QUICK_CELLS = 1 << 20  # up to which marginals are measured by default
 _CHOOSING = 10  # one part in so many chooses, the rest measures
 _PASSES = 20
 _LEAST = 1e-290  # of a cell's probability, since fits keep logarithms
@@ -139,7 +141,8 @@ def mwem(
 
     queries     any queries, or `marginals(domain, k)`
     rounds      how many; by default as many as make the promised error least ("average"), or one for each query or
-                table, 100 at most ("measured", where there cannot be more)
+                table ("measured", where there cannot be more), 100 at most and no more than take about ten seconds:
+                for marginals 2^26 / cells, 64 of them on 2^20 cells and 8 on 2^23
     variant     "average": a choice and an update a round, answers from the average of all iterates: has a theorem
                 "measured": each round also measures what it chose with noise, and all measurements are fitted again
                 (Hardt, Ligett and McSherry); of marginals it chooses and measures whole tables. Promises nothing, and
@@ -369,7 +372,7 @@ class _Measured(Plan):
                 f"rounds={rounds}: must be at most {candidates}, the number of {what}, for variant='measured', which "
                 "measures each once"
             )
-        count = min(candidates, _ROUNDS) if rounds is None else rounds
+        count = min(candidates, self.quick_rounds) if rounds is None else rounds
         # how far apart one record moves two scores; by how much (L1, and L2 squared) it moves what is measured
         self.reach = 2 if self.tables is None else 4
         moved = 1 if self.tables is None or self.neighbors == "add-remove" else 2
@@ -389,6 +392,13 @@ class _Measured(Plan):
         self.sigma = sqrt(2) * scale
         self.noise = noise.laplace_plan(noise.scale_in_range(scale * UNIT, "scale / 2^-16"))
         return count, self.promise()
+
+    @property
+    def quick_rounds(self) -> int:
+        """As many as take about ten seconds, by public numbers."""
+        if self.tables is not None:
+            return max(1, min(_ROUNDS, _TABLE_WORK // self.domain.size))
+        return max(1, min(_ROUNDS, int(sqrt(_QUERY_WORK / self.workload.cells_of_one))))
 
     def run(self, key: Any, rng: Randomness | None, report: Report) -> FittedDistribution:
         counts = self.counts

@@ -56,6 +56,15 @@ class Workload:
             self._made = i, bind(self.queries[i], self.domain)
         return self._made[1]  # type: ignore[return-value]
 
+    @property
+    def cells_of_one(self) -> float:
+        """How many cells a query touches, on the average: of a product its own or the others."""
+        every = self.domain.size
+        if self._bounds is None:
+            return 1.0
+        products = [bound.cells if isinstance(bound, BoundProduct) else None for bound in self._bounds]
+        return sum(every if cells is None else max(1, min(cells, every - cells)) for cells in products) / len(self)
+
     def _kept(self, query: Any) -> Bound | None:
         """The query on the domain, unless that has a byte for each cell of its own: fifty would fill the memory."""
         bound = bind(query, self.domain)
