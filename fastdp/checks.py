@@ -59,6 +59,13 @@ def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     return int(value)
 
 
+def whole_number(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """The same for numbers that are often large, so that 1e6 may stand for a million."""
+    if isinstance(value, float | np.floating) and abs(float(value)) <= 2**53 and float(value).is_integer():
+        value = int(value)
+    return whole(name, value, least=least, most=most)
+
+
 def _number(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

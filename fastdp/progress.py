@@ -1,6 +1,6 @@
 """Telling a person how far long work has come: the one reading of every `progress=` argument.
 
-`None` says nothing, `True` draws a bar on standard error (extra `[cli]`), and a callable is called as
+`None` or `False` says nothing, `True` draws a bar on standard error (extra `[cli]`), and a callable is called as
 `progress(done, total, what)`: before each step with what is about to be done, and once more at the end with "".
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 Report: TypeAlias = Callable[[int, int, str], object]
-Progress: TypeAlias = Report | Literal[True] | None
+Progress: TypeAlias = Report | bool | None
 
 
 @contextmanager
 def reporting(progress: Progress, title: str) -> Iterator[Report]:
     """The callable to report to; the bar, if there is one, stands for as long as the block runs."""
-    if progress is None:
+    if progress is None or progress is False:
         yield lambda done, total, what: None
     elif progress is True:
         with _bar(title) as report:
@@ -25,7 +25,7 @@ def reporting(progress: Progress, title: str) -> Iterator[Report]:
     elif callable(progress):
         yield progress
     else:
-        raise ValueError(f"progress={progress!r}: must be None, True or a callable (done, total, what)")
+        raise ValueError(f"progress={progress!r}: must be None, False, True or a callable (done, total, what)")
 
 
 @contextmanager

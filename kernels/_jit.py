@@ -131,6 +131,30 @@ def compile_derivative(function: Any) -> Any:
     return compiled
 
 
+_MEANING = ("error_model", "fastmath", "boundscheck")  # of what users tell numba.njit: what changes what is computed
+
+
+def compile_predicate(function: Any) -> tuple[Any, Any]:
+    """A user's compiled function of a cell number as a loop, fill(out): out[i] = 1 where it says True of i, else 0.
+
+    It is compiled anew, from Python and with the user's options, so division by zero raises unless the user told numba
+    otherwise. Called from a kernel, the user's own dispatcher would be compiled by numpy's rules of division, for good:
+    it would say False where, called first from Python, it raises. Never written to disk.
+
+    Returns   the loop, and numba's type of what the function returns
+    """
+    njit: Any = numba.njit
+    options = {name: function.targetoptions[name] for name in _MEANING if name in function.targetoptions}
+    one = njit(**options)(function.py_func)
+    one.compile((_types.intp,))  # by itself: what it calls takes over options of its caller
+
+    def fill(out: Any) -> None:
+        for i in range(out.size):
+            out[i] = 1 if one(i) else 0
+
+    return njit(nogil=True, error_model="python")(fill), one.nopython_signatures[0].return_type
+
+
 @dataclass(frozen=True)
 class CacheInfo:
     """What the disk cache has done in this process, and what it holds now."""

@@ -11,18 +11,6 @@ from .elementary import exp_one
 from .lanes import F64Array, I64Array, int64
 
 
-@jit
-def fill_mask_into(function: Any, out: Any) -> None:
-    """out[i] = 1 where the user's function says True of i, else 0.
-
-    Shapes    out uint8[D]
-    Used by   fastdp.Predicate
-    Oracle    the function, called from Python
-    """
-    for i in range(out.size):
-        out[i] = 1 if function(i) else 0
-
-
 @jit(fastmath=SUMS)
 def sum_cells(x: Any) -> float:
     """The sum of all weights.

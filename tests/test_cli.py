@@ -145,10 +145,19 @@ def test_warmup_says_when_nothing_is_kept() -> None:
     assert "nothing is kept for the next process: cache off" in " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("progress", [False, 1, "yes"])
+@pytest.mark.parametrize("progress", [0, 1, "yes"])
 def test_progress_is_none_true_or_a_callable(progress: Any) -> None:
-    with pytest.raises(ValueError, match="progress="):
+    with pytest.raises(
+        ValueError, match=r"^progress=.*: must be None, False, True or a callable \(done, total, what\)$"
+    ):
         fastdp.warmup(progress=progress)
+
+
+@pytest.mark.parametrize("silent", [None, False])
+def test_no_progress_says_nothing(silent: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with reporting(silent, "title") as report:
+        report(1, 2, "this")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_nothing_is_printed_unless_asked(capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from itertools import combinations, product
 from typing import Any
 
 import numba
 import numpy as np
+import pandas
 import pytest
 
 import fastdp
 from fastdp import Conjunction, Domain, DomainError, Linear, Mask, Predicate, Product, Range, marginals
+from fastdp.answering.coding import encode
 from fastdp.answering.dense import DenseWeights
 from fastdp.answering.domain import code_type, shown
 from fastdp.answering.queries import BoundCells, BoundProduct, Marginals, bind
 from fastdp.answering.workload import Workload
+
+# that plain noise would promise more: these runs are made small to be quick
+pytestmark = pytest.mark.filterwarnings("ignore:PrivateMultiplicativeWeights promises:fastdp.errors.AccuracyWarning")
 
 DOMAIN = Domain(age=4, region=["north", "south", "east"], sex=2)
 
@@ -78,6 +84,18 @@ def test_the_repr_makes_the_domain_again() -> None:
     ):
         assert eval(repr(domain), {"Domain": Domain}) == domain
     assert repr(DOMAIN) == "Domain(age=4, region=['north', 'south', 'east'], sex=2)  # 24 cells"
+
+
+def test_the_repr_of_a_large_domain_is_short() -> None:
+    assert repr(Domain(age=range(18, 81), x=[2, 1, 0], m=[False, True])) == (
+        "Domain(age=range(18, 81), x=[2, 1, 0], m=[False, True])  # 378 cells"
+    )
+    assert repr(Domain(zip=[f"{i:05}" for i in range(99)])) == (
+        "Domain(zip=['00000', '00001', '00002', ..., '00098'])  # 99 cells"
+    )
+    assert repr(Domain({f"a{i}": 3 for i in range(50)})).startswith("Domain(a0=3, a1=3, ")
+    assert repr(Domain({f"a{i}": 3 for i in range(50)})).endswith("a11=3, ...)  # 7.18e+23 cells")
+    assert repr(Domain({f"a {i}": 3 for i in range(50)})).endswith("'a 11': 3, ...})  # 7.18e+23 cells")
     assert repr(Domain.binary(100)) == "Domain.binary(100)  # 1.27e+30 cells"
 
 
@@ -102,6 +120,79 @@ def test_projections_keep_labels_and_the_order_asked_for() -> None:
     assert DOMAIN.project(["sex", "region"]) == Domain(sex=2, region=["north", "south", "east"])
 
 
+def test_queries_show_how_they_are_written() -> None:
+    north = r"Conjunction\(\{'region': 'north'\}\)$"
+    for make, message in (
+        (lambda: Conjunction(region="north"), r"^region='north': must be given in a mapping, as "),
+        (lambda: Conjunction({"sex": 1}, region="north"), r"^region='north': must be given in a mapping, as "),
+        (
+            lambda: Conjunction("region"),
+            "^allowed='region': must be a mapping from attributes to allowed values, such as ",
+        ),
+        (lambda: Conjunction(), "^allowed=None: must be a mapping from attributes to allowed values, such as "),
+    ):
+        with pytest.raises(ValueError, match=message + north):
+            make()
+    with pytest.raises(
+        ValueError, match=r"^age=\[0, 1\]: must be given in a mapping, as Product\(\{'age': \[0, 1\]\}\)$"
+    ):
+        Product(age=[0, 1])
+
+
+def test_masks_of_floats_and_of_too_many_cells() -> None:
+    assert Mask([1.0, 0.0, 1.0]) == Mask([True, False, True])
+    for wrong in ([1.0, 0.5], [1, 2], [math.nan]):
+        with pytest.raises(
+            ValueError, match=r"^cells: dtype .*: must be True and False, or 0 and 1; for other values "
+        ):
+            Mask(wrong)
+    with pytest.raises(ValueError, match=r"^cells: shape \(5,\): must be") as caught:
+        Mask(np.ones(5, bool)).bind(Domain.binary(100))
+    assert len(str(caught.value)) < 100
+
+
+@pytest.mark.parametrize("called_before", [False, True])
+def test_predicates_raise_what_their_function_raises_and_leave_it_alone(called_before: bool) -> None:
+    divides = numba.njit(lambda cell: 10 // cell > 3)
+    helper = numba.njit(lambda cell: 10 // cell)
+    outer = numba.njit(lambda cell: helper(cell) > 3)
+    for function, first in ((divides, divides), (outer, helper)):
+        if called_before:
+            first(1)
+        before = list(first.signatures)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                Predicate(function).bind(Domain.binary(3))
+        assert list(divides.signatures) == before or first is helper
+        with pytest.raises(ZeroDivisionError):
+            first(0)
+    numpy_rules = numba.njit(error_model="numpy")(lambda cell: 10 // cell > 3)
+    assert Predicate(numpy_rules).bind(Domain.binary(3)).values.tolist() == [0, 1, 1, 0, 0, 0, 0, 0]
+
+
+def nothing_for_some(cell: int) -> Any:
+    return True if cell > 3 else None
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda: True, r"^function=.*: must be a function of one cell number \(too many positional arguments\)$"),
+        (
+            lambda a, b: a < b,
+            r"^function=.*: must be a function of one cell number \(missing a required argument: 'b'\)$",
+        ),
+        (lambda cell: cell * 0.5, r"^function=.*: returns float64: must return True or False; for values use Linear$"),
+        (lambda cell: None, r"^function=.*: returns none: must return True or False"),
+        (nothing_for_some, r"^function=.*: returns OptionalType\(bool\): must return True or False"),
+        (lambda cell: cell.nothing, r"^function=.*: must compile for a cell number: Unknown attribute 'nothing'"),
+    ],
+)
+def test_what_is_no_predicate_is_told(function: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Predicate(numba.njit(function)).bind(Domain.binary(3))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -122,6 +213,15 @@ def test_projections_keep_labels_and_the_order_asked_for() -> None:
         (lambda: Domain({3: 2}), "^attributes: 3: names must be strings"),
         (lambda: Domain({"a": 2}, a=3), "^attributes: 'a': must be given once$"),
         (lambda: Domain.binary(0), "^d=0: must be a whole number >= 1$"),
+        (lambda: Domain(a={"x", "y"}), "^a: a set of labels: must be a list; sets are in another order in every "),
+        (lambda: Domain(a=frozenset({1, 2})), "^a: a set of labels: must be a list"),
+        (lambda: Domain(["a", "b"]), r"^attributes: type list: must be a mapping from names to numbers of values or"),
+        (
+            lambda: Domain(pandas.DataFrame({"a": [1]})),
+            r"^attributes: type DataFrame: must be a mapping .* they are public, so not taken from the data$",
+        ),
+        (lambda: Domain(3), "^attributes: type int: must be a mapping"),
+        (lambda: Domain([]), "^attributes: type list: must be a mapping"),
         (lambda: Domain.binary(2.0), "^d=2.0: must be"),
         (lambda: Domain.binary(True), "^d=True: must be"),
         (lambda: DOMAIN.position("height"), "^attribute='height': must be one of 'age', 'region', 'sex'$"),
@@ -243,6 +343,29 @@ def test_clipping_takes_the_nearest_code() -> None:
         DOMAIN.encode_column(1, ["west"], "clip")
 
 
+def test_clipping_takes_the_nearest_of_labels_that_are_increasing_numbers() -> None:
+    ages = Domain(age=range(18, 81), steps=[-1, 0.5, 10])
+    for values in (
+        np.array([-3, 18, 40, 80, 81, 10**12]),
+        np.array([-3, 18, 40, 80, 81, 10**12], float),
+        np.array([-3, 18, 40, 80, 81, 10**30], object),
+        np.array([0, 18, 40, 80, 81, 2**64 - 1], np.uint64),
+        [-math.inf, 18.0, 40.0, 80.0, 80.5, math.inf],
+    ):
+        assert ages.encode_column(0, values, "clip").tolist() == [0, 0, 22, 62, 62, 62]
+        with pytest.raises(DomainError, match=r"^column 'age': must hold the labels of the domain only"):
+            ages.encode_column(0, values)
+    assert ages.encode_column(1, [-7, 0.5, 10.5], "clip").tolist() == [0, 1, 2]
+    for values in ([40.5], [math.nan], ["18"], np.array([None, 20], object), np.array([np.datetime64(1, "D")])):
+        with pytest.raises(DomainError, match=r"^column 'age': must hold the labels of the domain only"):
+            ages.encode_column(0, values, "clip")
+    for labels in ([3, 2, 1], [False, True], [1, "x"], ["1", "2"]):
+        with pytest.raises(DomainError, match=r"^column 'x': must hold the labels of the domain only"):
+            Domain(x=labels).encode_column(0, [9], "clip")
+    frame = pandas.DataFrame({"age": pandas.Categorical([17, 20, 99]), "steps": [0.5, 99.0, -9.0]})
+    assert encode(frame, ages, "clip")[0].tolist() == [0, 2, 62]
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -294,6 +417,29 @@ def test_sequences_of_true_and_false_are_tables() -> None:
     for wrong in ([True, False], (True,), np.array([True, False])):
         with pytest.raises(ValueError, match=r"^c: table of shape .*: must be \(3,\)$"):
             Product({"c": wrong}).bind(domain)
+
+
+def test_true_and_false_as_labels_are_given_as_a_list() -> None:
+    """An array of booleans is a table, whatever the labels; where it could be labels as well it is refused."""
+    message = r"^m: an array of True and False, which are labels: must be a list of labels; an array could also be a"
+    for labels in ([False, True], [True, False], [1, 0], [True, "unknown"], [0, 1, 2]):
+        domain = Domain(m=labels, k=4)
+        with pytest.raises(ValueError, match=message):
+            Product({"m": np.array([True, False])}).bind(domain)
+        with pytest.raises(ValueError, match=message):
+            Product({"m": pandas.Series([True, False])}).bind(domain)
+    for labels in ([False, True], [True, False]):
+        domain = Domain(m=labels, k=4)
+        assert cells_of(Product({"m": [True, False]}), domain).all()
+        for true in ([True], True, np.True_, (True,), {True}, [np.True_]):
+            kept = cells_of(Product({"m": true}), domain)
+            assert kept[labels.index(True)].all()
+            assert not kept[labels.index(False)].any()
+        assert (cells_of(Range("m", labels[0], labels[0]), domain) == cells_of(Product({"m": labels[0]}), domain)).all()
+    strings = Domain(m=["no", "yes"], k=4)
+    for table in (np.array([True, False]), pandas.Series([True, False])):
+        assert (cells_of(Product({"m": table}), strings) == cells_of(Product({"m": "no"}), strings)).all()
+        assert (cells_of(Product({"m": table}), Domain(m=2)) == [1, 0]).all()
 
 
 def test_labels_that_are_tuples_are_values() -> None:
@@ -408,8 +554,8 @@ def test_predicates() -> None:
         (lambda: Range("region", "south", "north"), "^low='south': must not come after high='north'$"),
         (lambda: Mask(np.zeros(23, bool)), r"^cells: shape \(23,\): must be \(24,\), or \(4, 3, 2\)$"),
         (lambda: Mask(np.zeros((2, 3, 4), bool)), r"^cells: shape \(2, 3, 4\): must be"),
-        (lambda: Mask([0, 2]), "^cells: dtype int64: must be True and False, or 0 and 1$"),
-        (lambda: Mask([0.0, 1.0]), "^cells: dtype float64: must be"),
+        (lambda: Mask([0, 2]), "^cells: dtype int64: must be True and False, or 0 and 1; for other values use Linear$"),
+        (lambda: Mask(["0", "1"]), "^cells: dtype <U1: must be True and False, or 0 and 1$"),
         (lambda: Mask([float("nan")]), "^cells: dtype float64: must be"),
         (lambda: Linear(np.zeros(23)), r"^values: shape \(23,\): must be \(24,\), or \(4, 3, 2\)$"),
         (lambda: Linear([1.0000001]), r"^values: must lie in \[0, 1\]; there is another one, or a NaN, among them$"),
@@ -452,7 +598,7 @@ def test_marginals_are_a_sequence_of_conjunctions() -> None:
 
 
 def test_marginals_know_their_tables() -> None:
-    work = Marginals(DOMAIN, [("sex", "age"), "region", ()])
+    work = Marginals(DOMAIN, [("sex", "age"), ["region"], ()])
     assert work.subsets == (("age", "sex"), ("region",), ()), "attributes in the order of the domain"
     assert work.shapes == ((4, 2), (3,), ())
     assert work.tables == 3
@@ -475,6 +621,19 @@ def test_every_record_is_in_one_cell_of_each_table() -> None:
         (lambda: marginals(DOMAIN, 1.5), "^k=1.5: must be"),  # type: ignore[arg-type]
         (lambda: marginals(DOMAIN, 4), "^k=4: must be at most the number of attributes, 3$"),
         (lambda: Marginals(DOMAIN, []), "^subsets: must be at least one set of attributes$"),
+        *(
+            (
+                lambda subsets=subsets: Marginals(DOMAIN, subsets),
+                rf"^subsets: '{subsets if isinstance(subsets, str) else 'age'}': must be a list of names, such as "
+                r"\[\['age', 'sex'\], \['region'\]\] for two tables$",
+            )
+            for subsets in (["age", "region"], [["sex"], "age"], "sex")
+        ),
+        (lambda: Marginals(DOMAIN, 3), "^subsets: type int: must be sets of attributes"),
+        (
+            lambda: fastdp.release_marginals(np.ones((5, 3), int), DOMAIN, ["age", "sex"], epsilon=1.0, delta=1e-6),
+            "^subsets: 'age': must be a list of names",
+        ),
         (lambda: Marginals(DOMAIN, [("age", "sex"), ("sex", "age")]), "^subsets: must not repeat$"),
         (lambda: Marginals(DOMAIN, [("age", "age")]), "^attributes=.*: must not repeat$"),
         (lambda: Marginals(DOMAIN, [("height",)]), "^attribute='height'"),

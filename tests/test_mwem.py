@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from laws import audit
@@ -19,7 +20,20 @@ from test_threshold import excess
 
 import fastdp
 from conftest import Watched
-from fastdp import Budget, Conjunction, Domain, DomainError, Linear, Mask, Product, Randomness, Range, marginals, noise
+from fastdp import (
+    Budget,
+    Conjunction,
+    Domain,
+    DomainError,
+    Linear,
+    Mask,
+    Predicate,
+    Product,
+    Randomness,
+    Range,
+    marginals,
+    noise,
+)
 from fastdp.answering import mwem as module
 from fastdp.answering.dense import DenseWeights
 from fastdp.answering.mwem import Rounds, plain_error
@@ -579,6 +593,26 @@ def test_tables_of_the_census(census: tuple[dict[str, np.ndarray], Domain], epsi
         assert abs(fitted.answer_many(work) - exact).max() <= min(limit, record)
 
 
+def test_the_default_rounds_of_measured_end_within_seconds() -> None:
+    """By public numbers: cells times rounds for tables; for other queries also how many cells each touches."""
+
+    def rounds(d: int, queries: Any, given: int | None = None) -> int:
+        estimate = fastdp.bounds.mwem(
+            100_000, Domain.binary(d), queries, epsilon=1.0, delta=1e-6, variant="measured", rounds=given
+        )
+        return estimate.rounds
+
+    found = {d: rounds(d, marginals(Domain.binary(d), 3)) for d in (8, 12, 19, 20, 23, 24)}
+    assert found == {8: 56, 12: 100, 19: 100, 20: 64, 23: 8, 24: 4}
+    assert rounds(23, marginals(Domain.binary(23), 3), 50) == 50
+    conjunctions = [Conjunction({"v1": 1, "v2": 0, f"v{i}": j}) for i in range(3, 15) for j in (0, 1)] * 5
+    assert [rounds(d, conjunctions) for d in (16, 20, 24)] == [100, 90, 22]
+    halves = [Conjunction({"v1": 1})] * 150
+    assert rounds(20, halves) == rounds(20, [Product({"v1": [0], "v2": [0, 1]})] * 150) == 45
+    odd = numba.njit(lambda cell: cell % 2 == 1)
+    assert rounds(20, [Predicate(odd)] * 150) == 32
+
+
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("variant", ["average", "measured"])
 def test_the_estimate_is_what_the_call_says(variant: Any, relation: Any) -> None:
@@ -592,7 +626,8 @@ def test_the_estimate_is_what_the_call_says(variant: Any, relation: Any) -> None
         n = fastdp.bounds.mwem_n(SMALL, work, alpha=fitted.alpha, epsilon=1.0, delta=1e-6)
         assert n <= 20_000 < 1.001 * n
     else:
-        assert "no promise; at most 6 rounds" in str(estimate)
+        assert str(estimate).startswith("no promise, plain noise on each answer within 0.0")
+        assert "; at most 6 rounds" in str(estimate)
     with pytest.raises(ValueError, match=r"^alpha=1e-06: is out of reach$"):
         fastdp.bounds.mwem_n(SMALL, work, alpha=1e-6, epsilon=1.0)
 

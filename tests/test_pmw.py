@@ -39,6 +39,9 @@ from fastdp.answering.queries import GRID_BITS, bind
 from fastdp.answering.schedule import UNIT, Schedule, Variant
 from fastdp.errors import AccuracyWarning
 
+# that plain noise would promise more: these runs are made small to be quick
+pytestmark = pytest.mark.filterwarnings("ignore:PrivateMultiplicativeWeights promises:fastdp.errors.AccuracyWarning")
+
 VARIANTS: list[Variant] = ["sharp", "lecture"]
 
 
@@ -729,6 +732,47 @@ def test_the_estimate_is_what_the_object_says(variant: Variant) -> None:
             assert n <= 20_000 < n * 1.001
 
 
+def test_a_million_may_be_said_as_1e6() -> None:
+    run = make(PEOPLE, SMALL, max_queries=1e3)
+    assert (run.max_queries, type(run.max_queries)) == (1000, int)
+    assert fastdp.bounds.private_multiplicative_weights(
+        2e4, SMALL, epsilon=1.0, max_queries=np.float64(1e3), delta=1e-6
+    ) == fastdp.bounds.private_multiplicative_weights(20_000, SMALL, epsilon=1.0, max_queries=1000, delta=1e-6)
+    for wrong in (1e3 + 0.5, math.nan, math.inf, True, "1e3"):
+        with pytest.raises(ValueError, match=r"^max_queries=.*: must be a whole number >= 1$"):
+            make(PEOPLE, SMALL, max_queries=wrong)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_it_says_when_plain_noise_would_promise_more(delta: float) -> None:
+    name = "Gaussian" if delta else "Laplace"
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": delta}
+    with pytest.warns(
+        AccuracyWarning,
+        match=rf"^PrivateMultiplicativeWeights promises an error of at most 0\.[0-9]+, plain {name} noise on each of "
+        rf"max_queries=100 answers 0\.[0-9]+: see fastdp\.{name.lower()}, in a Budget$",
+    ) as told:
+        run = make(np.repeat(PEOPLE, 10, axis=0), SMALL, max_queries=100, **options)
+    assert told[0].filename == __file__
+    few = fastdp.bounds.private_multiplicative_weights(run.n, SMALL, max_queries=100, **options)
+    assert few.plain_alpha is not None
+    assert few.plain_alpha < few.alpha == run.alpha
+    assert f", plain noise on each answer within {few.plain_alpha:.4g}; at most" in str(few)
+    if not delta:
+        assert few.plain_alpha == fastdp.bounds.laplace(sensitivity=100, epsilon=1.0, count=100) / run.n
+    else:  # as many releases of one count each, each for its share
+        share = fastdp.share(fastdp.ApproxDP(1.0, 1e-6), 100, fastdp.ZCDP)
+        each = fastdp.bounds.gaussian(sensitivity=1, rho=share, count=100)
+        assert few.plain_alpha == pytest.approx(each / run.n, rel=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(np.repeat(PEOPLE, 10, axis=0), SMALL, max_queries=10**7, **options)
+    many = fastdp.bounds.private_multiplicative_weights(run.n, SMALL, max_queries=10**7, **options)
+    assert many.plain_alpha is not None
+    assert many.plain_alpha > many.alpha
+    assert "plain" not in str(many)
+
+
 def test_weights_and_records_must_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     budget = Budget(epsilon=1.0, delta=1e-6)
     monkeypatch.setattr("fastdp.answering.memory.usable_memory", lambda: 2**20)
@@ -943,7 +987,7 @@ def test_a_forked_child_is_a_copy_too(run_python: Callable[..., str]) -> None:
     code = """
 import os, numpy as np, fastdp
 data = np.random.default_rng(0).integers(0, 3, (20_000, 1))
-run = fastdp.PrivateMultiplicativeWeights(data, fastdp.Domain(a=3), epsilon=1.0, max_queries=10)
+run = fastdp.PrivateMultiplicativeWeights(data, fastdp.Domain(a=3), epsilon=1.0, max_queries=10_000)
 query = fastdp.Conjunction({"a": 1})
 child = os.fork()
 if not child:

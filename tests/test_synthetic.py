@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -21,7 +22,7 @@ from fastdp.answering import synthetic as module
 from fastdp.answering.coding import histogram
 from fastdp.answering.dense import DenseWeights
 from fastdp.answering.factored import FactoredWeights
-from fastdp.kernels.sampling import build_aliases_into
+from fastdp.kernels.sampling import GROUP, build_aliases_into, search_records_into, sum_groups_into
 
 MIXED = Domain(a=3, b=["x", "y"], c=5, d=1, e=4)
 
@@ -132,7 +133,7 @@ def test_an_alias_table_implies_its_distribution() -> None:
 def test_records_follow_the_law(made: SyntheticDistribution, right: np.ndarray) -> None:
     """A right law is refused with probability 1e-9; another one must be."""
     by_code = Domain(dict(zip(MIXED.names, MIXED.sizes, strict=True)))
-    counts = histogram(made.sample(400_000, Randomness(seed=11)), by_code)
+    counts = histogram(made.sample(400_000, Randomness(seed=11), codes=True), by_code)
     verdict = laws.check_cells(counts, right.tolist())
     assert verdict, str(verdict)
     assert (counts[right == 0] == 0).all()
@@ -145,6 +146,7 @@ def slowly(made: SyntheticDistribution, key: np.ndarray, n: int) -> list[list[in
     tables = module._AliasTables(made.domain, made._parts)
     count, records = len(tables.parts) - 1, []
     words = [reference.stream_words(key.tobytes(), stream, 0, n).tolist() for stream in range(tables.streams)]
+    searched = {(each.part, each.stream): each for each in tables.searched}
     for i in range(n):
         part = (words[0][i] >> 32) * count >> 32
         record = [-1] * len(made.domain)
@@ -153,17 +155,69 @@ def slowly(made: SyntheticDistribution, key: np.ndarray, n: int) -> list[list[in
             cell, rest = divmod(words[1 + b - tables.parts[part]][i] * size, 2**64)
             keep, other = tables.table[at + cell].tolist()
             cell = cell if rest < keep else other
+            if each := searched.get((part, 1 + b - tables.parts[part])):
+                ends, share = np.cumsum(each.x, dtype=np.float64), words[each.stream][i] / 2**64
+                cell = int(np.searchsorted(ends, share * ends[-1], side="right"))
+                for attribute, size in zip(each.attributes.tolist(), each.sizes.tolist(), strict=True):
+                    cell, record[attribute] = divmod(cell, size)
             for a in range(first, last):
                 cell, record[tables.attributes[a]] = divmod(cell, int(tables.sizes[a]))
         records.append(record)
     return records
 
 
+@pytest.mark.parametrize("largest", [0, 2, 10])
+def test_large_blocks_are_searched(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same law, whichever blocks are too large for an alias table."""
+    monkeypatch.setattr(module, "SEARCHED", largest)
+    by_code = Domain(dict(zip(MIXED.names, MIXED.sizes, strict=True)))
+    for _, made, right in cases():
+        sample = made.sample(100_000, Randomness(seed=12), codes=True)
+        assert made._tables is not None
+        assert made._tables.searched
+        assert sample[:200].tolist() == slowly(made, Randomness(seed=12).key(), 200)
+        assert (made.sample(200, Randomness(seed=12), codes=True) == sample[:200]).all()
+        counts = histogram(sample, by_code)
+        verdict = laws.check_cells(counts, right.tolist())
+        assert verdict, str(verdict)
+        assert (counts[right == 0] == 0).all()
+
+
+def test_a_search_finds_cells_at_the_ends() -> None:
+    x, out = np.zeros(3 * GROUP + 7), np.empty((1, 4), np.uint32)
+    x[[5, GROUP + 1, 3 * GROUP + 3]] = 1.0, 0.1, 0.1
+    words = np.array([0, 2**64 - 1, int(2**64 * 1.05 / 1.2), int(2**64 * 0.8)], np.uint64)
+    ends = np.empty(4)
+    sum_groups_into(x, ends)
+    assert ends.tolist() == np.cumsum(x)[[GROUP - 1, 2 * GROUP - 1, 3 * GROUP - 1, -1]].tolist()
+    where = np.zeros(1, np.int64), np.array([x.size])
+    search_records_into(words, np.arange(4), x, ends, *where, out)
+    assert out.tolist() == [[5, 3 * GROUP + 3, GROUP + 1, 5]]
+
+
+def test_a_large_block_takes_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEARCHED", 1 << 16)
+    for size in (1 << 18, 1 << 20):
+        domain = Domain(a=size, b=2)
+        weights = FactoredWeights(domain)
+        weights.scale(Conjunction({"a": 3, "b": 1}).bind(domain), 2.0)
+        made = SyntheticDistribution(weights)
+        made.sample(2)
+        made = SyntheticDistribution(weights)
+        tracemalloc.start()
+        try:
+            made.sample(2)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 16 * size / 50
+
+
 @pytest.mark.parametrize(("made", "right"), CASES)
 def test_records_are_a_function_of_the_key(made: SyntheticDistribution, right: np.ndarray) -> None:
-    few = made.sample(200, Randomness(seed=3))
+    few = made.sample(200, Randomness(seed=3), codes=True)
     assert few.tolist() == slowly(made, Randomness(seed=3).key(), 200)
-    assert (made.sample(70_001, Randomness(seed=3))[:200] == few).all()
+    assert (made.sample(70_001, Randomness(seed=3), codes=True)[:200] == few).all()
     assert few.dtype == np.uint8
     assert few.shape == (200, 5)
     assert made.sample(0).shape == (0, 5)
@@ -176,7 +230,7 @@ def test_the_same_records_for_any_number_of_threads() -> None:
         for count in (1, 2, 3):
             fastdp.set_num_threads(count)
             for _, made, _ in cases():
-                found.append(made.sample(100_000, Randomness(seed=4)).tobytes())
+                found.append(made.sample(100_000, Randomness(seed=4), codes=True).tobytes())
     finally:
         fastdp.set_num_threads(threads)
     assert found[: len(CASES)] * 3 == found
@@ -217,12 +271,57 @@ def test_a_frame_has_the_labels() -> None:
     frame = made.to_frame(rng=Randomness(seed=1))
     assert list(frame.columns) == ["region", "size", "code"]
     assert len(frame) == 40
-    codes = made.sample(40, Randomness(seed=1))
+    codes = made.sample(40, Randomness(seed=1), codes=True)
     assert frame["region"].tolist() == [["north", "south"][c] for c in codes[:, 0]]
     assert frame["size"].tolist() == codes[:, 1].tolist()
     assert frame["code"].tolist() == [[10, 20][c] for c in codes[:, 2]]
     assert (histogram(frame, domain).sum(), len(made.to_frame(7)), len(made.to_frame(0))) == (40, 7, 0)
     frame.loc[0, "size"] = 2  # its own memory
+
+
+KINDS = {
+    "codes": Domain(a=3, b=5),
+    "integers in another order": Domain(x=[3, 2, 1, 0], z=2),
+    "ages": Domain(age=range(18, 81), sex=2),
+    "booleans": Domain(m=[True, False], k=[False, True]),
+    "booleans and codes": Domain(m=[True, False], k=4),
+    "strings": Domain(region=["north", "south", "east"], sex=["f", "m"]),
+    "strings and codes": Domain(region=["2", "1", "0"], sex=2, x=[1, 0]),
+    "floats": Domain(x=[0.5, -1.0, 2.0], y=3),
+    "floats and long integers": Domain(x=[0.5, 1.5], y=[2**60 + 1, 2**60]),
+    "integers beyond int64": Domain(x=[2**64, 1, 0], y=[1, 0]),
+    "mixed": Domain(a=["x", 1, 0, 2.5, None], b=[(1, 0), (0, 1)]),
+}
+
+
+@pytest.mark.parametrize("domain", KINDS.values(), ids=KINDS)
+def test_samples_are_read_back_as_what_they_are(domain: Domain) -> None:
+    made = SyntheticDistribution(some_weights(domain, holes=0), domain)
+    codes = made.sample(5000, Randomness(seed=1), codes=True)
+    assert codes.dtype == np.uint8
+    right = np.bincount(np.ravel_multi_index(codes.T, domain.sizes), minlength=domain.size)
+    records = made.sample(5000, Randomness(seed=1))
+    assert records.shape == (5000, len(domain))
+    assert (histogram(records, domain) == right).all()
+    assert (made.sample(200, Randomness(seed=1)) == records[:200]).all()
+    assert made.sample(0).shape == (0, len(domain))
+    if None not in (domain.labels[0] or ()):  # which pandas takes for a missing entry
+        frame = made.to_frame(5000, Randomness(seed=1))
+        assert (histogram(frame, domain) == right).all()
+    released = fastdp.release_marginals(records, domain, [domain.names], epsilon=600.0, delta=1e-6, fit=None)
+    assert np.allclose(released.tables[0].ravel(), right / 5000, atol=1e-4)
+
+
+def test_samples_and_frames_have_plain_types() -> None:
+    types = {name: SyntheticDistribution(np.ones(d.size), d).sample(3).dtype.kind for name, d in KINDS.items()}
+    assert [name for name, kind in types.items() if kind == "O"] == [
+        "strings", "strings and codes", "floats and long integers", "integers beyond int64", "mixed",
+    ]  # fmt: skip
+    assert (types["codes"], types["booleans"], types["ages"], types["floats"]) == ("u", "b", "i", "f")
+    domain = Domain(region=["south", "north"], size=300, age=range(18, 81), member=[False, True], x=[0.5, 1.5])
+    frame = SyntheticDistribution(np.ones(domain.size), domain).to_frame(10)
+    assert [str(dtype) for dtype in frame.dtypes] == ["category", "int64", "int64", "bool", "float64"]
+    assert list(frame["region"].cat.categories) == ["south", "north"]
 
 
 def test_a_frame_needs_a_number_and_pandas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ fastdp/answering/dense.py, factored.py, plans.py, truth.py, workload.py; kernels
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -15,9 +16,9 @@ import numpy as np
 import pytest
 
 import fastdp
-from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, machine, marginals
+from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, SyntheticDistribution, machine, marginals
 from fastdp.answering import memory, truth
-from fastdp.answering.dense import DenseWeights, count_cells
+from fastdp.answering.dense import LARGEST, DenseWeights, count_cells
 from fastdp.answering.factored import FactoredWeights
 from fastdp.answering.plans import Pattern, Runs, plan_of
 from fastdp.answering.queries import Bound, BoundCells, BoundProduct, bind
@@ -387,7 +388,7 @@ def test_merged_blocks_do_not_underflow(precision: Any, steps: int, rate: float)
 
 
 def test_blocks_that_would_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "usable_memory", lambda: 2**20)
+    monkeypatch.setattr(memory, "usable_memory", lambda: 2**20 + 2**11)  # the others take 84 * 16 bytes
     domain = Domain.binary(100)
     blocks = FactoredWeights(domain)
     fits = bind(Conjunction({f"v{i}": 1 for i in range(1, 17)}), domain)
@@ -397,7 +398,8 @@ def test_blocks_that_would_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) ->
     too_large = bind(Conjunction({"v16": 1, "v20": 1}), domain)
     message = (
         r"^domain: an update by this query would merge the blocks of 'v16' with 15 more \('v1', 'v2', 'v3', \.\.\.\); "
-        r"'v20' into 131,072 cells, which take 1 MiB: twice that must fit into 1 MiB, half of the memory$"
+        r"'v20' into 131,072 cells, which take 1 MiB: twice that, and the 1.30 KiB of other weights, must fit into "
+        r"1.00 MiB, half of the memory$"
     )
     for attempt in (lambda: blocks.check(too_large), lambda: blocks.scale(too_large, 0.1)):
         with pytest.raises(ValueError, match=message):
@@ -408,6 +410,37 @@ def test_blocks_that_would_not_fit_are_named(monkeypatch: pytest.MonkeyPatch) ->
     three = bind(Conjunction({"v3": 1, "v1": 0, "v2": 1}), domain)
     with pytest.raises(ValueError, match=r"^domain: an update .* merge the blocks of 'v1'; 'v2'; 'v3' into 8 cells"):
         FactoredWeights(domain).scale(three, 1.0)
+
+
+@pytest.mark.parametrize("logs", ["never", "later", "in the block that is merged"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_an_update_takes_the_memory_that_it_says(precision: Any, logs: str) -> None:
+    domain, block = Domain.binary(40), (8 if precision == "float64" else 4) << 18
+    half = bind(Conjunction({f"v{i}": 1 for i in range(1, 18)}), domain)
+    whole = bind(Conjunction({"v1": 1, "v18": 1}), domain)
+    large = 0.7 * LARGEST[precision]
+    rates = {"never": (0.1, 0.1), "later": (0.1, large), "in the block that is merged": (2 * large, 0.1)}[logs]
+    for _ in range(2):  # the first run compiles
+        weights = FactoredWeights(domain, precision)
+        tracemalloc.start()
+        try:
+            weights.scale(half, rates[0])
+            for _ in range(3):
+                weights.scale(whole, rates[1])
+            peak = tracemalloc.get_traced_memory()[1]
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            seen = SyntheticDistribution(weights)
+            seen.answer(Conjunction({"v2": 1, "v30": 1}))
+            seen.marginal(["v2", "v30"])
+            assert "blocks" in repr(seen)
+            asking = tracemalloc.get_traced_memory()[1] - before
+        finally:
+            tracemalloc.stop()
+    said = 2 * (block + (8 << 18)) if logs.startswith("in") else (2 if precision == "float64" else 3) * block
+    assert block < peak < 1.03 * said, peak / block
+    assert weights._blocks[tuple(range(18))].in_logs == (logs != "never")
+    assert asking < (0.1 if precision == "float64" else 2.1) * block, "a distribution copies no block of float64"
 
 
 def test_the_memory_of_a_control_group_counts(tmp_path: Path) -> None:

@@ -30,15 +30,27 @@ LARGEST = {"float64": 600.0, "float32": 60.0}  # how far apart the weights can s
 
 
 class DenseWeights:
-    """Weights of all cells of a domain; uniform at first."""
+    """Weights of all cells of a domain: uniform, or those of an array, or with logarithms, which is kept and changed.
 
-    def __init__(self, domain: Domain, precision: Precision = "float64") -> None:
-        self.domain, self.precision = domain, precision
-        self._x = np.full(domain.size, 1.0, precision)
+    span    no two logarithms of the weights are further apart
+    """
+
+    def __init__(
+        self, domain: Domain, precision: Precision = "float64", *, x: NDArray[Any] | None = None,
+        logs: NDArray[np.float64] | None = None, span: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.domain, self.precision, self.span = domain, precision, span
         self.total = self._summed = float(domain.size)
         self._updates = 0
-        self.span = 0.0  # no two logarithms of weights are further apart
-        self._logs: NDArray[np.float64] | None = None  # kept once the weights cannot show them
+        self._logs = logs  # kept once the weights cannot show them
+        if logs is not None:
+            self._x, self.span = np.empty(domain.size, precision), inf
+            self._show_logs()
+        elif x is not None:
+            self._x = x
+            self._add_up()
+        else:
+            self._x = np.full(domain.size, 1.0, precision)
 
     @property
     def bytes(self) -> int:
@@ -54,10 +66,21 @@ class DenseWeights:
         """The logarithms of the weights."""
         return np.log(self._x, dtype=np.float64) if self._logs is None else self._logs
 
-    def copy(self) -> DenseWeights:
-        """The same weights, which later updates do not change."""
+    def view(self) -> DenseWeights:
+        """The same weights in the same memory, without their logarithms: to be read only, until these change."""
+        twin = copy(self)
+        twin._logs = None
+        return twin
+
+    def own(self) -> DenseWeights:
+        """The same weights in other memory, with the same logarithms: to be changed in place of these."""
         twin = copy(self)
         twin._x = self._x.copy()
+        return twin
+
+    def copy(self) -> DenseWeights:
+        """The same weights, which later updates do not change."""
+        twin = self.own()
         twin._logs = None if self._logs is None else self._logs.copy()
         return twin
 
@@ -72,13 +95,20 @@ class DenseWeights:
         return max(0.0, 1.0 - share) if bound.walk.outside else share
 
     @property
+    def x(self) -> NDArray[Any]:
+        """The weights in their own precision. To be read only."""
+        return self._x
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """The weights, as float64; divided by `total` they are the distribution. To be read only."""
         return self._x.astype(np.float64, copy=False)
 
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution, as a new array over all cells."""
-        return self._x.astype(np.float64) / self.total
+        shares = self._x.astype(np.float64)
+        shares /= self.total
+        return shares
 
     def add_into(self, out: NDArray[np.float64], share: float) -> None:
         """Add the distribution, times `share`, to an array over all cells."""
@@ -86,17 +116,6 @@ class DenseWeights:
         run_chunks(lambda i, j: _weights().add_cells_into(self._x[i:j], factor, out[i:j]), out.size, CHUNK)
 
     # --- updating
-
-    def take(self, weights: NDArray[np.float64], span: float) -> None:
-        """Have these weights from now on, in proportion; their logarithms are at most `span` apart."""
-        self._x[:] = weights
-        self.span = span
-        self._add_up()
-
-    def take_logarithms(self, logs: NDArray[np.float64]) -> None:
-        """Have the weights with these logarithms from now on."""
-        self._logs, self.span = logs, inf
-        self._show_logs()
 
     def scale(self, bound: Bound, rate: float) -> None:
         """Multiply every weight by e^(rate f), f the query's value in its cell."""
@@ -132,12 +151,15 @@ class DenseWeights:
         """The same on logarithms, which cannot underflow; some ten times slower."""
         if self._logs is None:
             self._logs = self.logarithms()
+        logs = self._logs
         if isinstance(bound, BoundCells):
-            self._logs += rate * bound.values
+            values = bound.values
+            run_chunks(lambda i, j: np.add(logs[i:j], rate * values[i:j], out=logs[i:j]), logs.size, CHUNK)
         else:
-            tables = dict(bound.allowed)
-            allowed = [tables.get(p, np.ones(size, bool)) for p, size in enumerate(self.domain.sizes)]
-            self._logs.reshape(self.domain.sizes)[np.ix_(*allowed)] += rate
+            cube, inside = logs.reshape(self.domain.sizes), np.ones((1,) * len(self.domain), bool)
+            for position, table in bound.allowed:
+                inside = inside & table.reshape([-1 if p == position else 1 for p in range(len(self.domain))])
+            np.add(cube, rate, out=cube, where=inside)  # a byte a cell at most; cube[np.ix_(...)] would be a copy
         self._show_logs()
 
     def _show_logs(self) -> None:

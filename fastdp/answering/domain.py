@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from math import prod
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ OUTSIDE = ("raise", "clip")
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
 _MOST_VALUES = 2**31
+_MOST_SHOWN = 12  # attributes, and labels of one, that a repr shows
 MOST_CELLS = 2**31  # that anything is held of one by one
 
 
@@ -33,6 +35,16 @@ class Domain:
     Domain({"hours worked": 5})                 for names that are no Python names
     Domain.binary(20)                           twenty attributes v1 .. v20 of two values
 
+    names      of the attributes
+    sizes      how many values each has
+    labels     which: for each attribute a tuple of labels, or None where values are codes
+    size       how many cells there are
+    strides    by how many cells the next value of each attribute is away
+
+    Whoever reads records takes `outside`: "raise" a DomainError for records outside the domain, or "clip" them to the
+    nearest code, or to the nearest label where labels are numbers in increasing order, such as age=range(18, 81).
+    Missing entries, fractions and labels of other kinds are refused either way.
+
     Examples
     >>> from fastdp import Domain
     >>> domain = Domain(age=8, region=["north", "south"])
@@ -43,7 +55,12 @@ class Domain:
     """
 
     def __init__(self, attributes: Mapping[str, int | Sequence[Any]] | None = None, /, **more: int | Sequence[Any]):
-        both = dict(attributes or {})
+        if attributes is not None and not isinstance(attributes, Mapping):
+            raise ValueError(
+                f"attributes: type {type(attributes).__name__}: must be a mapping from names to numbers of values or "
+                "labels, such as {'age': 8, 'region': ['north', 'south']}; they are public, so not taken from the data"
+            )
+        both: dict[Any, Any] = dict(attributes or {})
         for name, values in more.items():
             if name in both:
                 raise ValueError(f"attributes: {name!r}: must be given once")
@@ -99,13 +116,15 @@ class Domain:
 
     def __repr__(self) -> str:
         pairs = zip(self.sizes, self.labels, strict=True)
-        values = [size if labels is None else list(labels) for size, labels in pairs]
+        values = [size if labels is None else _Shown(labels) for size, labels in pairs]
         if self.is_binary and self.labels.count(None) == len(self) and self == Domain.binary(len(self)):
             inside = None
         elif all(name.isidentifier() for name in self.names):
-            inside = ", ".join(f"{name}={value!r}" for name, value in zip(self.names, values, strict=True))
+            parts = [f"{name}={value!r}" for name, value in zip(self.names, values, strict=True)]
+            inside = ", ".join(parts[:_MOST_SHOWN]) + ", ..." * (len(parts) > _MOST_SHOWN)
         else:
-            inside = repr(dict(zip(self.names, values, strict=True)))
+            parts = [f"{name!r}: {value!r}" for name, value in zip(self.names, values, strict=True)]
+            inside = "{" + ", ".join(parts[:_MOST_SHOWN]) + ", ..." * (len(parts) > _MOST_SHOWN) + "}"
         call = f"Domain.binary({len(self)})" if inside is None else f"Domain({inside})"
         return f"{call}  # {shown(self.size)} cells"
 
@@ -154,7 +173,7 @@ class Domain:
         if array.ndim != 1:
             raise ValueError(f"column {name!r}: shape {array.shape}: must have one dimension")
         if codes is not None:
-            return _codes_of_labels(name, array, codes, code_type(size))
+            return _codes_of_labels(name, array, codes, code_type(size), outside)
         if array.dtype.kind == "b":
             array = array.view(np.uint8)
         if array.dtype.kind == "f":
@@ -191,6 +210,23 @@ class Domain:
         return cells
 
 
+class _Shown:
+    """Labels as a domain shows them: integers in a row as a range, of many others the first and the last."""
+
+    def __init__(self, labels: tuple[Any, ...]) -> None:
+        self._labels = labels
+
+    def __repr__(self) -> str:
+        labels = self._labels
+        if len(labels) > 2 and all(type(label) is int for label in labels):
+            run = range(labels[0], labels[-1] + 1)
+            if len(run) == len(labels) and all(a + 1 == b for a, b in pairwise(labels)):
+                return repr(run)
+        if len(labels) > _MOST_SHOWN:
+            return f"[{', '.join(map(repr, labels[:3]))}, ..., {labels[-1]!r}]"
+        return repr(list(labels))
+
+
 def check_domain(domain: Any) -> None:
     """ValueError if it is none."""
     if not isinstance(domain, Domain):
@@ -203,7 +239,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def shown(cells: int) -> str:
-    """A number of cells as people read it; it may be larger than any float."""
+    """A number of cells as people read it: in full below 10^12; it may be larger than any float."""
     return f"{cells:,}" if cells < 10**12 else f"{Decimal(cells):.3g}"
 
 
@@ -217,6 +253,8 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
         if not 1 <= values <= _MOST_VALUES:
             raise ValueError(f"{name}={values!r}: must be a number of values from 1 to 2^31")
         return int(values), None
+    if isinstance(values, set | frozenset):
+        raise ValueError(f"{name}: a set of labels: must be a list; sets are in another order in every process")
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise ValueError(f"{name}={values!r}: must be a number of values, or a sequence of labels")
     labels = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
@@ -236,8 +274,17 @@ def _some(labels: Any) -> str:
     return f"[{shown}, ...]" if len(labels) > 8 else f"[{shown}]"
 
 
-def _codes_of_labels(name: str, array: NDArray[Any], codes: Mapping[Any, int], dtype: Any) -> Codes:
-    """A label has no nearest other one, so there is nothing to clip to."""
+def _codes_of_labels(name: str, array: NDArray[Any], codes: Mapping[Any, int], dtype: Any, outside: Outside) -> Codes:
+    """A label has no nearest other one, so there is nothing to clip to, unless labels are numbers that increase."""
+    ends = None
+    if outside == "clip" and _increase(labels := list(codes)):
+        ends = labels[0], labels[-1]
+
+    def code_of(value: Any) -> int:
+        if ends and _is_real(value) and value not in codes:
+            value = ends[0] if value < ends[0] else ends[1] if value > ends[1] else value
+        return codes[value]
+
     try:
         try:
             distinct, inverse = np.unique(array, return_inverse=True)
@@ -248,10 +295,18 @@ def _codes_of_labels(name: str, array: NDArray[Any], codes: Mapping[Any, int], d
             for i, value in enumerate(array.tolist()):
                 inverse[i] = places.setdefault(value, len(places))
             values = list(places)
-        table = np.array([codes[value] for value in values], dtype)
+        table = np.array([code_of(value) for value in values], dtype)
     except (KeyError, TypeError):
         raise DomainError(f"column {name!r}: must hold the labels of the domain only; there are others") from None
     return table[inverse.reshape(-1)] if array.size else np.empty(0, dtype)
+
+
+def _increase(labels: list[Any]) -> bool:
+    return all(map(_is_real, labels)) and all(a < b for a, b in pairwise(labels))
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _whole_floats(name: str, array: NDArray[Any], outside: Outside, size: int) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from math import log, sqrt
 from typing import Any
 
 from .. import bounds
-from ..checks import MAX_INT64, one_of, probability, whole
+from ..checks import MAX_INT64, one_of, probability, whole_number
 from ..noise import LaplacePlan
 from ..privacy import NEIGHBORS, Neighbors
 from .dense import Precision
@@ -29,14 +29,26 @@ from .truth import Truth
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would promise and need."""
+    """What a run would promise and need.
 
-    alpha: float | None  # all answers are within alpha, with probability 1 - beta; None: nothing is promised
+    alpha          all answers are within alpha, with probability 1 - beta; None: nothing is promised
+    beta           with which probability the accuracy may fail
+    rounds         at most so many updates, or rounds
+    cells          of the domain
+    weight_bytes   what weights take in memory: at first, where they are factored
+    record_bytes   what records take in memory
+    plain_alpha    within which all answers would be if each had plain noise, for the same total; None for
+                   release_marginals, which is plain noise. Where it is below alpha, plain noise is the better choice
+    bytes          weights and records together
+    """
+
+    alpha: float | None
     beta: float
-    rounds: int  # at most so many updates, or rounds
+    rounds: int
     cells: int
-    weight_bytes: int  # at first, where weights are factored
+    weight_bytes: int
     record_bytes: int
+    plain_alpha: float | None = None
 
     @property
     def bytes(self) -> int:
@@ -45,6 +57,8 @@ class Estimate:
 
     def __str__(self) -> str:
         said = "no promise" if self.alpha is None else f"within {self.alpha:.4g} with probability {1 - self.beta:g}"
+        if self.plain_alpha is not None and self.plain_alpha < (1 if self.alpha is None else self.alpha):
+            said += f", plain noise on each answer within {self.plain_alpha:.4g}"
         return (
             f"{said}; at most {self.rounds:,} rounds; {shown(self.cells)} cells, weights of "
             f"{shown_bytes(self.weight_bytes)}, records of {shown_bytes(self.record_bytes)}"
@@ -68,16 +82,18 @@ def private_multiplicative_weights(
 
     Examples
     >>> import fastdp
-    >>> domain = fastdp.Domain.binary(20)
-    >>> print(fastdp.bounds.private_multiplicative_weights(200_000, domain, epsilon=1.0, delta=1e-6, max_queries=1000))
-    within 0.1774 with probability 0.95; at most 882 rounds; 1,048,576 cells, weights of 8 MiB, records of 103 MiB
+    >>> domain, given = fastdp.Domain.binary(20), {"epsilon": 1.0, "delta": 1e-6}
+    >>> print(fastdp.bounds.private_multiplicative_weights(200_000, domain, max_queries=10**7, **given))
+    within 0.2095 with probability 0.95; at most 632 rounds; 1,048,576 cells, weights of 8 MiB, records of 103 MiB
+    >>> few = fastdp.bounds.private_multiplicative_weights(200_000, domain, max_queries=1000, **given)
+    >>> print(str(few)[:76])
+    within 0.1774 with probability 0.95, plain noise on each answer within 0.003
     """
     terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-    n = whole("n", n, least=1, most=MAX_INT64)
+    n = whole_number("n", n, least=1, most=MAX_INT64)
     schedule = terms.schedule(n)
-    return Estimate(
-        schedule.alpha, terms.beta, schedule.updates, domain.size, terms.weight_bytes, Truth.bytes(n, domain)
-    )
+    memory = terms.weight_bytes, Truth.bytes(n, domain)
+    return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, *memory, terms.plain_alpha(n))
 
 
 def private_multiplicative_weights_n(
@@ -103,11 +119,12 @@ def mwem(
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
     """What `mwem` would promise on n records (on at least n under add-remove neighbours): mwem.md, theorem 2."""
-    n = whole("n", n, least=1, most=MAX_INT64)
+    n = whole_number("n", n, least=1, most=MAX_INT64)
     records = n if neighbors == "add-remove" else None
     plan = plan_of(n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
     alpha = plan.alpha if plan.alpha < 1 else None
-    return Estimate(alpha, plan.beta, plan.rounds, domain.size, plan.weight_bytes, Truth.bytes(n, domain))
+    memory = plan.weight_bytes, Truth.bytes(n, domain)
+    return Estimate(alpha, plan.beta, plan.rounds, domain.size, *memory, plan.plain_error / n)
 
 
 def mwem_n(
@@ -131,7 +148,7 @@ def release_marginals(
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
     """What `release_marginals` would promise on n records: of the tables as measured. Fits come closer (release.md)."""
-    n, beta = whole("n", n, least=1, most=MAX_INT64), probability("beta", beta)
+    n, beta = whole_number("n", n, least=1, most=MAX_INT64), probability("beta", beta)
     check_domain(domain)
     one_of("neighbors", neighbors, NEIGHBORS)
     workload = checked_workload(domain, workload, fit)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ class FactoredWeights:
         self.domain, self.precision = domain, precision
         self._blocks: dict[Block, DenseWeights] = {(p,): self._block((p,)) for p in range(len(domain))}
         self._of: dict[int, Block] = {p: (p,) for p in range(len(domain))}
-        self._shared: set[Block] = set()  # blocks that a copy has, too: copied before they change
+        self._shared: set[Block] = set()  # blocks whose weights a copy has, too: copied before they change
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -42,10 +43,10 @@ class FactoredWeights:
         return sum(weights.bytes for weights in self._blocks.values())
 
     def copy(self) -> FactoredWeights:
-        """The same weights, which later updates do not change."""
+        """The same weights, which later updates do not change: in the same memory until then."""
         twin = copy(self)
-        twin._blocks, twin._of = dict(self._blocks), dict(self._of)
-        twin._shared = self._shared = set(self._blocks)
+        twin._blocks, twin._of = {block: weights.view() for block, weights in self._blocks.items()}, dict(self._of)
+        twin._shared, self._shared = set(self._blocks), set(self._blocks)
         return twin
 
     def evaluate(self, bound: Bound) -> float:
@@ -67,6 +68,10 @@ class FactoredWeights:
         """ValueError if an update by this query would need more memory than there is."""
         self._check_merge(bound.attributes)
 
+    def parts(self) -> dict[Block, DenseWeights]:
+        """The blocks, to be read only: positions of attributes, and the weights of their cells."""
+        return dict(sorted(self._blocks.items()))
+
     def factors(self) -> list[tuple[Block, NDArray[np.float64]]]:
         """The blocks: positions of attributes, and the distribution over their cells."""
         return [(block, weights.probabilities()) for block, weights in sorted(self._blocks.items())]
@@ -77,11 +82,12 @@ class FactoredWeights:
         """The weights of a block, to be changed."""
         if block in self._shared:
             self._shared = self._shared - {block}
-            self._blocks[block] = self._blocks[block].copy()
+            self._blocks[block] = self._blocks[block].own()
         return self._blocks[block]
 
-    def _block(self, positions: Block) -> DenseWeights:
-        return DenseWeights(self.domain.project([self.domain.names[p] for p in positions]), self.precision)
+    def _block(self, positions: Block, **weights: Any) -> DenseWeights:
+        names = [self.domain.names[p] for p in positions]
+        return DenseWeights(self.domain.project(names), self.precision, **weights)
 
     def _touched(self, bound: Bound) -> list[Block]:
         return sorted({self._of[p] for p in bound.attributes})
@@ -98,18 +104,24 @@ class FactoredWeights:
             return old[0]
         self._check_merge(positions)
         new = tuple(sorted(p for block in old for p in block))
-        merged = self._block(new)
-        parts = [self._blocks[block] for block in old]
-        shapes = [[self.domain.sizes[p] if p in block else 1 for p in new] for block in old]
-        span = sum(part.span for part in parts)
+        # the largest goes right into the result; what is copied are the others, which have far fewer cells
+        old.sort(key=lambda block: (-self._blocks[block].domain.size, block))
+        parts = [(self._blocks[b], [self.domain.sizes[p] if p in b else 1 for p in new]) for b in old]
+        span, sizes = sum(part.span for part, _ in parts), [self.domain.sizes[p] for p in new]
         if span > LARGEST[self.precision]:  # the product of the weights could underflow
-            logs = sum(part.logarithms().reshape(shape) for part, shape in zip(parts, shapes, strict=True))
-            merged.take_logarithms(np.asarray(logs).reshape(-1))
+            logs = np.zeros(sizes)
+            for part, shape in parts:
+                logs += part.logarithms().reshape(shape)
+            merged = self._block(new, logs=logs.reshape(-1))
         else:
-            joint = np.ones(1)
-            for part, shape in zip(parts, shapes, strict=True):
-                joint = joint * (part.probabilities() * part.domain.size).reshape(shape)
-            merged.take(joint.reshape(-1), span)
+            joint = np.empty(sizes, self.precision)
+            for i, (part, shape) in enumerate(parts):
+                mean = part.total / part.domain.size
+                if i == 0:
+                    np.divide(part.x.reshape(shape), mean, out=joint)
+                else:
+                    joint *= (part.x / mean).reshape(shape)
+            merged = self._block(new, x=joint.reshape(-1), span=span)
         # in one step, since another thread may be reading: the distribution is the same before and after
         self._blocks = {block: part for block, part in self._blocks.items() if block not in old} | {new: merged}
         self._of.update(dict.fromkeys(new, new))
@@ -129,4 +141,8 @@ class FactoredWeights:
             parts.append(listed(asked) + dragged)
         told = "; ".join(parts[:12]) + ("; ..." if len(parts) > 12 else "")
         cells = prod(self.domain.sizes[p] for block in blocks for p in block)
-        check_cells_fit(cells, self.precision, f"an update by this query would merge the blocks of {told}")
+        beside = sum(weights.bytes for block, weights in self._blocks.items() if block not in blocks)
+        check_cells_fit(
+            cells, self.precision, f"an update by this query would merge the blocks of {told}",
+            in_logs=sum(self._blocks[block].span for block in blocks) > LARGEST[self.precision], beside=beside,
+        )  # fmt: skip

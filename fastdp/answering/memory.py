@@ -22,13 +22,22 @@ def check_memory(domain: Domain, positions: Sequence[int], precision: Precision,
     )
 
 
-def check_cells_fit(cells: int, precision: Precision, doing: str, copies: int = 1) -> None:
-    """The same for so many cells."""
-    needed = copies * cells * (8 if precision == "float64" else 4)
-    if 2 * needed > usable_memory():
+def check_cells_fit(
+    cells: int, precision: Precision, doing: str, copies: int = 1, *, in_logs: bool = False, beside: int = 0
+) -> None:
+    """The same for so many cells, beside other weights.
+
+    It is twice, and three times for float32, since weights whose logarithms are kept later take 8 bytes a cell more.
+
+    in_logs    whether they are kept from the start
+    """
+    needed = copies * cells * ((8 if precision == "float64" else 4) + 8 * in_logs)
+    times, word = (3, "three times") if precision == "float32" and not in_logs else (2, "twice")
+    if times * needed + beside > usable_memory():
+        more = f", and the {shown_bytes(beside)} of other weights," if beside else ""
         raise ValueError(
-            f"domain: {doing} into {shown(cells)} cells, which take {shown_bytes(needed)}: twice that must fit into "
-            f"{shown_bytes(usable_memory())}, half of the memory"
+            f"domain: {doing} into {shown(cells)} cells, which take {shown_bytes(needed)}: {word} that{more} must fit "
+            f"into {shown_bytes(usable_memory())}, half of the memory"
         )
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .. import bounds, directed, noise
 from ..budget import Budget, charge
 from ..calibration import MAX_EPSILON, SMALLEST, zcdp_rho
-from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
+from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole, whole_number
 from ..directed import down, lower, up
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
@@ -44,8 +44,10 @@ Variant = Literal["average", "measured"]
 VARIANTS = ("average", "measured")
 MOST_ROUNDS = 10_000  # of "average", by default
 _FACTORED_ROUNDS = 300  # of "average" by default, where every round's blocks are kept
-_ROUNDS = 100  # of "measured", by default
-_QUICK_CELLS = 1 << 20  # up to which marginals are measured by default: 100 rounds take a quarter of a minute at most
+_ROUNDS = 100  # of "measured", by default, where they take ten seconds at most
+_TABLE_WORK = 1 << 26  # cells times rounds of "measured" on marginals in ten seconds: 150 ns each
+_QUERY_WORK = 1 << 30  # of other queries, the cells that one touches times the rounds squared: each fit takes all again
+_QUICK_CELLS = 1 << 20  # up to which marginals are measured by default
 _CHOOSING = 10  # one part in so many chooses, the rest measures
 _PASSES = 20
 _LEAST = 1e-290  # of a cell's probability, since fits keep logarithms
@@ -93,12 +95,20 @@ def plain_error(queries: int, moved: int, epsilon: float, delta: float, beta: fl
 
 
 class FittedDistribution(SyntheticDistribution):
-    """What `mwem` returns: a synthetic distribution that knows how it came about."""
+    """What `mwem` returns: a synthetic distribution that knows how it came about.
+
+    alpha       its answers to the workload are within alpha, with probability 1 - beta; None: nothing is promised
+    chosen      the query, or the attributes of the table, of every round
+    rounds      how many rounds there were
+    domain, guarantee, n, blocks    as of every SyntheticDistribution
+    """
+
+    alpha: float | None
+    chosen: list[Any]
 
     def __init__(self, weights: Any, domain: Domain | None, *, alpha: float | None, chosen: list[Any], **more: Any):
         super().__init__(weights, domain, **more)
-        self.alpha = alpha  # its answers to the workload are within alpha, with probability 1 - beta; None: no promise
-        self.chosen = chosen  # the query or the table of every round
+        self.alpha, self.chosen = alpha, chosen
 
     @property
     def rounds(self) -> int:
@@ -131,7 +141,8 @@ def mwem(
 
     queries     any queries, or `marginals(domain, k)`
     rounds      how many; by default as many as make the promised error least ("average"), or one for each query or
-                table, 100 at most ("measured", where there cannot be more)
+                table ("measured", where there cannot be more), 100 at most and no more than take about ten seconds:
+                for marginals 2^26 / cells, 64 of them on 2^20 cells and 8 on 2^23
     variant     "average": a choice and an update a round, answers from the average of all iterates: has a theorem
                 "measured": each round also measures what it chose with noise, and all measurements are fitted again
                 (Hardt, Ligett and McSherry); of marginals it chooses and measures whole tables. Promises nothing, and
@@ -140,6 +151,8 @@ def mwem(
                 None: "measured" for marginals of a domain of at most 2^20 cells, otherwise "average"
     records     under add-remove neighbours, where the number of records is private: a public lower bound of it;
                 `.alpha` holds if there are as many
+    outside     what is done with records outside the domain: "raise" a DomainError, or "clip" them to the nearest code,
+                or label where labels are increasing numbers; missing entries and other labels raise as ever
 
     Guarantee    (epsilon, delta)-DP
     Proof        mwem.md, theorems 1 to 3
@@ -187,7 +200,7 @@ def plan_of(
         need = "given" if records is None else "None"
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
     if records is not None:
-        records = whole("records", records, least=1, most=MAX_INT64)
+        records = whole_number("records", records, least=1, most=MAX_INT64)
     if isinstance(queries, Marginals) and queries.domain != domain:
         raise ValueError("queries: must be marginals of `domain`, whose attributes or sizes differ")
     if variant is None:
@@ -229,6 +242,15 @@ class Plan:
     def weight_bytes(self) -> int:
         """What distributions take, those at hand and the average or what the fit needs."""
         return bytes_of_fit(self.domain) if self.variant == "measured" else 16 * self.domain.size
+
+    @property
+    def plain_error(self) -> float:
+        """The error of plain noise on all answers, in records."""
+        queries = self.workload.queries
+        moved = queries.tables if isinstance(queries, Marginals) else len(queries)
+        if isinstance(queries, Marginals) and self.neighbors == "replace-one":
+            moved *= 2  # a replacement moves two cells of each table
+        return plain_error(len(queries), moved, self.epsilon, self.delta, self.beta)
 
     def hint(self) -> None:
         """An AccuracyWarning if plain noise on all answers promises less error than this does."""
@@ -281,17 +303,14 @@ class _Average(Plan):
         return 8 * self.schedule.count * sum(self.domain.sizes)
 
     def hint(self) -> None:
-        queries = self.workload.queries
-        moved = queries.tables if isinstance(queries, Marginals) else len(queries)
-        if isinstance(queries, Marginals) and self.neighbors == "replace-one":
-            moved *= 2  # a replacement moves two cells of each table
-        error = plain_error(len(queries), moved, self.epsilon, self.delta, self.beta)
+        error = self.plain_error
         if error < self.alpha * self.n:
             name = "Gaussian" if self.delta else "Laplace"
             few = f", and the same from {ceil(error / self.alpha):,} records on" if self.alpha < 1 else ""
             warnings.warn(
                 f"mwem promises an error of at most {self.alpha:.3g}, plain {name} answers to these "
-                f"{len(queries):,} queries {error / self.n:.3g}{few}: see release_marginals, or fastdp.{name.lower()}",
+                f"{len(self.workload):,} queries {error / self.n:.3g}{few}: see release_marginals, or "
+                f"fastdp.{name.lower()}",
                 AccuracyWarning,
                 stacklevel=levels_to_caller(),
             )
@@ -353,7 +372,7 @@ class _Measured(Plan):
                 f"rounds={rounds}: must be at most {candidates}, the number of {what}, for variant='measured', which "
                 "measures each once"
             )
-        count = min(candidates, _ROUNDS) if rounds is None else rounds
+        count = min(candidates, self.quick_rounds) if rounds is None else rounds
         # how far apart one record moves two scores; by how much (L1, and L2 squared) it moves what is measured
         self.reach = 2 if self.tables is None else 4
         moved = 1 if self.tables is None or self.neighbors == "add-remove" else 2
@@ -373,6 +392,13 @@ class _Measured(Plan):
         self.sigma = sqrt(2) * scale
         self.noise = noise.laplace_plan(noise.scale_in_range(scale * UNIT, "scale / 2^-16"))
         return count, self.promise()
+
+    @property
+    def quick_rounds(self) -> int:
+        """As many as take about ten seconds, by public numbers."""
+        if self.tables is not None:
+            return max(1, min(_ROUNDS, _TABLE_WORK // self.domain.size))
+        return max(1, min(_ROUNDS, int(sqrt(_QUERY_WORK / self.workload.cells_of_one))))
 
     def run(self, key: Any, rng: Randomness | None, report: Report) -> FittedDistribution:
         counts = self.counts
@@ -410,10 +436,9 @@ class _Measured(Plan):
         residuals = Residuals(some)
         tables = [measured[i].reshape(self.tables.shapes[i]) / n for i in order]
         target = residuals.build(residuals.solve(tables))
-        weights = DenseWeights(self.domain)
         start = None if last else np.maximum(before.probabilities(), _LEAST)
-        weights.take(fit_entropic(target, residuals, self.sigma / n, start=start).probabilities, inf)
-        return weights
+        found = fit_entropic(target, residuals, self.sigma / n, start=start)
+        return DenseWeights(self.domain, x=found.probabilities, span=inf)
 
     def _fit_queries(self, measured: dict[int, NDArray[np.float64]]) -> DenseWeights:
         """Multiplicative weights with every measurement in turn, several times: what Hardt, Ligett and McSherry do."""

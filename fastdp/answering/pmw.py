@@ -13,15 +13,16 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import noise
+from .. import bounds, noise
 from ..budget import Budget, charge
-from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole
+from ..calibration import zcdp_rho
+from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole_number
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import Guarantee, Neighbors, PureDP
 from ..progress import Progress, reporting
@@ -56,6 +57,10 @@ class Answer(NamedTuple):
 class PrivateMultiplicativeWeights:
     """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
 
+    It is for very many queries, from hundreds of thousands on: alpha hardly grows with their number, while the error of
+    plain noise on each grows with its square root. For fewer, `gaussian` for each query in a
+    `Budget(theorem="zcdp")` promises far less error, and may be asked as adaptively; an AccuracyWarning says when.
+
     data, domain     the records and what values they may have
     max_queries      how many will be asked
     alpha            the accuracy that is asked for; by default the least that the number of records supports
@@ -64,10 +69,21 @@ class PrivateMultiplicativeWeights:
     weights          "dense": one by one. "factored": as a product of blocks of attributes, which updates merge; for
                      domains of any size, and product queries. "auto" by the number of cells
     precision        of dense weights and blocks: "float64", or "float32" for half the memory
+    outside          what is done with records outside the domain: "raise" a DomainError, or "clip" them to the nearest
+                     code, or label where labels are increasing numbers; missing entries and other labels raise as ever
+
+    It has
+    alpha, beta      all answers are within alpha, with probability 1 - beta
+    updates          how many times the distribution was changed; `updates_left` how many more times it may be
+    transcript       all answers so far: what was asked, the value, whether the distribution was changed for it
+    synthetic        the distribution as it is now: a SyntheticDistribution to ask, tabulate and sample, at no cost
+    guarantee        what all answers together promise
+    domain, n, variant, max_queries    as given; n is the number of records
 
     Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
     Proof        pmw.md, theorems 1 to 3
-    Accuracy     all answers are within `alpha` with probability 1 - beta: pmw.md, theorems 2 and 3
+    Accuracy     all answers are within `alpha` with probability 1 - beta: pmw.md, theorems 2 and 3. An AccuracyWarning
+                 tells when plain noise on as many answers would promise less error
     Cost         a product query touches its cells alone; others read all weights. What it promises and takes, before
                  anything is read or spent: `bounds.private_multiplicative_weights`
     Not covered  the time of an answer (it tells about an update, which the answers do, too); nonprivate_kl()
@@ -78,7 +94,7 @@ class PrivateMultiplicativeWeights:
     >>> import fastdp, numpy as np
     >>> domain = fastdp.Domain(age=8, sex=2)
     >>> people = np.random.default_rng(0).integers([8, 2], size=(100_000, 2))
-    >>> pmw = fastdp.PrivateMultiplicativeWeights(people, domain, epsilon=1.0, delta=1e-6, max_queries=1000)
+    >>> pmw = fastdp.PrivateMultiplicativeWeights(people, domain, epsilon=1.0, delta=1e-6, max_queries=1_000_000)
     >>> pmw.alpha < 0.2
     True
     >>> abs(pmw.answer(fastdp.Conjunction({"age": 3, "sex": 1})) - 1 / 16) < pmw.alpha
@@ -119,6 +135,7 @@ class PrivateMultiplicativeWeights:
         check_room(terms.weight_bytes, copies, Truth.bytes(self.n, domain))
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # pmw.md, theorem 1
         self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
+        self._hint()
         parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
         parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
         name = "PrivateMultiplicativeWeights"
@@ -141,6 +158,18 @@ class PrivateMultiplicativeWeights:
         self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
         self._changing = threading.Lock()  # while the weights are between two states
         self._process = os.getpid()
+
+    def _hint(self) -> None:
+        """An AccuracyWarning if plain noise on as many answers, as adaptive, promises less error than this does."""
+        plain = self._terms.plain_alpha(self.n)
+        if plain < self.alpha:
+            name = "Gaussian" if self._terms.delta else "Laplace"
+            warnings.warn(
+                f"PrivateMultiplicativeWeights promises an error of at most {self.alpha:.3g}, plain {name} noise on "
+                f"each of max_queries={self.max_queries:,} answers {plain:.3g}: see fastdp.{name.lower()}, in a Budget",
+                AccuracyWarning,
+                stacklevel=levels_to_caller(),
+            )
 
     # --- answering
 
@@ -405,7 +434,7 @@ class Terms:
             domain,
             positive("epsilon", epsilon, toward=0),
             small_delta("delta", delta),
-            whole("max_queries", max_queries, least=1, most=MAX_INT64),
+            whole_number("max_queries", max_queries, least=1, most=MAX_INT64),
             None if alpha is None else probability("alpha", alpha),
             probability("beta", beta),
             variant,
@@ -435,6 +464,15 @@ class Terms:
         if asked is None:
             raise ValueError(f"alpha={self.alpha!r}: must be at least {best.alpha:.4g}, what n={n} records support")
         return asked
+
+    def plain_alpha(self, n: int) -> float:
+        """Within which all answers would be if each had plain noise, for its share of the total: zCDP or epsilon."""
+        k, beta = self.max_queries, self.beta
+        if self.delta:
+            error = bounds.gaussian(sensitivity=sqrt(k), rho=zcdp_rho(self.epsilon, self.delta), beta=beta, count=k)
+        else:
+            error = bounds.laplace(sensitivity=k, epsilon=self.epsilon, beta=beta, count=k)
+        return error / n
 
     @property
     def weight_bytes(self) -> int:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from itertools import combinations, product
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,7 +111,10 @@ class Query:
 class Product(Query):
     """Records whose value of each attribute named is among the allowed ones.
 
-    Allowed is a value, a sequence of values, or a table of True and False with an entry for each value.
+    Allowed is a value (a code, or a label where the attribute has labels), several values, or a table: True or False
+    for each code, in order. A table is an array of booleans; a list of booleans is one, too, where the attribute has no
+    labels. Where True and False are labels themselves, a list has labels, and an array is refused, since it could mean
+    either.
 
     Examples
     >>> from fastdp import Product
@@ -119,9 +124,15 @@ class Product(Query):
 
     allowed: Mapping[str, Any]
 
-    def __init__(self, allowed: Mapping[str, Any]) -> None:
+    def __init__(self, allowed: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        if named:
+            given = ", ".join(f"{name}={value!r}" for name, value in named.items())
+            raise ValueError(f"{given}: must be given in a mapping, as {type(self).__name__}({named!r})")
         if not isinstance(allowed, Mapping):
-            raise ValueError(f"allowed={allowed!r}: must be a mapping from attributes to allowed values")
+            form = f"{type(self).__name__}({{'region': 'north'}})"
+            raise ValueError(
+                f"allowed={allowed!r}: must be a mapping from attributes to allowed values, such as {form}"
+            )
         self.__dict__["allowed"] = MappingProxyType({name: _frozen(values) for name, values in allowed.items()})
 
     def bind(self, domain: Domain) -> BoundProduct:
@@ -166,7 +177,7 @@ class Range(Query):
             raise ValueError(f"low={self.low!r}: must not come after high={self.high!r}")
         table = np.zeros(domain.sizes[domain.position(self.attribute)], bool)
         table[low : high + 1] = True
-        return Product({self.attribute: table}).bind(domain)
+        return BoundProduct(domain, () if table.all() else ((domain.position(self.attribute), table),))
 
     def __repr__(self) -> str:
         return f"Range({self.attribute!r}, {self.low!r}, {self.high!r})"
@@ -182,8 +193,9 @@ class Mask(Query):
 
     def __init__(self, cells: ArrayLike) -> None:
         array = np.asarray(cells)
-        if array.dtype != np.bool_ and not (array.dtype.kind in "iu" and ((array == 0) | (array == 1)).all()):
-            raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1")
+        if array.dtype != np.bool_ and not (array.dtype.kind in "iuf" and ((array == 0) | (array == 1)).all()):
+            hint = "; for other values use Linear" if array.dtype.kind in "iuf" else ""
+            raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1{hint}")
         self.__dict__["cells"] = _read_only(np.array(array, np.uint8, order="C"))
 
     def bind(self, domain: Domain) -> BoundCells:
@@ -225,34 +237,34 @@ class Linear(Query):
 class Predicate(Query):
     """Records in the cells for whose number a function, compiled by numba, says True.
 
+    The function gets the number of a cell, from 0 to domain.size - 1, and is called for each cell, not for records.
+    The last attribute counts fastest: the code of attribute i is `cell // domain.strides[i] % domain.sizes[i]`. It is
+    compiled anew for this, by Python's rules of division; what it raises for any cell is raised.
+
     Examples
     >>> import numba
     >>> from fastdp import Domain, Predicate
-    >>> even = numba.njit(lambda cell: cell % 2 == 0)
-    >>> Predicate(even).bind(Domain.binary(3)).values.tolist()
-    [1, 0, 1, 0, 1, 0, 1, 0]
+    >>> domain = Domain(age=4, sex=2)
+    >>> (age_stride, sex_stride), (ages, sexes) = domain.strides, domain.sizes
+    >>> def old_or_first(cell):
+    ...     age, sex = cell // age_stride % ages, cell // sex_stride % sexes
+    ...     return age >= 3 or sex == 0
+    >>> Predicate(numba.njit(old_or_first)).bind(domain).values.reshape(domain.sizes).tolist()
+    [[1, 0], [1, 0], [1, 0], [1, 1]]
     """
 
     function: Any
 
     def __init__(self, function: Callable[[int], bool]) -> None:
-        if not hasattr(function, "py_func"):
+        if not hasattr(function, "py_func") or not hasattr(function, "targetoptions"):
             raise ValueError(f"function={function!r}: must be compiled by numba (numba.njit); for others use Mask")
         self.__dict__["function"] = function
 
     def bind(self, domain: Domain) -> BoundCells:
-        """Its value for every cell."""
-        from numba.core.errors import NumbaError
-
-        from ..kernels.weights import fill_mask_into
-
+        """Its value for every cell; what it raises for one of them is raised."""
         check_cells(domain)
         values = np.empty(domain.size, np.uint8)
-        try:
-            fill_mask_into(self.function, values)
-        except NumbaError as error:
-            said = str(error).strip().splitlines()[-1]
-            raise ValueError(f"function={self.function!r}: must compile for a cell number: {said}") from error
+        _filler(self.function)(values)
         return BoundCells(domain, values)
 
     def __repr__(self) -> str:
@@ -287,7 +299,14 @@ class Marginals(Sequence[Query]):
     def __init__(self, domain: Domain, subsets: Iterable[Iterable[str]]) -> None:
         check_domain(domain)
         self.domain = domain
-        subsets = [(subset,) if isinstance(subset, str) else tuple(subset) for subset in subsets]
+        if not isinstance(subsets, Iterable):
+            raise ValueError(f"subsets: type {type(subsets).__name__}: must be sets of attributes")
+        given = [subsets] if isinstance(subsets, str) else list(subsets)
+        if alone := [subset for subset in given if isinstance(subset, str)]:
+            raise ValueError(
+                f"subsets: {alone[0]!r}: must be a list of names, such as [['age', 'sex'], ['region']] for two tables"
+            )
+        subsets = [tuple(subset) for subset in given]
         if not subsets:
             raise ValueError("subsets: must be at least one set of attributes")
         # each table with its attributes in the order of the domain
@@ -370,6 +389,33 @@ def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
     return values.reshape(-1)
 
 
+_fillers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # compiling takes a tenth of a second
+
+
+def _filler(function: Any) -> Any:
+    """The loop of a predicate over the cells; ValueError if its function cannot be one of a cell number."""
+    if function in _fillers:
+        return _fillers[function]
+    from numba import types
+
+    from ..kernels._jit import compile_predicate
+
+    try:
+        signature(function.py_func).bind(0)
+    except TypeError as error:
+        raise ValueError(f"function={function!r}: must be a function of one cell number ({error})") from None
+    try:
+        fill, kind = compile_predicate(function)
+    except Exception as error:  # of numba's many kinds; what it says is the reason
+        lines = (line for line in str(error).splitlines() if line.strip() and not line.startswith("Failed in"))
+        said = next(lines, type(error).__name__)
+        raise ValueError(f"function={function!r}: must compile for a cell number: {said}") from error
+    if not isinstance(kind, types.Boolean | types.Integer):
+        raise ValueError(f"function={function!r}: returns {kind}: must return True or False; for values use Linear")
+    _fillers[function] = fill
+    return fill
+
+
 def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
     size = domain.sizes[domain.position(name)]
     table = np.zeros(size, bool)
@@ -377,6 +423,11 @@ def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
     if coded and isinstance(values, list | tuple) and values and all(isinstance(v, bool | np.bool_) for v in values):
         values = np.array(values)
     if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        if not coded and any(_is_label(domain, name, value) for value in (True, False)):
+            raise ValueError(
+                f"{name}: an array of True and False, which are labels: must be a list of labels; an array could also "
+                "be a table of which are allowed"
+            )
         if values.shape != (size,):
             raise ValueError(f"{name}: table of shape {values.shape}: must be ({size},)")
         return values
@@ -395,8 +446,8 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def _frozen(values: Any) -> Any:
     """Allowed values as they were given, in a copy of their own."""
-    if isinstance(values, np.ndarray):
-        return _read_only(values.copy())
+    if hasattr(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
+        return _read_only(np.array(values))
     return list(values) if isinstance(values, Iterator) else copy(values)
 
 

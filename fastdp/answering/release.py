@@ -52,14 +52,15 @@ class MarginalsRelease:
 
     guarantee   what the release promises
     workload    which tables
-    tables      one array for each, as fractions of n, with the attributes in the order of the domain. Least squares:
-                at least 0. fit=None: as measured, negative entries included
+    tables      one array for each, as fractions of n (times n they are counts), with the attributes in the order of the
+                domain. Least squares: at least 0. fit=None: as measured, negative entries included
     n           the number of records: as it is under replace-one neighbours; under add-remove, where it is private,
                 what the tables say it is, at least 1
-    sigma       the standard deviation of the noise in every cell, in records
-    fit         "entropic", "least-squares" or None
-    synthetic   the fitted distribution, if the fit is entropic
+    sigma       the standard deviation of the noise in every cell, in records: of fractions it is sigma / n
+    fit         "entropic", "least-squares" or None: which one there was
+    synthetic   the fitted distribution; only the entropic fit has one, after others an AttributeError says so
     steps       how many the entropic fit took
+    domain      the domain of the records
     """
 
     guarantee: Guarantee
@@ -68,9 +69,19 @@ class MarginalsRelease:
     n: float
     sigma: float
     fit: str | None
-    synthetic: SyntheticDistribution | None
     steps: int
+    _synthetic: SyntheticDistribution | None = field(repr=False)
     _signed: tuple[Table, ...] = field(repr=False)  # before entries below 0 were cut off, which adds up to a bias
+
+    @property
+    def synthetic(self) -> SyntheticDistribution:
+        """The fitted distribution, if the fit is entropic."""
+        if self._synthetic is None:
+            raise AttributeError(
+                f"synthetic: fit={self.fit!r} has tables only: must be released with fit='entropic', which holds all "
+                f"cells in memory ({shown(self.domain.size)} here); `.fit` tells which fit there was"
+            )
+        return self._synthetic
 
     @property
     def domain(self) -> Domain:
@@ -79,8 +90,8 @@ class MarginalsRelease:
 
     def answer(self, query: Any) -> float:
         """The query's value: any query of the synthetic distribution; else a product within one of the tables."""
-        if self.synthetic is not None:
-            return self.synthetic.answer(query)
+        if self._synthetic is not None:
+            return self._synthetic.answer(query)
         bound = bind(query, self.domain)
         allowed = dict(bound.allowed) if isinstance(bound, BoundProduct) else None
         found = None if allowed is None else self._smallest(allowed)
@@ -118,12 +129,12 @@ class MarginalsRelease:
         n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.1f}"
         fit = "as measured" if self.fit is None else f"{self.fit} fit" + (f" of {self.steps} steps" * bool(self.steps))
         return (
-            f"MarginalsRelease({self.workload.tables:,} tables, {cells:,} cells, {fit}, n={n}, "
-            f"sigma={self.sigma:.4g}, {self.guarantee})"
+            f"MarginalsRelease({self.workload.tables:,} tables of fractions, {cells:,} cells, {fit}, n={n}, "
+            f"sigma={self.sigma:.4g} records, {self.guarantee})"
         )
 
     def _repr_html_(self) -> str:
-        below = "" if self.synthetic is None else self.synthetic._repr_html_()
+        below = "" if self._synthetic is None else self._synthetic._repr_html_()
         return f"<p><code>{html.escape(repr(self))}</code></p>{below}"
 
 
@@ -149,6 +160,8 @@ def release_marginals(
               needs all cells of the domain in memory. "least-squares": consistent tables, each entry with the least
               variance, then cut off at 0; works on domains of any size. None: as measured. "auto" takes the entropic
               fit up to 2^22 cells if it is expected to end within 1,000 steps, which depends on public numbers alone
+    outside   what is done with records outside the domain: "raise" a DomainError, or "clip" them to the nearest code,
+              or to the nearest label where labels are increasing numbers; missing entries and other labels raise
 
     Guarantee    (epsilon, delta)-DP, and rho-zCDP for the rho of its sigma; epsilon-DP for delta = 0
     Proof        release.md, theorem 1
@@ -160,7 +173,10 @@ def release_marginals(
     Raises       ValueError for parameters, unknown attributes, domains too large for the fit; DomainError for records
                  outside the domain
 
-    `rng`, `budget` and `neighbors` as in `laplace`, `progress` as everywhere.
+    Returns   a MarginalsRelease: `.tables` are fractions of `.n`, `.sigma` is in records. `.synthetic` is there after
+              the entropic fit: `.fit == "entropic"`, of which fit="entropic" makes sure
+
+    `rng`, `budget` and `neighbors` as in `laplace`.
 
     Examples
     >>> import numpy as np
@@ -347,7 +363,7 @@ def _fitted(
         synthetic = SyntheticDistribution(found.probabilities, domain, guarantee=noise.guarantee, n=round(total))
     shown = signed if fit is None else [np.maximum(table, 0.0) for table in signed]
     return MarginalsRelease(
-        noise.guarantee, workload, tuple(shown), total, noise.sigma, fit, synthetic, steps, tuple(signed)
+        noise.guarantee, workload, tuple(shown), total, noise.sigma, fit, steps, synthetic, tuple(signed)
     )
 
 

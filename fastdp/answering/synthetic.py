@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from ..randomness import Randomness, fresh_key
 from ..threads import run_chunks
 from .dense import DenseWeights
 from .domain import Domain, code_type, shown
+from .factored import FactoredWeights
 from .memory import check_memory
 from .queries import Bound, BoundCells, BoundProduct, Marginals, as_row, bind
 from .tables import marginal_tables
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..privacy import Guarantee
 
 RECORDS = 1 << 14  # that one thread draws at a time: half a millisecond, and its words stay in L2
+SEARCHED = 1 << 24  # cells of a block above which no alias table is made: it takes twice the memory of the weights
 
 Factor = tuple[tuple[int, ...], NDArray[np.float64]]  # positions of attributes, and the distribution over their cells
 
@@ -60,6 +62,8 @@ class SyntheticDistribution:
                change
     guarantee  what the release that it comes from promises
     n          the public number of records, if there is one
+    domain     the domain of the records
+    blocks     the attributes that are independent of all others, block by block
 
     Examples
     >>> import numpy as np
@@ -97,7 +101,7 @@ class SyntheticDistribution:
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """The attributes that are independent of all others, block by block; those of the first part of a mixture."""
-        return tuple(tuple(self.domain.names[p] for p in positions) for positions, _ in self._parts[0].factors())
+        return tuple(tuple(self.domain.names[p] for p in positions) for positions in self._parts[0].blocks)
 
     # --- asking
 
@@ -113,8 +117,8 @@ class SyntheticDistribution:
             return np.concatenate([table.reshape(-1) for table in self.marginal_tables(queries)])
         workload = Workload(list(queries), self.domain)
         if len(self._parts) == 1 and self._parts[0].is_dense and len(workload):
-            values = workload.evaluate_on(self.probabilities(), self._evaluate)
-            return np.clip(values, 0.0, 1.0)
+            (weights,) = self._parts[0].blocks.values()
+            return np.clip(workload.evaluate(weights), 0.0, 1.0)
         return np.array([self._evaluate(workload.bound(i)) for i in range(len(workload))], np.float64)
 
     def marginal(self, names: Iterable[str]) -> NDArray[np.float64]:
@@ -139,34 +143,56 @@ class SyntheticDistribution:
 
     # --- sampling
 
-    def sample(self, n: int, rng: Randomness | None = None) -> NDArray[Any]:
-        """n independent records, as codes: an array (n, d) of the least unsigned type that holds them.
+    def sample(self, n: int, rng: Randomness | None = None, *, codes: bool = False) -> NDArray[Any]:
+        """n independent records as the domain declares them, which is how everything here reads them: an array (n, d).
+
+        Where an attribute has labels the records hold labels, elsewhere codes. The array is of numbers if all of them
+        are (of the least unsigned type that holds them, if no attribute has labels), otherwise of objects.
 
         It lies in memory column by column. The same key gives the same records for any number of threads, and the
         records of a shorter sample are the first of a longer one.
 
-        Cost      once 6 ns a cell; then 10 ns a record, and 40 where the cells exceed the cache
+        codes     True: codes for attributes with labels, too, which only a domain without labels would read back
+
+        Cost      once 6 ns a cell; then 10 ns a record, and 40 where the cells exceed the cache. No more for labels
+                  that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record
         """
         n = whole("n", n, least=0)
         if self._tables is None:
             self._tables = _AliasTables(self.domain, self._parts)
         out = np.empty((len(self.domain), n), np.result_type(*map(code_type, self.domain.sizes)))
         self._tables.sample_into(fresh_key(rng), out)
-        return out.T
+        if codes or self.domain.labels.count(None) == len(self.domain):
+            return out.T
+        columns = [self.domain.decode_column(j, column) for j, column in enumerate(out)]
+        records = np.empty(out.shape, _common_type([column.dtype for column in columns]))
+        for j, column in enumerate(columns):
+            records[j] = column
+        return records.T
 
     def to_frame(self, n: int | None = None, rng: Randomness | None = None) -> Any:
-        """A pandas DataFrame of n sampled records with the labels of the domain; n is by default the public number."""
+        """A pandas DataFrame of n sampled records; n is by default the public number.
+
+        Labels that are strings become categories, in the order of the domain; other labels keep their type, and codes
+        are int64. Everything here reads it back.
+        """
         try:
             import pandas
         except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas; sample() gives codes without it") from None
+            raise ImportError("to_frame needs pandas: pip install pandas; sample() gives arrays without it") from None
         if n is None:
             if self.n is None:
                 raise ValueError("n: must be given, as there is no public number of records")
             n = self.n
-        codes = self.sample(n, rng)
-        domain = self.domain
-        columns = {name: domain.decode_column(j, codes[:, j]) for j, name in enumerate(domain.names)}
+        columns = {}
+        for j, codes in enumerate(self.sample(n, rng, codes=True).T):
+            name, labels = self.domain.names[j], self.domain.labels[j]
+            if labels is None:
+                columns[name] = codes.astype(np.int64)
+            elif all(isinstance(label, str) for label in labels):
+                columns[name] = pandas.Categorical.from_codes(codes.astype(np.int64), list(labels))
+            else:
+                columns[name] = self.domain.decode_column(j, codes)
         return pandas.DataFrame(columns, copy=True)
 
     # --- showing and pickling
@@ -205,33 +231,33 @@ class _Product:
     """A product of blocks; a dense distribution has one."""
 
     def __init__(self, weights: Any, domain: Domain | None) -> None:
-        factors: Sequence[Factor]
-        if isinstance(weights, HasFactors):
-            self.domain, factors = weights.domain, weights.factors()
-        elif isinstance(weights, HasProbabilities):
-            self.domain = weights.domain
-            factors = [(tuple(range(len(self.domain))), weights.probabilities())]
+        made: dict[tuple[int, ...], DenseWeights]
+        if isinstance(weights, FactoredWeights):
+            self.domain, made = weights.domain, weights.copy().parts()  # in the same memory, until they change
+        elif isinstance(weights, HasFactors):
+            self.domain = on = weights.domain
+            made = {
+                positions: DenseWeights(on.project([on.names[p] for p in positions]), x=np.array(shares, np.float64))
+                for positions, shares in weights.factors()
+            }
         else:
-            if domain is None:
+            if isinstance(weights, DenseWeights):
+                block = weights.own().view()
+            elif isinstance(weights, HasProbabilities):
+                block = DenseWeights(weights.domain, x=np.array(weights.probabilities(), np.float64))
+            elif domain is None:
                 raise ValueError("domain: must be given with an array of weights")
-            self.domain = domain
-            factors = [(tuple(range(len(domain))), _distribution(weights, domain))]
+            else:
+                block = DenseWeights(domain, x=_distribution(weights, domain))
+            self.domain, made = block.domain, {tuple(range(len(block.domain))): block}
         if domain is not None and domain != self.domain:
             raise ValueError("domain: must be that of the weights")
-        self.blocks: dict[tuple[int, ...], DenseWeights] = {}
-        self.of: dict[int, tuple[int, ...]] = {}
-        for positions, probabilities in factors:
-            block = DenseWeights(self.domain.project([self.domain.names[p] for p in positions]))
-            block.take(probabilities, 0.0)  # never updated, so how far they are apart does not matter
-            self.blocks[positions] = block
-            self.of.update(dict.fromkeys(positions, positions))
+        self.blocks = made  # never updated
+        self.of = {p: positions for positions in made for p in positions}
 
     @property
     def is_dense(self) -> bool:
         return len(self.blocks) == 1
-
-    def factors(self) -> list[Factor]:
-        return [(positions, block.probabilities()) for positions, block in self.blocks.items()]
 
     def evaluate(self, bound: Bound) -> float:
         if isinstance(bound, BoundCells):
@@ -254,19 +280,19 @@ class _Product:
         if self.is_dense:
             (block,) = self.blocks.values()
             # sums of floats through parities may end just below 0
-            return [np.maximum(table, 0.0) for table in marginal_tables(block.probabilities(), self.domain, workload)]
-        cubes = {at: block.probabilities().reshape(block.domain.sizes) for at, block in self.blocks.items()}
+            tables = marginal_tables(block.weights, self.domain, workload)
+            return [np.maximum(table, 0.0) / block.total for table in tables]
         made: dict[tuple[int, ...], NDArray[np.float64]] = {}
-        return [self._table(positions, cubes, made) for positions in workload.positions]
+        return [self._table(positions, made) for positions in workload.positions]
 
-    def _table(
-        self, positions: tuple[int, ...], cubes: dict[tuple[int, ...], NDArray[np.float64]], made: dict[Any, Any]
-    ) -> NDArray[np.float64]:
+    def _table(self, positions: tuple[int, ...], made: dict[Any, Any]) -> NDArray[np.float64]:
         table = np.ones((1,) * len(positions))
         for at in dict.fromkeys(self.of[p] for p in positions):
             wanted = tuple(p for p in at if p in positions)
             if wanted not in made:
-                made[wanted] = cubes[at].sum(axis=tuple(i for i, p in enumerate(at) if p not in positions))
+                block = self.blocks[at]
+                outside = tuple(i for i, p in enumerate(at) if p not in positions)
+                made[wanted] = block.weights.reshape(block.domain.sizes).sum(axis=outside) / block.total
             table = table * made[wanted].reshape([self.domain.sizes[p] if p in wanted else 1 for p in positions])
         return table
 
@@ -277,9 +303,17 @@ class _Product:
         everything = tuple(range(len(self.domain)))
         if self.is_dense:
             return self.blocks[everything].probabilities()
-        cubes = {at: block.probabilities().reshape(block.domain.sizes) for at, block in self.blocks.items()}
-        joint: NDArray[np.float64] = self._table(everything, cubes, {}).reshape(-1)
+        joint: NDArray[np.float64] = self._table(everything, {}).reshape(-1)
         return joint
+
+
+def _common_type(types: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """The type of an array of columns of all these types: of objects, where another one would change values."""
+    if not all(each.kind in "biuf" for each in types):
+        return np.dtype(object)
+    common = np.result_type(*types)
+    long = any(each.kind in "iu" and each.itemsize == 8 for each in types)
+    return np.dtype(object) if common.kind == "f" and long else common
 
 
 def _all_weights(values: Sequence[Any]) -> bool:
@@ -289,7 +323,8 @@ def _all_weights(values: Sequence[Any]) -> bool:
 def _average(parts: Sequence[_Product]) -> _Product:
     total = np.zeros(parts[0].domain.size)
     for part in parts:
-        total += part.joint()
+        (block,) = part.blocks.values()
+        block.add_into(total, 1.0)
     return _Product(total, parts[0].domain)
 
 
@@ -305,24 +340,48 @@ def _distribution(weights: Any, domain: Domain) -> NDArray[np.float64]:
 # --- alias tables of all blocks, as kernels/sampling.py takes them
 
 
-class _AliasTables:
-    def __init__(self, domain: Domain, parts: Sequence[_Product]) -> None:
-        from ..kernels.sampling import build_aliases_into
+class _Searched(NamedTuple):
+    """A block that is too large for an alias table."""
 
-        cells = [block.domain.size for part in parts for block in part.blocks.values()]
-        self.table = np.empty((sum(cells), 2), np.uint64)
+    part: int
+    stream: int
+    x: NDArray[Any]
+    ends: NDArray[np.float64]
+    attributes: NDArray[np.int64]  # the last first
+    sizes: NDArray[np.int64]
+
+
+class _AliasTables:
+    """Alias tables of all blocks but those of more than 2^24 cells, which are searched.
+
+    Which way is taken depends on the size of the block alone, so a shorter sample is the beginning of a longer one.
+    """
+
+    def __init__(self, domain: Domain, parts: Sequence[_Product]) -> None:
+        from ..kernels.sampling import GROUP, build_aliases_into, sum_groups_into
+
+        every = [block.domain.size for part in parts for block in part.blocks.values()]
+        self.table = np.empty((sum(size if size <= SEARCHED else 1 for size in every), 2), np.uint64)
+        self.searched: list[_Searched] = []
         starts: list[int] = [0]
         blocks: list[tuple[int, int, int, int]] = []
         attributes: list[int] = []
         at = 0
-        for part in parts:
-            for positions, block in part.blocks.items():
-                size = block.domain.size
-                scaled = block.probabilities()
-                scaled *= size / scaled.sum()
+        for i, part in enumerate(parts):
+            for stream, (positions, block) in enumerate(part.blocks.items(), 1):
+                size, backward = block.domain.size, positions[::-1]
+                if size <= SEARCHED:
+                    scaled = block.probabilities()
+                    scaled *= size / scaled.sum()
+                else:
+                    ends = np.empty(-(-size // GROUP))
+                    sum_groups_into(block.x, ends)
+                    steps = np.array(backward, np.int64), np.array([domain.sizes[p] for p in backward], np.int64)
+                    self.searched.append(_Searched(i, stream, block.x, ends, *steps))
+                    size, backward, scaled = 1, (), np.ones(1)  # in the loop over all blocks it says nothing
                 build_aliases_into(scaled, self.table[at : at + size])
-                blocks.append((at, size, len(attributes), len(attributes) + len(positions)))
-                attributes += reversed(positions)
+                blocks.append((at, size, len(attributes), len(attributes) + len(backward)))
+                attributes += backward
                 at += size
             starts.append(len(blocks))
         self.parts = np.array(starts, np.int64)
@@ -332,13 +391,20 @@ class _AliasTables:
         self.streams = 1 + int(np.diff(self.parts).max())
 
     def sample_into(self, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
-        from ..kernels.sampling import sample_records_into
+        from ..kernels.sampling import sample_records_into, search_records_into
+
+        count = self.parts.size - 1
 
         def run(first: int, stop: int) -> None:
             n = stop - first
             space = np.empty((self.streams, n), np.uint64), np.empty(n, np.int64), np.empty(n, np.int32)
             law = (self.table, self.parts, self.blocks, self.attributes, self.sizes)
             sample_records_into(key, first, *law, *space, out[:, first:stop])
+            words = space[0]
+            for each in self.searched:
+                mine = np.arange(n) if count == 1 else np.flatnonzero((words[0] >> 32) * count >> 32 == each.part)
+                block = words[each.stream], mine, each.x, each.ends, each.attributes, each.sizes
+                search_records_into(*block, out[:, first:stop])
 
         run_chunks(run, out.shape[1], max(1 << 10, RECORDS // self.streams))
 

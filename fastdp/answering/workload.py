@@ -56,6 +56,15 @@ class Workload:
             self._made = i, bind(self.queries[i], self.domain)
         return self._made[1]  # type: ignore[return-value]
 
+    @property
+    def cells_of_one(self) -> float:
+        """How many cells a query touches, on the average: of a product its own or the others."""
+        every = self.domain.size
+        if self._bounds is None:
+            return 1.0
+        products = [bound.cells if isinstance(bound, BoundProduct) else None for bound in self._bounds]
+        return sum(every if cells is None else max(1, min(cells, every - cells)) for cells in products) / len(self)
+
     def _kept(self, query: Any) -> Bound | None:
         """The query on the domain, unless that has a byte for each cell of its own: fifty would fill the memory."""
         bound = bind(query, self.domain)
@@ -75,12 +84,6 @@ class Workload:
         if isinstance(weights, FactoredWeights) or stop - start <= FEW:
             return np.array([weights.evaluate(self.bound(i)) for i in range(start, stop)])
         return self._values(weights.weights, weights.evaluate, 1.0 / weights.total)[start:stop]
-
-    def evaluate_on(self, probabilities: NDArray[np.float64], alone: Callable[[Bound], float]) -> NDArray[np.float64]:
-        """The values of all queries on a distribution over all cells; `alone` is for those that fit no small table."""
-        if len(self) <= FEW:
-            return np.array([alone(self.bound(i)) for i in range(len(self))], np.float64)
-        return self._values(probabilities, alone, 1.0)
 
     def _values(self, array: NDArray[Any], alone: Callable[[Bound], Any], unit: Any) -> NDArray[Any]:
         """Of all queries, from an array over all cells."""
