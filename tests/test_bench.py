@@ -136,15 +136,16 @@ def test_the_targets_of_the_optimizing_room_are_all_there() -> None:
         ("descent-logistic-1e6x20-float32", "opacus", 14, 14),
         ("gradient-pass-squared", "numba sum", 1 / 0.6, 1 / 0.6),  # 0.6 of its speed
         ("gradient-pass-logistic", "numba sum", 2, 2),
-        ("descent-squared-small", "numpy", 10, 10),
-        ("descent-logistic-small", "numpy", 10, 10),
+        ("descent-squared-small", "numpy", 10, 4),
+        ("descent-logistic-small", "numpy", 10, 4),
         ("descent-two-threads", "one thread", 1.7, 1.7),
     }
     for loss, of_numpy, of_jax in (("squared", 2.8, 1.5), ("logistic", 2.3, 1.3)):
         for size in ("1e6x20", "1e5x50"):
             asked |= {(f"descent-{loss}-{size}", "numpy", of_numpy, of_numpy)}
             asked |= {(f"descent-{loss}-{size}", "jax jit", 2, 2)}
-            asked |= {(f"descent-{loss}-{size}-float32", "jax jit", of_jax, of_jax)}
+            with_avx2 = of_jax if size == "1e6x20" else 1.1  # measured
+            asked |= {(f"descent-{loss}-{size}-float32", "jax jit", of_jax, with_avx2)}
     stated = {
         (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
         for case in choose(("optimizing",))

@@ -117,7 +117,7 @@ def exponential_erm(
 
     Examples
     >>> import fastdp, numpy as np
-    >>> ages = np.random.default_rng(0).gamma(9.0, 5.0, size=(2_000, 1))
+    >>> ages = np.random.default_rng(0).gamma(9.0, 5.0, size=(50_000, 1))
     >>> median = fastdp.exponential_erm(
     ...     ages, loss=fastdp.losses.AbsoluteDeviation(), over=fastdp.sets.Box(0, 120), epsilon=1.0
     ... )
