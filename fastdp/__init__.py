@@ -46,6 +46,7 @@ _HOME = {
     "nonprivate_minimum": "optimizing.solvers",
     "peeling_eta": "peeling",
     "permute_and_flip": "selection",
+    "private_erm": "optimizing.erm",
     "projected_gradient_descent": "optimizing.descent",
     "release_marginals": "answering.release",
     "removal": "peeling",
@@ -106,6 +107,7 @@ __all__ = [
     "nonprivate_minimum",
     "peeling_eta",
     "permute_and_flip",
+    "private_erm",
     "projected_gradient_descent",
     "release_marginals",
     "removal",
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .noise import gaussian, laplace
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
+    from .optimizing.erm import private_erm
     from .optimizing.exponential import exponential_erm
     from .optimizing.moments import noisy_least_squares
     from .optimizing.solvers import nonprivate_excess_risk, nonprivate_minimum

@@ -223,22 +223,25 @@ def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, b
     return _least(lambda e: above_threshold(queries, epsilon=e, **options) <= error, "error", error)
 
 
-# --- answering
+# --- whole runs
 
-_ANSWERING = (
-    "mwem", "mwem_n", "private_multiplicative_weights", "private_multiplicative_weights_n", "release_marginals",
-)  # fmt: skip
+_RUNS = {
+    **dict.fromkeys(("mwem", "mwem_n"), "answering.estimates"),
+    **dict.fromkeys(("private_multiplicative_weights", "private_multiplicative_weights_n"), "answering.estimates"),
+    "release_marginals": "answering.estimates",
+    **dict.fromkeys(("private_erm", "private_erm_n", "vector_sum"), "optimizing.promises"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimates of whole runs on a domain: they load what they estimate, so on demand only."""
-    if name in _ANSWERING:
-        return getattr(import_module(".answering.estimates", __package__), name)
+    """Estimates of whole runs: they load what they estimate, so on demand only."""
+    if name in _RUNS:
+        return getattr(import_module(f".{_RUNS[name]}", __package__), name)
     raise AttributeError(f"module 'fastdp.bounds' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ANSWERING})
+    return sorted({*globals(), *_RUNS})
 
 
 # --- pieces

@@ -53,7 +53,12 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .kernels import nets
     from .kernels.chacha import word_one
     from .kernels.literals import count_all, pack_allowed_into
-    from .optimizing.exponential import KERNELS as NET_KERNELS
+    from .optimizing.descent import walk
+    from .optimizing.losses import AbsoluteDeviation, Logistic, SquaredDistance
+    from .optimizing.nets import KERNELS as NET_KERNELS
+    from .optimizing.points import Points, Step
+    from .optimizing.problem import Problem
+    from .optimizing.sets import Box
     from .race import Race
     from .randomness import Randomness
 
@@ -127,6 +132,20 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
             getattr(nets, name)(columns, one, one, net, 1.0, 1.0, 1.0, out)
         nets.losses_into(0, 1.0, one, one, np.empty(3))
 
+    def descend(loss: Any, dtype: Any) -> None:
+        for d in (2, 20):  # few columns, and more of them
+            points = Points(np.ones((3, d), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
+            points.check()
+            problem = Problem.of(loss, Box(-1, 1), d)
+            step = Step(1.0, 0.0, np.ones(1), problem.over.projection)
+            noise = np.zeros((1, d), np.int64)
+            points.descend(problem.start, 1.0, 1.0, noise, step)
+        points.gradients(problem.start, 1.0, 1.0)
+        walk(points.plain_gradients, problem, step, noise, None, lambda *_: None)
+        walk(lambda w: points.gradients(w, 1.0, 1.0), problem, step, noise, None, lambda *_: None)
+        points.moments(1.0, 1.0, 1.0)
+        problem.over.project(problem.start)
+
     steps: list[tuple[str, Callable[[], object]]] = [
         ("random words", lambda: Randomness().words(3)),
         ("one random word", lambda: word_one(Randomness().key(), 0, 0)),
@@ -135,6 +154,13 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     steps += [(f"counting records of {sizes} values", partial(count, sizes)) for sizes in ((2, 2), (300,), (70_000,))]
     steps += [(f"weights, {precision}", partial(weigh, precision)) for precision in PRECISIONS]
     steps += [("losses at points", add_losses)]
+    for loss, dtype in (
+        (Logistic(), np.float64),
+        (Logistic(), np.float32),
+        (SquaredDistance(), np.float64),
+        (AbsoluteDeviation(), np.float64),
+    ):
+        steps += [(f"gradients of {type(loss).__name__}, {np.dtype(dtype)}", partial(descend, loss, dtype))]
     steps += [("marginal tables", tabulate), ("packed records", pack), ("fits and samples", fit)]
     arrays = {
         "int64": np.arange(3, dtype=np.int64),

@@ -30,6 +30,7 @@ from .lanes import (
     stack,
     store,
     sum_each,
+    tree_sum,
     truncate,
 )
 from .projections import project_one
@@ -84,9 +85,9 @@ def derivatives_into(address: int, scores: F64Array, labels: F64Array, out: F64A
 
 
 @jit(inline=True)
-def clipped_one(slope: float, shrink: float, norm: float, unit: float, limit: float) -> float:
+def clipped_one(slope: float, norm: float, unit: float, limit: float) -> float:
     """The factor of a record's point: slope and unit, no more than `limit` when multiplied by the norm; 0 for a NaN."""
-    c = slope * shrink * unit
+    c = slope * unit
     size = abs(c) * norm
     small = limit / size
     c = c * (small if size > limit else 1.0)
@@ -94,13 +95,8 @@ def clipped_one(slope: float, shrink: float, norm: float, unit: float, limit: fl
 
 
 @jit(inline=True)
-def shrink_one(norm: float, bound: float) -> float:
-    """The factor that brings a point of this norm within the bound."""
-    return bound / norm if norm > bound else 1.0
-
-
-@jit(inline=True)
 def logistic_slope(score: float, label: float) -> float:
+    """phi' of ln(1 + e^(-label score))."""
     return -label / (1.0 + exp_one(min(max(label * score, -700.0), 700.0)))
 
 
@@ -110,31 +106,32 @@ def clip_margins_into(
     scores: F64Array, labels: F64Array, norms: F64Array, out: F64Array,
 ) -> None:  # fmt: skip
     """The factors of a group of records, by the loss. One loop for each, so that each is vectorised by itself."""
+    if bound < np.inf:  # points beyond it are brought back to it
+        for i in range(GROUP):
+            scores[i] *= bound / max(norms[i], bound)
     if kind == SQUARED:
         for i in range(GROUP):
-            shrink = shrink_one(norms[i], bound)
-            out[i] = clipped_one(2.0 * (scores[i] * shrink - labels[i]), shrink, norms[i], unit, limit)
+            out[i] = 2.0 * (scores[i] - labels[i])
     elif kind == LOGISTIC:
         for i in range(GROUP):
-            shrink = shrink_one(norms[i], bound)
-            out[i] = clipped_one(logistic_slope(scores[i] * shrink, labels[i]), shrink, norms[i], unit, limit)
+            out[i] = logistic_slope(scores[i], labels[i])
     elif kind == HINGE:
         for i in range(GROUP):
-            shrink = shrink_one(norms[i], bound)
-            slope = -labels[i] if labels[i] * (scores[i] * shrink) < 1.0 else 0.0
-            out[i] = clipped_one(slope, shrink, norms[i], unit, limit)
+            out[i] = -labels[i] if labels[i] * scores[i] < 1.0 else 0.0
     elif kind == HUBER:
         for i in range(GROUP):
-            shrink = shrink_one(norms[i], bound)
-            r = scores[i] * shrink - labels[i]
-            out[i] = clipped_one(2.0 * min(max(r, -parameter), parameter), shrink, norms[i], unit, limit)
+            out[i] = 2.0 * min(max(scores[i] - labels[i], -parameter), parameter)
     elif kind == CUSTOM:
         for i in range(GROUP):
-            shrink = shrink_one(norms[i], bound)
-            out[i] = clipped_one(call_at(address, scores[i] * shrink, labels[i]), shrink, norms[i], unit, limit)
+            out[i] = call_at(address, scores[i], labels[i])
     else:  # LINEAR: the points themselves
         for i in range(GROUP):
-            out[i] = clipped_one(1.0, shrink_one(norms[i], bound), norms[i], unit, limit)
+            out[i] = 1.0
+    if bound < np.inf:
+        for i in range(GROUP):
+            out[i] *= bound / max(norms[i], bound)
+    for i in range(GROUP):
+        out[i] = clipped_one(out[i], norms[i], unit, limit)
 
 
 @jit(inline=True)
@@ -279,7 +276,7 @@ def _make(residual: Callable[..., Any], margin: bool, exact: bool) -> Any:
                 squares_into(X, p + i * d, d, w, mask, scores, i)
             for i in range(GROUP):
                 # x - w, of which the gradient is -2 or -1 times; norms[i] is 0 for what only fills the group
-                factor = clipped_one(-parameter, 1.0, np.sqrt(scores[i] + LEAST_SQUARE), unit, limit)
+                factor = clipped_one(-parameter, np.sqrt(scores[i] + LEAST_SQUARE), unit, limit)
                 factors[i] = factor if norms[i] > 0.0 else 0.0
         j = 0
         while j < d:
@@ -388,6 +385,93 @@ def step_once(
     Oracle    tests/reference.py::descent
     """
     take_step(sums, noise, scale, ridge, rate, set_kind, a, b, radius, w, space)
+
+
+@jit(inline=True)
+def scores_of_columns_into(columns: F64Array, wide: int, d: int, w: F64Array, out: F64Array) -> None:
+    """<x, w> of all points, 8 side by side, each with the terms and the order that `scores_into` has."""
+    for i in range(0, out.size, LANES):
+        a = splat(0.0, 8)
+        b, c, e, f, g, h, k = a, a, a, a, a, a, a
+        for j in range(0, d, LANES):
+            p = j * wide + i
+            a = fma(load(columns, p, 8), splat(w[j], 8), a)
+            if j + 1 < d:
+                b = fma(load(columns, p + wide, 8), splat(w[j + 1], 8), b)
+            if j + 2 < d:
+                c = fma(load(columns, p + 2 * wide, 8), splat(w[j + 2], 8), c)
+            if j + 3 < d:
+                e = fma(load(columns, p + 3 * wide, 8), splat(w[j + 3], 8), e)
+            if j + 4 < d:
+                f = fma(load(columns, p + 4 * wide, 8), splat(w[j + 4], 8), f)
+            if j + 5 < d:
+                g = fma(load(columns, p + 5 * wide, 8), splat(w[j + 5], 8), g)
+            if j + 6 < d:
+                h = fma(load(columns, p + 6 * wide, 8), splat(w[j + 6], 8), h)
+            if j + 7 < d:
+                k = fma(load(columns, p + 7 * wide, 8), splat(w[j + 7], 8), k)
+        store(out, i, ((a + b) + (c + e)) + ((f + g) + (h + k)))
+
+
+@jit(inline=True)
+def sum_columns_into(columns: F64Array, wide: int, d: int, factors: F64Array, out: I64Array) -> None:
+    """out[j] = sum over records of trunc(c_i x_ij), of columns; at most 2^12 records of 2^41 in a sum."""
+    j = 0
+    while j + 4 <= d:
+        p = j * wide
+        a = splat(0.0, 8)
+        b, c, e = a, a, a
+        for i in range(0, factors.size, LANES):
+            factor = load(factors, i, 8)
+            a = a + truncate(load(columns, p + i, 8) * factor)
+            b = b + truncate(load(columns, p + wide + i, 8) * factor)
+            c = c + truncate(load(columns, p + 2 * wide + i, 8) * factor)
+            e = e + truncate(load(columns, p + 3 * wide + i, 8) * factor)
+        out[j] += int64(tree_sum(a))
+        out[j + 1] += int64(tree_sum(b))
+        out[j + 2] += int64(tree_sum(c))
+        out[j + 3] += int64(tree_sum(e))
+        j += 4
+    while j < d:
+        a = splat(0.0, 8)
+        for i in range(0, factors.size, LANES):
+            a = a + truncate(load(columns, j * wide + i, 8) * load(factors, i, 8))
+        out[j] += int64(tree_sum(a))
+        j += 1
+
+
+@jit
+def descend_columns(
+    columns: F64Array, labels: F64Array, norms: F64Array, w: F64Array,
+    kind: int, parameter: float, address: int, bound: float, unit: float, limit: float,
+    noise: I64Array, scale: float, ridge: float, rates: F64Array,
+    set_kind: int, a: F64Array, b: F64Array, radius: float, space: F64Array, path: F64Array,
+) -> None:  # fmt: skip
+    """A whole descent of a margin loss on few records, which are laid out by columns.
+
+    Shapes    columns float64[d (N + 8)], a multiple N of 32 records, up to 4,096, by columns; labels, norms float64[N]:
+              where there is no record, points and labels of 0 and norms of 1; w, space float64[d]; noise int64[T, d];
+              rates float64[T]; path float64[T + 1, d]
+    Cost      1.5 us a step for 1,000 x 10 with AVX-512: half of what rows would take, whose lanes d = 10 leaves idle
+    Used by   fastdp/optimizing/points.py
+    Oracle    sum_margins and step_once, bit for bit
+    """
+    n, d = labels.size, w.size
+    wide = columns.size // d
+    scores, factors, sums = np.empty(n), np.empty(n), np.empty(d, np.int64)
+    for t in range(rates.size):
+        path[t] = w
+        scores_of_columns_into(columns, wide, d, w, scores)
+        for i in range(0, n, GROUP):
+            end = i + GROUP
+            clip_margins_into(
+                kind, parameter, address, bound, unit, limit,
+                scores[i:end], labels[i:end], norms[i:end], factors[i:end],
+            )  # fmt: skip
+        sums[:] = 0
+        sum_columns_into(columns, wide, d, factors, sums)
+        take_step(sums, noise[t], scale, ridge, rates[t], set_kind, a, b, radius, w, space)
+    path[rates.size] = w
 
 
 def _make_descent(sum_gradients: Any, dtype: Any) -> Any:

@@ -26,16 +26,21 @@ def project_ball_one(w: F64Array, center: F64Array, radius: float) -> None:
         total += ((w[j] - center[j]) / largest) ** 2
     distance = largest * np.sqrt(total)
     if distance > radius:
-        shrink = radius / distance
+        shrink = radius / largest / np.sqrt(total)  # the distance itself may overflow
         for j in range(w.size):
             w[j] = center[j] + (w[j] - center[j]) * shrink
 
 
 @jit(inline=True)
-def threshold_of(sizes: F64Array, total: float) -> float:
-    """The t with sum of max(sizes - t, 0) = total > 0, where the sizes add up to more; sorts them."""
+def cut_of(sizes: F64Array, largest: float, total: float) -> float:
+    """The t with sum of max(sizes - largest - t, 0) = total > 0; sorts the sizes, and leaves them so reduced.
+
+    The largest is taken off because sums of numbers far beyond the total would lose it.
+    """
+    for j in range(sizes.size):
+        sizes[j] -= largest
     sizes.sort()
-    above, t = 0.0, 0.0
+    above, t = 0.0, -total
     for i in range(sizes.size):
         value = sizes[sizes.size - 1 - i]
         above += value
@@ -49,16 +54,17 @@ def threshold_of(sizes: F64Array, total: float) -> float:
 @jit(inline=True)
 def project_ball_l1_one(w: F64Array, center: F64Array, radius: float, space: F64Array) -> None:
     """The nearest point whose differences from the center add up to at most `radius`."""
-    total = 0.0
+    total, largest = 0.0, 0.0
     for j in range(w.size):
         space[j] = abs(w[j] - center[j])
         total += space[j]
+        largest = max(largest, space[j])
     if total <= radius:
         return
-    t = threshold_of(space[: w.size], radius)
+    t = cut_of(space[: w.size], largest, radius)
     for j in range(w.size):
         difference = w[j] - center[j]
-        size = max(abs(difference) - t, 0.0)
+        size = max(abs(difference) - largest - t, 0.0)
         w[j] = center[j] + (size if difference > 0.0 else -size)
 
 
@@ -68,11 +74,11 @@ def project_simplex_one(w: F64Array, total: float, space: F64Array) -> None:
     largest = w[0]
     for j in range(w.size):
         largest = max(largest, w[j])
-    for j in range(w.size):  # moved so that the largest is the total: the projection does not change
-        space[j] = w[j] - largest + total
-    shift = threshold_of(space[: w.size], total)
     for j in range(w.size):
-        w[j] = max(w[j] - largest + total - shift, 0.0)
+        space[j] = w[j]
+    t = cut_of(space[: w.size], largest, total)
+    for j in range(w.size):
+        w[j] = max(w[j] - largest - t, 0.0)
 
 
 @jit

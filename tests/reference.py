@@ -1057,3 +1057,62 @@ def furthest_along(direction: NDArray[np.float64], name: str, a: Any, b: Any) ->
         return float(np.where(direction > 0, direction * b, direction * a).sum())
     assert name == "simplex"
     return b * float(direction.max())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Minimising by the exponential mechanism: docs/algorithms.md 6
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def loss_of(kind: str, x: Sequence[Real], w: Sequence[Real], y: Real, parameter: Real = 0) -> Interval:
+    """The loss of one record at one point."""
+    pairs = [(Fraction(a), Fraction(b)) for a, b in zip(x, w, strict=True)]
+    score, label = sum((a * b for a, b in pairs), Fraction(0)), Fraction(y)
+    rest = abs(score - label)
+    if kind == "LOGISTIC":  # ln(1 + e^-z), which is ln(1 + e^z) - z
+        z = label * score
+        low, high = Fraction(0), Fraction(1, 2**80)  # for z above 80 ln 2
+        if abs(z) < 56:
+            bounds = exp_interval(-abs(z), 80)
+            low, high = ln_interval(1 + bounds[0], 80)[0], ln_interval(1 + bounds[1], 80)[1]
+        return low + max(-z, Fraction(0)), high + max(-z, Fraction(0))
+    exact = {
+        "SQUARED": lambda: rest**2,
+        "HINGE": lambda: max(Fraction(0), 1 - label * score),
+        "HUBER": lambda: rest**2 if rest <= parameter else parameter * (2 * rest - Fraction(parameter)),
+        "DISTANCE": lambda: sum((a - b) ** 2 for a, b in pairs),
+        "DEVIATION": lambda: sum(abs(a - b) for a, b in pairs),
+    }[kind]()
+    return Fraction(exact), Fraction(exact)
+
+
+def scores_of_net(
+    kind: str, X: NDArray[Any], labels: NDArray[Any], lowest: NDArray[Any], net: NDArray[Any],
+    parameter: float, unit: float, limit: int, slack: float = 0.0,
+) -> tuple[list[int], list[int]]:  # fmt: skip
+    """Bounds of the summed losses at every point, in units, rounded down one by one and brought within 0 .. limit.
+
+    slack   how far off the losses may be, relative to their size and that of what is subtracted
+    """
+    low, high = [0] * len(net), [0] * len(net)
+    for x, y, least in zip(X.tolist(), labels.tolist(), lowest.tolist(), strict=True):
+        for p, w in enumerate(net.tolist()):
+            below, above = loss_of(kind, x, w, y, parameter)
+            off = Fraction(slack) * (1 + above + abs(Fraction(least)))
+            ends = [(below - off - Fraction(least)) * Fraction(unit), (above + off - Fraction(least)) * Fraction(unit)]
+            first, last = (min(max(math.floor(end), 0), limit) for end in ends)
+            low[p] += first
+            high[p] += last
+    return low, high
+
+
+def line_scores(
+    power: int, records: Iterable[Real], low: Real, spacing: Real, steps: int, ends: tuple[int, int], ridge: Real = 0
+) -> list[Fraction]:
+    """The sum of |k - t|^power over the records' positions t, and ridge (low + k spacing)^2 in spacing^power."""
+    places = [min(max(round((Fraction(x) - Fraction(low)) / Fraction(spacing)), ends[0]), ends[1]) for x in records]
+    return [
+        sum((Fraction(abs(k - t) ** power) for t in places), Fraction(0))
+        + Fraction(ridge) * (Fraction(low) + k * Fraction(spacing)) ** 2 / Fraction(spacing) ** power
+        for k in range(steps + 1)
+    ]

@@ -130,6 +130,34 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
     }
 
 
+def test_the_targets_of_the_optimizing_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the optimizing room was asked for, row by row."""
+    asked = {
+        ("descent-logistic-1e6x20-float32", "opacus", 14, 14),
+        ("gradient-pass-squared", "numba sum", 1 / 0.6, 1 / 0.6),  # 0.6 of its speed
+        ("gradient-pass-logistic", "numba sum", 2, 2),
+        ("descent-squared-small", "numpy", 10, 10),
+        ("descent-logistic-small", "numpy", 10, 10),
+        ("descent-two-threads", "one thread", 1.7, 1.7),
+    }
+    for loss, of_numpy, of_jax in (("squared", 2.8, 1.5), ("logistic", 2.3, 1.3)):
+        for size in ("1e6x20", "1e5x50"):
+            asked |= {(f"descent-{loss}-{size}", "numpy", of_numpy, of_numpy)}
+            asked |= {(f"descent-{loss}-{size}", "jax jit", 2, 2)}
+            asked |= {(f"descent-{loss}-{size}-float32", "jax jit", of_jax, of_jax)}
+    stated = {
+        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
+        for case in choose(("optimizing",))
+        for target in case.targets
+    }
+    assert stated == asked
+    assert {case.name for case in choose(("optimizing",)) if not case.targets} == {
+        *(f"descent-n-1e{power}" for power in (3, 4, 5, 6, 7)),
+        *(f"descent-d-{d}" for d in (1, 2, 5, 8, 20, 50, 200, 2000)),
+        *("project-ball", "project-box", "least-squares", "net"),
+    }
+
+
 def test_a_target_without_its_rival_or_with_one_machine_only_is_refused() -> None:
     with pytest.raises(ValueError, match="limits="):
         Target("faster", "numpy", {"avx512": 2.0})
@@ -348,6 +376,76 @@ def _check_rising(codes: Any, parameters: Any) -> None:
     assert not laws.check_dkw(cells, lambda z: np.clip(z + 1, 0, 1 << 20) / (1 << 20))
 
 
+def _clipped_sum(loss: str, X: Any, labels: Any, w: Any) -> Any:
+    """The gradients of all records, one a row, each cut to norm 1, added up."""
+    X = X.astype(np.float64)
+    scores = X @ w
+    slopes = 2 * (scores - labels) if loss == "squared" else -labels / (1 + np.exp(labels * scores))
+    rows = slopes[:, None] * X
+    return (rows / np.maximum(np.linalg.norm(rows, axis=1), 1)[:, None]).sum(axis=0)
+
+
+def _check_clipped_gradients(drawn: Any, parameters: Any) -> None:
+    loss, X, labels, w, total = drawn
+    assert np.allclose(total, _clipped_sum(loss, X, labels, w), rtol=0, atol=len(X) * X.shape[1] * 2.0**-30)
+
+
+def _check_clipped_descent(drawn: Any, parameters: Any) -> None:
+    """What a step inside the ball does beyond the sum of the gradients is Gaussian noise; all others end on its rim."""
+    loss, X, labels, fit = drawn
+    (n, d), steps, path = X.shape, fit.steps, fit.history
+    assert path.shape == (steps + 1, d)
+    assert np.array_equal(path[-1], fit.w)
+    norms, most = np.linalg.norm(path, axis=1), 20
+    assert norms.max() <= 1 + 1e-12
+    inside = np.flatnonzero(norms[1:] < 1 - 1e-9)[:most]
+    assert inside.size >= 3
+    rates = fit.step_size * (1 - np.arange(steps) / steps)
+    noise = [(path[t] - path[t + 1]) / rates[t] * n - _clipped_sum(loss, X, labels, path[t]) for t in inside]
+    z = np.array(noise) / fit.noise_scale
+    assert abs(z.mean()) < 6.2 / np.sqrt(z.size)
+    assert abs((z**2).mean() - 1) < 9 * np.sqrt(2 / z.size)  # of so few, squares have a longer tail
+    assert fit.noise_scale == pytest.approx(4.225 * 2 * np.sqrt(steps), rel=1e-3)  # replace-one, at (1, 1e-6)
+
+
+def _check_nearest_point_of_a_ball(drawn: Any, parameters: Any) -> None:
+    far, w = drawn
+    assert np.allclose(w, far / math.hypot(*far), rtol=1e-12)
+
+
+def _check_nearest_point_of_a_box(drawn: Any, parameters: Any) -> None:
+    far, w = drawn
+    assert np.array_equal(w, [min(max(v, -1.0), 1.0) for v in far])
+
+
+def _check_noisy_moments(drawn: Any, parameters: Any) -> None:
+    """Means within 8 standard deviations of the exact ones; least squares of them, in the ball."""
+    X, y, fit = drawn
+    deviation = fit.noise_scale
+    assert deviation == pytest.approx(4.225 * np.sqrt(4.5) / len(X), rel=1e-3)
+    assert np.abs(fit.gram - X.T @ X / len(X)).max() < 8 * deviation
+    assert np.abs(fit.cross - X.T @ y / len(X)).max() < 8 * deviation
+    assert np.linalg.norm(fit.w) <= 1 + 1e-12
+    gradient = 2 * (fit.gram + fit.ridge * np.eye(len(fit.w))) @ fit.w - 2 * fit.cross
+    assert gradient @ fit.w + np.linalg.norm(gradient) < 1e-6  # nothing in the ball lies further downhill
+
+
+def _check_good_point(drawn: Any, parameters: Any) -> None:
+    """Of some thousand points, one that is nearly as good as any of the ball."""
+    X, labels, choice = drawn
+
+    def losses(w: Any) -> Any:
+        return np.log1p(np.exp(-labels[:, None] * (X @ w.T))).mean(axis=0)
+
+    ticks = np.linspace(-4, 4, 81)
+    grid = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+    excess = losses(grid[np.linalg.norm(grid, axis=1) <= 4])
+    excess -= excess.min()
+    by_luck = 2 * 4.02 / len(X) * (math.log(1000) + 20)  # of e^-20
+    assert 900 < choice.candidates < 1100
+    assert losses(choice.w[None])[0] - losses(grid).min() < by_luck + 0.005 < np.median(excess) / 5
+
+
 ORACLES = {
     "uniform words": _check_words,
     "laplace_law": _check_law(reference.laplace_law),
@@ -369,6 +467,12 @@ ORACLES = {
     "slices": _check_slices,
     "two-way tables": _check_two_way_tables,
     "rising weights": _check_rising,
+    "clipped gradients": _check_clipped_gradients,
+    "clipped descent": _check_clipped_descent,
+    "nearest point of a ball": _check_nearest_point_of_a_ball,
+    "nearest point of a box": _check_nearest_point_of_a_box,
+    "noisy moments": _check_noisy_moments,
+    "a good point": _check_good_point,
 }
 
 
@@ -398,9 +502,15 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
         elif case.room == "answering":  # of public numbers: nothing is drawn; what is updated goes up and down
             pairs = zip(first, second, strict=True) if isinstance(first, list) else [(first, second)]
             assert case.name == "transform" or all(np.allclose(one, other, rtol=2e-3) for one, other in pairs)
+        elif case.name.startswith("gradient-pass"):  # a sum of points, or of all their coordinates
+            assert np.array_equal(first, second)
+        elif case.room == "optimizing" and not case.name.startswith("project"):  # a point of the ball
+            assert np.shape(first) == np.shape(second)
+            assert case.name in ("least-squares", "net") or not np.array_equal(first, second)
         else:
             assert np.shape(first) == (TINY,)
-            assert case.name.endswith("in-place") or not np.array_equal(first, second)  # every call draws afresh
+            drawn_afresh = not case.name.endswith("in-place") and case.room != "optimizing"
+            assert not drawn_afresh or not np.array_equal(first, second)
 
 
 def test_in_place_cases_write_where_they_read() -> None:
@@ -420,7 +530,7 @@ def test_literals_are_on_the_bits_that_a_row_names(bits: tuple[int, int, int]) -
 
 def test_values_are_filled() -> None:
     """np.zeros maps one page, whatever its length: a benchmark over it would not touch memory."""
-    from fastdp.bench import accounting, answering, noise, selection
+    from fastdp.bench import accounting, answering, noise, optimizing, selection
 
     assert np.unique(noise.int_values(5000)).size == 1000
     assert np.unique(accounting.query_values(5000)).size == 1001
@@ -431,6 +541,10 @@ def test_values_are_filled() -> None:
     assert np.median(selection.equal_scores(5000)) == 1
     assert np.unique(answering.counts(5000)).size > 900
     assert 2000 < answering.cell_mask(5000).sum() < 3000
+    X, y = optimizing.records(5000, 20, "float64")
+    assert np.unique(X).size == X.size
+    assert np.allclose(np.linalg.norm(X, axis=1), 1, atol=1e-5)
+    assert 0.1 < abs(y).mean() < 0.9
 
 
 # --- measuring
@@ -649,8 +763,8 @@ def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
     assert captured.err.startswith(
-        "fastdp bench: only='nose': must be a room (noise, accounting, selection, answering) or the start of a case: "
-        "words,"
+        "fastdp bench: only='nose': must be a room (noise, accounting, selection, answering, optimizing) or the start "
+        "of a case: words,"
     )
 
 

@@ -32,9 +32,17 @@ from fastdp import DomainError, losses, rows, sets
 from fastdp.kernels import gradients as kernels
 from fastdp.optimizing import points as points_module
 from fastdp.optimizing.losses import Loss
-from fastdp.optimizing.points import Points, Step
+from fastdp.optimizing.points import Points as Unchecked
 
 Array = np.ndarray[Any, Any]
+
+
+def Points(X: Any, y: Any, loss: Loss, outside: str) -> Unchecked:
+    """Records that have been checked, as all public functions do before they sum."""
+    points = Unchecked(X, y, loss, outside)
+    points.check()
+    return points
+
 
 DIMENSIONS = [1, 2, 3, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40, 41, 63, 64, 65, 96, 127, 128, 129, 130]
 COUNTS = [1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 95, 96, 97, 128, 200]
@@ -496,40 +504,36 @@ def test_the_order_of_records_does_not_matter() -> None:
     assert everything(X[order], y[order], sign[order], w) == right
 
 
-def steps_for(over: Any, d: int, n: int, count: int) -> Step:
-    return Step(1 / (n * 2.0**30), 0.1, np.linspace(0.5, 0.01, count), over.of_dimension(d).projection)
-
-
-@pytest.mark.parametrize("over", [sets.Ball(0.7), sets.Ball(0.7, norm=1), sets.Box(-0.2, 0.3), sets.Simplex()])
-@pytest.mark.parametrize("kind", LOSSES)
-def test_one_loop_and_step_by_step_come_to_the_same_bits(kind: str, over: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastdp.optimizing import descent
-
+@pytest.mark.parametrize(
+    "over", [sets.Ball(0.7), sets.Ball(0.7, norm=1), sets.Box(-0.2, 0.3), sets.Simplex()], ids=repr
+)
+@pytest.mark.parametrize("kind", [*LOSSES, "CUSTOM"])
+def test_all_loops_come_to_the_same_bits(kind: str, over: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One compiled loop by columns, one by rows, and step by step; with a callback, too."""
     rng = np.random.default_rng(18)
-    n, d, count = 150, 9, 12
-    X, y, _ = instance(rng, n, d, sign=kind in ("LOGISTIC", "HINGE"))
-    over = over.of_dimension(d)
-    noise = rng.integers(-(2**31), 2**31, (count, d))
-    some, step = Points(X, labels_for(kind, y), LOSSES[kind], "raise"), steps_for(over, d, n, count)
-    unit, limit = 2.0**30, limit_of(2.0**30, d)
-    start = over.center
-    loop = some.descend(start, unit, limit, noise, step)
-    assert loop is not None
+    loss = LOSSES[kind] if kind != "CUSTOM" else losses.Custom(atan_like)
+    for n, d, bound in ((1, 1, None), (33, 9, None), (150, 12, 0.5), (129, 40, None), (4097, 3, None)):
+        X, y, _ = instance(rng, n, d, np.float32 if d == 12 else np.float64, kind in ("LOGISTIC", "HINGE"))
+        bounded = loss if bound is None or kind == "CUSTOM" else type(loss)(x_norm=bound)
 
-    def gradient(w: Array) -> Array:
-        return some.gradients(w, unit, limit)
+        def path(callback: Any = None, some: tuple[Any, ...] = (X, y, bounded)) -> bytes:
+            fit = fastdp.noisy_projected_gradient_descent(
+                some[0], labels_for(kind, some[1]), loss=some[2] + losses.L2(0.1), over=over, epsilon=1,
+                noise="laplace", clip=1.0, steps=6, step_size=0.5, average=False, outside="clip", history=True,
+                callback=callback, rng=fastdp.Randomness(seed=18),
+            )  # fmt: skip
+            assert fit.history is not None
+            return fit.history.tobytes()
 
-    problem = descent.Problem(LOSSES[kind], 0.1, over, start)
-    with descent.reporting(None, "") as report:
-        walked = descent._walk(gradient, problem, step, noise, None, report)
-    assert loop.tobytes() == walked.tobytes()
-    at = iter(range(count))
-    by_hand = reference.descent(
-        lambda w: (gradient(w) + noise[next(at)]) * step.scale + 0.1 * w, over.project, start, step.rates.tolist()
-    )
-    np.testing.assert_allclose(loop, by_hand, rtol=0, atol=1e-9)
-    monkeypatch.setattr(points_module, "_ONE_LOOP", n * d - 1)
-    assert some.descend(start, unit, limit, noise, step) is None
+        right = path()
+        assert path(lambda t, w: None) == right
+        with monkeypatch.context() as patch:
+            patch.setattr(points_module, "_FEW_COLUMNS", 0)
+            assert path() == right, "rows in one loop"
+            patch.setattr(points_module, "_ONE_LOOP", 0)
+            assert path() == right, "step by step"
+            patch.setattr(points_module, "_KEPT_NORMS", 0)
+            assert path() == right, "norms that are computed anew"
 
 
 # --- plain sums
@@ -694,10 +698,10 @@ def test_custom_losses_are_not_pickled() -> None:
 def fingerprint() -> str:
     digest = hashlib.sha256()
     rng = np.random.default_rng(24)
-    for n, d, dtype in ((100, 1, np.float64), (70, 13, np.float64), (131, 33, np.float32), (40, 64, np.float64)):
+    for n, d, dtype in ((100, 1, np.float64), (70, 13, np.float64), (131, 33, np.float64), (40, 64, np.float64)):
         X, y, w = instance(rng, n, d, dtype)
         X[:20] = wild_rows(rng, 20, d).clip(-1e30, 1e30)
-        for kind in [*LOSSES, "LINEAR"]:
+        for kind in ("SQUARED", "LOGISTIC", "HINGE", "HUBER", "LINEAR", "DISTANCE"):  # two kernels to compile
             labels = np.where(y > 0, 1.0, -1.0) if kind in ("LOGISTIC", "HINGE") else y
             digest.update(kernel_sum(kind, inputs(X, labels, w, kind), 2.0**30, limit_of(2.0**30, d), d).tobytes())
     return digest.hexdigest()
@@ -705,3 +709,14 @@ def fingerprint() -> str:
 
 def test_same_bits_on_other_cpus(fingerprint_elsewhere: Callable[[str], str]) -> None:
     assert fingerprint_elsewhere("test_gradients") == fingerprint()
+
+
+def test_c_functions_of_another_signature() -> None:
+    ffi = cffi.FFI()
+    ffi.cdef("double sin(double); float fmaxf(float, float);")
+    library = ffi.dlopen(None)
+    for wrong in (library.sin, library.fmaxf, ffi.new("double *"), ffi.NULL):
+        with pytest.raises(ValueError, match=r"^derivative"):
+            losses.Custom(wrong)
+    with pytest.raises(ValueError, match=r"^derivative"):
+        losses.Custom(2**70)

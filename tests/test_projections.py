@@ -147,7 +147,7 @@ def test_projections_bring_points_no_further_apart(name: str) -> None:
             assert after <= before + 1e-12 * size_of(over)
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if "l1" not in name])
+@pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("far", [1e10, 1e16, 1e20, 1e150, 1e300])
 def test_points_far_away_are_projected_to_the_border(name: str, far: float) -> None:
     """To the precision of the set, not of the point: noise and a long step may throw a descent anywhere."""
@@ -370,7 +370,7 @@ def test_parameters_of_sets_are_checked() -> None:
         with pytest.raises(ValueError, match=r"^norm=.*: must be 1 or 2$"):
             sets.Ball(1.0, norm=norm)  # type: ignore[arg-type]
     for center in ([math.nan], math.inf, [0.0, -math.inf]):
-        with pytest.raises(ValueError, match=r"^center: must be finite$"):
+        with pytest.raises(ValueError, match=r"^center: must be finite, and at most 2\^400 in magnitude$"):
             sets.Ball(1.0, center=center)
     for center in ([[0.0]], []):
         with pytest.raises(ValueError, match=r"^center: shape .*: must be a number or a vector$"):
@@ -380,13 +380,11 @@ def test_parameters_of_sets_are_checked() -> None:
     for dimension in (0, -1, 2.0, "2", True):
         with pytest.raises(ValueError, match=r"^dimension=.*: must be a whole number >= 1$"):
             sets.Simplex(1.0, dimension)  # type: ignore[arg-type]
-    with pytest.raises(
-        ValueError, match=r"^lower=1\.0: must be at most upper=0\.0, by a finite distance \(coordinate 0"
-    ):
+    with pytest.raises(ValueError, match=r"^lower=1\.0: must be at most upper=0\.0 \(coordinate 0"):
         sets.Box(1, 0)
-    with pytest.raises(ValueError, match=r"^lower=3\.0: must be at most upper=2\.0, .* \(coordinate 1\)$"):
+    with pytest.raises(ValueError, match=r"^lower=3\.0: must be at most upper=2\.0 \(coordinate 1\)$"):
         sets.Box([0, 3], [1, 2])
-    with pytest.raises(ValueError, match=r"^lower=-1e\+308: must be at most upper=1e\+308, by a finite distance"):
+    with pytest.raises(ValueError, match=r"^lower: must be finite, and at most 2\^400 in magnitude$"):
         sets.Box(-1e308, 1e308)
     with pytest.raises(ValueError, match=r"^lower: 2 coordinates: must be as many as upper has, 3$"):
         sets.Box([0, 0], [1, 1, 1])
@@ -395,7 +393,7 @@ def test_parameters_of_sets_are_checked() -> None:
             sets.Box(low, high)
     assert sets.Box([0, 2], [1, 2]).project([5, 5]).tolist() == [1, 2]
     for low, high in ((math.nan, 1), (0, math.inf)):
-        with pytest.raises(ValueError, match=r"^(lower|upper): must be finite$"):
+        with pytest.raises(ValueError, match=r"^(lower|upper): must be finite, and at most 2\^400 in magnitude$"):
             sets.Box(low, high)
 
 
@@ -428,3 +426,18 @@ def test_a_start_must_lie_in_the_set() -> None:
             Problem.of(loss, over, 2, [0.0, 0.0, 1.0])
     problem = Problem.of(loss, sets.Simplex(), 2, [0.25, 0.75])
     assert problem.reach == pytest.approx(math.hypot(0.75, 0.75))
+
+
+def test_l1_ball_far_away() -> None:
+    over = sets.Ball(1.0, norm=1)
+    for far in (1e10, 1e16, 1e300):
+        assert np.abs(over.project([far + 0.5 * (far < 1e15), far / 2, -3.0])).sum() <= 1 + 1e-12
+    np.testing.assert_allclose(sets.Ball(1e-6, norm=1).project([6.6e9, -1.6e10]), [0, -1e-6], rtol=1e-12)
+
+
+def test_l2_ball_at_the_end_of_float64() -> None:
+    np.testing.assert_allclose(sets.Ball(1.0).project([1.7e308, 1.7e308]), [math.sqrt(0.5)] * 2, rtol=1e-12)
+
+
+def test_contains_does_not_lose_the_set_in_the_distance() -> None:
+    assert not sets.Ball(1e-3, center=[1e9]).contains([1e9 + 0.5])

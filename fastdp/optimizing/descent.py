@@ -29,6 +29,7 @@ from .schedule import Schedule
 from .sets import ConvexSet, Vector
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate")
+_MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
 
 Callback = Callable[[int, Vector], object]
 
@@ -135,6 +136,7 @@ def projected_gradient_descent(
     """
     steps = whole("steps", steps, least=1)
     one_of("outside", outside, OUTSIDE)
+    _check_ways(average, callback)
     points, problem = read_points(X, y, loss, over, start, outside)
     of_record = problem.lipschitz() if step_size is not None else problem.lipschitz_or_error("step_size")
     lipschitz = None if of_record is None else of_record + problem.ridge
@@ -143,9 +145,11 @@ def projected_gradient_descent(
     else:
         assert lipschitz is not None
         rate = problem.reach / (lipschitz * sqrt(steps))
+    _check_length(steps, points.d)
     step = Step(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
+    points.check()
     with reporting(progress, "descending") as report:
-        path = _walk(points.plain_gradients, problem, step, np.zeros((steps, points.d), np.int64), callback, report)
+        path = walk(points.plain_gradients, problem, step, np.zeros((steps, points.d), np.int64), callback, report)
     bound = None
     if average and lipschitz is not None:
         bound = problem.reach**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
@@ -212,6 +216,7 @@ def noisy_projected_gradient_descent(
     one_of("neighbors", neighbors, NEIGHBORS)
     one_of("noise", noise, NOISES)
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
+    _check_ways(average, callback)
     if steps is not None:
         steps = whole("steps", steps, least=1)
     if clip is not None:
@@ -231,19 +236,21 @@ def noisy_projected_gradient_descent(
         problem, n=n, d=points.d, epsilon=epsilon, delta=delta, clip=clip, noise=noise, steps=steps,
         step_size=step_size, average=average, resolution=resolution, neighbors=neighbors,
     )  # fmt: skip
+    _check_length(schedule.steps, points.d)
     grid, scale = schedule.grid, schedule.grid.scale
     guarantee = promise(grid, schedule.steps, epsilon, delta, neighbors)
     parameters = {"epsilon": epsilon, "delta": delta, "steps": schedule.steps, "clip": grid.clip}
     step = Step(1 / (n * grid.unit), problem.lam, schedule.rates, problem.over.projection)
     unit, limit = grid.unit, grid.limit(points.d)
     with charge(budget, guarantee, "noisy_projected_gradient_descent", parameters) as final:
+        points.check()
         law, key = scale.plan(), fresh_key(rng)
         final()
         noises = integer_noise(law, key, schedule.steps * points.d).reshape(schedule.steps, points.d)
         path = None if callback or progress else points.descend(problem.start, unit, limit, noises, step)
         if path is None:
             with reporting(progress, "descending") as report:
-                path = _walk(lambda w: points.gradients(w, unit, limit), problem, step, noises, callback, report)
+                path = walk(lambda w: points.gradients(w, unit, limit), problem, step, noises, callback, report)
     return PrivateDescent(
         w=_result(path, bool(average)),
         steps=schedule.steps,
@@ -260,7 +267,19 @@ def noisy_projected_gradient_descent(
     )
 
 
-def _walk(
+def _check_ways(average: Any, callback: Any) -> None:
+    if average is not None and not isinstance(average, bool | np.bool_):
+        raise ValueError(f"average={average!r}: must be None, True or False")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r}: must be a function of (t, w), or None")
+
+
+def _check_length(steps: int, d: int) -> None:
+    if steps * d > _MOST_KEPT:
+        raise ValueError(f"steps={steps}: must be at most {_MOST_KEPT // d:,} for {d} columns, as all points are kept")
+
+
+def walk(
     gradients: Callable[[Vector], NDArray[Any]], problem: Problem, step: Step, noises: NDArray[np.int64],
     callback: Callback | None, report: Report,
 ) -> NDArray[np.float64]:  # fmt: skip

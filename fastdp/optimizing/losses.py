@@ -390,9 +390,10 @@ class Custom(MarginLoss):
     def derivative(self, score: Floats, label: Floats) -> Floats:
         from ..kernels.gradients import derivatives_into
 
-        out = np.empty(score.size)
-        derivatives_into(self._address, np.ascontiguousarray(score), np.ascontiguousarray(label), out)
-        return out
+        scores, labels = np.broadcast_arrays(np.asarray(score, np.float64), np.asarray(label, np.float64))
+        out = np.empty(scores.size)
+        derivatives_into(self._address, scores.ravel().copy(), labels.ravel().copy(), out)
+        return out.reshape(scores.shape)
 
     def slope(self, largest: float) -> float:
         if self.slope_bound is None:
@@ -419,7 +420,7 @@ class Custom(MarginLoss):
 def _compiled(function: Any) -> tuple[Any, int, str]:
     """(what keeps it alive, its address, what it is) of a function of two floats."""
     if isinstance(function, int | np.integer) and not isinstance(function, bool):
-        if function <= 0:
+        if not 0 < function < 2**63:
             raise ValueError(f"derivative={function!r}: must be the address of a C function")
         return None, int(function), "an address"
     if isinstance(address := getattr(function, "address", None), int):
@@ -428,7 +429,15 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
     if type(function).__module__.partition(".")[0] == "_cffi_backend":
         import cffi
 
-        return function, int(cffi.FFI().cast("intptr_t", function)), "a C function"
+        ffi = cffi.FFI()
+        kind = ffi.typeof(function)
+        wanted = ffi.typeof("double(*)(double, double)")
+        address = int(ffi.cast("intptr_t", function)) if kind is wanted else 0
+        if not address:
+            raise ValueError(
+                f"derivative: {kind.cname}{' NULL' * (kind is wanted)}: must be a double(*)(double, double)"
+            )
+        return function, address, "a C function"
     if not callable(function):
         raise ValueError(f"derivative={function!r}: must be a function of (score, label)")
     from ..kernels._jit import compile_derivative

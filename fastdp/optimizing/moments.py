@@ -24,7 +24,7 @@ from ..progress import Progress
 from ..randomness import Randomness, fresh_key
 from .losses import MissingBound, SquaredError
 from .problem import OUTSIDE, Outside, Problem, read_points
-from .scales import Grid, Noise, fit_grid, promise
+from .scales import MOST_RECORDS, Grid, Noise, fit_grid, promise
 from .sets import ConvexSet, Vector
 from .solvers import minimise_quadratic
 
@@ -129,6 +129,7 @@ def noisy_least_squares(
     guarantee = promise(plan.grid, 1, epsilon, delta, neighbors)
     parameters = {"epsilon": epsilon, "delta": delta, "noise": plan.grid.scale.noise}
     with charge(budget, guarantee, "noisy_least_squares", parameters) as final:
+        points.check()
         sums = points.moments(plan.x_norm, plan.y_bound, plan.grid.unit)
         law, key = plan.grid.scale.plan(), fresh_key(rng)
         final()
@@ -171,9 +172,10 @@ class Plan:
         assert loss.x_norm is not None
         assert loss.y_bound is not None
         entries = d * (d + 1) // 2 + d
+        most = n if neighbors == "replace-one" else max(n, MOST_RECORDS)  # the grid must not depend on a private number
         grid = fit_grid(
-            lambda unit: sensitivity(unit, entries, neighbors), entries, n=n, epsilon=epsilon, delta=delta,
-            noise=noise,
+            lambda unit: sensitivity(unit, entries, neighbors),
+            entries, n=most, epsilon=epsilon, delta=delta, noise=noise,
         )  # fmt: skip
         deviation = loss.x_norm**2 * grid.deviation / n
         found = cls(grid, d, loss.x_norm, loss.y_bound, deviation, 0.0)

@@ -20,6 +20,10 @@ from .losses import SIGN, Formula
 from .sets import Projection, Vector
 
 _ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
+_MOST_COLUMNS = 2**20  # descent.md, lemma 1
+# and where lanes along 16 columns or fewer would idle, and the records by columns fit into the cache, one by columns:
+# 1.5 us a step for 1,000 x 10 in place of 2.5; at 30 columns it takes longer
+_FEW_COLUMNS, _FEW_RECORDS = 16, 4096
 _KEPT_NORMS = 2**27  # norms of more records are computed anew in every step: 1 GiB
 _TOLERANCE = 1e-9  # by how much a norm or label may exceed its declared bound by the rounding of whoever scaled it
 
@@ -43,7 +47,8 @@ class Points:
 
     `may_be_empty` where the number of records is private, so that it must not decide about an error.
 
-    Raises    ValueError and DomainError for what the loss cannot take; after that no record stops a descent
+    Raises    ValueError for what the loss cannot take, before a record is read; DomainError when `check` reads them.
+              After that no record stops a descent
     """
 
     def __init__(self, X: Any, y: Any, loss: Formula, outside: str, *, may_be_empty: bool = False) -> None:
@@ -57,17 +62,19 @@ class Points:
         self.n, self.d = rows.n, self.rows.width
         if not self.n and not may_be_empty:
             raise ValueError("X: n=0 records: must be at least one")
+        if self.d > _MOST_COLUMNS:
+            raise ValueError(f"X: {self.d} columns: must be at most 2^20")
         self.loss = loss
         self._clip = outside == "clip"
         self._bound = inf if loss.x_norm is None else loss.x_norm
-        self._labels = self._read_labels(y)
-        self._norms = np.empty(self.n if self.n <= _KEPT_NORMS else 0)
-        self._check()
+        self._given = self._given_labels(y)
+        self._labels: Vector | None = None
+        self._norms = np.empty(0)
 
     # --- reading
 
-    def _read_labels(self, y: Any) -> Vector | None:
-        """All labels, or None if the loss has none."""
+    def _given_labels(self, y: Any) -> Any:
+        """Labels as they were given, of which the number and the type are right; None if the loss has none."""
         loss = self.loss
         if loss.labels is None:
             if y is not None:
@@ -76,13 +83,20 @@ class Points:
         if y is None:
             raise ValueError(f"y=None: must be the labels of the records: {type(loss).__name__} has some")
         if isinstance(y, Rows):
-            array = np.concatenate(y.merge(lambda block: [block.matrix()[:, 0]], _append))
-        else:
-            array = np.asarray(numbers_array("y", getattr(y, "to_numpy", lambda: y)()), np.float64)
+            return y
+        array = numbers_array("y", getattr(y, "to_numpy", lambda: y)())
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.shape != (self.n,):
             raise ValueError(f"y: shape {array.shape}: must be ({self.n},), a label for each record")
+        return array
+
+    def _read_labels(self) -> Vector:
+        loss = self.loss
+        if isinstance(self._given, Rows):
+            array = np.concatenate(self._given.merge(lambda block: [block.matrix()[:, 0]], _append))
+        else:
+            array = np.asarray(self._given, np.float64)
         if not np.isfinite(array).all():
             raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
         if loss.labels == SIGN:
@@ -93,7 +107,12 @@ class Points:
             array = np.clip(array, -loss.label_bound, loss.label_bound)
         return np.ascontiguousarray(array)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Read all records once: DomainError if one of them is outside what was declared. To be called before sums."""
+        self._norms = np.empty(self.n if self.n <= _KEPT_NORMS else 0)
+        if self._given is not None:
+            self._labels = self._read_labels()
+
         def statistic(block: Block) -> list[int]:
             X = block.matrix()
             norms = self._norms_of(X, self._norms[block.first : block.first + block.n])
@@ -109,17 +128,20 @@ class Points:
         from ..kernels.gradients import norms_into
 
         norms = out if len(out) else np.empty(len(X))
-        norms_into(X.reshape(-1), X.shape[1], norms)
+        norms_into(_as_compiled(X.reshape(-1)), X.shape[1], norms)
         return norms
 
-    def _parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
+    def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
         """Points (flat), labels and norms of a block."""
         X = block.matrix()
         at = slice(block.first, block.first + block.n)
         norms = self._norms[at] if len(self._norms) else self._norms_of(X, self._norms)
-        if self._clip and self.loss.family != "margin" and self._bound < inf:  # margin losses shrink as they go
-            X = X * np.minimum(1.0, self._bound / norms)[:, None]
-        return X.reshape(-1), np.zeros(block.n) if self._labels is None else self._labels[at], norms
+        if self.loss.family != "margin":
+            X = X.astype(np.float64, copy=False)
+            if self._clip and self._bound < inf:  # margin losses shrink as they go
+                X = X * np.minimum(1.0, self._bound / norms)[:, None]
+        labels = np.zeros(block.n) if self._labels is None else _as_compiled(self._labels[at])
+        return _as_compiled(X.reshape(-1)), labels, norms
 
     # --- sums
 
@@ -141,7 +163,7 @@ class Points:
         """The mean of a function of points and labels, a sum over each block; not private."""
 
         def statistic(block: Block) -> list[Vector]:
-            X, labels, norms = self._parts(block)
+            X, labels, norms = self.parts(block)
             X = X.reshape(-1, self.d).astype(np.float64, copy=False)
             if self.loss.family == "margin" and self._bound < inf:
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
@@ -155,7 +177,7 @@ class Points:
         from ..kernels.moments import add_moments
 
         def statistic(block: Block) -> NDArray[np.int64]:
-            X, labels, norms = self._parts(block)
+            X, labels, norms = self.parts(block)
             out = np.zeros((self.d + 2, self.d), np.int64)
             sums, tail = np.empty((self.d + 2) * -(-self.d // 8) * 8), np.empty(4 * self.d + 8, X.dtype)
             add_moments(X, labels, norms, x_norm, y_bound, unit, tail, sums, out)
@@ -165,13 +187,29 @@ class Points:
 
     def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], step: Step) -> Vector | None:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
+        from ..kernels import gradients
+
         block = self.rows.whole()
         if block is None or step.projection is None or self.n * self.d > _ONE_LOOP:
             return None
         path = np.empty((len(step.rates) + 1, self.d))
         after = noise, step.scale, step.ridge, step.rates, *step.projection, np.empty(self.d), path
-        self._kernel("descend")(*self._arguments(block, w, unit, limit), *after)
+        if self.loss.family == "margin" and self.d <= _FEW_COLUMNS and self.n <= _FEW_RECORDS:
+            descend: Any = gradients.descend_columns
+            descend(*self._by_columns(block), w.copy(), *self._formula, unit, limit, *after)
+        else:
+            self._kernel("descend")(*self._arguments(block, w, unit, limit), *after)
         return path
+
+    def _by_columns(self, block: Block) -> tuple[Vector, Vector, Vector]:
+        """A few records laid out by columns, a multiple of 32 of them, as the kernel `descend_columns` takes them."""
+        X, labels, norms = self.parts(block)
+        n, wide = self.n, -(-self.n // 32) * 32
+        # columns are an odd number of cache lines apart, so that they do not push each other out
+        columns, all_labels, all_norms = np.zeros((self.d, wide + 8)), np.zeros(wide), np.ones(wide)
+        columns[:, :n] = X.reshape(n, self.d).T
+        all_labels[:n], all_norms[:n] = labels, norms
+        return columns.reshape(-1), all_labels, all_norms
 
     def _sum(self, kernel: Any, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
         out = np.zeros(self.d, dtype)
@@ -180,23 +218,38 @@ class Points:
 
     def _arguments(self, block: Block, w: Vector, unit: float, limit: float) -> tuple[Any, ...]:
         """What all kernels of kernels/gradients.py take first."""
-        X, labels, norms = self._parts(block)
+        X, labels, norms = self.parts(block)
         wide = -(-self.d // 8) * 8
         padded, mask = np.zeros(wide), np.zeros(wide)
         padded[: self.d], mask[: self.d] = w, 1.0
-        law = self._kind, self.loss.parameter, self.loss.address, self._bound, unit, limit
+        law = *self._formula, unit, limit
         return X, labels, norms, padded, mask, *law, np.empty(32 * self.d + 8, X.dtype), np.empty(wide)
 
     @property
-    def _kind(self) -> int:
+    def _formula(self) -> tuple[int, float, int, float]:
+        """Which loss it is, as kernels take it, and the norm that they bring points back to."""
         from ..kernels import gradients
 
-        return int(getattr(gradients, self.loss.kernel))
+        bound = self._bound if self._clip else inf
+        return int(getattr(gradients, self.loss.kernel)), self.loss.parameter, self.loss.address, bound
 
     def _kernel(self, action: str) -> Any:
         from ..kernels import gradients
 
         return getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
+
+
+class _Unlocked:
+    """The memory of an array without its read-only flag, which would make it another type to the compiler."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array  # stays alive
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def _as_compiled(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as kernels are compiled for it. They do not write to it."""
+    return array if array.flags.writeable else np.asarray(_Unlocked(array))
 
 
 def _append(some: list[T], more: list[T]) -> list[T]:

@@ -42,8 +42,8 @@ class Problem:
 
     @property
     def reach(self) -> float:
-        """No minimiser is further from the start."""
-        return self.over.reach(self.start)
+        """No minimiser is further from the start; more than 0, also where the set is one point."""
+        return max(self.over.reach(self.start), 2.0**-400)
 
     @property
     def ridge(self) -> float:

@@ -9,19 +9,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, inf, log, log2, nextafter, sqrt
+from math import ceil, exp, floor, inf, log, log2, nextafter, sqrt
 from typing import Literal
+
+import numpy as np
 
 from ..calibration import MAX_EPSILON, SMALLEST, gaussian_ratio, gaussian_sigma, zcdp_rho
 from ..directed import down, lower, up
 from ..noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
-from ..privacy import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, discrete_laplace_curve, epsilon_of_curve
+from ..privacy import (
+    ORDERS,
+    ZCDP,
+    AllOf,
+    ApproxDP,
+    Guarantee,
+    Neighbors,
+    PureDP,
+    discrete_laplace_curve,
+    epsilon_of_curve,
+)
 
 Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
 
 FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
 _COARSEST = 6  # bits
 _MOST_SUM = 2.0**62
+MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
 
 
 @dataclass(frozen=True)
@@ -53,11 +66,6 @@ def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float
     delta = down(lower(delta)) if delta else 0.0
     found = {}
     if delta:
-        for name, value in (("epsilon", epsilon), ("delta", delta)):
-            if value < SMALLEST:
-                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for noise with a delta")
-        if epsilon > MAX_EPSILON:
-            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
         # T sums of sensitivity K are as one of K sqrt(T): theorem 2
         far = up(sensitivity * _root_up(steps))
         sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
@@ -67,6 +75,18 @@ def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float
     found["laplace-per-coordinate"] = _least(laplace_options(sensitivity, d * steps, epsilon, delta))
     found["laplace-basic"] = Scale("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
     return found
+
+
+def check_price(noise: Noise, epsilon: float, delta: float) -> None:
+    """ValueError where the arithmetic of noise has no answer."""
+    if noise == "gaussian" and not delta:
+        raise ValueError("noise='gaussian': needs delta > 0; 'laplace' does not")
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value < SMALLEST and not (name == "delta" and value == 0):
+            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g}")
+    most = MAX_EPSILON if delta else 1e9
+    if epsilon > most:
+        raise ValueError(f"epsilon={epsilon!r}: must be at most {most:g}")
 
 
 def unit_variance(noise: Noise, d: int, steps: int, epsilon: float, delta: float) -> float:
@@ -114,21 +134,34 @@ def _pure(shift: float, count: int, epsilon: float) -> float:
 
 
 def _by_curve(shift: float, count: int, epsilon: float, delta: float, tight: float) -> float:
-    """The least scale whose curve keeps the promise, to a part in a million and up; `tight` if that is as good."""
-    if shift < 0.003 * tight:  # the curve is then that of zCDP but for the square of this ratio
-        return tight
+    """The least scale whose curve keeps the promise, to a part in a million and up; `tight` if that is as good.
 
-    def holds(scale: float) -> bool:
-        curve = tuple(up(count * Fraction(value)) for value in discrete_laplace_curve(scale, shift))
-        return epsilon_of_curve(curve, delta) <= epsilon
-
-    low, high = 0.0, tight
-    if not holds(high):
+    Found in floats, and checked in 60 digits: a candidate that does not pass is enlarged.
+    """
+    if shift < 0.003 * tight:  # the curve is then that of zCDP but for a few parts in a thousand
         return tight
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2 if low else high / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    low, high = tight / 1e6, tight
+    while high - low > 1e-9 * high:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if _epsilon_roughly(middle, shift, count, delta) <= epsilon else (middle, high)
+    high *= 1 + 1e-7
+    for margin in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3):
+        curve = tuple(up(count * Fraction(value)) for value in discrete_laplace_curve(high, shift))
+        if epsilon_of_curve(curve, delta) <= epsilon:
+            return min(high, tight)
+        high *= 1 + margin
+    return tight
+
+
+def _epsilon_roughly(scale: float, shift: float, count: int, delta: float) -> float:
+    """The epsilon of `count` coordinates by their Renyi curve, in floats."""
+    a = np.array(ORDERS)
+    step, ratio = 1 / scale, shift / scale
+    weight = -np.expm1(-2 * a * step) / (1 + exp(-step)) / -np.expm1((1 - 2 * a) * step)
+    with np.errstate(under="ignore"):
+        curve = ratio + np.log(weight + (1 - weight) * np.exp(np.maximum((1 - 2 * a) * ratio, -700.0))) / (a - 1)
+    bound = np.minimum(curve, ratio)  # no order costs more than the noise does in pure terms
+    return float(np.min(count * bound + np.log1p(-1 / a) * a / (a - 1) - (np.log(a - 1) + log(delta)) / (a - 1)))
 
 
 def _root_up(x: float) -> float:
@@ -176,13 +209,19 @@ def plan(
 ) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
     """The grid of sums of n vectors of norm `clip`, the noise chosen, and what all kinds would be."""
     moved = 2 if neighbors == "replace-one" else 1
-    if not 2.0**-900 <= clip <= 2.0**900:
-        raise ValueError(f"clip={clip!r}: must be between 2^-900 and 2^900")
+    n = n if neighbors == "replace-one" else max(n, MOST_RECORDS)  # the grid must not depend on a private number
+    check_clip(clip)
     unit = 2.0 ** -ceil(log2(clip)) if resolution is None else 1 / resolution
     return _fit(
         lambda unit: moved * clip * unit, clip, unit, d, n=n, steps=steps, epsilon=epsilon, delta=delta, noise=noise,
         fixed=resolution is not None,
     )  # fmt: skip
+
+
+def check_clip(clip: float) -> None:
+    """ValueError where squares of the clip would leave float64."""
+    if not 2.0**-400 <= clip <= 2.0**400:
+        raise ValueError(f"clip={clip!r}: must be between 2^-400 and 2^400")
 
 
 def fit_grid(
@@ -197,9 +236,9 @@ def _fit(
     delta: float, noise: Noise, fixed: bool = False,
 ) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
     """Multiply `unit` as far as sums of n vectors of this size and their noise allow, and choose the noise."""
+    check_price(noise, epsilon, delta)
     if not fixed:  # sums of n records fit, and noise of at most 2^39 grid units
-        fine = 2.0**20  # where the dimension tells as it will
-        rough = _choose(options(sensitivity(fine * unit), d, steps, epsilon, delta), noise).value / fine
+        rough = sensitivity(unit) * sqrt(unit_variance(noise, d, steps, epsilon, delta))
         finer = floor(log2(min(_MOST_SUM / (4 * n), FINEST, 2.0**39 / rough)))
         if finer < _COARSEST:
             raise ValueError(f"n={n}, epsilon={epsilon!r}: the grid would have fewer than 64 units in a record")
@@ -218,8 +257,6 @@ def _fit(
 def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
     if noise == "auto":
         return min(found.values(), key=lambda scale: scale.variance)
-    if noise not in found:
-        raise ValueError(f"noise={noise!r}: needs delta > 0; 'laplace' does not")
     return found[noise]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..privacy import Neighbors
 from .problem import Problem
-from .scales import Grid, Noise, Scale, plan, unit_variance
+from .scales import Grid, Noise, Scale, check_clip, check_price, plan, unit_variance
 from .sets import Vector
 
 MOST_STEPS = 1000  # by default; the theorem's own number is far beyond any use when there are many records
@@ -58,6 +58,8 @@ class Schedule:
                 problem.lipschitz_or_error("clip")
             assert lipschitz is not None
             clip = lipschitz
+        check_price(noise, epsilon, delta)
+        check_clip(clip)
         moved = clip * (2 if neighbors == "replace-one" else 1) / n
 
         def noise_square(count: int) -> float:
@@ -78,7 +80,8 @@ class Schedule:
             bound = rules.bound(count, first, square)
             if bound is not None:
                 bound += rounding
-                uncapped = min(bound, rules.best(wanted, noise_square(wanted)) + rounding)
+                if step_size is None:
+                    uncapped = min(bound, rules.best(wanted, noise_square(wanted)) + rounding)
         rates = np.full(count, first) if average is not None else first * (1 - np.arange(count) / count)
         return cls(rates, grid, options, bound, uncapped)
 

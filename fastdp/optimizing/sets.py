@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..checks import numbers_array, positive, whole
 Vector = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # how far outside, relative to the size of a set, a point may be by rounding and count as inside
+_LARGEST = 2.0**400  # of coordinates and radii: squares of what is made of them stay within float64
 
 
 class Projection(NamedTuple):
@@ -76,8 +77,8 @@ class ConvexSet(ABC):
         """Whether a point lies in the set, up to rounding."""
         w = point_of("w", w)
         here = self.of_dimension(w.size)
-        size = max(here.diameter, float(np.abs(w).max(initial=0.0)))
-        return bool(np.linalg.norm(here.project(w) - w) <= _ROUNDING * size)
+        off = float(np.abs(here.project(w) - w).max())
+        return off <= _ROUNDING * here.diameter + 2.0**-49 * float(np.abs(w).max())
 
     @property
     def norm(self) -> float:
@@ -109,9 +110,16 @@ def _coordinates(name: str, value: ArrayLike) -> tuple[float, ...]:
     array = np.atleast_1d(np.asarray(numbers_array(name, value), np.float64))
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name}: shape {array.shape}: must be a number or a vector")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name}: must be finite")
+    if not (np.abs(array) <= _LARGEST).all():
+        raise ValueError(f"{name}: must be finite, and at most 2^400 in magnitude")
     return tuple(array.tolist())
+
+
+def _size(name: str, value: float) -> float:
+    size = positive(name, value, toward=inf)
+    if not 1 / _LARGEST <= size <= _LARGEST:
+        raise ValueError(f"{name}={value!r}: must be between 2^-400 and 2^400")
+    return size
 
 
 def _shown(values: tuple[float, ...]) -> str:
@@ -141,7 +149,7 @@ class Ball(ConvexSet):
         if norm not in (1, 2):
             raise ValueError(f"norm={norm!r}: must be 1 or 2")
         at = _coordinates("center", center)
-        object.__setattr__(self, "radius", positive("radius", radius, toward=inf))
+        object.__setattr__(self, "radius", _size("radius", radius))
         object.__setattr__(self, "at", at)
         object.__setattr__(self, "order", int(norm))
         object.__setattr__(self, "dimension", len(at) if np.ndim(center) else None)
@@ -196,8 +204,8 @@ class Box(ConvexSet):
             raise ValueError(f"lower: {len(low)} coordinates: must be as many as upper has, {len(high)}")
         low, high = (side if len(side) == d else side * d for side in (low, high))
         for j, (a, b) in enumerate(zip(low, high, strict=True)):
-            if not a <= b or not isfinite(b - a):
-                raise ValueError(f"lower={a!r}: must be at most upper={b!r}, by a finite distance (coordinate {j})")
+            if not a <= b:
+                raise ValueError(f"lower={a!r}: must be at most upper={b!r} (coordinate {j})")
         if low == high:
             raise ValueError(f"lower={_shown(low)}: must be below upper in at least one coordinate")
         object.__setattr__(self, "lower", low)
@@ -250,7 +258,7 @@ class Simplex(ConvexSet):
     dimension: int | None
 
     def __init__(self, total: float = 1.0, dimension: int | None = None) -> None:
-        object.__setattr__(self, "total", positive("total", total, toward=inf))
+        object.__setattr__(self, "total", _size("total", total))
         object.__setattr__(self, "dimension", None if dimension is None else whole("dimension", dimension, least=1))
 
     def of_dimension(self, d: int) -> Simplex:
@@ -305,7 +313,7 @@ class Projected(ConvexSet):
         if not callable(function):
             raise ValueError(f"function={function!r}: must be callable")
         object.__setattr__(self, "function", function)
-        object.__setattr__(self, "size", positive("diameter", diameter, toward=inf))
+        object.__setattr__(self, "size", _size("diameter", diameter))
         object.__setattr__(self, "at", _coordinates("center", center))
         object.__setattr__(self, "dimension", len(self.at))
         if not self.contains(self.center):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import AccuracyWarning, levels_to_caller
+from .losses import SquaredError
 from .problem import Outside, Problem, read_points
 from .sets import ConvexSet, Vector, point_of
 
@@ -49,6 +50,11 @@ def nonprivate_minimum(
     (1.0, 1.667)
     """
     points, problem = read_points(X, y, loss, over, None, outside)
+    points.check()
+    if isinstance(problem.loss, SquaredError):
+        gram = points.plain_mean(lambda X, y: X.T @ X) + problem.lam / 2 * np.eye(points.d)
+        w = minimise_quadratic(gram, points.plain_mean(lambda X, y: y @ X), problem.over)
+        return w, _mean_loss(points, problem, w)
     w = problem.start
     for width in _SMOOTHINGS if problem.loss.has_corners else (0.0,):
         w, reached = _descend(points, problem, w, width)
@@ -59,9 +65,18 @@ def nonprivate_minimum(
 
 
 def nonprivate_excess_risk(
-    w: ArrayLike, X: Any, y: Any = None, *, loss: Any, over: ConvexSet, outside: Outside = "raise"
+    w: ArrayLike,
+    X: Any,
+    y: Any = None,
+    *,
+    loss: Any,
+    over: ConvexSet,
+    least: float | None = None,
+    outside: Outside = "raise",
 ) -> float:
     """By how much the mean loss at w exceeds the least one over the set. Not private: for comparison only.
+
+    `least` is the least mean loss, if `nonprivate_minimum` has told it already.
 
     Examples
     >>> import fastdp, numpy as np
@@ -74,7 +89,9 @@ def nonprivate_excess_risk(
     at = point_of("w", w)
     if at.size != points.d:
         raise ValueError(f"w: {at.size} coordinates: must be {points.d}, as the records have columns")
-    _, least = nonprivate_minimum(X, y, loss=loss, over=over, outside=outside)
+    points.check()
+    if least is None:
+        _, least = nonprivate_minimum(X, y, loss=loss, over=over, outside=outside)
     return _mean_loss(points, problem, at) - least
 
 

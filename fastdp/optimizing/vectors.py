@@ -149,7 +149,7 @@ def _release(
         resolution = power_of_two("resolution", resolution)
     points = Points(X, None, _Itself(), "raise", may_be_empty=neighbors == "add-remove")
     d = points.d
-    known = points.n if neighbors == "replace-one" else over or _MOST_RECORDS
+    known = points.n if neighbors == "replace-one" else 1  # their number is private
     grid, options = plan(
         clip=clip, n=known, d=d, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors,
         resolution=resolution,
@@ -158,6 +158,7 @@ def _release(
     divisor = 1 if over is None else over or points.n
     factor = 1 / (grid.unit * divisor)
     with charge(budget, guarantee, name, {"epsilon": epsilon, "delta": delta, "clip": clip}) as final:
+        points.check()
         total = points.gradients(np.zeros(d), grid.unit, grid.limit(d))
         law, key = grid.scale.plan(), fresh_key(rng)
         final()
@@ -171,6 +172,3 @@ def _release(
         1 / grid.unit,
         guarantee,
     )
-
-
-_MOST_RECORDS = 2**31  # under add-remove, where their number is private, the grid must not depend on it

@@ -1,0 +1,469 @@
+"""Cases of the optimizing room: noisy descent beside the loops that others write, and what else minimises a loss.
+
+An element is a record, or a coordinate or a loss where the row says so. Points have norm 1 and labels are noisy; all
+sides clip gradients to norm 1 by the norms of the points, which they compute once a call, add Gaussian noise and stay
+in a ball of radius 1. numpy's and jax's noise is neither discrete nor secure. Where a row says 50 steps, what a call
+does only once (checks, norms, noise) counts twice as much against us as in 100.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import count
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+import fastdp
+from fastdp import losses, sets
+from fastdp.kernels._jit import SUMS, jit
+from fastdp.kernels.projections import project_one
+from fastdp.optimizing.points import Points
+
+from .registry import Call, Case, Side, Target, faster, within
+
+LOSSES: dict[str, Any] = {"squared": losses.SquaredError(x_norm=1, y_bound=1), "logistic": losses.Logistic(x_norm=1)}
+CLIP, RADIUS, EPSILON, DELTA = 1.0, 1.0, 1.0, 1e-6
+DEVIATION, RATE = 85.0, 0.05  # of the others' noise in a sum, and of their steps: about what ours takes
+UNIT = 2.0**30
+MILLION = 1_000_000
+ENTRIES = 2_000_000  # of points, where d varies
+NET, NET_RADIUS = 0.225, 4.0  # the spacing of about a thousand points in the plane
+
+
+@lru_cache(maxsize=1)  # all sides of a case read the same memory
+def records(n: int, d: int, kind: str) -> tuple[Any, Any]:
+    """Points a little within the unit ball, so that they still are in float32; labels within 1."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    X /= (1.000001 * np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
+    y = X @ rng.normal(size=d) / 3 + rng.normal(0, 0.3, n)
+    return X.astype(kind, copy=False), y.clip(-1, 1)
+
+
+def labels_of(loss: str, y: Any) -> Any:
+    return y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+
+
+# --- fastdp
+
+
+def fit(loss: str, n: int, d: int, kind: str, steps: int, **more: Any) -> Any:
+    X, y = records(n, d, kind)
+    labels = labels_of(loss, y)
+    arguments: dict[str, Any] = {"loss": LOSSES[loss], "over": sets.Ball(RADIUS), "clip": CLIP, "steps": steps} | more
+    arguments |= {"epsilon": EPSILON, "delta": DELTA, "noise": "gaussian"}
+    return lambda: fastdp.noisy_projected_gradient_descent(X, labels, **arguments)
+
+
+def _ours(loss: str, d: int, kind: str, steps: int) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        descend = fit(loss, n, d, kind, steps)
+        return lambda: descend().w
+
+    return make
+
+
+def _gradient_pass(loss: str, d: int) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        X, y = records(n, d, "float64")
+        points, w = Points(X, labels_of(loss, y), LOSSES[loss], "raise"), start(d)
+        return lambda: points.gradients(w, UNIT, CLIP * UNIT)
+
+    return make
+
+
+def start(d: int) -> Any:
+    """A point of the ball that is not its center."""
+    return np.full(d, 0.5 / np.sqrt(d))
+
+
+# --- the others
+
+
+def _numpy(loss: str, d: int, kind: str, steps: int) -> Side:
+    """Two passes a step, in buffers that are made beforehand."""
+
+    def make(n: int) -> Call:
+        X, y = records(n, d, kind)
+        labels = labels_of(loss, y).astype(kind)
+        norms, score, size = (np.empty(n, kind) for _ in range(3))
+        rng = np.random.default_rng()
+
+        def slopes() -> None:
+            """phi' in place of the score."""
+            if loss == "squared":
+                np.subtract(score, labels, out=score)
+                np.multiply(score, 2, out=score)
+            else:
+                np.multiply(score, labels, out=score)
+                np.exp(score, out=score)
+                np.add(score, 1, out=score)
+                np.divide(labels, score, out=score)
+                np.negative(score, out=score)
+
+        def call() -> Any:
+            w = np.zeros(d, kind)
+            np.sqrt(np.einsum("ij,ij->i", X, X, out=norms), out=norms)
+            for _ in range(steps):
+                np.dot(X, w, out=score)
+                slopes()
+                np.abs(score, out=size)
+                np.multiply(size, norms, out=size)
+                np.maximum(size, CLIP, out=size)
+                np.divide(score, size, out=score)
+                w -= RATE / n * (CLIP * (score @ X) + rng.normal(0, DEVIATION, d).astype(kind))
+                w *= min(1.0, RADIUS / float(np.linalg.norm(w)))
+            return w
+
+        return call
+
+    return Side("numpy", make)
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """jax makes as many threads as it finds cores when it is first used, and never asks again."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    if cores is not None:
+        os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        if cores is not None:
+            os.sched_setaffinity(0, cores)
+
+
+def _jax(loss: str, d: int, kind: str, steps: int) -> Side:
+    def make(n: int) -> Call:
+        with _one_core():
+            import jax
+            import jax.numpy as jnp
+
+            jax.config.update("jax_enable_x64", True)
+            X, y = records(n, d, kind)
+            inputs = jax.device_put(X), jax.device_put(labels_of(loss, y).astype(kind))
+
+        @jax.jit  # type: ignore[untyped-decorator, unused-ignore]
+        def descend(X: Any, labels: Any, key: Any) -> Any:
+            norms = jnp.sqrt((X * X).sum(axis=1))
+
+            def step(w: Any, key: Any) -> Any:
+                score = X @ w
+                slope = 2 * (score - labels) if loss == "squared" else -labels / (1 + jnp.exp(labels * score))
+                slope = slope / jnp.maximum(jnp.abs(slope) * norms, CLIP)
+                w = w - RATE / n * (CLIP * (slope @ X) + DEVIATION * jax.random.normal(key, (d,), X.dtype))
+                return w * jnp.minimum(1, RADIUS / jnp.linalg.norm(w)), None
+
+            return jax.lax.scan(step, jnp.zeros(d, X.dtype), jax.random.split(key, steps))[0]
+
+        numbers = count()
+        return lambda: np.asarray(descend(*inputs, jax.random.key(next(numbers))))
+
+    return Side("jax jit", make, needs="jax")
+
+
+def _opacus(d: int, steps: int) -> Side:
+    """Logistic, the whole batch, by its hooks, which keep the gradient of every record."""
+
+    def make(n: int) -> Call:
+        import torch
+        from opacus import GradSampleModule
+        from opacus.optimizers import DPOptimizer
+
+        torch.set_num_threads(1)
+        X, y = records(n, d, "float32")
+        points, labels = torch.from_numpy(X), torch.from_numpy(labels_of("logistic", y).astype(np.float32))
+        layer = torch.nn.Linear(d, 1, bias=False)
+        model = GradSampleModule(layer)
+        descend = DPOptimizer(
+            torch.optim.SGD(model.parameters(), lr=RATE),
+            noise_multiplier=DEVIATION / CLIP,
+            max_grad_norm=CLIP,
+            expected_batch_size=n,
+        )
+
+        def call() -> Any:
+            torch.nn.init.zeros_(layer.weight)
+            for _ in range(steps):
+                descend.zero_grad()
+                torch.nn.functional.softplus(-labels * model(points)[:, 0]).mean().backward()
+                descend.step()
+                with torch.no_grad():
+                    layer.weight *= min(1.0, RADIUS / float(layer.weight.norm()))
+            return layer.weight.detach().numpy()[0].copy()
+
+        return call
+
+    return Side("opacus", make, needs="opacus")
+
+
+def _add_up(array: Any) -> Any:
+    total = array[0]
+    for i in range(1, array.size):
+        total += array[i]
+    return total
+
+
+def _stream(d: int) -> Callable[[int], Call]:
+    """As fast as memory is read: the bytes of the points."""
+    plain_sum: Any = jit(fastmath=SUMS)(_add_up)  # or it would wait for every addition to end
+
+    def make(n: int) -> Call:
+        flat = records(n, d, "float64")[0].reshape(-1)
+        return lambda: plain_sum(flat)
+
+    return make
+
+
+# --- projections, second moments, nets
+
+
+def far_away(n: int) -> Any:
+    return np.random.default_rng(0).normal(0, 3, n)
+
+
+def _project(over: Any) -> Callable[[int], Call]:
+    """As a step of a descent does: the compiled function, on a point that lies outside."""
+
+    def make(n: int) -> Call:
+        far, w, space, numbers = far_away(n), np.empty(n), np.empty(n), over.of_dimension(n).projection
+        move: Any = project_one
+
+        def call() -> Any:
+            w[:] = far
+            move(*numbers, w, space)
+            return w
+
+        return call
+
+    return make
+
+
+def _numpy_ball(n: int) -> Call:
+    far = far_away(n)
+    return lambda: far * min(1.0, RADIUS / np.linalg.norm(far))
+
+
+def _numpy_box(n: int) -> Call:
+    far = far_away(n)
+    return lambda: far.clip(-1, 1)
+
+
+def _least_squares(d: int) -> Callable[[int], Any]:
+    def make(n: int) -> Call:
+        X, y = records(n, d, "float64")
+        return lambda: fastdp.noisy_least_squares(
+            X, y, loss=LOSSES["squared"], over=sets.Ball(RADIUS), epsilon=EPSILON, delta=DELTA, noise="gaussian"
+        )
+
+    return make
+
+
+def _numpy_moments(d: int) -> Callable[[int], Call]:
+    """Neither cut to the bounds, nor with noise, nor minimised over the ball."""
+
+    def make(n: int) -> Call:
+        X, y = records(n, d, "float64")
+        return lambda: np.linalg.solve(X.T @ X, X.T @ y)
+
+    return make
+
+
+def _choose(n: int) -> Any:
+    X, y = records(n, 2, "float64")
+    signs = labels_of("logistic", y)
+    return lambda: fastdp.exponential_erm(
+        X, signs, loss=LOSSES["logistic"], over=sets.Ball(NET_RADIUS), epsilon=EPSILON, method="grid", spacing=NET
+    )
+
+
+def _numpy_choose(n: int) -> Call:
+    """The losses of a block of records at all points of the net at a time; Gumbel noise."""
+    X, y = records(n, 2, "float64")
+    signed = X * labels_of("logistic", y)[:, None]
+    ticks = np.arange(-NET_RADIUS, NET_RADIUS, NET)
+    net = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+    net = net[np.linalg.norm(net, axis=1) <= NET_RADIUS]
+    rng = np.random.default_rng()
+    largest = np.log1p(np.exp(NET_RADIUS))  # no loss lies above
+
+    def call() -> Any:
+        scores = np.zeros(len(net))
+        for first in range(0, n, 100):
+            scores += np.log1p(np.exp(-signed[first : first + 100] @ net.T)).sum(axis=0)
+        return net[np.argmax(-EPSILON / (2 * largest) * scores + rng.gumbel(size=len(net)))]
+
+    return call
+
+
+# --- cases
+
+Pair = tuple[Side, Target | None]
+
+
+def _case(
+    name: str,
+    work: str,
+    n: int,
+    make: Callable[[int], Call],
+    *pairs: Pair,
+    oracle: str,
+    drawn: Callable[[int], Any],
+    calls: int = 1,
+    threads: int = 1,
+    **parameters: float,
+) -> Case:
+    return Case(
+        name=name,
+        room="optimizing",
+        work=work,
+        n=n,
+        ours=Side("fastdp", make, threads=threads),
+        rivals=tuple(side for side, _ in pairs),
+        targets=tuple(target for _, target in pairs if target is not None),
+        oracle=oracle,
+        drawn=drawn,
+        calls=calls,
+        parameters=MappingProxyType(parameters),
+    )
+
+
+def _descent_case(
+    name: str, loss: str, n: int, d: int, kind: str, steps: int, *pairs: Pair, calls: int = 1, threads: int = 1
+) -> Case:
+    def drawn(size: int) -> Any:
+        few = min(size, n)
+        X, y = records(few, d, kind)
+        return loss, X, labels_of(loss, y), fit(loss, few, d, kind, steps, history=True)()
+
+    return _case(
+        name,
+        f"noisy descent, {loss}, d={d}, {kind}, {steps:,} steps{', two threads' * (threads == 2)}",
+        n,
+        _ours(loss, d, kind, steps),
+        *pairs,
+        oracle="clipped descent",
+        drawn=drawn,
+        calls=calls,
+        threads=threads,
+        epsilon=EPSILON,
+        delta=DELTA,
+    )
+
+
+def _large_cases(n: int, d: int, steps: int) -> Iterator[Case]:
+    """float64, the numbers that numpy and jax are held to; float32, where jax and opacus are."""
+    for loss, numpy_times, jax_times in (("squared", 2.8, 1.5), ("logistic", 2.3, 1.3)):
+        size = f"1e{len(str(n)) - 1}x{d}"
+        yield _descent_case(
+            f"descent-{loss}-{size}", loss, n, d, "float64", steps,
+            (_numpy(loss, d, "float64", steps), faster("numpy", avx512=numpy_times, avx2=numpy_times)),
+            (_jax(loss, d, "float64", steps), faster("jax jit", avx512=2, avx2=2)),
+        )  # fmt: skip
+        of_opacus = (_opacus(d, steps), faster("opacus", avx512=14, avx2=14))
+        yield _descent_case(
+            f"descent-{loss}-{size}-float32", loss, n, d, "float32", steps,
+            (_jax(loss, d, "float32", steps), faster("jax jit", avx512=jax_times, avx2=jax_times)),
+            *([of_opacus] if loss == "logistic" and n == MILLION else []),
+        )  # fmt: skip
+
+
+def _pass_case(loss: str, share: float) -> Case:
+    def drawn(n: int) -> Any:
+        X, y = records(n, 20, "float64")
+        return loss, X, labels_of(loss, y), start(20), _gradient_pass(loss, 20)(n)() / UNIT
+
+    return _case(
+        f"gradient-pass-{loss}",
+        f"the sum of all clipped gradients, {loss}, d=20, float64",
+        MILLION,
+        _gradient_pass(loss, 20),
+        (Side("numba sum", _stream(20)), within("numba sum", 1 / share)),
+        oracle="clipped gradients",
+        drawn=drawn,
+    )
+
+
+def _small_case(loss: str) -> Case:
+    rival = _numpy(loss, 10, "float64", 1_000)
+    return _descent_case(
+        f"descent-{loss}-small", loss, 1_000, 10, "float64", 1_000, (rival, faster("numpy", avx512=10, avx2=10)),
+        calls=5,
+    )  # fmt: skip
+
+
+def _throughput_case(name: str, n: int, d: int, steps: int, calls: int) -> Case:
+    return _descent_case(
+        f"descent-{name}", "squared", n, d, "float64", steps, (_numpy("squared", d, "float64", steps), None),
+        calls=calls,
+    )  # fmt: skip
+
+
+def _projection_case(name: str, over: Any, rival: Callable[[int], Call]) -> Case:
+    return _case(
+        f"project-{name}",
+        f"the nearest point of a {name}, 1,000 coordinates, compiled function",
+        1_000,
+        _project(over),
+        (Side("numpy", rival), None),
+        oracle=f"nearest point of a {name}",
+        drawn=lambda n: (far_away(n), _project(over)(n)()),
+        calls=1_000,
+    )
+
+
+def _drawn_moments(n: int) -> Any:
+    return (*records(n, 20, "float64"), _least_squares(20)(n)())
+
+
+def _drawn_choice(n: int) -> Any:
+    X, y = records(n, 2, "float64")
+    return X, labels_of("logistic", y), _choose(n)()
+
+
+CASES = (
+    *_large_cases(MILLION, 20, 50),
+    *_large_cases(100_000, 50, 100),
+    *(_pass_case(loss, share) for loss, share in (("squared", 0.6), ("logistic", 0.5))),
+    *map(_small_case, LOSSES),
+    _descent_case(
+        "descent-two-threads",
+        "squared",
+        MILLION,
+        20,
+        "float64",
+        20,
+        (Side("one thread", _ours("squared", 20, "float64", 20)), faster("one thread", avx512=1.7, avx2=1.7)),
+        threads=2,
+    ),
+    *(
+        _throughput_case(f"n-1e{power}", 10**power, 8, 10 if power < 7 else 5, calls)
+        for power, calls in ((3, 20), (4, 10), (5, 2), (6, 1), (7, 1))
+    ),
+    *(_throughput_case(f"d-{d}", ENTRIES // d, d, 10, 1) for d in (1, 2, 5, 8, 20, 50, 200, 2_000)),
+    _projection_case("ball", sets.Ball(RADIUS), _numpy_ball),
+    _projection_case("box", sets.Box(-1, 1), _numpy_box),
+    _case(
+        "least-squares",
+        "noisy_least_squares, d=20, float64",
+        MILLION,
+        lambda n: lambda: _least_squares(20)(n)().w,
+        (Side("numpy X.T @ X", _numpy_moments(20)), None),
+        oracle="noisy moments",
+        drawn=_drawn_moments,
+    ),
+    _case(
+        "net",
+        "exponential_erm, logistic, a net of some 1,000 points in 2 dimensions",
+        20_000,
+        lambda n: lambda: _choose(n)().w,
+        (Side("numpy", _numpy_choose), None),
+        oracle="a good point",
+        drawn=_drawn_choice,
+    ),
+)

