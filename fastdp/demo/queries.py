@@ -10,10 +10,10 @@ import numpy as np
 from rich.console import Console
 
 import fastdp
-from fastdp.errors import AccuracyWarning
 
 from ..answering.truth import Truth
 from ..answering.workload import Workload
+from ..errors import AccuracyWarning
 from .frame import MUTED, NOISY, TRUE, Strip, say, show, table_of, tidy
 from .records import census
 
