@@ -9,6 +9,7 @@ does only once (checks, norms, noise) counts twice as much against us as in 100.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -192,7 +193,9 @@ def _opacus(d: int, steps: int) -> Side:
             torch.nn.init.zeros_(layer.weight)
             for _ in range(steps):
                 descend.zero_grad()
-                torch.nn.functional.softplus(-labels * model(points)[:, 0]).mean().backward()
+                with warnings.catch_warnings():  # of a hook on points that need no gradient
+                    warnings.simplefilter("ignore")
+                    torch.nn.functional.softplus(-labels * model(points)[:, 0]).mean().backward()
                 descend.step()
                 with torch.no_grad():
                     layer.weight *= min(1.0, RADIUS / float(layer.weight.norm()))
