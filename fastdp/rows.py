@@ -393,7 +393,8 @@ def _of_array(data: NDArray[Any]) -> Rows:
     if data.dtype.names is not None:
         raise ValueError("data: must not be a structured array; give {name: data[name], ...}")
     if data.ndim != 2:
-        raise ValueError(f"data: shape {data.shape}: must have two dimensions, records and columns")
+        hint = "; of one column, data[:, None]" if data.ndim == 1 else ""
+        raise ValueError(f"data: shape {data.shape}: must have two dimensions, records and columns{hint}")
     columns = [NumpyColumn(label_of(j, None), data[:, j]) for j in range(data.shape[1])]
     floats = data.dtype in (np.float32, np.float64) and data.dtype.isnative
     return MemoryRows(columns, None, len(data), data if floats else None)

@@ -172,7 +172,7 @@ def test_points_beyond_their_bound_shrink(kind: str) -> None:
         low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7, bound=0.8)
         assert (low <= found).all()
         assert (found <= high).all()
-        with pytest.raises(DomainError, match=r"^X: norms must be at most x_norm=0\.8; there are records beyond$"):
+        with pytest.raises(DomainError, match=r"^X: norms must be at most x_norm=0\.8; there are records beyond: .*clip"):
             sums(X, y, w, loss, unit, limit)
 
 
@@ -397,14 +397,14 @@ def test_labels_that_a_loss_cannot_take() -> None:
     for some in ([1, 1], [[1, 1], [1, 1], [1, 1]], 1.0, [], [[1, 1, 1]]):
         with pytest.raises(ValueError, match=r"^y: shape .*: must be \(3,\), a label for each record$"):
             Points(X, np.array(some), LOSSES["SQUARED"], "raise")
-    with pytest.raises(ValueError, match=r"^y: dtype .*: must be integers"):
+    with pytest.raises(ValueError, match=r"^y: dtype .*: must be 0 and 1, or -1 and 1$"):
         Points(X, ["a", "b", "a"], LOSSES["HINGE"], "raise")
     with pytest.raises(ValueError, match=r"^y=None: must be the labels of the records: Hinge has some$"):
         Points(X, None, LOSSES["HINGE"], "raise")
     with pytest.raises(ValueError, match=r"^y: must be None: SquaredDistance has no labels$"):
         Points(X, [1, 2, 3], LOSSES["DISTANCE"], "raise")
     bounded = losses.SquaredError(y_bound=2.0)
-    with pytest.raises(DomainError, match=r"^y: must be at most y_bound=2 in magnitude; there are others$"):
+    with pytest.raises(DomainError, match=r"^y: must be at most y_bound=2 in magnitude; there are others: .*clip"):
         Points(X, [1, 2.1, 0], bounded, "raise")
     clipped = Points(X, [1, 50, -2.1], bounded, "clip").gradients(np.zeros(2), 2.0**10, 1e9)
     np.testing.assert_array_equal(clipped, [-2048, -2048])

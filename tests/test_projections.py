@@ -302,7 +302,7 @@ def test_sets_print_as_they_are_made() -> None:
         (sets.Box([0, 0, 0, 0, 0], [1, 2, 3, 4, 5]), "Box(0, [1, 2, 3, 4, ...])"),
         (sets.Simplex(), "Simplex()"),
         (sets.Simplex(2.5), "Simplex(2.5)"),
-        (sets.Projected(np.abs, diameter=1, center=[1]), "Projected(absolute, diameter=1)"),
+        (sets.Projected(np.zeros_like, diameter=1, center=[0]), "Projected(zeros_like, diameter=1)"),
     ):
         assert repr(over) == shown
 
@@ -311,10 +311,16 @@ def test_sets_print_as_they_are_made() -> None:
 
 
 def test_a_set_by_its_projection() -> None:
-    over = sets.Projected(lambda w: np.sort(w).clip(0, 1), diameter=math.sqrt(2), center=[0.5, 0.5])
-    np.testing.assert_array_equal(over.project([2.0, 0.5]), [0.5, 1.0])
+    def increasing(w: Array) -> Array:
+        middle = w.mean()
+        return np.clip(w if w[0] <= w[1] else np.array([middle, middle]), 0, 1)
+
+    over = sets.Projected(increasing, diameter=math.sqrt(2), center=[0.5, 0.5])
+    np.testing.assert_array_equal(over.project([2.0, 0.5]), [1.0, 1.0])
     assert over.contains([0.2, 0.3])
     assert not over.contains([0.3, 0.2])
+    with pytest.raises(ValueError, match=r"must give the nearest point of a convex set"):  # of a and b it sorts
+        sets.Projected(lambda w: np.sort(w).clip(0, 1), diameter=math.sqrt(2), center=[0.5, 0.5])
     assert over.projection is None
     assert over.diameter == math.sqrt(2)
     np.testing.assert_array_equal(over.center, [0.5, 0.5])

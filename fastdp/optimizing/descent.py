@@ -75,7 +75,7 @@ class PrivateDescent(Descent):
     clip          the norm that the gradient of a record keeps
     resolution    the grid of gradients and noise, a power of two
     noise         "gaussian" or "laplace", and by which calibration
-    noise_scale   sigma or b of the noise in each coordinate of the sum of the gradients
+    noise_scale   of the noise in each coordinate of the sum of the gradients: sigma if Gaussian, b if Laplace
     scales        what every kind of noise would have had, by name
     uncapped      the bound if there were no limit to the number of steps
     """

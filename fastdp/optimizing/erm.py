@@ -18,10 +18,13 @@ from ..progress import Progress
 from ..randomness import Randomness
 from .descent import PrivateDescent, noisy_projected_gradient_descent
 from .exponential import PrivateChoice, expected_excess, exponential_erm
+from .losses import Custom, SquaredDistance
 from .moments import LeastSquares, Plan, noisy_least_squares
 from .problem import OUTSIDE, Outside, Problem, read_points
+from .scales import plan
 from .schedule import Schedule
 from .sets import ConvexSet, Vector
+from .vectors import VectorRelease, vector_mean
 
 Method = Literal["auto", "descent", "moments", "exponential"]
 METHODS = ("auto", "descent", "moments", "exponential")
@@ -29,6 +32,9 @@ METHODS = ("auto", "descent", "moments", "exponential")
 # A promise of moments holds for the worst curvature; records of any curvature come out far better. On the census, at
 # equal promises, their excess was 30 times less than that of descent.
 _MOMENTS_ADAPT = 3.0
+
+
+Details = PrivateDescent | LeastSquares | VectorRelease | PrivateChoice
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +46,7 @@ class PrivateMinimum:
     bound       the mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold
     promises    what every method would have promised in expectation; None: it does not apply, or promises nothing
     refusals    why a method does not apply
-    details     the result of the method itself
+    details     the result of the method itself; of "moments" and SquaredDistance, that of `vector_mean`
     """
 
     w: Vector
@@ -48,7 +54,7 @@ class PrivateMinimum:
     bound: float | None
     promises: dict[str, float | None]
     refusals: dict[str, str]
-    details: PrivateDescent | LeastSquares | PrivateChoice
+    details: Details
 
     @property
     def guarantee(self) -> Guarantee:
@@ -94,9 +100,10 @@ def private_erm(
 
     X, y         points and labels: arrays, data frames, Parquet files; y may name a column of X
     loss, over   one of `fastdp.losses`, perhaps + L2(lam); one of `fastdp.sets`
-    method       "descent": `noisy_projected_gradient_descent`; "moments": `noisy_least_squares`, for SquaredError;
-                 "exponential": `exponential_erm`, in up to four dimensions; "auto": the least promised excess, where
-                 moments, which usually do far better than they promise, count for a third
+    method       "descent": `noisy_projected_gradient_descent`; "moments": `noisy_least_squares` for SquaredError, and
+                 the point nearest to `vector_mean` for SquaredDistance; "exponential": `exponential_erm`, in up to four
+                 dimensions; "auto": the least promised excess, where moments, which usually do far better than they
+                 promise, count for a third
     records      under add-remove neighbours, where n is private: a public number that takes its place
 
     Guarantee    (epsilon, delta)-DP
@@ -131,14 +138,36 @@ def private_erm(
         "loss": loss, "over": over, "epsilon": epsilon, "records": records, "outside": outside, "progress": progress,
         "rng": rng, "budget": budget, "neighbors": neighbors,
     }  # fmt: skip
-    details: PrivateDescent | LeastSquares | PrivateChoice
+    details: Details
     if method == "descent":
         details = noisy_projected_gradient_descent(X, y, delta=delta, **options)
+    elif method == "moments" and isinstance(problem.loss, SquaredDistance):
+        details = vector_mean(
+            X, clip=problem.loss.clip(), epsilon=epsilon, delta=delta, records=records, rng=rng, budget=budget,
+            neighbors=neighbors,
+        )  # fmt: skip
+        return PrivateMinimum(_nearest(problem, details.value), method, promises[method], promises, refusals, details)
     elif method == "moments":
         details = noisy_least_squares(X, y, delta=delta, **options)
     else:
         details = exponential_erm(X, y, **options)
     return PrivateMinimum(details.w, method, promises[method], promises, refusals, details)
+
+
+def _nearest(problem: Problem, mean: Vector) -> Vector:
+    """The minimiser of ||w - mean||^2 + lam/2 ||w||^2 over the set."""
+    return problem.over.project(mean / (1 + problem.lam / 2))
+
+
+def _mean_promise(
+    problem: Problem, loss: SquaredDistance, n: int, epsilon: float, delta: float, neighbors: Neighbors
+) -> float:
+    """Twice the expected squared norm of the noise in the mean: moments.md, theorem 3."""
+    d = len(problem.start)
+    grid, _ = plan(
+        clip=loss.clip(), n=n, d=d, steps=1, epsilon=epsilon, delta=delta, noise="auto", neighbors=neighbors
+    )  # fmt: skip
+    return min(2 * d * (grid.deviation / n + 1 / grid.unit) ** 2, problem.varies())
 
 
 def promises_of(
@@ -153,10 +182,20 @@ def promises_of(
             average=None, resolution=None, neighbors=neighbors,
         ).bound  # fmt: skip
 
+    def of_moments() -> float:
+        if isinstance(problem.loss, SquaredDistance):
+            return _mean_promise(problem, problem.loss, n, epsilon, delta, neighbors)
+        return Plan.of(problem, n, d, epsilon, delta, "auto", neighbors).bound
+
+    def of_choice() -> float:
+        if isinstance(problem.loss, Custom):
+            raise ValueError("a Custom loss is evaluated in Python at every point: only if method='exponential'")
+        return expected_excess(problem, n, epsilon, neighbors)
+
     asked: dict[str, Callable[[], float | None]] = {
         "descent": of_descent,
-        "moments": lambda: Plan.of(problem, n, d, epsilon, delta, "auto", neighbors).bound,
-        "exponential": lambda: expected_excess(problem, n, epsilon, neighbors),
+        "moments": of_moments,
+        "exponential": of_choice,
     }
     found: dict[str, float | None] = {}
     refusals = {}

@@ -182,4 +182,4 @@ def expected_excess(problem: Problem, n: int, epsilon: float, neighbors: Neighbo
     A bound of a + b ln(1/beta) but with probability beta, for every beta, is one of a + b in expectation.
     """
     terms = Terms(problem, len(problem.start), n, epsilon, exp(-1.0), neighbors)
-    return _plan_of(terms, "auto", None, None).bound
+    return min(_plan_of(terms, "auto", None, None).bound, problem.varies())

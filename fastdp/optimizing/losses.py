@@ -464,6 +464,10 @@ class DistanceLoss(Loss):
 
     family: ClassVar[str] = "distance"
 
+    def clip(self) -> float:
+        """The declared bound; MissingBound if there is none."""
+        return self._norm()
+
     @property
     def parameter(self) -> float:
         return 2.0  # the gradient is twice the difference

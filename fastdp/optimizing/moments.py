@@ -213,7 +213,7 @@ class Plan:
         of_matrix = factor * self.deviation + rounding
         of_vector = self.y_bound / self.x_norm * (self.deviation * sqrt(self.d) + rounding)
         promised = 2 * of_matrix * size**2 + 2 * of_vector * across
-        return min(promised, problem.loss.range(problem.over) + problem.lam / 2 * size**2)
+        return min(promised, problem.varies())
 
 
 def sensitivity(unit: float, entries: int, neighbors: Neighbors) -> float:

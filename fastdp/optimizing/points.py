@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import numbers_array
+from ..columns import comes_from
 from ..errors import DomainError
 from ..rows import Block, Rows, position_of, rows_of
 from .losses import SIGN, Formula
@@ -67,6 +68,8 @@ class Points:
         self.loss = loss
         self._clip = outside == "clip"
         self._bound = inf if loss.x_norm is None else loss.x_norm
+        if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
+            raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
         self._given = self._given_labels(y)
         self._labels: Vector | None = None
         self._norms = np.empty(0)
@@ -84,7 +87,11 @@ class Points:
             raise ValueError(f"y=None: must be the labels of the records: {type(loss).__name__} has some")
         if isinstance(y, Rows):
             return y
-        array = numbers_array("y", getattr(y, "to_numpy", lambda: y)())
+        plain = np.asarray(getattr(y, "to_numpy", lambda: y)())
+        if plain.dtype.kind in "OUST":
+            classes = "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers"
+            raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
+        array = numbers_array("y", plain)
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.shape != (self.n,):
@@ -103,7 +110,10 @@ class Points:
             return _signs(array)
         if loss.label_bound < inf:
             if not self._clip and (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
-                raise DomainError(f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others")
+                raise DomainError(
+                    f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others: outside='clip' "
+                    "brings them back"
+                )
             array = np.clip(array, -loss.label_bound, loss.label_bound)
         return np.ascontiguousarray(array)
 
@@ -122,7 +132,10 @@ class Points:
         if wild:
             raise DomainError("X: must be finite, with norms below 2^511; there are records that are not")
         if outside and not self._clip:
-            raise DomainError(f"X: norms must be at most x_norm={self._bound:g}; there are records beyond")
+            raise DomainError(
+                f"X: norms must be at most x_norm={self._bound:g}; there are records beyond: scale them by a public "
+                "number, or say outside='clip' to bring them back"
+            )
 
     def _norms_of(self, X: NDArray[Any], out: Vector) -> Vector:
         from ..kernels.gradients import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
@@ -159,6 +172,13 @@ class Points:
         for each in sums:
             total += each
         return total
+
+    def plain_parts(self) -> list[NDArray[np.float64]]:
+        """All points, block by block; not private."""
+        parts: list[NDArray[np.float64]] = self.rows.merge(
+            lambda block: [np.asarray(self.parts(block)[0].reshape(-1, self.d), np.float64)], _append
+        )
+        return parts
 
     def plain_mean(self, function: Callable[[NDArray[np.float64], Vector], Vector]) -> Vector:
         """The mean of a function of points and labels, a sum over each block; not private."""

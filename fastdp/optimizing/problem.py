@@ -64,6 +64,13 @@ class Problem:
         except MissingBound as missing:
             raise MissingBound(f"{missing}; or give {instead}=") from None
 
+    def varies(self) -> float:
+        """The mean loss and the regulariser vary by no more over the set; inf if the declared bounds do not tell."""
+        try:
+            return self.loss.range(self.over) + self.lam / 2 * self.over.norm**2
+        except MissingBound:
+            return float("inf")
+
     def curvature(self) -> float:
         """Of the mean loss and the regulariser: inf where it has a corner, or the declared bounds do not tell."""
         try:

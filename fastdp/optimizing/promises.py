@@ -60,6 +60,10 @@ def private_erm(
     one_of("neighbors", neighbors, NEIGHBORS)
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     found, refusals = promises_of(Problem.of(loss, over, d), n, epsilon, delta, neighbors)
+    if all(promised is None for promised in found.values()):
+        raise ValueError(
+            f"no method promises anything: {refusals.get('descent', 'clips below the Lipschitz constant')}"
+        )
     return Promises(found, refusals, taken(found))
 
 

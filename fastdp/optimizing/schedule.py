@@ -21,7 +21,7 @@ _UNLIMITED = 10**9
 # Where the gradient is smooth the first step is this part of the longest one that theorem 6 allows, and the steps
 # together are this part of what makes its promise least, and a way of 5 R / G besides: the promise rests on the worst
 # start, and with little signal it would hardly leave it. Found on logistic regression, at epsilons from 0.1 to 30.
-_OF_LONGEST, _OF_BEST, _MORE_WAY = 0.9, 0.9, 5.0
+_OF_LONGEST, _OF_BEST, _MORE_WAY = 0.9, 0.85, 5.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Schedule:
             rounding = problem.over.diameter * sqrt(d) / grid.unit * (1 + log(count) if average is None else 1)
             bound = rules.bound(count, first, square)
             if bound is not None:
-                bound += rounding
+                bound = min(bound + rounding, problem.varies())
                 if step_size is None:
                     uncapped = min(bound, rules.best(wanted, noise_square(wanted)) + rounding)
         rates = np.full(count, first) if average is not None else first * (1 - np.arange(count) / count)

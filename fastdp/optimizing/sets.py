@@ -292,9 +292,11 @@ class Projected(ConvexSet):
     Examples
     >>> import numpy as np
     >>> from fastdp import sets
-    >>> increasing = sets.Projected(lambda w: np.sort(w).clip(0, 1), diameter=2**0.5, center=[0.5, 0.5])
-    >>> increasing.project([2.0, 0.5])
-    array([0.5, 1. ])
+    >>> def nearest(w):  # with no negative coordinate, in the unit ball
+    ...     w = np.maximum(w, 0.0)
+    ...     return w / max(1.0, np.linalg.norm(w))
+    >>> sets.Projected(nearest, diameter=2**0.5, center=[0.5, 0.5]).project([2.0, -0.5])
+    array([1., 0.])
     """
 
     function: Callable[[Vector], ArrayLike]
@@ -311,6 +313,23 @@ class Projected(ConvexSet):
         object.__setattr__(self, "dimension", len(self.at))
         if not self.contains(self.center):
             raise ValueError("center: must be a point of the set: `function` moves it")
+        self._check_function()
+
+    def _check_function(self) -> None:
+        """ValueError where `function` is seen not to be a projection: what it gives is not the nearest of its values.
+
+        For the nearest point p of a, and any other point c of a convex set, <a - p, c - p> <= 0.
+        """
+        rng = np.random.default_rng(0)
+        some = self.center + self.size * rng.normal(size=(16, len(self.at)))
+        nearest = [self.project(a) for a in some]
+        for a, p in zip(some, nearest, strict=True):
+            for c in (*nearest, self.center):
+                if (a - p) @ (c - p) > 1e-6 * float(np.linalg.norm(a - p)) * self.size:
+                    raise ValueError(
+                        f"function={self!r}: must give the nearest point of a convex set; of {a} it gives {p}, and {c} "
+                        "shows a nearer one"
+                    )
 
     def of_dimension(self, d: int) -> Projected:
         self._same(d)

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import AccuracyWarning, levels_to_caller
-from .losses import SquaredError
+from .losses import AbsoluteDeviation, SquaredError
 from .problem import Outside, Problem, read_points
-from .sets import ConvexSet, Vector, point_of
+from .sets import Box, ConvexSet, Vector, point_of
 
-_TOLERANCE = 1e-9  # of the excess, relative to the scale of the gradient and the set
+_TOLERANCE = 1e-8  # of the excess, relative to the scale of the gradient and the set
 _MOST_STEPS = 20_000
-_SMOOTHINGS = (1e-2, 1e-4, 1e-6, 1e-8)
+_SMOOTHINGS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
 def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet) -> Vector:
@@ -30,7 +30,9 @@ def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet
     if over.contains(inside):
         return np.asarray(inside, np.float64)
     start = over.project(inside)
-    w, reached = _accelerated(lambda w: 2 * (gram @ w - cross), start, over, max(curvature, 1e-300))
+    w, reached = _accelerated(
+        lambda w: 2 * (gram @ w - cross), start, over, max(curvature, 1e-300), curvature * over.diameter
+    )
     if not reached:
         _warn("the minimum over the set")
     return w
@@ -57,9 +59,15 @@ def nonprivate_minimum(
         gram = points.plain_mean(lambda X, y: X.T @ X) + problem.lam / 2 * np.eye(points.d)
         w = minimise_quadratic(gram, points.plain_mean(lambda X, y: y @ X), problem.over)
         return w, _mean_loss(points, problem, w)
-    w = problem.start
+    if isinstance(problem.loss, AbsoluteDeviation) and not problem.lam and (points.d == 1 or isinstance(over, Box)):
+        medians = np.median(np.concatenate(points.plain_parts()), axis=0)  # every coordinate by itself
+        w = problem.over.project(medians)
+        return w, _mean_loss(points, problem, w)
+    w, reached = problem.start, True
+    # corners of a margin loss are as wide as its margin, those of a deviation as the set
+    unit = 1.0 if problem.loss.family == "margin" else problem.over.diameter
     for width in _SMOOTHINGS if problem.loss.has_corners else (0.0,):
-        w, reached = _descend(points, problem, w, width)
+        w, reached = _descend(points, problem, w, unit * width)
     if not reached:
         _warn("nonprivate_minimum: the minimum")
     return w, _mean_loss(points, problem, w)
@@ -114,21 +122,24 @@ def _descend(points: Any, problem: Problem, w: Vector, width: float) -> tuple[Ve
         return np.asarray(mean + problem.lam * at)
 
     curvature = points.plain_mean(lambda X, y: problem.loss.smooth_curvature(X, width)) + problem.lam
-    return _accelerated(gradient, w, problem.over, float(curvature))
+    slope = max(float(np.linalg.norm(gradient(at))) for at in (problem.start, problem.over.project(problem.start + 1)))
+    return _accelerated(gradient, w, problem.over, float(curvature), slope)
 
 
 def _accelerated(
-    gradient: Callable[[Vector], Vector], start: Vector, over: ConvexSet, curvature: float
+    gradient: Callable[[Vector], Vector], start: Vector, over: ConvexSet, curvature: float, slope: float
 ) -> tuple[Vector, bool]:
-    """Nesterov's method with restarts; stops when no point of the set can be much better."""
+    """Nesterov's method with restarts; stops when no point of the set can be much better.
+
+    slope   how long gradients are on the way: with the diameter, the scale of the problem
+    """
     w = ahead = start
     speed = 1.0
     rate = 1 / curvature
-    scale = over.diameter * (float(np.linalg.norm(gradient(start))) + curvature * over.diameter)
     for _ in range(_MOST_STEPS):
         new = over.project(ahead - rate * gradient(ahead))
         # the gradient mapping g = (ahead - new) / rate bounds the excess at new by |g| times the diameter
-        if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * scale:
+        if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * slope * over.diameter:
             return new, True
         if (ahead - new) @ (new - w) > 0:
             speed = 1.0  # it goes the wrong way: forget the momentum

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,8 @@ class VectorRelease:
 
     value         the sum or mean
     noise         "gaussian" or "laplace", and by which calibration
-    noise_scale   sigma or b of the noise in each coordinate of `value`
+    noise_scale   of the noise in each coordinate of `value`: sigma of Gaussian noise; b of Laplace noise, whose
+                  standard deviation is sqrt(2) b
     scales        what every kind of noise would have had, by name
     clip          the norm that a record's vector keeps
     resolution    the grid of the sum, a power of two
@@ -51,8 +53,8 @@ class VectorRelease:
     def _rows(self) -> list[tuple[str, str]]:
         return [
             ("value", np.array2string(self.value, precision=4, threshold=6, edgeitems=2)),
-            ("noise", f"{self.noise}, scale {self.noise_scale:.4g} in each coordinate"),
-            ("others", ", ".join(f"{name} {scale:.4g}" for name, scale in self.scales.items())),
+            ("noise", f"{self.noise}, standard deviation {_deviation(self.noise, self.noise_scale):.4g}"),
+            ("kinds", ", ".join(f"{name} {_deviation(name, scale):.4g}" for name, scale in self.scales.items())),
             ("clip", f"{self.clip:.4g}"),
             ("guarantee", str(self.guarantee)),
         ]
@@ -63,6 +65,10 @@ class VectorRelease:
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in self._rows())
         return f"<table><caption>VectorRelease</caption>{rows}</table>"
+
+
+def _deviation(noise: str, scale: float) -> float:
+    return scale if noise.startswith("gaussian") else scale * sqrt(2)
 
 
 class _Itself(Formula):
