@@ -20,6 +20,11 @@ from ..machine import target as compiled_for
 from ..progress import Progress, reporting
 from .registry import SIMD_LEVELS, Case, Target, choose
 
+# both sides work on one thread unless a row says otherwise: the libraries that numpy and jax multiply with, too
+ONE_THREAD = {
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"),
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
 AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": ""}  # the name alone keeps what else the machine has
 
 
@@ -104,7 +109,7 @@ def _measure(
     machine: dict[str, Any] = {}
     measured: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
-    environment = {**os.environ, **(AVX2 if avx2 else {})}
+    environment = {**os.environ, **ONE_THREAD, **(AVX2 if avx2 else {})}
     while left := [name for name in work if name not in measured and name not in failed]:
         current = left[0]
         with (

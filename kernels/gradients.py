@@ -104,34 +104,34 @@ def logistic_slope(score: float, label: float) -> float:
 @jit(inline=True)
 def clip_margins_into(
     kind: int, parameter: float, address: int, bound: float, unit: float, limit: float,
-    scores: F64Array, labels: F64Array, norms: F64Array, out: F64Array,
+    scores: F64Array, labels: F64Array, norms: F64Array, out: F64Array, n: int,
 ) -> None:  # fmt: skip
-    """The factors of a group of records, by the loss. One loop for each, so that each is vectorised by itself."""
+    """The factors of n records, by the loss. One loop for each, so that each is vectorised by itself."""
     if bound < np.inf:  # points beyond it are brought back to it
-        for i in range(GROUP):
+        for i in range(n):
             scores[i] *= bound / max(norms[i], bound)
     if kind == SQUARED:
-        for i in range(GROUP):
+        for i in range(n):
             out[i] = 2.0 * (scores[i] - labels[i])
     elif kind == LOGISTIC:
-        for i in range(GROUP):
+        for i in range(n):
             out[i] = logistic_slope(scores[i], labels[i])
     elif kind == HINGE:
-        for i in range(GROUP):
+        for i in range(n):
             out[i] = -labels[i] if labels[i] * scores[i] < 1.0 else 0.0
     elif kind == HUBER:
-        for i in range(GROUP):
+        for i in range(n):
             out[i] = 2.0 * min(max(scores[i] - labels[i], -parameter), parameter)
     elif kind == CUSTOM:
-        for i in range(GROUP):
+        for i in range(n):
             out[i] = call_at(address, scores[i], labels[i])
     else:  # LINEAR: the points themselves
-        for i in range(GROUP):
+        for i in range(n):
             out[i] = 1.0
     if bound < np.inf:
-        for i in range(GROUP):
+        for i in range(n):
             out[i] *= bound / max(norms[i], bound)
-    for i in range(GROUP):
+    for i in range(n):
         out[i] = clipped_one(out[i], norms[i], unit, limit)
 
 
@@ -271,7 +271,7 @@ def _make(residual: Callable[..., Any], margin: bool, exact: bool) -> Any:
         if margin:
             for i in range(0, GROUP, LANES):
                 scores_into(X, p + i * d, d, w, scores, i)
-            clip_margins_into(kind, parameter, address, bound, unit, limit, scores, labels, norms, factors)
+            clip_margins_into(kind, parameter, address, bound, unit, limit, scores, labels, norms, factors, GROUP)
         else:
             for i in range(0, GROUP, LANES):
                 squares_into(X, p + i * d, d, w, mask, scores, i)
@@ -417,9 +417,13 @@ def scores_of_columns_into(columns: F64Array, wide: int, d: int, w: F64Array, ou
 
 @jit(inline=True)
 def sum_columns_into(columns: F64Array, wide: int, d: int, factors: F64Array, out: I64Array) -> None:
-    """out[j] = sum over records of trunc(c_i x_ij), of columns; at most 2^12 records of 2^41 in a sum."""
-    j = 0
-    while j + 4 <= d:
+    """out[j] = sum over records of trunc(c_i x_ij), of columns; a multiple of 32 records, at most 4,096 of 2^41.
+
+    Four sums at a time, for one alone waits for every addition: of four columns, the last four of which may overlap
+    those before, or of four parts of one column.
+    """
+    for first in range(0, d if d >= 4 else 0, 4):
+        j = min(first, d - 4)
         p = j * wide
         a = splat(0.0, 8)
         b, c, e = a, a, a
@@ -429,17 +433,20 @@ def sum_columns_into(columns: F64Array, wide: int, d: int, factors: F64Array, ou
             b = b + truncate(load(columns, p + wide + i, 8) * factor)
             c = c + truncate(load(columns, p + 2 * wide + i, 8) * factor)
             e = e + truncate(load(columns, p + 3 * wide + i, 8) * factor)
-        out[j] += int64(tree_sum(a))
-        out[j + 1] += int64(tree_sum(b))
-        out[j + 2] += int64(tree_sum(c))
-        out[j + 3] += int64(tree_sum(e))
-        j += 4
-    while j < d:
+        out[j] = int64(tree_sum(a))
+        out[j + 1] = int64(tree_sum(b))
+        out[j + 2] = int64(tree_sum(c))
+        out[j + 3] = int64(tree_sum(e))
+    for j in range(d if d < 4 else 0):
+        p = j * wide
         a = splat(0.0, 8)
-        for i in range(0, factors.size, LANES):
-            a = a + truncate(load(columns, j * wide + i, 8) * load(factors, i, 8))
-        out[j] += int64(tree_sum(a))
-        j += 1
+        b, c, e = a, a, a
+        for i in range(0, factors.size, 4 * LANES):
+            a = a + truncate(load(columns, p + i, 8) * load(factors, i, 8))
+            b = b + truncate(load(columns, p + i + 8, 8) * load(factors, i + 8, 8))
+            c = c + truncate(load(columns, p + i + 16, 8) * load(factors, i + 16, 8))
+            e = e + truncate(load(columns, p + i + 24, 8) * load(factors, i + 24, 8))
+        out[j] = int64(tree_sum((a + b) + (c + e)))
 
 
 @jit
@@ -464,13 +471,7 @@ def descend_columns(
     for t in range(rates.size):
         path[t] = w
         scores_of_columns_into(columns, wide, d, w, scores)
-        for i in range(0, n, GROUP):
-            end = i + GROUP
-            clip_margins_into(
-                kind, parameter, address, bound, unit, limit,
-                scores[i:end], labels[i:end], norms[i:end], factors[i:end],
-            )  # fmt: skip
-        sums[:] = 0
+        clip_margins_into(kind, parameter, address, bound, unit, limit, scores, labels, norms, factors, n)
         sum_columns_into(columns, wide, d, factors, sums)
         take_step(sums, noise[t], scale, ridge, rates[t], set_kind, a, b, radius, w, space)
     path[rates.size] = w

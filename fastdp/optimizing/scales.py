@@ -204,6 +204,7 @@ class Grid:
         return sqrt(self.scale.variance) / self.unit
 
 
+@lru_cache(256)
 def plan(
     *, clip: float, n: int, d: int, steps: int, epsilon: float, delta: float, noise: Noise, neighbors: Neighbors,
     resolution: float | None = None,
