@@ -610,7 +610,7 @@ def test_blocks_and_progress():
         assert asked == [(0, block), (block, 2 * block), (2 * block, N)]
         said = [f"candidates {i:,} to {j - 1:,}" for i, j in asked]
         assert told == [*((i, N, what) for (i, _), what in zip(asked, said, strict=True)), (N, N, "")]
-    with pytest.raises(ValueError, match=r"^progress=3: must be None, True or a callable"):
+    with pytest.raises(ValueError, match=r"^progress=3: must be None, False, True or a callable"):
         fastdp.exponential_mechanism(zeros, **options | {"progress": 3})
 
 

@@ -73,6 +73,7 @@ class Points:
         self._given = self._given_labels(y)
         self._labels: Vector | None = None
         self._norms = np.empty(0)
+        self._checked = False
 
     # --- reading
 
@@ -136,6 +137,7 @@ class Points:
                 f"X: norms must be at most x_norm={self._bound:g}; there are records beyond: scale them by a public "
                 "number, or say outside='clip' to bring them back"
             )
+        self._checked = True
 
     def _norms_of(self, X: NDArray[Any], out: Vector) -> Vector:
         from ..kernels.gradients import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
@@ -147,6 +149,7 @@ class Points:
 
     def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
         """Points (flat), labels and norms of a block."""
+        assert self._checked
         X = block.matrix()
         at = slice(block.first, block.first + block.n)
         norms = self._norms[at] if len(self._norms) else self._norms_of(X, self._norms)
