@@ -1116,3 +1116,27 @@ def line_scores(
         + Fraction(ridge) * (Fraction(low) + k * Fraction(spacing)) ** 2 / Fraction(spacing) ** power
         for k in range(steps + 1)
     ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Second moments: fastdp/optimizing/moments.md, lemma 1
+# ---------------------------------------------------------------------------------------------------------------------
+
+MOMENTS_SLACK = 2.0**-46  # relative; more than the roundings here and there, and less than the factor 1 - 2^-40
+
+
+def second_moments(
+    X: NDArray[Any], labels: NDArray[Any], x_norm: float, y_bound: float, unit: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bounds of the summed moments, rounded toward zero record by record: rows 0 .. d - 1 the matrix above its diagonal
+    times sqrt(2), row d the products with the label, row d + 1 the diagonal."""
+    d = X.shape[1]
+    low, high = np.zeros((d + 2, d), np.int64), np.zeros((d + 2, d), np.int64)
+    for x, y in zip(X.astype(np.float64), np.asarray(labels, np.float64).tolist(), strict=True):
+        u = x / max(x_norm, math.hypot(*x.tolist()))
+        v = min(max(y / y_bound, -1.0), 1.0)
+        exact = np.vstack([math.sqrt(2) * np.triu(np.outer(u, u), 1), u * v, u * u]) * (unit * (1 - 2.0**-40))
+        ends = np.trunc([exact * (1 - MOMENTS_SLACK), exact * (1 + MOMENTS_SLACK)]).astype(np.int64)
+        low += ends.min(axis=0)
+        high += ends.max(axis=0)
+    return low, high

@@ -12,6 +12,7 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
+import pandas
 import pytest
 import reference
 from laws import at_most, check_cells
@@ -712,7 +713,6 @@ def test_the_result_is_the_same_for_all_threads_blocks_and_containers(options, d
     draw = np.random.default_rng(21)
     X = (draw.integers(-64, 65, (5000, d)) / 64).astype(np.float64)
     y = None if options["loss"].labels is None else (X[:, 0] > 0).astype(float)
-    pandas = pytest.importorskip("pandas")
 
     def results(data):
         points, plan = planned(data, y, **options)

@@ -172,7 +172,7 @@ def test_points_beyond_their_bound_shrink(kind: str) -> None:
         low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7, bound=0.8)
         assert (low <= found).all()
         assert (found <= high).all()
-        with pytest.raises(DomainError, match=r"^X: norms must be at most x_norm=0\.8; there are records beyond: .*clip"):
+        with pytest.raises(DomainError, match=r"^X: norms must be at most x_norm=0\.8; there are records beyond: "):
             sums(X, y, w, loss, unit, limit)
 
 
