@@ -22,6 +22,7 @@ from fastdp.optimizing.descent import PrivateDescent
 from fastdp.optimizing.exponential import PrivateChoice
 from fastdp.optimizing.losses import MissingBound
 from fastdp.optimizing.moments import LeastSquares
+from fastdp.optimizing.solvers import minimise_quadratic
 from fastdp.optimizing.vectors import VectorRelease
 from fastdp.privacy import BoundedRange
 
@@ -522,3 +523,33 @@ def test_excess_risks_that_are_refused() -> None:
     inside = fastdp.nonprivate_minimum(3 * X / np.maximum(1, 3 * np.linalg.norm(X, axis=1, keepdims=True)), y, **common)
     cut = fastdp.nonprivate_minimum(3 * X, y, outside="clip", **common)
     assert cut[1] == pytest.approx(inside[1], abs=1e-9)
+
+
+# --- found by these tests
+
+
+def test_a_singular_quadratic_is_minimised_where_it_falls() -> None:
+    gram, cross = np.array([[0.0]]), np.array([0.3])
+    assert minimise_quadratic(gram, cross, sets.Ball(1.0).of_dimension(1)) == pytest.approx([1.0])
+    assert minimise_quadratic(gram, np.zeros(1), sets.Box(0.5, 1.0).of_dimension(1))[0] >= 0.5
+    flat = minimise_quadratic(np.diag([1.0, 0.0]), np.array([0.1, 0.2]), sets.Box(-1.0, 1.0).of_dimension(2))
+    assert flat == pytest.approx([0.1, 1.0], abs=1e-6)
+
+
+def test_the_mean_refuses_what_the_other_methods_refuse() -> None:
+    budget = fastdp.Budget(epsilon=2.0)
+    options = {"loss": losses.SquaredDistance(x_norm=1.0), "over": sets.Ball(1.0), "epsilon": 1.0, "budget": budget}
+    with pytest.raises(fastdp.DomainError, match="x_norm=1"):
+        fastdp.private_erm(np.full((10, 1), 3.0), method="moments", **options)
+    with pytest.raises(ValueError, match="progress=3"):
+        fastdp.private_erm(np.full((10, 1), 0.5), method="moments", progress=3, **options)
+    assert not budget.releases
+    assert fastdp.private_erm(np.full((10, 1), 3.0), method="moments", outside="clip", **options).method == "moments"
+    assert [row.mechanism for row in budget.releases] == ["vector_mean"]
+
+
+def test_an_excess_out_of_reach_is_told() -> None:
+    with pytest.raises(ValueError, match=r"^excess=1e-300: is out of reach"):
+        fastdp.bounds.private_erm_n(
+            8, excess=1e-300, loss=losses.SquaredError(1, 1), over=sets.Ball(1.0), epsilon=1.0, delta=1e-6
+        )

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..budget import Budget
 from ..checks import one_of, positive, small_delta, whole
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
-from ..progress import Progress
+from ..progress import Progress, reporting
 from ..randomness import Randomness
 from .descent import PrivateDescent, noisy_projected_gradient_descent
 from .exponential import PrivateChoice, expected_excess, exponential_erm
@@ -24,7 +24,7 @@ from .problem import OUTSIDE, Outside, Problem, read_points
 from .scales import plan
 from .schedule import Schedule
 from .sets import ConvexSet, Vector
-from .vectors import VectorRelease, vector_mean
+from .vectors import VectorRelease, release_vectors
 
 Method = Literal["auto", "descent", "moments", "exponential"]
 METHODS = ("auto", "descent", "moments", "exponential")
@@ -142,10 +142,13 @@ def private_erm(
     if method == "descent":
         details = noisy_projected_gradient_descent(X, y, delta=delta, **options)
     elif method == "moments" and isinstance(problem.loss, SquaredDistance):
-        details = vector_mean(
-            X, clip=problem.loss.clip(), epsilon=epsilon, delta=delta, records=records, rng=rng, budget=budget,
-            neighbors=neighbors,
-        )  # fmt: skip
+        with reporting(progress, "summing") as report:
+            report(0, 1, "vectors")
+            details = release_vectors(
+                "vector_mean", X, problem.loss.clip(), epsilon, delta, "auto", None, records or 0, rng, budget,
+                neighbors, outside,
+            )  # fmt: skip
+            report(1, 1, "")
         return PrivateMinimum(_nearest(problem, details.value), method, promises[method], promises, refusals, details)
     elif method == "moments":
         details = noisy_least_squares(X, y, delta=delta, **options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, log, sqrt
+from math import inf, log, log1p, sqrt
 
 import numpy as np
 
@@ -134,9 +134,9 @@ class _Rules:
         rough = (1 if self.average else (count + 1) / count) * (self._square + noise)
         found = reach**2 / (2 * first * count) + first * rough / 2
         if self.longest and first < self.longest:
-            rates = first * (1 - np.arange(count) / count)
-            smooth = noise * float(np.mean(1 / (1 - rates / self.longest)))
-            found = min(found, reach**2 / (2 * first * count) + first * smooth / 2)
+            part = first / self.longest  # of 1/(1 - eta_t beta), which falls, the mean is at most its integral and this
+            mean = -log1p(-part) / part + (1 / (1 - part) - 1) / count
+            found = min(found, reach**2 / (2 * first * count) + first * noise * mean / 2)
         return found
 
     def best(self, count: int, noise: float) -> float:

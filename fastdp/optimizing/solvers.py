@@ -25,14 +25,16 @@ _SMOOTHINGS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet) -> Vector:
     """The point of the set with the least w^T gram w - 2 cross^T w, for a positive semidefinite matrix."""
-    curvature = max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) * 2
     inside = np.linalg.lstsq(gram, cross, rcond=None)[0]
-    if over.contains(inside):
+    # where the matrix is singular, which a ridge may leave it, this need not be a minimum
+    stationary = np.abs(gram @ inside - cross).max() <= 1e-9 * np.abs(cross).max()
+    if stationary and over.contains(inside):
         return np.asarray(inside, np.float64)
-    start = over.project(inside)
+    size = over.diameter
+    curvature = 2 * max(float(np.linalg.eigvalsh(gram)[-1]), float(np.linalg.norm(cross)) / size, 2.0**-300)
     w, reached = _accelerated(
-        lambda w: 2 * (gram @ w - cross), start, over, max(curvature, 1e-300), curvature * over.diameter
-    )
+        lambda w: 2 * (gram @ w - cross), over.project(inside), over, curvature, curvature * size
+    )  # fmt: skip
     if not reached:
         _warn("the minimum over the set")
     return w

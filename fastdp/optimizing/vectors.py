@@ -75,7 +75,9 @@ class _Itself(Formula):
     """The point itself: what a sum of vectors sums."""
 
     kernel: ClassVar[str] = "LINEAR"
-    x_norm = None
+
+    def __init__(self, x_norm: float | None) -> None:
+        self.x_norm = x_norm
 
 
 def vector_sum(
@@ -110,7 +112,7 @@ def vector_sum(
     >>> released.value.shape, released.noise_scale < 35
     ((5,), True)
     """
-    return _release("vector_sum", X, clip, epsilon, delta, noise, resolution, None, rng, budget, neighbors)
+    return release_vectors("vector_sum", X, clip, epsilon, delta, noise, resolution, None, rng, budget, neighbors)
 
 
 def vector_mean(
@@ -140,20 +142,23 @@ def vector_mean(
         need = "given" if records is None else "None"
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
     over = 0 if records is None else whole("records", records, least=1)  # 0: their number
-    return _release("vector_mean", X, clip, epsilon, delta, noise, resolution, over, rng, budget, neighbors)
+    return release_vectors("vector_mean", X, clip, epsilon, delta, noise, resolution, over, rng, budget, neighbors)
 
 
-def _release(
+def release_vectors(
     name: str, X: Any, clip: float, epsilon: float, delta: float, noise: Noise, resolution: float | None,
-    over: int | None, rng: Randomness | None, budget: Budget | None, neighbors: Neighbors,
+    over: int | None, rng: Randomness | None, budget: Budget | None, neighbors: Neighbors, outside: str = "clip",
 ) -> VectorRelease:  # fmt: skip
+    """The sum over `over` (None: 1; 0: the number of records); norms beyond `clip` are an error if outside="raise"."""
     one_of("noise", noise, NOISES)
     one_of("neighbors", neighbors, NEIGHBORS)
     clip = positive("clip", clip, toward=0)
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     if resolution is not None:
         resolution = power_of_two("resolution", resolution)
-    points = Points(X, None, _Itself(), "raise", may_be_empty=neighbors == "add-remove")
+    points = Points(
+        X, None, _Itself(clip if outside == "raise" else None), "raise", may_be_empty=neighbors == "add-remove"
+    )
     d = points.d
     known = points.n if neighbors == "replace-one" else 1  # their number is private
     grid, options = plan(
