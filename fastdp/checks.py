@@ -66,6 +66,13 @@ def whole_number(name: str, value: Any, *, least: int, most: int | None = None) 
     return whole(name, value, least=least, most=most)
 
 
+def check_records(records: Any, neighbors: str) -> None:
+    """ValueError unless a public number of records is given where the number itself is private, and only there."""
+    if (records is None) == (neighbors == "add-remove"):
+        need = "given" if records is None else "None"
+        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+
+
 def _number(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

@@ -477,7 +477,7 @@ def descend_columns(
     path[rates.size] = w
 
 
-def _make_descent(sum_gradients: Any, dtype: Any) -> Any:
+def _make_descent(sum_gradients: Any) -> Any:
     """All steps of a descent in one compiled loop."""
 
     @jit
@@ -489,7 +489,7 @@ def _make_descent(sum_gradients: Any, dtype: Any) -> Any:
         set_kind: int, a: F64Array, b: F64Array, radius: float, space: F64Array, path: F64Array,
     ) -> None:  # fmt: skip
         d = path.shape[1]
-        out = np.empty(d, dtype)
+        out = np.empty(d, np.int64)
         for t in range(rates.size):
             path[t] = w[:d]
             out[:] = 0
@@ -500,6 +500,6 @@ def _make_descent(sum_gradients: Any, dtype: Any) -> Any:
     return descend
 
 
-descend_margins = _make_descent(sum_margins, np.int64)
-descend_differences = _make_descent(sum_differences, np.int64)
-descend_signs = _make_descent(sum_signs, np.int64)
+descend_margins = _make_descent(sum_margins)
+descend_differences = _make_descent(sum_differences)
+descend_signs = _make_descent(sum_signs)

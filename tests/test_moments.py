@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import reference
 from laws import assert_law, wrong_scales
@@ -175,7 +177,6 @@ def test_the_same_bits_from_every_container(d: int) -> None:
 
 
 def test_a_column_of_a_parquet_file(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X, y = instance(5, 500, 6)
     path, frame = tmp_path / "records.parquet", pd.DataFrame(X, columns=list("abcdef")).assign(label=y)
     pq.write_table(pa.Table.from_pandas(frame), path, row_group_size=170)

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import reference
 from laws import assert_law, wrong_scales
@@ -231,7 +233,6 @@ def test_the_same_bits_from_every_container(d: int, tmp_path: Path) -> None:
     wide = X.astype(np.float64)
     frame = pd.DataFrame(wide, columns=[f"c{j}" for j in range(d)])
     path = tmp_path / "records.parquet"
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.Table.from_pandas(frame), path, row_group_size=100)
     for f in (fastdp.vector_sum, fastdp.vector_mean):
         found = {

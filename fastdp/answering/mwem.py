@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .. import bounds, directed, noise
 from ..budget import Budget, charge
 from ..calibration import MAX_EPSILON, SMALLEST, zcdp_rho
-from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole, whole_number
+from ..checks import MAX_INT64, check_records, one_of, positive, probability, small_delta, whole, whole_number
 from ..directed import down, lower, up
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
@@ -196,9 +196,7 @@ def plan_of(
     beta = probability("beta", beta)
     if rounds is not None:
         rounds = whole("rounds", rounds, least=1, most=MAX_INT64)
-    if (records is None) == (neighbors == "add-remove"):
-        need = "given" if records is None else "None"
-        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+    check_records(records, neighbors)
     if records is not None:
         records = whole_number("records", records, least=1, most=MAX_INT64)
     if isinstance(queries, Marginals) and queries.domain != domain:

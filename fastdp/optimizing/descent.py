@@ -7,9 +7,8 @@ in it. descent.md has the proofs of privacy and of the promised excess risk.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..budget import Budget, charge
-from ..checks import one_of, positive, power_of_two, small_delta, whole
+from ..checks import check_records, one_of, positive, power_of_two, small_delta, whole
 from ..noise import integer_noise
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
@@ -27,6 +26,7 @@ from .problem import OUTSIDE, Outside, Problem, read_points
 from .scales import Noise, promise
 from .schedule import Schedule
 from .sets import ConvexSet, Vector
+from .shown import Lines, Shown
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate")
 _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
@@ -34,8 +34,8 @@ _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
 Callback = Callable[[int, Vector], object]
 
 
-@dataclass(frozen=True, eq=False)
-class Descent:
+@dataclass(frozen=True, eq=False, repr=False)
+class Descent(Shown):
     """Where a descent came to.
 
     w           the average of w_0 .. w_(T-1), at which gradients were taken, or the last point w_T
@@ -50,21 +50,12 @@ class Descent:
     steps: int
     step_size: float
     bound: float | None
-    history: NDArray[np.float64] | None = field(repr=False)
+    history: NDArray[np.float64] | None
 
-    def _shown(self) -> list[tuple[str, str]]:
+    def _shown(self) -> Lines:
         w = np.array2string(self.w, precision=4, threshold=6, edgeitems=2)
         bound = "none promised" if self.bound is None else f"at most {self.bound:.3g} in expectation"
         return [("w", w), ("steps", f"{self.steps} of size {self.step_size:.3g}"), ("excess risk", bound)]
-
-    def __repr__(self) -> str:
-        rows = self._shown()
-        wide = max(len(name) for name, _ in rows)
-        return f"{type(self).__name__}\n" + "\n".join(f"  {name:<{wide}}  {value}" for name, value in rows)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in self._shown())
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +79,7 @@ class PrivateDescent(Descent):
     scales: dict[str, float]
     uncapped: float | None
 
-    def _shown(self) -> list[tuple[str, str]]:
+    def _shown(self) -> Lines:
         rows = super()._shown()
         if self.bound is not None and self.uncapped is not None and self.uncapped < 0.95 * self.bound:
             rows[-1] = ("excess risk", f"{rows[-1][1]}; {self.uncapped:.3g} with as many steps as the theorem takes")
@@ -225,9 +216,7 @@ def noisy_projected_gradient_descent(
         step_size = _rate(step_size)
     if resolution is not None:
         resolution = power_of_two("resolution", resolution)
-    if (records is None) == (neighbors == "add-remove"):
-        need = "given" if records is None else "None"
-        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+    check_records(records, neighbors)
     if records is not None:
         records = whole("records", records, least=1)
     points, problem = read_points(X, y, loss, over, start, outside, records)
@@ -260,7 +249,7 @@ def noisy_projected_gradient_descent(
         guarantee=guarantee,
         clip=grid.clip,
         resolution=1 / unit,
-        noise=f"{scale.noise} ({scale.calibration})",
+        noise=scale.named,
         noise_scale=scale.value / unit,
         scales={name: each.value / unit for name, each in schedule.options.items()},
         uncapped=schedule.uncapped,

@@ -5,14 +5,13 @@ What the methods promise is made of public numbers, so they are compared before 
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
 from ..budget import Budget
-from ..checks import one_of, positive, small_delta, whole
+from ..checks import check_records, one_of, positive, small_delta, whole
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness
@@ -24,6 +23,7 @@ from .problem import OUTSIDE, Outside, Problem, read_points
 from .scales import plan
 from .schedule import Schedule
 from .sets import ConvexSet, Vector
+from .shown import Lines, as_html, as_text
 from .vectors import VectorRelease, release_vectors
 
 Method = Literal["auto", "descent", "moments", "exponential"]
@@ -32,7 +32,6 @@ METHODS = ("auto", "descent", "moments", "exponential")
 # A promise of moments holds for the worst curvature; records of any curvature come out far better. On the census, at
 # equal promises, their excess was 30 times less than that of descent.
 _MOMENTS_ADAPT = 3.0
-
 
 Details = PrivateDescent | LeastSquares | VectorRelease | PrivateChoice
 
@@ -61,7 +60,7 @@ class PrivateMinimum:
         """What the call promises."""
         return self.details.guarantee
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def _rows(self) -> Lines:
         rows = []
         for name, promise in self.promises.items():
             said = self.refusals.get(name) or (
@@ -71,13 +70,10 @@ class PrivateMinimum:
         return rows
 
     def __repr__(self) -> str:
-        wide = max(len(name) for name, _ in self._rows())
-        compared = "\n".join(f"  {name:<{wide}}  {said}" for name, said in self._rows())
-        return f"PrivateMinimum by {self.method}\n{compared}\n{self.details!r}"
+        return f"PrivateMinimum by {self.method}\n{as_text(self._rows())}\n{self.details!r}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(said)}</td></tr>" for name, said in self._rows())
-        return f"<table><caption>PrivateMinimum</caption>{rows}</table>{self.details._repr_html_()}"
+        return as_html("PrivateMinimum", self._rows()) + self.details._repr_html_()
 
 
 def private_erm(
@@ -124,9 +120,7 @@ def private_erm(
     one_of("outside", outside, OUTSIDE)
     one_of("neighbors", neighbors, NEIGHBORS)
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    if (records is None) == (neighbors == "add-remove"):
-        need = "given" if records is None else "None"
-        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+    check_records(records, neighbors)
     if records is not None:
         records = whole("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside, records)
@@ -145,7 +139,7 @@ def private_erm(
         with reporting(progress, "summing") as report:
             report(0, 1, "vectors")
             details = release_vectors(
-                "vector_mean", X, problem.loss.clip(), epsilon, delta, "auto", None, records or 0, rng, budget,
+                "vector_mean", X, problem.loss.declared_norm(), epsilon, delta, "auto", None, records or 0, rng, budget,
                 neighbors, outside,
             )  # fmt: skip
             report(1, 1, "")
@@ -168,7 +162,7 @@ def _mean_promise(
     """Twice the expected squared norm of the noise in the mean: moments.md, theorem 3."""
     d = len(problem.start)
     grid, _ = plan(
-        clip=loss.clip(), n=n, d=d, steps=1, epsilon=epsilon, delta=delta, noise="auto", neighbors=neighbors
+        clip=loss.declared_norm(), n=n, d=d, steps=1, epsilon=epsilon, delta=delta, noise="auto", neighbors=neighbors
     )  # fmt: skip
     return min(2 * d * (grid.deviation / n + 1 / grid.unit) ** 2, problem.varies())
 

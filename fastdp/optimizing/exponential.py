@@ -7,7 +7,6 @@ drawn from. exponential.md has the proofs of privacy and of the promised excess 
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from math import exp, inf
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..budget import Budget, charge
-from ..checks import one_of, positive, power_of_two, probability, whole
+from ..checks import check_records, one_of, positive, power_of_two, probability, whole
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
@@ -24,13 +23,14 @@ from .line import LINES, no_line
 from .nets import MOST_DIMENSIONS, GridPlan
 from .problem import OUTSIDE, Outside, Problem, read_points
 from .sets import Ball, Box, ConvexSet, Simplex, Vector
+from .shown import Lines, Shown
 
 Method = Literal["auto", "grid", "exact"]
 METHODS = ("auto", "grid", "exact")
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateChoice(Shown):
     """The point that the exponential mechanism chose.
 
     w           the point
@@ -53,7 +53,7 @@ class PrivateChoice:
     resolution: float | None
     guarantee: Guarantee
 
-    def _shown(self) -> list[tuple[str, str]]:
+    def _shown(self) -> Lines:
         w = np.array2string(self.w, precision=4)
         grid = "" if self.resolution is None else f", losses on a grid of {self.resolution:.3g}"
         return [
@@ -62,15 +62,6 @@ class PrivateChoice:
             ("excess risk", f"at most {self.bound:.3g} with probability {1 - self.beta:g}"),
             ("guarantee", str(self.guarantee)),
         ]
-
-    def __repr__(self) -> str:
-        rows = self._shown()
-        wide = max(len(name) for name, _ in rows)
-        return f"{type(self).__name__}\n" + "\n".join(f"  {name:<{wide}}  {value}" for name, value in rows)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in self._shown())
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
 
 
 def exponential_erm(
@@ -138,9 +129,7 @@ def exponential_erm(
         spacing = positive("spacing", spacing, toward=inf)
     if resolution is not None:
         resolution = power_of_two("resolution", resolution)
-    if (records is None) == (neighbors == "add-remove"):
-        need = "given" if records is None else "None"
-        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+    check_records(records, neighbors)
     if records is not None:
         records = whole("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside, records)

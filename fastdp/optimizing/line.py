@@ -231,10 +231,14 @@ class _Mean(LinePlan):
     power = 2
 
     def _furthest(self) -> float:
-        return self._terms.problem.loss._norm() + max(abs(self._low), abs(self._high))
+        return self._terms.problem.loss.declared_norm() + max(abs(self._low), abs(self._high))
 
     def _positions_within(self) -> tuple[int, int]:
-        norm, low, unit = Fraction(self._terms.problem.loss._norm()), Fraction(self._low), Fraction(self.spacing)
+        norm, low, unit = (
+            Fraction(self._terms.problem.loss.declared_norm()),
+            Fraction(self._low),
+            Fraction(self.spacing),
+        )
         return floor((-norm - low) / unit), ceil((norm - low) / unit)
 
     def _varies(self) -> int:

@@ -103,7 +103,8 @@ class Loss(Formula, ABC):
     def _needs(self, name: str) -> NoReturn:
         raise MissingBound(f"loss: {self!r} needs {name}=, the bound that the records keep")
 
-    def _norm(self) -> float:
+    def declared_norm(self) -> float:
+        """x_norm; MissingBound if it was not declared."""
         if self.x_norm is None:
             self._needs("x_norm")
         return self.x_norm
@@ -162,14 +163,14 @@ class MarginLoss(Loss):
         return np.asarray((bend if bend < inf else 1 / max(width, 1e-8)) * np.einsum("ij,ij->", X, X))
 
     def lipschitz(self, over: ConvexSet) -> float:
-        norm = self._norm()
+        norm = self.declared_norm()
         return self.slope(norm * over.norm) * norm
 
     def curvature(self) -> float:
-        return self.bend() * self._norm() ** 2
+        return self.bend() * self.declared_norm() ** 2
 
     def range(self, over: ConvexSet) -> float:
-        return self.variation(self._norm() * over.norm)
+        return self.variation(self.declared_norm() * over.norm)
 
 
 def _labels(y: Floats | None) -> Floats:
@@ -201,7 +202,8 @@ class SquaredError(MarginLoss):
     def label_bound(self) -> float:
         return inf if self.y_bound is None else self.y_bound
 
-    def _label(self) -> float:
+    def declared_label(self) -> float:
+        """y_bound; MissingBound if it was not declared."""
         if self.y_bound is None:
             self._needs("y_bound")
         return self.y_bound
@@ -213,11 +215,11 @@ class SquaredError(MarginLoss):
         return 2 * (score - label)
 
     def slope(self, largest: float) -> float:
-        return 2 * (largest + self._label())
+        return 2 * (largest + self.declared_label())
 
     def variation(self, largest: float) -> float:
         # of (s - y)^2 over s in [-m, m] at y = b: down to 0 if the label can be reached, else the parabola's rise
-        b = self._label()
+        b = self.declared_label()
         return (largest + b) ** 2 if b <= largest else 4 * largest * b
 
     def bend(self) -> float:
@@ -464,10 +466,6 @@ class DistanceLoss(Loss):
 
     family: ClassVar[str] = "distance"
 
-    def clip(self) -> float:
-        """The declared bound; MissingBound if there is none."""
-        return self._norm()
-
     @property
     def parameter(self) -> float:
         return 2.0  # the gradient is twice the difference
@@ -496,13 +494,13 @@ class SquaredDistance(DistanceLoss):
         return np.asarray(2.0 * len(X))
 
     def lipschitz(self, over: ConvexSet) -> float:
-        return 2 * (over.norm + self._norm())
+        return 2 * (over.norm + self.declared_norm())
 
     def curvature(self) -> float:
         return 2.0
 
     def range(self, over: ConvexSet) -> float:
-        return (over.norm + self._norm()) ** 2
+        return (over.norm + self.declared_norm()) ** 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -537,13 +535,13 @@ class AbsoluteDeviation(DistanceLoss):
         return np.asarray(len(X) / width)
 
     def lipschitz(self, over: ConvexSet) -> float:
-        return sqrt(over._known())
+        return sqrt(over.known_dimension())
 
     def curvature(self) -> float:
         return inf
 
     def range(self, over: ConvexSet) -> float:
-        return sqrt(over._known()) * over.diameter
+        return sqrt(over.known_dimension()) * over.diameter
 
 
 # --- the regulariser

@@ -6,7 +6,6 @@ once, and minimised over the set in public. moments.md has the sensitivity and t
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, nextafter, sqrt
@@ -16,24 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..budget import Budget, charge
-from ..checks import one_of, positive, small_delta, whole
+from ..checks import check_records, one_of, positive, small_delta, whole
 from ..directed import up
 from ..noise import integer_noise
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
-from .losses import MissingBound, SquaredError
+from .losses import SquaredError
 from .problem import OUTSIDE, Outside, Problem, read_points
-from .scales import MOST_RECORDS, Grid, Noise, fit_grid, promise
+from .scales import Grid, Noise, fit_grid, promise
 from .sets import ConvexSet, Vector
+from .shown import Lines, Shown
 from .solvers import minimise_quadratic
 
 NOISES = ("auto", "gaussian", "laplace")
 _MOST_COLUMNS = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class LeastSquares:
+@dataclass(frozen=True, eq=False, repr=False)
+class LeastSquares(Shown):
     """A least squares fit from noisy second moments.
 
     w             the point of the set that minimises the noisy mean squared error
@@ -54,7 +54,7 @@ class LeastSquares:
     noise_scale: float
     guarantee: Guarantee
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def _shown(self) -> Lines:
         return [
             ("w", np.array2string(self.w, precision=4, threshold=6, edgeitems=2)),
             ("excess risk", f"at most {self.bound:.3g} in expectation"),
@@ -62,13 +62,6 @@ class LeastSquares:
             ("ridge", f"{self.ridge:.4g}"),
             ("guarantee", str(self.guarantee)),
         ]
-
-    def __repr__(self) -> str:
-        return "LeastSquares\n" + "\n".join(f"  {name:<11}  {value}" for name, value in self._rows())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in self._rows())
-        return f"<table><caption>LeastSquares</caption>{rows}</table>"
 
 
 def noisy_least_squares(
@@ -114,9 +107,7 @@ def noisy_least_squares(
     one_of("neighbors", neighbors, NEIGHBORS)
     one_of("noise", noise, NOISES)
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    if (records is None) == (neighbors == "add-remove"):
-        need = "given" if records is None else "None"
-        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+    check_records(records, neighbors)
     if records is not None:
         records = whole("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside, records)
@@ -143,8 +134,7 @@ def noisy_least_squares(
     w = minimise_quadratic(gram + (ridge + problem.lam / 2) * np.eye(d), cross, problem.over)
     scale = plan.grid.scale
     factor = plan.x_norm**2 / (n * plan.grid.unit)
-    noise_named = f"{scale.noise} ({scale.calibration})"
-    return LeastSquares(w, plan.bound, gram, cross, ridge, noise_named, scale.value * factor, guarantee)
+    return LeastSquares(w, plan.bound, gram, cross, ridge, scale.named, scale.value * factor, guarantee)
 
 
 @dataclass(frozen=True)
@@ -170,19 +160,14 @@ class Plan:
         loss = problem.loss
         if not isinstance(loss, SquaredError):
             raise ValueError(f"loss={loss!r}: must be fastdp.losses.SquaredError")
-        for name in ("x_norm", "y_bound"):
-            if getattr(loss, name) is None:
-                raise MissingBound(f"loss: {loss!r} needs {name}=, the bound that the records keep")
-        assert loss.x_norm is not None
-        assert loss.y_bound is not None
+        x_norm, y_bound = loss.declared_norm(), loss.declared_label()
         entries = d * (d + 1) // 2 + d
-        most = n if neighbors == "replace-one" else max(n, MOST_RECORDS)  # the grid must not depend on a private number
         grid = fit_grid(
-            lambda unit: sensitivity(unit, entries, neighbors),
-            entries, n=most, epsilon=epsilon, delta=delta, noise=noise,
+            lambda unit: sensitivity(unit, entries, neighbors), entries, n=n, epsilon=epsilon, delta=delta,
+            noise=noise, neighbors=neighbors,
         )  # fmt: skip
-        deviation = loss.x_norm**2 * grid.deviation / n
-        found = cls(grid, d, loss.x_norm, loss.y_bound, deviation, 0.0)
+        deviation = x_norm**2 * grid.deviation / n
+        found = cls(grid, d, x_norm, y_bound, deviation, 0.0)
         return replace(found, bound=found.excess(problem))
 
     @property

@@ -63,12 +63,12 @@ def size_of_net(over: ConvexSet, spacing: float) -> tuple[float, float]:
             size *= float(_cells(high - low, spacing))
         return size, size
     if isinstance(over, Simplex):
-        d, parts = over._known(), _cells(over.total, spacing)
+        d, parts = over.known_dimension(), _cells(over.total, spacing)
         size = float(min(comb(parts + d - 1, d - 1), 2**1000)) if parts < 2**62 or d == 1 else inf
         return size, size
     assert isinstance(over, Ball)
     # cubes around the points cover a smaller ball, and lie in a larger one
-    d, ratio = over._known(), over.radius / spacing
+    d, ratio = over.known_dimension(), over.radius / spacing
     volume, half = (pi ** (d / 2) / gamma(d / 2 + 1), sqrt(d) / 2) if over.order == 2 else (2**d / gamma(d + 1), d / 2)
     most = volume * (ratio + half) ** d * (1 + 1e-9)
     return volume * max(ratio - half, 0.0) ** d * (1 - 1e-9), max(most, 1.0)
@@ -76,7 +76,7 @@ def size_of_net(over: ConvexSet, spacing: float) -> tuple[float, float]:
 
 def net_of(over: ConvexSet, spacing: float) -> Net:
     """The points of the grid of this spacing that lie in the set: exponential.md, lemma 3."""
-    d = over._known()
+    d = over.known_dimension()
     if isinstance(over, Box):
         axes, cover = [], 0.0
         for low, high in zip(over.lower, over.upper, strict=True):

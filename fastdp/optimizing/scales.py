@@ -35,7 +35,7 @@ Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplac
 FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
 _COARSEST = 6  # bits
 _MOST_SUM = 2.0**62
-MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
+_MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,11 @@ class Scale:
     def variance(self) -> float:
         """Of a draw; discrete noise has a little less."""
         return self.value**2 * (1 if self.noise == "gaussian" else 2)
+
+    @property
+    def named(self) -> str:
+        """The noise and its calibration."""
+        return f"{self.noise} ({self.calibration})"
 
     def plan(self) -> Plan:
         """The noise, as it is drawn."""
@@ -211,33 +216,31 @@ def plan(
 ) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
     """The grid of sums of n vectors of norm `clip`, the noise chosen, and what all kinds would be."""
     moved = 2 if neighbors == "replace-one" else 1
-    n = n if neighbors == "replace-one" else max(n, MOST_RECORDS)  # the grid must not depend on a private number
-    check_clip(clip)
+    moderate("clip", clip, toward=0)
     unit = 2.0 ** -ceil(log2(clip)) if resolution is None else 1 / resolution
     return _fit(
         lambda unit: moved * clip * unit, clip, unit, d, n=n, steps=steps, epsilon=epsilon, delta=delta, noise=noise,
-        fixed=resolution is not None,
+        neighbors=neighbors, fixed=resolution is not None,
     )  # fmt: skip
 
 
-def check_clip(clip: float) -> None:
-    """ValueError where squares of the clip would leave float64."""
-    moderate("clip", clip, toward=0)
-
-
 def fit_grid(
-    sensitivity: Callable[[float], float], entries: int, *, n: int, epsilon: float, delta: float, noise: Noise
-) -> Grid:
+    sensitivity: Callable[[float], float], entries: int, *, n: int, epsilon: float, delta: float, noise: Noise,
+    neighbors: Neighbors,
+) -> Grid:  # fmt: skip
     """The finest grid for one sum over n records of vectors of norm at most 2 whose neighbours are so far apart."""
-    return _fit(sensitivity, 2.0, 1.0, entries, n=n, steps=1, epsilon=epsilon, delta=delta, noise=noise)[0]
+    return _fit(
+        sensitivity, 2.0, 1.0, entries, n=n, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors
+    )[0]
 
 
 def _fit(
     sensitivity: Callable[[float], float], size: float, unit: float, d: int, *, n: int, steps: int, epsilon: float,
-    delta: float, noise: Noise, fixed: bool = False,
+    delta: float, noise: Noise, neighbors: Neighbors, fixed: bool = False,
 ) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
     """Multiply `unit` as far as sums of n vectors of this size and their noise allow, and choose the noise."""
     check_price(noise, epsilon, delta)
+    n = n if neighbors == "replace-one" else max(n, _MOST_RECORDS)  # the grid must not depend on a private number
     if not fixed:  # sums of n records fit, and noise of at most 2^39 grid units
         rough = sensitivity(unit) * sqrt(unit_variance(noise, d, steps, epsilon, delta))
         finer = floor(log2(min(_MOST_SUM / (4 * n), FINEST, 2.0**39 / rough)))

@@ -11,9 +11,10 @@ from math import inf, log, log1p, sqrt
 
 import numpy as np
 
+from ..checks import moderate
 from ..privacy import Neighbors
 from .problem import Problem
-from .scales import Grid, Noise, Scale, check_clip, check_price, plan, unit_variance
+from .scales import Grid, Noise, Scale, check_price, plan, unit_variance
 from .sets import Vector
 
 MOST_STEPS = 1000  # by default; the theorem's own number is far beyond any use when there are many records
@@ -59,7 +60,7 @@ class Schedule:
             assert lipschitz is not None
             clip = lipschitz
         check_price(noise, epsilon, delta)
-        check_clip(clip)
+        moderate("clip", clip, toward=0)
         moved = clip * (2 if neighbors == "replace-one" else 1) / n
 
         def noise_square(count: int) -> float:

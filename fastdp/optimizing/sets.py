@@ -83,9 +83,10 @@ class ConvexSet(ABC):
     @property
     def norm(self) -> float:
         """The largest norm of a point of the set."""
-        return self.reach(np.zeros(self._known()))
+        return self.reach(np.zeros(self.known_dimension()))
 
-    def _known(self) -> int:
+    def known_dimension(self) -> int:
+        """The dimension; ValueError if it is that of the records, which are not at hand."""
         if self.dimension is None:
             raise ValueError(f"{self!r}: its dimension is not known: must be given by .of_dimension(d)")
         return self.dimension
@@ -154,7 +155,7 @@ class Ball(ConvexSet):
 
     @property
     def center(self) -> Vector:
-        self._known()
+        self.known_dimension()
         return np.array(self.at)
 
     @property
@@ -213,13 +214,13 @@ class Box(ConvexSet):
 
     @property
     def center(self) -> Vector:
-        self._known()
+        self.known_dimension()
         low, high = np.array(self.lower), np.array(self.upper)
         return np.asarray(low + (high - low) / 2, np.float64)
 
     @property
     def diameter(self) -> float:
-        self._known()
+        self.known_dimension()
         return float(np.linalg.norm(np.array(self.upper) - np.array(self.lower)))
 
     def reach(self, point: Vector) -> float:
@@ -230,7 +231,7 @@ class Box(ConvexSet):
     def projection(self) -> Projection:
         from ..kernels.projections import BOX
 
-        self._known()
+        self.known_dimension()
         return Projection(BOX, np.array(self.lower), np.array(self.upper), 0.0)
 
     def __repr__(self) -> str:
@@ -260,7 +261,7 @@ class Simplex(ConvexSet):
 
     @property
     def center(self) -> Vector:
-        return np.full(self._known(), self.total / self._known())
+        return np.full(self.known_dimension(), self.total / self.known_dimension())
 
     @property
     def diameter(self) -> float:
@@ -274,7 +275,7 @@ class Simplex(ConvexSet):
     def projection(self) -> Projection:
         from ..kernels.projections import SIMPLEX
 
-        nothing = np.zeros(self._known())
+        nothing = np.zeros(self.known_dimension())
         return Projection(SIMPLEX, nothing, nothing, self.total)
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import AccuracyWarning, levels_to_caller
 from .losses import AbsoluteDeviation, SquaredError
+from .points import Points
 from .problem import Outside, Problem, read_points
 from .sets import Box, ConvexSet, Vector, point_of
 
@@ -57,12 +58,20 @@ def nonprivate_minimum(
     """
     points, problem = read_points(X, y, loss, over, None, outside)
     points.check()
+    return _minimum(points, problem)
+
+
+def _minimum(points: Points, problem: Problem) -> tuple[Vector, float]:
     if isinstance(problem.loss, SquaredError):
         gram = points.plain_mean(lambda X, y: X.T @ X) + problem.lam / 2 * np.eye(points.d)
         w = minimise_quadratic(gram, points.plain_mean(lambda X, y: y @ X), problem.over)
         return w, _mean_loss(points, problem, w)
-    if isinstance(problem.loss, AbsoluteDeviation) and not problem.lam and (points.d == 1 or isinstance(over, Box)):
-        medians = np.median(np.concatenate(points.plain_parts()), axis=0)  # every coordinate by itself
+    if (
+        isinstance(problem.loss, AbsoluteDeviation)
+        and not problem.lam
+        and (points.d == 1 or isinstance(problem.over, Box))
+    ):
+        medians = np.median(np.concatenate(points.plain_parts()), axis=0)
         w = problem.over.project(medians)
         return w, _mean_loss(points, problem, w)
     w, reached = problem.start, True
@@ -102,7 +111,7 @@ def nonprivate_excess_risk(
         raise ValueError(f"w: {at.size} coordinates: must be {points.d}, as the records have columns")
     points.check()
     if least is None:
-        _, least = nonprivate_minimum(X, y, loss=loss, over=over, outside=outside)
+        _, least = _minimum(points, problem)
     return _mean_loss(points, problem, at) - least
 
 
@@ -111,12 +120,12 @@ def _warn(what: str) -> None:
     warnings.warn(message, AccuracyWarning, stacklevel=levels_to_caller())
 
 
-def _mean_loss(points: Any, problem: Problem, w: Vector) -> float:
+def _mean_loss(points: Points, problem: Problem, w: Vector) -> float:
     mean = float(points.plain_mean(lambda X, y: problem.loss.values(w, X, y).sum()))
     return mean + problem.lam / 2 * float(w @ w)
 
 
-def _descend(points: Any, problem: Problem, w: Vector, width: float) -> tuple[Vector, bool]:
+def _descend(points: Points, problem: Problem, w: Vector, width: float) -> tuple[Vector, bool]:
     """Minimise the loss with its corners rounded off by so much."""
 
     def gradient(at: Vector) -> Vector:

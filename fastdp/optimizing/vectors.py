@@ -5,7 +5,6 @@ It is one step of noisy descent by itself: the same clipping, the same integers,
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..budget import Budget, charge
-from ..checks import one_of, positive, power_of_two, small_delta, whole
+from ..checks import check_records, one_of, positive, power_of_two, small_delta, whole
 from ..noise import integer_noise
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
@@ -21,12 +20,13 @@ from .losses import Formula
 from .points import Points
 from .scales import Noise, plan, promise
 from .sets import Vector
+from .shown import Lines, Shown
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic")
 
 
-@dataclass(frozen=True, eq=False)
-class VectorRelease:
+@dataclass(frozen=True, eq=False, repr=False)
+class VectorRelease(Shown):
     """A private sum or mean of vectors.
 
     value         the sum or mean
@@ -50,7 +50,7 @@ class VectorRelease:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(self.value, dtype) if copy or dtype is not None else self.value
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def _shown(self) -> Lines:
         return [
             ("value", np.array2string(self.value, precision=4, threshold=6, edgeitems=2)),
             ("noise", f"{self.noise}, standard deviation {_deviation(self.noise, self.noise_scale):.4g}"),
@@ -58,13 +58,6 @@ class VectorRelease:
             ("clip", f"{self.clip:.4g}"),
             ("guarantee", str(self.guarantee)),
         ]
-
-    def __repr__(self) -> str:
-        return "VectorRelease\n" + "\n".join(f"  {name:<9}  {value}" for name, value in self._rows())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in self._rows())
-        return f"<table><caption>VectorRelease</caption>{rows}</table>"
 
 
 def _deviation(noise: str, scale: float) -> float:
@@ -138,9 +131,7 @@ def vector_mean(
     True
     """
     one_of("neighbors", neighbors, NEIGHBORS)
-    if (records is None) == (neighbors == "add-remove"):
-        need = "given" if records is None else "None"
-        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+    check_records(records, neighbors)
     over = 0 if records is None else whole("records", records, least=1)  # 0: their number
     return release_vectors("vector_mean", X, clip, epsilon, delta, noise, resolution, over, rng, budget, neighbors)
 
@@ -176,7 +167,7 @@ def release_vectors(
         total += integer_noise(law, key, d)
     return VectorRelease(
         np.asarray(total * factor, np.float64),
-        f"{grid.scale.noise} ({grid.scale.calibration})",
+        grid.scale.named,
         grid.scale.value * factor,
         {each: scale.value * factor for each, scale in options.items()},
         clip,

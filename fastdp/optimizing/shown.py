@@ -1,0 +1,32 @@
+"""How results read: a table of names and values, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import html
+
+Lines = list[tuple[str, str]]
+
+
+class Shown:
+    """A result that says what it is in a few lines. Dataclasses of it take repr=False, to keep this one."""
+
+    def _shown(self) -> Lines:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}\n{as_text(self._shown())}"
+
+    def _repr_html_(self) -> str:
+        return as_html(type(self).__name__, self._shown())
+
+
+def as_text(lines: Lines) -> str:
+    """The values below one another, beside their names."""
+    wide = max(len(name) for name, _ in lines)
+    return "\n".join(f"  {name:<{wide}}  {value}" for name, value in lines)
+
+
+def as_html(caption: str, lines: Lines) -> str:
+    """The same as a table; values are escaped."""
+    rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in lines)
+    return f"<table><caption>{caption}</caption>{rows}</table>"
