@@ -244,3 +244,16 @@ class BitColumn(Column):
 def native(array: Array) -> Array:
     """In the machine's byte order, copied only if it is not."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+class _Unlocked:
+    """The memory of an array without its read-only flag, which would make it another type to the compiler."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array  # stays alive
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def as_compiled(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as kernels are compiled for it. They do not write to it."""
+    return array if array.flags.writeable else np.asarray(_Unlocked(array))

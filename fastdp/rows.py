@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import whole
-from .columns import Array, BitColumn, Coded, Column, NumpyColumn, column_of, comes_from
+from .columns import Array, BitColumn, Coded, Column, NumpyColumn, as_compiled, column_of, comes_from
 from .errors import DomainError
 from .threads import run_chunks
 
@@ -68,7 +68,7 @@ class Block:
 
     def matrix(self) -> Array:
         """All columns as float32 or float64, a record a row, in C order: a view where the records are such an array."""
-        if self._matrix is not None:
+        if self._matrix is not None and self._matrix.dtype in (np.float32, np.float64):
             return np.ascontiguousarray(self._matrix[self._start : self._start + self.n])
         out = np.empty((self.n, self.width), np.float64)
         for j in range(self.width):
@@ -77,6 +77,19 @@ class Block:
                 raise ValueError(f"{label_of(j, self._names)}: dtype {values.dtype}: must be numbers")
             out[:, j] = values
         return out
+
+    def bits(self) -> NDArray[np.uint64]:
+        """All columns, of 0 and 1, packed: bit i % 64 of word i // 64 is record i of the block; spare bits are 0.
+
+        A view where the records are packed. DomainError if there are other values.
+        """
+        if self._matrix is not None and self._matrix.dtype in (np.bool_, np.uint8, np.int8):
+            return _pack_matrix(np.ascontiguousarray(self._matrix[self._start : self._start + self.n]))
+        words = np.zeros((self.width, -(-self.n // 64)), "<u8")
+        for j in range(self.width):
+            packed = np.packbits(_as_bits(self.column(j), label_of(j, self._names)), bitorder="little")
+            words[j].view(np.uint8)[: packed.size] = packed
+        return words.astype(np.uint64, copy=False)
 
     def coded(self, which: str | int) -> Coded | None:
         """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None."""
@@ -197,25 +210,36 @@ class MemoryRows(LocalRows):
     ) -> None:
         self.n, self.width, self.names = n, at_least_one(columns), names
         self._columns = columns
-        self._matrix = matrix  # the array of floats that the columns are of, if there is one
+        self._matrix = matrix  # the array that the columns are of, if there is one
         wide = _BLOCK_VALUES // self.width // 1024 * 1024
-        self._block = min(max(wide, 1024), BLOCK_RECORDS)
-        self._tasks = -(-n // self._block)
+        self._step = min(max(wide, 1024), BLOCK_RECORDS)
+        self._tasks = -(-n // self._step)
 
     def select(self, columns: Sequence[str | int]) -> Rows:
         at = positions_of(columns, self.names, self.width)
         return MemoryRows([self._columns[j] for j in at], _named(self.names, at), self.n)
 
     def whole(self) -> Block | None:
-        return Block(0, self.n, self._columns, self.names, 0, self._matrix)
+        return self._block(0, self.n)
 
     def _nothing(self) -> Block:
-        return Block(0, 0, self._columns, self.names, 0, self._matrix)
+        return self._block(0, 0)
+
+    def _block(self, first: int, n: int) -> Block:
+        return Block(first, n, self._columns, self.names, first, self._matrix)
 
     def _read(self, start: int, stop: int) -> Generator[Block, None, None]:
-        for first in range(start * self._block, min(stop * self._block, self.n), self._block):
-            n = min(self._block, self.n - first)
-            yield Block(first, n, self._columns, self.names, first, self._matrix)
+        for first in range(start * self._step, min(stop * self._step, self.n), self._step):
+            yield self._block(first, min(self._step, self.n - first))
+
+
+class _PackedBlock(Block):
+    """Some consecutive records of packed ones, from a multiple of 64 on; all of a last word's records, or the last."""
+
+    _words: NDArray[np.uint64]
+
+    def bits(self) -> NDArray[np.uint64]:
+        return self._words
 
 
 class PackedRows(MemoryRows):
@@ -245,6 +269,11 @@ class PackedRows(MemoryRows):
     def column(self, which: str | int) -> NDArray[np.bool_]:
         """A column, unpacked."""
         return self._columns[position_of(which, self.names, self.width)].values(0, self.n)
+
+    def _block(self, first: int, n: int) -> Block:
+        block = _PackedBlock(first, n, self._columns, self.names, first)
+        block._words = self.words[:, first // 64 : -(-(first + n) // 64)]
+        return block
 
     def select(self, columns: Sequence[str | int]) -> PackedRows:
         at = positions_of(columns, self.names, self.width)
@@ -330,34 +359,45 @@ def pack(data: Any) -> PackedRows:
     if isinstance(rows, PackedRows):
         return rows
 
-    def statistic(block: Block) -> list[tuple[int, NDArray[np.uint64]]]:
-        return [(block.first // 64, _pack_block(block, rows.names))]
-
-    def combine(before: list[Any], after: list[Any]) -> list[Any]:
-        before.extend(after)
-        return before
-
     words = np.zeros((rows.width, -(-rows.n // 64)), np.uint64)
-    for first, some in rows.merge(statistic, combine):
-        words[:, first : first + some.shape[1]] |= some
+    lock = threading.Lock()
+
+    def write(block: Block) -> None:
+        bits = block.bits()
+        word, skip = divmod(block.first, 64)
+        after = -(-(block.first + block.n) // 64) - word
+        with lock:  # blocks of files may share a word
+            if not skip:
+                words[:, word : word + after] |= bits
+                return
+            words[:, word : word + bits.shape[1]] |= bits << np.uint64(skip)
+            words[:, word + 1 : word + after] |= bits[:, : after - 1] >> np.uint64(64 - skip)
+
+    rows.merge(write, lambda before, after: None)
     return PackedRows(words, rows.n, rows.names)
 
 
-def _pack_block(block: Block, names: tuple[str, ...] | None) -> NDArray[np.uint64]:
-    skip = block.first % 64  # blocks of files may start within a word
-    words = np.zeros((block.width, -(-(skip + block.n) // 64)), "<u8")
-    padded = np.zeros(skip + block.n, np.uint8)
-    for j in range(block.width):
-        values = block.column(j)
-        if values.dtype.kind not in "biufO":
-            raise ValueError(f"{label_of(j, names)}: dtype {values.dtype}: must be 0 and 1")
-        ones = values == 1
-        if values.dtype != np.bool_ and not (ones | (values == 0)).all():
-            raise DomainError(f"{label_of(j, names)}: must hold 0 and 1 only; there are others")
-        padded[skip:] = ones
-        packed = np.packbits(padded, bitorder="little")
-        words[j].view(np.uint8)[: packed.size] = packed
-    return words.astype(np.uint64, copy=False)
+def _pack_matrix(matrix: Array) -> NDArray[np.uint64]:
+    """Records of bytes 0 and 1, in C order."""
+    from .kernels.literals import GROUP, TILE, pack_rows_into
+
+    n, d = matrix.shape
+    words = np.empty((d, -(-n // 64)), np.uint64)
+    tail, buffer = np.empty(TILE * (d + 1), np.uint8), np.empty(GROUP * TILE * -(-d // TILE), np.uint64)
+    if pack_rows_into(as_compiled(matrix.view(np.uint8).reshape(-1)), d, tail, buffer, words) > 1:
+        wrong = next(j for j in range(d) if (matrix[:, j].view(np.uint8) > 1).any())
+        raise DomainError(f"column {wrong}: must hold 0 and 1 only; there are others")
+    return words
+
+
+def _as_bits(values: Array, label: str) -> NDArray[np.bool_]:
+    """A column of 0 and 1 as bools."""
+    if values.dtype.kind not in "biufO":
+        raise ValueError(f"{label}: dtype {values.dtype}: must be 0 and 1")
+    ones = np.asarray(values == 1)
+    if values.dtype != np.bool_ and not (ones | (values == 0)).all():
+        raise DomainError(f"{label}: must hold 0 and 1 only; there are others")
+    return ones
 
 
 def positions_of(columns: Sequence[str | int], names: tuple[str, ...] | None, width: int) -> tuple[int, ...]:
@@ -396,8 +436,7 @@ def _of_array(data: NDArray[Any]) -> Rows:
         hint = "; of one column, data[:, None]" if data.ndim == 1 else ""
         raise ValueError(f"data: shape {data.shape}: must have two dimensions, records and columns{hint}")
     columns = [NumpyColumn(label_of(j, None), data[:, j]) for j in range(data.shape[1])]
-    floats = data.dtype in (np.float32, np.float64) and data.dtype.isnative
-    return MemoryRows(columns, None, len(data), data if floats else None)
+    return MemoryRows(columns, None, len(data), data if data.dtype.isnative else None)
 
 
 def _of_columns(names: list[Any] | None, columns: Sequence[Any], n: int | None = None) -> Rows:

@@ -1,8 +1,8 @@
 """SIMD lanes as values: what a loop cannot say, said in the words of the formula.
 
 `Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators +, -, *
-and, for integers, ^, and the few functions below, so that a vector kernel reads as its formula. Beside them stand the
-three scalar operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or
+and, for integers, ^ and |, and the few functions below, so that a vector kernel reads as its formula. Beside them stand
+the three scalar operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or
 widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits
 are the same everywhere.
 
@@ -161,6 +161,63 @@ def load_wide(typing: Any, array: Any, start: Any, n: Any) -> Any:
 
 
 @_emit
+def load_bytes(typing: Any, array: Any, start: Any, n: Any) -> Any:
+    """8n bytes from array[start] on, as uint64 lanes, the first byte of a lane lowest; array is uint8, contiguous."""
+    if not isinstance(array, types.Array) or not isinstance(n, types.IntegerLiteral):
+        return None
+    if array.layout != "C" or array.ndim != 1 or array.dtype != types.uint8:
+        return None
+    result = Lanes(types.uint64, n.literal_value)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        lanes = ir.VectorType(ir.IntType(64), result.n)
+        loaded = builder.load(builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer()))
+        loaded.align = 1
+        return loaded
+
+    return result(array, types.intp, n), generate
+
+
+def _zip(half: int) -> Any:
+    def describe(typing: Any, x: Any, y: Any) -> Any:
+        if not isinstance(x, Lanes) or x != y or x.dtype != types.uint64:
+            return None
+        count = 8 * x.n
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            of_bytes = ir.VectorType(ir.IntType(8), count)
+            first = range(half * count // 2, (half + 1) * count // 2)
+            order = ir.Constant(ir.VectorType(_I32, count), [i for k in first for i in (k, k + count)])
+            mixed = builder.shuffle_vector(*(builder.bitcast(arg, of_bytes) for arg in args), order)
+            return builder.bitcast(mixed, args[0].type)
+
+        return x(x, y), generate
+
+    return _emit(describe)
+
+
+zip_first = _zip(0)  # the bytes of the first halves of two uint64 lanes by turns: x0 y0 x1 y1 ...
+zip_last = _zip(1)  # of the last halves
+
+
+@_emit
+def any_bits(typing: Any, x: Any) -> Any:
+    """All lanes of x, one or-ed with the other."""
+    if not isinstance(x, Lanes) or not isinstance(x.dtype, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        parts = [builder.extract_element(args[0], ir.Constant(_I32, i)) for i in range(x.n)]
+        total = parts[0]
+        for part in parts[1:]:
+            total = builder.or_(total, part)
+        return total
+
+    return x.dtype(x), generate
+
+
+@_emit
 def prefetch(typing: Any, array: Any, start: Any) -> Any:
     """Ask for the cache line of array[start], which may lie beyond its end."""
     if not isinstance(array, types.Array):
@@ -268,6 +325,15 @@ def rotl(typing: Any, x: Any, distance: Any) -> Any:
     return x(x, distance), generate
 
 
+@_emit
+def shl(typing: Any, x: Any, distance: Any) -> Any:
+    """Shift the bits of every lane left by a constant distance."""
+    if not isinstance(x, Lanes) or not isinstance(distance, types.IntegerLiteral):
+        return None
+    left = distance.literal_value
+    return x(x, distance), lambda context, builder, signature, args: builder.shl(args[0], _constant(args[0].type, left))
+
+
 def _half(shift: int) -> Any:
     def describe(typing: Any, x: Any) -> Any:
         if not isinstance(x, Lanes) or x.dtype != types.uint64:
@@ -310,6 +376,7 @@ _operator(operator.add, "add", "fadd")
 _operator(operator.sub, "sub", "fsub")
 _operator(operator.mul, "mul", "fmul")
 _operator(operator.xor, "xor")
+_operator(operator.or_, "or_")
 
 
 @_emit

@@ -21,12 +21,12 @@ from ..noise import integer_noise
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
+from ..shown import Lines, Shown
 from .points import Step
 from .problem import OUTSIDE, Outside, Problem, read_points
 from .scales import Noise, promise
 from .schedule import Schedule
 from .sets import ConvexSet, Vector
-from .shown import Lines, Shown
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate")
 _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each

@@ -15,6 +15,7 @@ from ..checks import check_records, one_of, positive, small_delta, whole
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness
+from ..shown import Lines, as_html, as_text
 from .descent import PrivateDescent, noisy_projected_gradient_descent
 from .exponential import PrivateChoice, expected_excess, exponential_erm
 from .losses import Custom, SquaredDistance
@@ -23,7 +24,6 @@ from .problem import OUTSIDE, Outside, Problem, read_points
 from .scales import plan
 from .schedule import Schedule
 from .sets import ConvexSet, Vector
-from .shown import Lines, as_html, as_text
 from .vectors import VectorRelease, release_vectors
 
 Method = Literal["auto", "descent", "moments", "exponential"]

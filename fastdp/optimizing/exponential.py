@@ -18,12 +18,12 @@ from ..checks import check_records, one_of, positive, power_of_two, probability,
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
+from ..shown import Lines, Shown
 from .choice import INSTEAD, Plan, Terms
 from .line import LINES, no_line
 from .nets import MOST_DIMENSIONS, GridPlan
 from .problem import OUTSIDE, Outside, Problem, read_points
 from .sets import Ball, Box, ConvexSet, Simplex, Vector
-from .shown import Lines, Shown
 
 Method = Literal["auto", "grid", "exact"]
 METHODS = ("auto", "grid", "exact")

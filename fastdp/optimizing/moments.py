@@ -21,11 +21,11 @@ from ..noise import integer_noise
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
+from ..shown import Lines, Shown
 from .losses import SquaredError
 from .problem import OUTSIDE, Outside, Problem, read_points
 from .scales import Grid, Noise, fit_grid, promise
 from .sets import ConvexSet, Vector
-from .shown import Lines, Shown
 from .solvers import minimise_quadratic
 
 NOISES = ("auto", "gaussian", "laplace")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import numbers_array
-from ..columns import comes_from
+from ..columns import as_compiled, comes_from
 from ..errors import DomainError
 from ..rows import Block, Rows, position_of, rows_of
 from .losses import SIGN, Formula
@@ -144,7 +144,7 @@ class Points:
 
         norms = out if len(out) else np.empty(len(X))
         least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
-        norms_into(_as_compiled(X.reshape(-1)), X.shape[1], least, norms)
+        norms_into(as_compiled(X.reshape(-1)), X.shape[1], least, norms)
         return norms
 
     def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
@@ -157,8 +157,8 @@ class Points:
             X = X.astype(np.float64, copy=False)
             if self._clip and self._bound < inf:  # margin losses shrink as they go
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
-        labels = np.zeros(block.n) if self._labels is None else _as_compiled(self._labels[at])
-        return _as_compiled(X.reshape(-1)), labels, norms
+        labels = np.zeros(block.n) if self._labels is None else as_compiled(self._labels[at])
+        return as_compiled(X.reshape(-1)), labels, norms
 
     # --- sums
 
@@ -261,19 +261,6 @@ class Points:
         from ..kernels import gradients
 
         return getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
-
-
-class _Unlocked:
-    """The memory of an array without its read-only flag, which would make it another type to the compiler."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        self._array = array  # stays alive
-        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
-
-
-def _as_compiled(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as kernels are compiled for it. They do not write to it."""
-    return array if array.flags.writeable else np.asarray(_Unlocked(array))
 
 
 def _append(some: list[T], more: list[T]) -> list[T]:

@@ -16,11 +16,11 @@ from ..checks import check_records, one_of, positive, power_of_two, small_delta,
 from ..noise import integer_noise
 from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
+from ..shown import Lines, Shown
 from .losses import Formula
 from .points import Points
 from .scales import Noise, plan, promise
 from .sets import Vector
-from .shown import Lines, Shown
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic")
 
