@@ -33,15 +33,18 @@ _HOME = {
     "SyntheticDistribution": "answering.synthetic",
     "ZCDP": "privacy",
     "compose": "privacy",
+    "error": "learning.hypotheses",
     "exponential_erm": "optimizing.exponential",
     "exponential_mechanism": "selection",
     "gaussian": "noise",
     "get_num_threads": "threads",
     "laplace": "noise",
+    "learn_conjunction": "learning.conjunctions",
     "marginals": "answering.queries",
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
+    "pack": "rows",
     "nonprivate_excess_risk": "optimizing.solvers",
     "nonprivate_minimum": "optimizing.solvers",
     "peeling_eta": "peeling",
@@ -94,17 +97,20 @@ __all__ = [
     "SyntheticDistribution",
     "__version__",
     "compose",
+    "error",
     "exponential_erm",
     "exponential_mechanism",
     "gaussian",
     "get_num_threads",
     "laplace",
+    "learn_conjunction",
     "marginals",
     "mwem",
     "noisy_least_squares",
     "noisy_projected_gradient_descent",
     "nonprivate_excess_risk",
     "nonprivate_minimum",
+    "pack",
     "peeling_eta",
     "permute_and_flip",
     "private_erm",
@@ -129,6 +135,8 @@ if TYPE_CHECKING:
     from .answering.synthetic import SyntheticDistribution
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
+    from .learning.conjunctions import learn_conjunction
+    from .learning.hypotheses import error
     from .noise import gaussian, laplace
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
     from .optimizing.erm import private_erm
@@ -140,6 +148,7 @@ if TYPE_CHECKING:
     from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
     from .race import GumbelMax
     from .randomness import Randomness
+    from .rows import pack
     from .selection import exponential_mechanism, permute_and_flip, top_k
     from .threads import get_num_threads, set_num_threads
     from .threshold import AboveThreshold

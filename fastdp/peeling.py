@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from math import inf
 from typing import NoReturn
 
@@ -114,13 +115,19 @@ def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one
 def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> float:
     """The largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP."""
     goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
+    return _removal_eta(goal, one_signed)
 
+
+@lru_cache(1024)
+def _removal_eta(goal: ApproxDP, one_signed: bool) -> float:
     def fits(eta: float) -> bool:
-        return Removal(eta, one_signed, neighbors=neighbors).implies(goal)
+        return Removal(eta, one_signed, neighbors=goal.neighbors).implies(goal)
 
     low, high = 1e-12, 10.0
     if not fits(low):
-        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: too small for the lemma, whose eta is at least 1e-12")
+        raise ValueError(
+            f"epsilon={goal.epsilon!r}, delta={goal.delta!r}: too small for the lemma, whose eta is at least 1e-12"
+        )
     while high - low > 1e-12 * high:
         middle = (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records start with a word
 _BLOCK_VALUES = 2**21
+_BLOCK_BITS = 2**18  # packed records of a block: 20 us a column
 _MOST_SPANS = 256
 _KINDS = (
     "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
@@ -260,6 +261,8 @@ class PackedRows(MemoryRows):
             raise ValueError(f"names: {len(names)}: must be {len(words)}, as there are columns")
         self.words = words
         super().__init__([BitColumn(label_of(j, names), words[j], n) for j in range(len(words))], names, n)
+        self._step = _BLOCK_BITS
+        self._tasks = -(-n // self._step)
 
     @property
     def d(self) -> int:

@@ -529,7 +529,33 @@ def of_rank(typing: Any, rank: Any, like: Any) -> Any:
     return like(rank, like), generate
 
 
-# --- memory that a kernel needs for the length of one call
+# --- memory
+
+
+def _array_at(context: Any, builder: Any, array: Any, data: Any, length: Any) -> Any:
+    """A contiguous array of one dimension over memory that somebody else owns."""
+    made = context.make_array(array)(context, builder)
+    size = context.get_abi_sizeof(context.get_data_type(array.dtype))
+    item = context.get_constant(types.intp, size)
+    arrayobj.populate_array(made, data=data, shape=[length], strides=[item], itemsize=item, meminfo=None)
+    return made._getvalue()
+
+
+@_emit
+def row_at(typing: Any, rows: Any, i: Any) -> Any:
+    """Row i of a two-dimensional array whose rows are contiguous: slices of columns are, which numba cannot know."""
+    if not isinstance(rows, types.Array) or rows.ndim != 2:
+        return None
+    row = types.Array(rows.dtype, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(rows)(context, builder, args[0])
+        stride = builder.extract_value(array.strides, 0)
+        start = builder.ptrtoint(array.data, stride.type)
+        data = builder.inttoptr(builder.add(start, builder.mul(args[1], stride)), array.data.type)
+        return _array_at(context, builder, row, data, builder.extract_value(array.shape, 1))
+
+    return row(rows, types.intp), generate
 
 
 @_emit
@@ -540,19 +566,8 @@ def stack(typing: Any, dtype: Any, n: Any) -> Any:
     array = types.Array(dtype.dtype, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        element = context.get_data_type(array.dtype)
-        data = cgutils.alloca_once(builder, element, size=n.literal_value)
+        data = cgutils.alloca_once(builder, context.get_data_type(array.dtype), size=n.literal_value)
         data.align = 64
-        made = context.make_array(array)(context, builder)
-        size = context.get_abi_sizeof(element)
-        arrayobj.populate_array(
-            made,
-            data=data,
-            shape=[context.get_constant(types.intp, n.literal_value)],
-            strides=[context.get_constant(types.intp, size)],
-            itemsize=context.get_constant(types.intp, size),
-            meminfo=None,
-        )
-        return made._getvalue()
+        return _array_at(context, builder, array, data, context.get_constant(types.intp, n.literal_value))
 
     return array(dtype, n), generate

@@ -13,6 +13,7 @@ from .lanes import (
     int64,
     load_bytes,
     popcount,
+    row_at,
     shl,
     splat,
     stack,
@@ -25,7 +26,7 @@ from .lanes import (
 BLOCK = 512  # words that stay in the L1 cache while all columns are looked at
 GROUP = 8  # words of a column that are written together: a cache line
 TILE = 64  # records, and columns, that are turned at a time
-_WIDE = 256  # words of all columns that stay in the cache while subsets of columns are looked at
+WIDE = 256  # words of all columns that stay in the cache while subsets of columns are looked at
 
 
 @jit(inline=True)
@@ -125,13 +126,13 @@ def pack_rows_into(rows: U8Array, d: int, tail: U8Array, buffer: U64Array, out: 
 def count_among_into(columns: Any, first: U64Array, second: U64Array, out: Any) -> None:
     """out[0, j] += how many records of `first` have a 1 in column j; out[1, j] += how many of `second`.
 
-    Shapes    columns uint64[d, W], first and second uint64[W], out int64[2, d]
+    Shapes    columns uint64[d, W] with contiguous rows, first and second uint64[W], out int64[2, d]
     Cost      0.04 ns a word with AVX-512 in the cache; the speed of memory beyond
-    Used by   fastdp/learning/literals.py
+    Used by   fastdp/learning/examples.py
     Oracle    numpy
     """
     for j in range(columns.shape[0]):
-        column = columns[j]
+        column = row_at(columns, j)
         a, b = int64(0), int64(0)
         for w in range(column.size):
             a += popcount(column[w] & first[w])
@@ -144,13 +145,14 @@ def count_among_into(columns: Any, first: U64Array, second: U64Array, out: Any) 
 def satisfying_into(columns: Any, chosen: I64Array, values: I64Array, out: U64Array) -> int:
     """Keep those records of `out` that have values[i] in column chosen[i], for all i; how many they are.
 
-    Shapes    columns uint64[d, W], chosen int64[k], values int64[k] of 0 and 1, out uint64[W] (read and written)
+    Shapes    columns uint64[d, W] with contiguous rows, chosen int64[k], values int64[k] of 0 and 1, out uint64[W],
+              read and written
     Cost      about 0.05 ns a word and chosen column
-    Used by   fastdp/learning/literals.py
+    Used by   fastdp/learning/examples.py
     Oracle    numpy
     """
     for i in range(chosen.size):
-        column = columns[chosen[i]]
+        column = row_at(columns, chosen[i])
         flip = uint64(0) if values[i] else ~uint64(0)
         for w in range(out.size):
             out[w] &= column[w] ^ flip
@@ -176,7 +178,7 @@ def count_subsets_into(columns: Any, labels: U64Array, k: int, starts: I64Array,
     Sets of s columns stand from starts[s] on, in colexicographic order: {c1 < ... < cs} at place
     C(c1, 1) + C(c2, 2) + ... + C(cs, s). The empty set is left out. Counts are added to `out`.
 
-    Shapes    columns uint64[d, W], labels uint64[W], starts int64[k + 1], prefixes uint64[k, 256],
+    Shapes    columns uint64[d, W] with contiguous rows, labels uint64[W], starts int64[k + 1], prefixes uint64[k, 256],
               out int64[sum of C(d, s) for s = 1 .. k, at starts[1] .. ]
     Cost      0.06 ns a set and word with AVX-512: a set costs one AND, one XOR and one count, whatever its size
     Requires  1 <= k <= d
@@ -185,8 +187,8 @@ def count_subsets_into(columns: Any, labels: U64Array, k: int, starts: I64Array,
     """
     d, words = columns.shape
     element, limit, at = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
-    for first in range(0, words, _WIDE):
-        n = min(_WIDE, words - first)
+    for first in range(0, words, WIDE):
+        n = min(WIDE, words - first)
         wrong = labels[first : first + n]
         for s in range(k):
             at[s] = starts[s + 1]
@@ -198,7 +200,7 @@ def count_subsets_into(columns: Any, labels: U64Array, k: int, starts: I64Array,
             if c == limit[top]:
                 top -= 1
                 continue
-            column = columns[c, first : first + n]
+            column = row_at(columns, c)[first : first + n]
             if top + 1 < k and c > 0:  # it has larger sets below it
                 prefix = prefixes[top]
                 if top:
@@ -256,3 +258,64 @@ def count_all(columns: Any, chosen: I64Array) -> int:
         for w in range(n):
             total += popcount(both[w])
     return total
+
+
+@jit
+def sign_counts_into(
+    counts: I64Array, starts: I64Array, chosen: Any, s: int, negatives: int, positives: int, first: int, out: I64Array
+) -> None:
+    """The errors of conjunctions of s literals, from those of conjunctions of ones.
+
+    Errors are the positives and, for each record where a conjunction holds, 1 - 2 label: so beyond the positives, those
+    with a 0 in a column are those without the column, less those with a 1 in it. Conjunction p 2^s + m asks for a 1 in
+    the columns of set p whose bit in m is set, and for a 0 in the others.
+
+    Shapes    counts and starts as in `count_subsets_into`, chosen int64[s] (scratch), out int64[2^s (last - first)]
+    Cost      about s ns a conjunction
+    Requires  s >= 1; sets first, first + 1, ... in colexicographic order exist
+    Used by   fastdp/learning/exhaustive.py
+    Oracle    numpy
+    """
+    patterns = 1 << s
+    unrank_into(first, chosen, s)
+    for p in range(out.size // patterns):
+        at = p * patterns
+        for m in range(patterns):
+            place, size = int64(0), 0
+            for i in range(s):
+                if m >> i & 1:
+                    size += 1
+                    place += choose(chosen[i], size)
+            out[at + m] = counts[starts[size] + place] if size else negatives
+        for i in range(s):
+            bit = 1 << i
+            for m in range(patterns):
+                if not m & bit:
+                    out[at + m] += positives - out[at + m + bit]
+        i = 0
+        while i + 1 < s and chosen[i] + 1 == chosen[i + 1]:
+            chosen[i] = i
+            i += 1
+        chosen[i] += 1
+
+
+@jit
+def choose(n: int, k: int) -> int:
+    """How many sets of k there are among n; for results below 2^57."""
+    total = int64(1)
+    if k > n:
+        return 0
+    for i in range(k):
+        total = total * (n - i) // (i + 1)
+    return total
+
+
+@jit
+def unrank_into(place: int, chosen: I64Array, s: int) -> None:
+    """The set at a place of the colexicographic order: its columns, the least first."""
+    for i in range(s, 0, -1):
+        c = i - 1
+        while choose(c + 1, i) <= place:
+            c += 1
+        chosen[i - 1] = c
+        place -= choose(c, i)

@@ -1,1 +1,1 @@
-"""Learning a concept privately: boxes, conjunctions, any finite class, and the points within data that boxes rest on."""
+"""Learning a concept privately: boxes, conjunctions, any finite class, and the points within data that boxes take."""

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import numbers_array
-from ..columns import as_compiled, comes_from
+from ..columns import as_compiled
 from ..errors import DomainError
-from ..rows import Block, Rows, position_of, rows_of
+from ..labels import label_array, positives, with_labels
+from ..rows import Block, Rows
 from .losses import SIGN, Formula
 from .sets import Projection, Vector
 
@@ -53,14 +53,8 @@ class Points:
     """
 
     def __init__(self, X: Any, y: Any, loss: Formula, outside: str, *, may_be_empty: bool = False) -> None:
-        rows = rows_of(X)
-        self.rows = rows
-        if _is_column(y):
-            at = position_of(y, rows.names, rows.width)
-            if rows.width == 1:
-                raise ValueError(f"y={y!r}: must not be the only column")
-            self.rows, y = rows.select([j for j in range(rows.width) if j != at]), rows.select([at])
-        self.n, self.d = rows.n, self.rows.width
+        self.rows, y = with_labels(X, y)
+        self.n, self.d = self.rows.n, self.rows.width
         if not self.n and not may_be_empty:
             raise ValueError("X: n=0 records: must be at least one")
         if self.d > _MOST_COLUMNS:
@@ -68,8 +62,6 @@ class Points:
         self.loss = loss
         self._clip = outside == "clip"
         self._bound = inf if loss.x_norm is None else loss.x_norm
-        if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
-            raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
         self._given = self._given_labels(y)
         self._labels: Vector | None = None
         self._norms = np.empty(0)
@@ -88,16 +80,7 @@ class Points:
             raise ValueError(f"y=None: must be the labels of the records: {type(loss).__name__} has some")
         if isinstance(y, Rows):
             return y
-        plain = np.asarray(getattr(y, "to_numpy", lambda: y)())
-        if plain.dtype.kind in "OUST":
-            classes = "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers"
-            raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
-        array = numbers_array("y", plain)
-        if array.ndim == 2 and array.shape[1] == 1:
-            array = array[:, 0]
-        if array.shape != (self.n,):
-            raise ValueError(f"y: shape {array.shape}: must be ({self.n},), a label for each record")
-        return array
+        return label_array(y, self.n, "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers")
 
     def _read_labels(self) -> Vector:
         loss = self.loss
@@ -108,7 +91,7 @@ class Points:
         if not np.isfinite(array).all():
             raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
         if loss.labels == SIGN:
-            return _signs(array)
+            return np.where(positives(array), 1.0, -1.0)
         if loss.label_bound < inf:
             if not self._clip and (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
                 raise DomainError(
@@ -265,14 +248,3 @@ class Points:
 
 def _append(some: list[T], more: list[T]) -> list[T]:
     return some + more
-
-
-def _is_column(y: Any) -> bool:
-    return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
-
-
-def _signs(labels: Vector) -> Vector:
-    """Labels of two classes as -1 and 1: each by itself, so that no record decides what another's label means."""
-    if not ((np.abs(labels) == 1) | (labels == 0)).all():
-        raise DomainError("y: must be -1 and 1, or 0 and 1; there are other labels")
-    return np.where(labels == 1, 1.0, -1.0)

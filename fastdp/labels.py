@@ -1,0 +1,58 @@
+"""Records and what they are labelled with, which may be one of their own columns.
+
+What a label means is decided for each record by itself, so that no record changes what another's label stands for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checks import numbers_array
+from .columns import comes_from
+from .errors import DomainError
+from .rows import Rows, position_of, rows_of
+
+
+def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
+    """The records, and their labels as they were given, or as rows of one column where y names a column of X."""
+    rows = rows_of(X)
+    if isinstance(y, str | int | np.integer) and not isinstance(y, bool):
+        at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
+        if rows.width == 1:
+            raise ValueError(f"y={y!r}: must not be the only column")
+        return rows.select([j for j in range(rows.width) if j != at]), rows.select([at])
+    if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
+        raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
+    return rows, y
+
+
+def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
+    """One number for each of n records, not looked at; `classes` says what it must be."""
+    plain = np.asarray(getattr(y, "to_numpy", lambda: y)())
+    if plain.dtype.kind in "OUST":
+        raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
+    array = plain if plain.dtype == np.bool_ else numbers_array("y", plain)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise ValueError(f"y: shape {array.shape}: must be ({n},), a label for each record")
+    return array
+
+
+def column_values(rows: Rows) -> NDArray[Any]:
+    """The first column, whole."""
+    parts: list[NDArray[Any]] = rows.merge(lambda block: [block.column(0)], lambda a, b: a + b)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def positives(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels are 1; DomainError unless the others are 0 or -1."""
+    if labels.dtype == np.bool_:
+        return labels
+    ones = np.asarray(labels == 1)
+    if not (ones | (labels == 0) | (labels == -1)).all():
+        raise DomainError("y: must be -1 and 1, or 0 and 1; there are other labels")
+    return ones

@@ -1,0 +1,102 @@
+"""The exponential mechanism over all conjunctions of at most k literals.
+
+A conjunction with a 0 among its literals is a difference of two with fewer of them, so counting the errors of the sets
+of columns, an eighth of all conjunctions for k = 3, is enough: conjunctions.md, lemma 2.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from math import comb
+
+import numpy as np
+
+from ..progress import Report
+from ..race import Race
+from ..rows import Block
+from ..scores import tops_of
+from .examples import Counts, Examples, Key
+
+MOST_WORK = 2**37  # sets of columns, times words of 64 records: some 20 s on one core
+MOST_SETS, MOST_CONJUNCTIONS = 2**24, 2**31
+_SECONDS = 1.4e-10  # a word of a set takes
+_BLOCK = 2**20  # conjunctions that are looked at together
+
+
+def conjunctions(d: int, k: int) -> int:
+    """How many conjunctions of at most k literals there are, none of which has a column twice."""
+    return sum(comb(d, s) << s for s in range(k + 1))
+
+
+def refusal(n: int, d: int, k: int) -> str:
+    """Why looking at all conjunctions is too much work; empty if it is not."""
+    sets, many = sum(comb(d, s) for s in range(1, k + 1)), conjunctions(d, k)
+    work = sets * -(-n // 64)
+    if work <= MOST_WORK and sets <= MOST_SETS and many <= MOST_CONJUNCTIONS:
+        return ""
+    seconds = work * _SECONDS + many * 4e-9
+    shown = f"{many:,}" if many < 10**15 else f"{many:.2g}"
+    return (
+        f"k={k}, d={d}, n={n:,}: {shown} conjunctions would take about {_duration(seconds)}: must be at most "
+        f"{MOST_WORK * _SECONDS:.0f} s, 2^24 sets of columns and 2^31 conjunctions; method='peel' takes milliseconds"
+    )
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("years", 3.2e7), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}" if seconds < 1e15 else f"{seconds / size:.1g} {unit}"
+    return f"{max(seconds, 1):.0f} s"
+
+
+def choose_conjunction(examples: Examples, k: int, eta: float, key: Key, report: Report) -> list[int]:
+    """The literals of one conjunction, with probability proportional to exp(-eta errors)."""
+    from ..kernels.literals import sign_counts_into, unrank_into
+
+    d = examples.d
+    sizes = [comb(d, s) for s in range(1, k + 1)]
+    starts = np.array([0, *accumulate(sizes, initial=0)][: k + 1], np.int64)
+    report(0, 2, "sets of columns")
+    counts = _set_errors(examples, k, starts, sum(sizes)) if k else np.empty(0, np.int64)
+    positives, negatives = examples.positives, examples.n - examples.positives
+    race, first = Race(key, eta, 1), 0
+    race.admit(np.dtype(np.int64))
+
+    def offer(errors: Counts) -> None:
+        scores = -errors
+        race.run(scores, first, *tops_of(scores))
+
+    offer(np.array([negatives]))
+    first += 1
+    report(1, 2, "conjunctions")
+    chosen = np.empty(max(k, 1), np.int64)
+    for s in range(1, k + 1):
+        step = max(_BLOCK >> s, 1)
+        for begin in range(0, sizes[s - 1], step):
+            errors = np.empty(min(step, sizes[s - 1] - begin) << s, np.int64)
+            sign_counts_into(counts, starts, chosen, s, negatives, positives, begin, errors)
+            offer(errors)
+            first += errors.size
+    report(2, 2, "")
+    place = int(race.ranking()[0]) - 1
+    if place < 0:
+        return []
+    for s in range(1, k + 1):
+        if place < sizes[s - 1] << s:
+            break
+        place -= sizes[s - 1] << s
+    unrank_into(place >> s, chosen, s)
+    return [2 * int(chosen[i]) + 1 - (place >> i & 1) for i in range(s)]
+
+
+def _set_errors(examples: Examples, k: int, starts: Counts, total: int) -> Counts:
+    """The errors of every conjunction of ones."""
+    from ..kernels.literals import WIDE, count_subsets_into
+
+    def statistic(block: Block) -> Counts:
+        out = np.zeros(total, np.int64)
+        prefixes = np.empty((k, WIDE), np.uint64)
+        count_subsets_into(block.bits(), examples.labels(block.first, block.n), k, starts, prefixes, out)
+        return out
+
+    return examples.rows.total(statistic)

@@ -1,0 +1,192 @@
+"""How each learner of conjunctions spends its budget, and how many errors it then promises: from public numbers only.
+
+conjunctions.md has the theorems. A bound counts records; it holds with probability 1 - beta if some conjunction of at
+most k literals is right about all n of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, exp, inf, log, nextafter, sqrt
+from typing import NamedTuple
+
+from ..calibration import gaussian_sigma
+from ..directed import down, lower, up
+from ..noise import Plan as Noise
+from ..noise import gaussian_plan, laplace_plan, scale_in_range
+from ..peeling import removal_eta
+from ..privacy import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from ..scores import range_of_each
+from .exhaustive import conjunctions
+
+
+class Terms(NamedTuple):
+    """What is public: n is a number that stands for that of the records where that is private."""
+
+    n: int
+    d: int
+    k: int
+    epsilon: float
+    delta: float
+    beta: float
+    neighbors: Neighbors
+
+    @property
+    def reach(self) -> int:
+        """How far apart one record may move two scores that count records."""
+        return 1 if self.neighbors == "add-remove" else 2
+
+    @property
+    def promise(self) -> Guarantee:
+        """Of what spends all of epsilon and delta."""
+        if self.delta:
+            return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
+        return PureDP(self.epsilon, neighbors=self.neighbors)
+
+    def eta(self, rounds: int) -> float:
+        """Of so many exponential mechanisms over scores that count records: conjunctions.md, theorem 3."""
+        return down(lower(range_of_each(self.epsilon, self.delta, rounds)) / self.reach)
+
+
+@dataclass(frozen=True)
+class CountsPlan:
+    """Noise on how many positives falsify each literal; those at most `threshold` stay."""
+
+    noise: Noise
+    threshold: int
+    guarantee: Guarantee
+    bound: float
+
+
+@dataclass(frozen=True)
+class ExhaustivePlan:
+    """One draw among all conjunctions."""
+
+    eta: float
+    guarantee: Guarantee
+    bound: float
+
+
+@dataclass(frozen=True)
+class GreedyPlan:
+    """So many draws of a literal, with scores times k."""
+
+    rounds: int
+    eta: float
+    guarantee: Guarantee
+    bound: float
+
+
+@dataclass(frozen=True)
+class PeelPlan:
+    """Phases of (threshold, at most so many rounds), the score of stopping a phase, and eta."""
+
+    phases: tuple[tuple[int, int], ...]
+    dummy: int
+    eta: float
+    account: str
+    guarantee: Guarantee
+    bound: float
+
+    @property
+    def rounds(self) -> int:
+        return sum(rounds for _, rounds in self.phases)
+
+
+def plan_counts(terms: Terms) -> CountsPlan:
+    """Theorem 2: Laplace noise, or Gaussian noise where a delta makes that the better."""
+    changed = terms.d if terms.neighbors == "add-remove" else 2 * terms.d
+    scale = scale_in_range(up(changed / lower(terms.epsilon)), "2d / epsilon")
+
+    def laplace_tail(events: int) -> float:
+        return scale * log(2 * events / ((1 + exp(-1 / scale)) * terms.beta))
+
+    pure = PureDP(terms.epsilon, neighbors=terms.neighbors)
+    by_laplace = _counts(terms, laplace_plan(scale), laplace_tail, pure)
+    if not terms.delta:
+        return by_laplace
+    norm = nextafter(sqrt(changed), inf)
+    sigma = gaussian_sigma(norm, epsilon=terms.epsilon, delta=terms.delta, dimension=2 * terms.d)
+
+    def gaussian_tail(events: int) -> float:
+        return sigma * sqrt(2 * log(2 * events / terms.beta))
+
+    by_gaussian = _counts(terms, gaussian_plan(scale_in_range(sigma, "sigma")), gaussian_tail, terms.promise)
+    return min(by_laplace, by_gaussian, key=lambda plan: plan.bound)
+
+
+def _counts(terms: Terms, noise: Noise, tail: Callable[[int], float], guarantee: Guarantee) -> CountsPlan:
+    """`tail(m)`: none of m draws reaches it, but with probability beta / 2."""
+    threshold = max(0, ceil(tail(min(terms.k, terms.d))) - 1)
+    kept = threshold + max(0, ceil(tail(2 * terms.d)) - 1)  # what stays was falsified by no more
+    return CountsPlan(noise, threshold, guarantee, float(max(terms.d, 2) * kept))
+
+
+def plan_exhaustive(terms: Terms) -> ExhaustivePlan:
+    """Theorem 4."""
+    eta = terms.eta(1)
+    one = BoundedRange(terms.epsilon, neighbors=terms.neighbors)
+    bound = (log(conjunctions(terms.d, terms.k)) - log(terms.beta)) / eta
+    return ExhaustivePlan(eta, terms.promise if terms.delta else one, bound)
+
+
+@lru_cache(256)
+def plan_greedy(terms: Terms) -> GreedyPlan:
+    """Theorem 5, with the number of rounds that promises most."""
+    return min((_greedy(terms, rounds) for rounds in _round_numbers(terms)), key=lambda plan: plan.bound)
+
+
+def _round_numbers(terms: Terms) -> list[int]:
+    all_but_one = max(1.0, terms.k * log(max(terms.n, 2)))  # rounds that leave one negative
+    return sorted({max(terms.k, ceil(share * all_but_one)) for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)})
+
+
+def _greedy(terms: Terms, rounds: int) -> GreedyPlan:
+    eta = terms.eta(rounds)
+    slack = log(2 * terms.d * rounds / terms.beta) / eta
+    bound = (rounds + terms.k) * slack + terms.n * exp(-rounds / terms.k)
+    return GreedyPlan(rounds, down(lower(eta) / terms.k), terms.promise, bound)
+
+
+@lru_cache(256)
+def plan_peel(terms: Terms) -> PeelPlan:
+    """Theorems 6 and 7. The account that allows the largest eta depends on the rounds, and they on eta: upwards."""
+    by_lemma = 0.0
+    if terms.delta:
+        by_lemma = removal_eta(terms.epsilon, terms.delta, one_signed=True, neighbors=terms.neighbors)
+    most = 1
+    while True:
+        composed = terms.eta(most)
+        eta, account = max((by_lemma, "removal lemma"), (composed, "composition"))
+        dummy, phases = _schedule(terms, eta)
+        rounds = sum(of_phase for _, of_phase in phases)
+        if rounds <= most:
+            bound = float(2 * dummy * (terms.k + rounds))
+            return PeelPlan(phases, dummy, eta, account, terms.promise, bound)
+        most = rounds
+
+
+def _schedule(terms: Terms, eta: float) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """The least Gamma that is large enough for the rounds that it asks for, and the phases."""
+
+    def enough(dummy: int) -> bool:
+        rounds = sum(of_phase for _, of_phase in _phases(terms, dummy))
+        return eta * dummy >= log((2 * terms.d + 1) * rounds / terms.beta)
+
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high, _phases(terms, high)
+
+
+def _phases(terms: Terms, dummy: int) -> tuple[tuple[int, int], ...]:
+    """(threshold, at most so many rounds), from the first threshold that is at least n / 2k down to 2 Gamma."""
+    count = 1
+    while (dummy << count) * 2 * terms.k < terms.n:
+        count += 1
+    return tuple((dummy << j + 1, -(-terms.k * 2 ** (j + 1) // (2 ** (j + 1) - 1))) for j in range(count - 1, -1, -1))
