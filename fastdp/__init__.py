@@ -38,9 +38,11 @@ _HOME = {
     "exponential_mechanism": "selection",
     "gaussian": "noise",
     "get_num_threads": "threads",
+    "interior_point": "learning.interior_point",
     "laplace": "noise",
     "learn_conjunction": "learning.conjunctions",
     "marginals": "answering.queries",
+    "median": "learning.interior_point",
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
@@ -51,6 +53,7 @@ _HOME = {
     "permute_and_flip": "selection",
     "private_erm": "optimizing.erm",
     "projected_gradient_descent": "optimizing.descent",
+    "quantile": "learning.interior_point",
     "release_marginals": "answering.release",
     "removal": "peeling",
     "removal_eta": "peeling",
@@ -102,9 +105,11 @@ __all__ = [
     "exponential_mechanism",
     "gaussian",
     "get_num_threads",
+    "interior_point",
     "laplace",
     "learn_conjunction",
     "marginals",
+    "median",
     "mwem",
     "noisy_least_squares",
     "noisy_projected_gradient_descent",
@@ -115,6 +120,7 @@ __all__ = [
     "permute_and_flip",
     "private_erm",
     "projected_gradient_descent",
+    "quantile",
     "release_marginals",
     "removal",
     "removal_eta",
@@ -137,6 +143,7 @@ if TYPE_CHECKING:
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .learning.conjunctions import learn_conjunction
     from .learning.hypotheses import error
+    from .learning.interior_point import interior_point, median, quantile
     from .noise import gaussian, laplace
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
     from .optimizing.erm import private_erm

@@ -18,7 +18,7 @@ import reference
 from laws import at_most, check_cells
 
 import fastdp
-from fastdp import Budget, DomainError, losses, rows, sets
+from fastdp import Budget, DomainError, losses, pieces, rows, sets
 from fastdp.kernels import gradients, nets
 from fastdp.optimizing import choice, line
 from fastdp.optimizing import nets as net_plans
@@ -362,7 +362,7 @@ def test_pieces_cover_every_point_once_at_a_safe_level(eta, top):
 
 def test_the_upper_logarithm_of_2_is_above_it():
     low, high = reference.ln_interval(2, 90)
-    assert high < line._LN2_UP < low + Fraction(1, 2**69)
+    assert high < pieces.LN2_UP < low + Fraction(1, 2**69)
 
 
 @pytest.mark.parametrize("loss", [losses.AbsoluteDeviation(), losses.SquaredDistance(x_norm=1)], ids=repr)

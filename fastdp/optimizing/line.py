@@ -7,20 +7,16 @@ Scores are convex, so the line falls into a few hundred pieces in which they har
 from __future__ import annotations
 
 from abc import abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import accumulate, count
 from math import ceil, floor, frexp, inf, log
-from typing import NamedTuple
 
 import numpy as np
 
-from .. import exact
 from ..directed import lower
+from ..pieces import LN2_UP, Piece, PieceChoice
 from ..privacy import BoundedRange
 from ..progress import Report
-from ..randomness import word_source
 from ..rows import Block
 from .choice import Integers, Key, Plan, Terms
 from .losses import AbsoluteDeviation, SquaredDistance
@@ -29,7 +25,6 @@ from .sets import Ball, Box, Vector
 
 _LINE_BITS, _MOST_LINE = 40, 2**62  # points on a line: by default, and at most
 _HALF = 31  # bits of the lower part of a position on a line: sums of either part fit int64
-_LN2_UP = Fraction(818323753292969962227, 2**70)  # above ln 2, by less than 2^-70
 
 
 def line_excess(steps: int, *, n: float, eta: float, range: float, spacing: float, slope: float, beta: float) -> float:
@@ -45,15 +40,6 @@ def line_excess(steps: int, *, n: float, eta: float, range: float, spacing: floa
     return (min(by_convexity, log(steps + 1)) - log(beta)) / eta / n + 3 * slope * spacing
 
 
-class Piece(NamedTuple):
-    """Points first, first + side, ...: so many, none of which has less than `level` ln 2 of a gap in the exponent."""
-
-    first: int
-    side: int
-    size: int
-    level: int
-
-
 class ConvexChoice:
     """The law with weights exp(-eta (F(k) - min F)) on 0 .. last, F convex and integer: exponential.md, theorem 3."""
 
@@ -63,7 +49,7 @@ class ConvexChoice:
         self._least = function(self.best)
         self._open = 64 + last.bit_length()  # level of the last pieces, which reach to the ends
         self.pieces = [*self._side(1, 0, last - self.best), *self._side(-1, 1, self.best)]
-        self._sums = list(accumulate(piece.size << self._open - piece.level for piece in self.pieces))
+        self._choice = PieceChoice(self.pieces, lambda k: eta * self._gap(k))
 
     def _minimiser(self) -> int:
         low, high = 0, self._last
@@ -87,10 +73,10 @@ class ConvexChoice:
         pieces: list[Piece] = []
         step = 1
         while near <= far:
-            level = min(self._open, floor(self.eta * gap(near) / _LN2_UP))
+            level = min(self._open, floor(self.eta * gap(near) / LN2_UP))
             end = far + 1
             if level < self._open:
-                above = ceil((level + 1) * _LN2_UP / self.eta)
+                above = ceil((level + 1) * LN2_UP / self.eta)
                 end = self._crossing(gap, near, far, above, step)
             step = end - near
             pieces.append(Piece(self.best + side * near, side, step, level))
@@ -113,17 +99,7 @@ class ConvexChoice:
         return max(high, near + 1)
 
     def draw(self, key: Key) -> int:
-        """Proposal t takes word t of streams 0, 2, 4, ..., its coin word t of streams 1, 3, 5, ..."""
-        words = word_source(key)
-        for t in count():
-            place = exact.uniform_below(self._sums[-1], exact.Uniform(0, 0, (words(s, t) for s in count(0, 2))))
-            i = bisect_right(self._sums, place)
-            piece = self.pieces[i]
-            within = place - (self._sums[i - 1] if i else 0) >> self._open - piece.level
-            k = piece.first + piece.side * within
-            if exact.is_below_exp(exact.proposal_coin(words, t), -self.eta * self._gap(k), piece.level):
-                return k
-        raise AssertionError("a half of the proposals is accepted")
+        return self._choice.draw(key)
 
 
 def no_line(terms: Terms, spacing: float | None, resolution: float | None) -> str:
