@@ -1,0 +1,1 @@
+"""Learn a concept, privately: what labels records as they are labelled, from a class of boxes."""
