@@ -150,6 +150,31 @@ def is_below_exp(coin: Uniform, exponent: Fraction, doublings: int = 0) -> bool:
         bits += 64
 
 
+def is_below_product(coin: Uniform, factor: Fraction, doublings: int, exponent: Fraction) -> bool:
+    """Whether coin <= factor 2^doublings e^exponent, for factor > 0 and a product that is at most 1, of any parts."""
+    shift = factor.numerator.bit_length() - factor.denominator.bit_length() - 1
+    factor = factor / (1 << shift) if shift > 0 else factor * (1 << -shift)  # in (1, 4): the rest is below 1
+    doublings += shift
+    bits = 64
+    while True:
+        n, b = coin.to(bits)
+        ends = sorted(exponent + doublings * ln2 for ln2 in ln2_bounds(bits + doublings.bit_length()))
+        low, high = exp_bounds(min(ends[0], Fraction(0)), bits)[0], exp_bounds(min(ends[1], Fraction(0)), bits)[1]
+        left, right = factor.denominator << bits, factor.numerator << b
+        answer = decide(n * left, (n + 1) * left, low * right, high * right)
+        if answer is not None:
+            return answer
+        bits += 64
+
+
+@lru_cache(64)
+def ln2_bounds(bits: int) -> tuple[Fraction, Fraction]:
+    """Fractions on either side of ln 2, less than 2^-bits apart."""
+    floor_, ceiling = (context_of(bits // 3 + 3, rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
+    two = Decimal(2)  # decimal's ln is rounded correctly: one step outward bounds it
+    return Fraction(floor_.next_minus(floor_.ln(two))), Fraction(ceiling.next_plus(ceiling.ln(two)))
+
+
 def largest(law: Geometric | GaussianProposal, uniform: Uniform) -> int:
     """The largest k >= 0 with U <= threshold(k)."""
 

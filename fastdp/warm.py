@@ -7,6 +7,7 @@ public functions make them, on a few numbers of fresh secure noise that nobody s
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .kernels import nets
     from .kernels.chacha import word_one
     from .kernels.literals import count_all, pack_allowed_into
+    from .learning.box_class import BoxChoice
     from .optimizing.descent import walk
     from .optimizing.losses import AbsoluteDeviation, Logistic, SquaredDistance
     from .optimizing.nets import KERNELS as NET_KERNELS
@@ -126,6 +128,10 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
             SyntheticDistribution(weights, domain).sample(3)
 
+    def choose_box() -> None:
+        key = Randomness().key()
+        BoxChoice(np.zeros((1, 1), np.uint64), np.ones(1, np.bool_), (1,), Fraction(1)).draw(key)
+
     def add_losses() -> None:
         columns, net, one, out = np.zeros((4, 3)), np.zeros((4, 2)), np.ones(3), np.zeros(2, np.int64)
         for name in NET_KERNELS.values():
@@ -153,7 +159,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     ]
     steps += [(f"counting records of {sizes} values", partial(count, sizes)) for sizes in ((2, 2), (300,), (70_000,))]
     steps += [(f"weights, {precision}", partial(weigh, precision)) for precision in PRECISIONS]
-    steps += [("losses at points", add_losses)]
+    steps += [("losses at points", add_losses), ("boxes", choose_box)]
     for loss, dtype in (
         (Logistic(), np.float64),
         (Logistic(), np.float32),
