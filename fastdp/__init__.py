@@ -40,6 +40,7 @@ _HOME = {
     "get_num_threads": "threads",
     "interior_point": "learning.interior_point",
     "laplace": "noise",
+    "learn_box": "learning.boxes",
     "learn_conjunction": "learning.conjunctions",
     "marginals": "answering.queries",
     "median": "learning.interior_point",
@@ -107,6 +108,7 @@ __all__ = [
     "get_num_threads",
     "interior_point",
     "laplace",
+    "learn_box",
     "learn_conjunction",
     "marginals",
     "median",
@@ -141,6 +143,7 @@ if TYPE_CHECKING:
     from .answering.synthetic import SyntheticDistribution
     from .budget import Budget, BudgetExceeded
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
+    from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
     from .learning.hypotheses import error
     from .learning.interior_point import interior_point, median, quantile

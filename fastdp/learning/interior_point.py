@@ -21,7 +21,7 @@ from ..directed import lower, written
 from ..privacy import NEIGHBORS, BoundedRange, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
 from ..rows import MemoryRows, Rows
-from .order import OUTSIDE, Order, Outside, Positions, check_bits
+from .order import OUTSIDE, Order, Outside, Positions, check_bits, check_signed
 from .ranks import choose_by_rank
 
 Key = NDArray[np.uint32]
@@ -173,8 +173,7 @@ def _release(
 ) -> Any:  # fmt: skip
     """Read the values, draw a position, and say what stands there."""
     one_of("outside", outside, OUTSIDE)
-    if signed is not None and not isinstance(signed, bool | np.bool_):
-        raise ValueError(f"signed={signed!r}: must be None, True or False")
+    signed = check_signed(signed)
     rows = _one_column(values)
     if not rows.n and guarantee.neighbors == "replace-one":
         raise ValueError("values: must hold at least one")

@@ -6,6 +6,7 @@ A mechanism that orders points works on positions 0, 1, 2, ..., last; this is wh
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -136,6 +137,18 @@ class Order:
         size: float = struct.unpack(kind, struct.pack(bits, abs(distance)))[0]
         return -size if distance < 0 else size
 
+    def between(self, values: NDArray[Any], low: Any, high: Any) -> NDArray[np.bool_]:
+        """Which values are low .. high; never a NaN."""
+        if self.least is None and self.bits < 64:
+            with np.errstate(over="ignore"):
+                values = values.astype(_FLOATS[self.bits][0])
+        if values.dtype.kind in "iu":  # an integer that the type does not hold would become a float
+            kind = np.iinfo(values.dtype)
+            if low > kind.max or high < kind.min:
+                return np.zeros(len(values), np.bool_)
+            low, high = max(low, kind.min), min(high, kind.max)
+        return np.asarray((values >= low) & (values <= high), np.bool_)
+
     def __str__(self) -> str:
         if self.least is None:
             return f"finite floats of {self.bits} bits"
@@ -144,6 +157,21 @@ class Order:
 
 def check_bits(value: Any) -> int:
     return whole("domain_bits", value, least=1, most=MOST_BITS)
+
+
+def bits_of_columns(value: Any, d: int) -> tuple[int, ...]:
+    """One number for all columns, or one for each."""
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
+        return (check_bits(value),) * d
+    if len(value) != d:
+        raise ValueError(f"domain_bits: {len(value)} numbers: must be one, or {d}, as there are columns")
+    return tuple(check_bits(each) for each in value)
+
+
+def check_signed(value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool | np.bool_):
+        raise ValueError(f"signed={value!r}: must be None, True or False")
+    return None if value is None else bool(value)
 
 
 def _infinite(bits: int) -> int:

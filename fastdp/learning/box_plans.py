@@ -1,0 +1,180 @@
+"""How each learner of boxes spends its budget, and how many errors it then promises: from public numbers only.
+
+boxes.md has the theorems. A bound counts records; it holds with probability 1 - beta if some box is right about all n
+of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, exp, log
+from typing import NamedTuple
+
+from ..directed import down, lower, up
+from ..noise import LaplacePlan, laplace_plan, scale_in_range
+from ..peeling import removal_eta
+from ..privacy import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from ..scores import range_of_each
+from .box_class import MOST_EXPONENT, MOST_WORK, class_size, work_of
+
+_LN2 = log(2.0)
+
+
+class Terms(NamedTuple):
+    """What is public: n is a number that stands for that of the records where that is private."""
+
+    n: int
+    bits: tuple[int, ...]  # of each axis
+    epsilon: float
+    delta: float
+    beta: float
+    neighbors: Neighbors
+
+    @property
+    def sides(self) -> int:
+        return 2 * len(self.bits)
+
+    @property
+    def promise(self) -> Guarantee:
+        if self.delta:
+            return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
+        return PureDP(self.epsilon, neighbors=self.neighbors)
+
+
+@dataclass(frozen=True)
+class Test:
+    """Whether there are enough positives: a noisy count of them, against a threshold."""
+
+    noise: LaplacePlan
+    threshold: int
+
+
+@dataclass(frozen=True)
+class SidesPlan:
+    """One choice for each side, among the `slice` most extreme positives; "interior-point" and "peel"."""
+
+    test: Test
+    slice: int
+    eta: float
+    account: str
+    guarantee: Guarantee
+    bound: float
+
+
+@dataclass(frozen=True)
+class ClassPlan:
+    """One choice among all boxes."""
+
+    eta: float
+    guarantee: Guarantee
+    bound: float
+
+
+def plan_interior(terms: Terms) -> SidesPlan:
+    """Theorem 2: an interior point of a slice for each side."""
+
+    def of(epsilon: float, beta: float) -> tuple[int, float, str]:
+        eta = _composed(terms, epsilon)
+        points = max(terms.bits) * _LN2
+        return 2 * ceil((points + log(terms.sides / beta)) / eta) - 1, eta, "composition"
+
+    return _with_test(terms, of)
+
+
+def plan_peel(terms: Terms) -> SidesPlan:
+    """Theorems 3 and 4: a cut for each side, after which the records beyond it are gone."""
+
+    def of(epsilon: float, beta: float) -> tuple[int, float, str]:
+        eta, account = _composed(terms, epsilon), "composition"
+        if terms.delta:
+            by_lemma = removal_eta(epsilon, terms.delta, one_signed=False, neighbors=terms.neighbors)
+            eta, account = max((by_lemma, "removal lemma"), (eta, account))
+        each = 2 * beta / 3
+        events = terms.sides * terms.n / each
+        half = max(1, ceil(ceil(log(events)) / 2))
+        points = max(terms.bits) * _LN2
+        return 2 * ceil(half + (points + log(events / (2 * half)) + 2) / eta), eta, account
+
+    return _with_test(terms, of)
+
+
+def _composed(terms: Terms, epsilon: float) -> float:
+    """eta of as many choices as there are sides, of scores that a record moves by -1, 0 or 1."""
+    return down(lower(range_of_each(epsilon, terms.delta, terms.sides)) / 2)
+
+
+@lru_cache(256)
+def _with_test(terms: Terms, of: Callable[[float, float], tuple[int, float, str]]) -> SidesPlan:
+    """The share of epsilon that the test takes is the one that promises most: theorem 1."""
+    return min((_shared(terms, of, 2.0**-k) for k in range(3, 11)), key=lambda plan: plan.bound)
+
+
+def _shared(terms: Terms, of: Callable[[float, float], tuple[int, float, str]], share: float) -> SidesPlan:
+    beta = terms.beta / 2
+    for_test = terms.epsilon * share  # exact: a power of two
+    size, eta, account = of(down(lower(terms.epsilon) - Fraction(for_test)), beta)
+    scale = scale_in_range(up(1 / Fraction(for_test)), "1 / epsilon")
+    slack = max(0, ceil(scale * log(1 / ((1 + exp(-1 / scale)) * beta))))  # the noise is beyond with probability beta
+    threshold = terms.sides * size + slack
+    return SidesPlan(Test(laplace_plan(scale), threshold), size, eta, account, terms.promise, float(threshold + slack))
+
+
+def plan_class(terms: Terms) -> ClassPlan:
+    """box_class.md, theorems 2 and 3."""
+    reach = 1 if terms.neighbors == "add-remove" else 2
+    eta = down(lower(range_of_each(terms.epsilon, terms.delta, 1)) / reach)
+    bound = (log(class_size(terms.bits)) - log(terms.beta)) / eta
+    guarantee = terms.promise if terms.delta else BoundedRange(terms.epsilon, neighbors=terms.neighbors)
+    return ClassPlan(eta, guarantee, bound)
+
+
+def class_refusal(terms: Terms) -> str:
+    """Why choosing among all boxes is too much work; empty if it is not."""
+    d = len(terms.bits)
+    if d > 2:
+        return f"d={d} columns: must be 1 or 2"
+    if max(terms.bits) > 64:
+        return f"domain_bits={max(terms.bits)}: must be at most 64"
+    if (work := work_of(terms.n, terms.bits)) > MOST_WORK:
+        return (
+            f"n={terms.n:,}, d={d}: would take about {10 * work / MOST_WORK:,.0f} s: must be at most 10 s; "
+            "method='peel' takes milliseconds"
+        )
+    if plan_class(terms).eta * terms.n > MOST_EXPONENT:
+        return f"epsilon={terms.epsilon!r}, n={terms.n:,}: must be such that epsilon n is at most 2^48"
+    return ""
+
+
+def side_refusal(terms: Terms) -> str:
+    if max(terms.bits) > 64:
+        return f"domain_bits={max(terms.bits)}: must be at most 64"
+    return ""
+
+
+class Found(NamedTuple):
+    """The method that is taken, and its plan."""
+
+    method: str
+    plan: SidesPlan | ClassPlan
+
+
+METHODS = ("auto", "peel", "interior-point", "exponential")
+
+
+def choose_plan(method: str, terms: Terms) -> Found:
+    """The plan of a method, or for "auto" of the one that promises the fewest errors; ValueError if it is too much."""
+    refusals = {"exponential": class_refusal(terms), "peel": side_refusal(terms), "interior-point": side_refusal(terms)}
+    plans: dict[str, Callable[[Terms], SidesPlan | ClassPlan]] = {
+        "peel": plan_peel, "interior-point": plan_interior, "exponential": plan_class,
+    }  # fmt: skip
+    if method != "auto":
+        if refusals[method]:
+            raise ValueError(f"method={method!r}, {refusals[method]}")
+        return Found(method, plans[method](terms))
+    found = [Found(name, plan(terms)) for name, plan in plans.items() if not refusals[name]]
+    if not found:
+        raise ValueError(refusals["peel"])
+    return min(found, key=lambda one: one.plan.bound)
