@@ -42,6 +42,7 @@ _HOME = {
     "laplace": "noise",
     "learn_box": "learning.boxes",
     "learn_conjunction": "learning.conjunctions",
+    "learn_from_class": "learning.finite_class",
     "marginals": "answering.queries",
     "median": "learning.interior_point",
     "mwem": "answering.mwem",
@@ -110,6 +111,7 @@ __all__ = [
     "laplace",
     "learn_box",
     "learn_conjunction",
+    "learn_from_class",
     "marginals",
     "median",
     "mwem",
@@ -145,6 +147,7 @@ if TYPE_CHECKING:
     from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
+    from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
     from .learning.interior_point import interior_point, median, quantile
     from .noise import gaussian, laplace

@@ -79,12 +79,22 @@ class Block:
             out[:, j] = values
         return out
 
+    @property
+    def by_records(self) -> bool:
+        """Whether records are bytes one after the other in memory, not columns."""
+        matrix = self._matrix
+        return (
+            matrix is not None
+            and matrix.dtype in (np.bool_, np.uint8, np.int8)
+            and matrix.strides[0] >= matrix.strides[1]
+        )
+
     def bits(self) -> NDArray[np.uint64]:
         """All columns, of 0 and 1, packed: bit i % 64 of word i // 64 is record i of the block; spare bits are 0.
 
         A view where the records are packed. DomainError if there are other values.
         """
-        if self._matrix is not None and self._matrix.dtype in (np.bool_, np.uint8, np.int8):
+        if self._matrix is not None and self.by_records:
             return _pack_matrix(np.ascontiguousarray(self._matrix[self._start : self._start + self.n]))
         words = np.zeros((self.width, -(-self.n // 64)), "<u8")
         for j in range(self.width):
@@ -362,6 +372,9 @@ def pack(data: Any) -> PackedRows:
     if isinstance(rows, PackedRows):
         return rows
 
+    whole = rows.whole()
+    if whole is not None and not whole.by_records:  # column by column: blocks would be short pieces of each
+        return PackedRows(whole.bits(), rows.n, rows.names)
     words = np.zeros((rows.width, -(-rows.n // 64)), np.uint64)
     lock = threading.Lock()
 
@@ -397,8 +410,10 @@ def _as_bits(values: Array, label: str) -> NDArray[np.bool_]:
     """A column of 0 and 1 as bools."""
     if values.dtype.kind not in "biufO":
         raise ValueError(f"{label}: dtype {values.dtype}: must be 0 and 1")
+    if values.dtype == np.bool_:
+        return np.asarray(values)
     ones = np.asarray(values == 1)
-    if values.dtype != np.bool_ and not (ones | (values == 0)).all():
+    if not (ones | (values == 0)).all():
         raise DomainError(f"{label}: must hold 0 and 1 only; there are others")
     return ones
 

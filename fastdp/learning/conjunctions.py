@@ -41,11 +41,10 @@ from .plans import (
 
 Method = Literal["peel", "greedy", "counts", "exhaustive", "elimination"]
 METHODS = ("peel", "greedy", "counts", "exhaustive", "elimination")
-PLANS: dict[str, Any] = {
+Plan = CountsPlan | ExhaustivePlan | GreedyPlan | PeelPlan
+PLANS: dict[str, Callable[[Terms], Plan]] = {
     "peel": plan_peel, "greedy": plan_greedy, "counts": plan_counts, "exhaustive": plan_exhaustive,
 }  # fmt: skip
-
-Plan = CountsPlan | ExhaustivePlan | GreedyPlan | PeelPlan
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,8 +179,7 @@ def plan_of(method: str, terms: Terms) -> Plan:
     """ValueError if a method is too much work; nothing is read."""
     if method == "exhaustive" and (reason := refusal(terms.n, terms.d, terms.k)):
         raise ValueError(f"method='exhaustive', {reason}")
-    plan: Plan = PLANS[method](terms)
-    return plan
+    return PLANS[method](terms)
 
 
 def _learn(

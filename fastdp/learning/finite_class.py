@@ -1,0 +1,244 @@
+"""Learning from any finite class of concepts: the exponential mechanism over what each of them says of the records.
+
+The class must be fixed without looking at the records. It may be an array of predictions, or a generator of hypotheses,
+of which only the one that leads is kept. finite_class.md has the proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..budget import Budget, charge
+from ..checks import check_records, one_of, positive, probability, small_delta, whole
+from ..directed import down, lower
+from ..labels import label_array, positives
+from ..privacy import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors
+from ..progress import Progress, Report, reporting
+from ..race import Race
+from ..randomness import Randomness, fresh_key
+from ..rows import Block, Rows, rows_of
+from ..scores import range_of_each, tops_of
+from ..shown import Lines, Shown
+from ..threads import run_chunks
+from .examples import all_bits
+from .hypotheses import predictions_of
+
+Errors = NDArray[np.int64]
+_STREAMED = 1024  # hypotheses that race together
+_CHUNK = 2**22  # predictions that are worth a thread
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chosen(Shown):
+    """Which concept of a class was chosen.
+
+    index        its number, counted from 0
+    hypothesis   itself, where the class was given as hypotheses; otherwise None
+    candidates   how many there were
+    guarantee    what the choice promises
+    excess_bound with probability 1 - beta its share of errors exceeds the least of the class by at most this
+    beta         the same
+    """
+
+    index: int
+    hypothesis: Any
+    candidates: int
+    guarantee: Guarantee
+    excess_bound: float
+    beta: float
+
+    def _shown(self) -> Lines:
+        name = f"number {self.index} of {self.candidates:,}"
+        return [
+            ("concept", name if self.hypothesis is None else f"{name}: {self.hypothesis}"),
+            ("error", f"at most {self.excess_bound:.3g} above the least, with probability {1 - self.beta:g}"),
+            ("guarantee", str(self.guarantee)),
+        ]
+
+
+def learn_from_class(
+    predictions: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    X: Any = None,
+    beta: float = 0.05,
+    records: int | None = None,
+    progress: Progress = None,
+    rng: Randomness | None = None,
+    budget: Budget | None = None,
+    neighbors: Neighbors = "replace-one",
+) -> Chosen:
+    """Choose a concept of a finite class by how many records it is wrong about, privately.
+
+    predictions  what each concept says of each record: an array of 0 and 1, concepts x records, or
+                 `fastdp.pack(predictions.T)`, ten times as fast, for several calls. Or any iterable, streamed: of
+                 vectors of predictions, or with X of hypotheses, which have a method `predict` or are functions of X
+    y            labels of 0 and 1, or -1 and 1
+    records      under add-remove neighbours, where n is private: a public number that takes its place in
+                 `.excess_bound`
+
+    Guarantee    bounded range epsilon, which is epsilon-DP and epsilon^2/8-zCDP; with a delta (epsilon, delta)-DP
+    Proof        finite_class.md
+    Accuracy     `.excess_bound` of the result; `bounds.learn_from_class` and `bounds.learn_from_class_n` beforehand
+    Cost         0.12 ns a prediction, 0.01 where they are packed; and what hypotheses take to predict
+    Not covered  a class that depends on the records; the time that hypotheses take
+    Raises       ValueError and DomainError before anything is spent
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> x = np.random.default_rng(0).random(50_000)
+    >>> thresholds = np.linspace(0, 1, 101)
+    >>> chosen = fastdp.learn_from_class(x > thresholds[:, None], x > 0.37, epsilon=1.0)
+    >>> chosen.index
+    37
+    >>> class_ = ((lambda x, t=t: x > t) for t in thresholds)
+    >>> fastdp.learn_from_class(class_, x > 0.37, X=x, epsilon=1.0).index
+    37
+    """
+    one_of("neighbors", neighbors, NEIGHBORS)
+    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
+    beta = probability("beta", beta)
+    check_records(records, neighbors)
+    if y is None:
+        raise ValueError("y=None: must be the labels of the records")
+    given = np.asarray(getattr(y, "to_numpy", lambda: y)())
+    labels = label_array(given, given.size, "0 and 1, or -1 and 1")
+    if not labels.size and neighbors == "replace-one":
+        raise ValueError("y: n=0 records: must be at least one")
+    n = labels.size if records is None else whole("records", records, least=1)
+    eta = eta_of_errors(epsilon, delta, neighbors)
+    guarantee: Guarantee = BoundedRange(epsilon, neighbors=neighbors)
+    if delta:
+        guarantee = ApproxDP(epsilon, delta, neighbors=neighbors)
+    table = None if _is_stream(predictions) else _table(predictions, labels.size, X)
+    parameters = {"epsilon": epsilon, **({"delta": delta} if delta else {})}
+    with charge(budget, guarantee, "learn_from_class", parameters) as final:
+        positive_ = positives(labels)
+        race = _Leader(Race(fresh_key(rng), eta, 1))
+        with reporting(progress, "learning") as report:
+            if table is not None:
+                report(0, 1, "concepts")
+                errors = _errors_of_rows(table, positive_) if isinstance(table, Rows) else _errors(table, positive_)
+                race.offer(errors, [None] * errors.size)
+                report(1, 1, "")
+            else:
+                _stream(predictions, positive_, X, race, report)
+        final()
+        index, hypothesis = race.winner()
+    excess = min(1.0, (log(race.seen) - log(beta)) / eta / n)
+    return Chosen(index, hypothesis, race.seen, guarantee, excess, beta)
+
+
+def eta_of_errors(epsilon: float, delta: float, neighbors: Neighbors) -> float:
+    """Of one exponential mechanism over numbers of errors: finite_class.md, theorem 1."""
+    return down(lower(range_of_each(epsilon, delta, 1)) / (1 if neighbors == "add-remove" else 2))
+
+
+class _Leader:
+    """A race that keeps who may win it."""
+
+    def __init__(self, race: Race) -> None:
+        self._race, self.seen = race, 0
+        self._held: dict[int, Any] = {}
+        race.admit(np.dtype(np.int64))
+
+    def offer(self, errors: Errors, hypotheses: list[Any]) -> None:
+        scores = -errors
+        self._race.run(scores, self.seen, *tops_of(scores))
+        known = {**self._held, **dict(enumerate(hypotheses, self.seen))}
+        self._held = {i: known[i] for i in self._race.held.indices.tolist()}
+        self.seen += errors.size
+
+    def winner(self) -> tuple[int, Any]:
+        index = int(self._race.ranking()[0])
+        return index, self._held[index]
+
+
+def _is_stream(predictions: Any) -> bool:
+    """Whether concepts come one by one; a list of vectors is an array."""
+    if isinstance(predictions, Rows | np.ndarray) or hasattr(predictions, "columns"):
+        return False
+    if isinstance(predictions, list | tuple):
+        return any(callable(one) or hasattr(one, "predict") for one in predictions)
+    if not isinstance(predictions, Iterable):
+        raise ValueError(f"predictions: type {type(predictions).__name__}: must be an array or an iterable")
+    return True
+
+
+def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
+    """Predictions as records of bits with a column for each concept, or as an array of concepts."""
+    if X is not None:
+        raise ValueError("X: must be None for an array of predictions; it is for hypotheses that are yet to predict")
+    if not isinstance(predictions, Rows | np.ndarray | list | tuple):
+        predictions = rows_of(predictions)
+    if isinstance(predictions, Rows):
+        if predictions.n != n:
+            raise ValueError(f"predictions: of {predictions.n} records: must be of {n}, as there are labels")
+        return predictions
+    array = np.asarray(predictions)
+    if array.ndim != 2 or not len(array) or array.shape[1] != n:
+        raise ValueError(f"predictions: shape {array.shape}: must be (concepts, {n}), with at least one concept")
+    return array
+
+
+def _errors(predictions: NDArray[Any], positive_: NDArray[np.bool_]) -> Errors:
+    """Concept by concept: comparing bytes is as fast as packing them."""
+
+    def some(start: int, stop: int) -> list[int]:
+        return [_wrong(one, positive_) for one in predictions[start:stop]]
+
+    chunk = max(1, _CHUNK // max(1, positive_.size))
+    return np.array([count for part in run_chunks(some, len(predictions), chunk) for count in part], np.int64)
+
+
+def _wrong(said: Any, positive_: NDArray[np.bool_]) -> int:
+    found = positives(np.asarray(said))
+    if found.shape != positive_.shape:
+        raise ValueError(f"predictions: shape {found.shape}: must be {positive_.shape}, one for each label")
+    return int(np.count_nonzero(found != positive_))
+
+
+def _errors_of_rows(table: Rows, positive_: NDArray[np.bool_]) -> Errors:
+    from ..kernels.literals import count_among_into
+
+    def statistic(block: Block) -> Errors:
+        some = positive_[block.first : block.first + block.n]
+        words = np.zeros(-(-some.size // 64), "<u8")
+        bits = np.packbits(some, bitorder="little")
+        words.view(np.uint8)[: bits.size] = bits
+        labels = words.astype(np.uint64, copy=False)
+        counts = np.zeros((2, block.width), np.int64)
+        count_among_into(block.bits(), labels, all_bits(block.n) ^ labels, counts)
+        return np.asarray(np.count_nonzero(some) - counts[0] + counts[1])
+
+    return table.total(statistic)
+
+
+def _stream(concepts: Iterable[Any], positive_: NDArray[np.bool_], X: Any, race: _Leader, report: Report) -> None:
+    errors: list[int] = []
+    hypotheses: list[Any] = []
+
+    def flush() -> None:
+        report(race.seen, race.seen + len(errors), f"concept {race.seen + len(errors):,}")
+        race.offer(np.array(errors, np.int64), hypotheses)
+        errors.clear()
+        hypotheses.clear()
+
+    for one in concepts:
+        errors.append(_wrong(one if X is None else predictions_of(one, X), positive_))
+        hypotheses.append(None if X is None else one)
+        if len(errors) == _STREAMED:
+            flush()
+    if errors:
+        flush()
+    if not race.seen:
+        raise ValueError("predictions: must hold at least one concept")
+    report(race.seen, race.seen, "")

@@ -1,0 +1,229 @@
+"""What a learner would promise, from public numbers: nothing is read, nothing is spent. Public as `fastdp.bounds`.
+
+Functions are named after the learners and take their parameters, with the number of records and of columns in place of
+the data. A name with `_n` behind it solves for the number of records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import log
+from typing import Any
+
+from ..checks import one_of, positive, probability, small_delta, whole, whole_number
+from ..directed import written
+from ..privacy import NEIGHBORS, Neighbors
+from . import box_plans, conjunctions, plans
+from .finite_class import eta_of_errors
+from .interior_point import eta_of_rank
+from .order import bits_of_columns, check_bits
+
+_MOST_RECORDS = 2**40
+_METHODS = tuple(conjunctions.PLANS)
+
+
+def learn_conjunction(
+    n: int,
+    d: int,
+    *,
+    k: int | None = None,
+    epsilon: float,
+    delta: float = 0.0,
+    method: str = "peel",
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> float:
+    """The share of n records of d columns that `learn_conjunction` is wrong about at most, but with probability beta.
+
+    If some conjunction of at most k literals is right about all of them. 1.0 promises nothing.
+
+    Examples
+    >>> import fastdp
+    >>> round(fastdp.bounds.learn_conjunction(1_000_000, 100, k=3, epsilon=1.0, delta=1e-6), 4)
+    0.015
+    """
+    terms = _conjunction_terms(n, d, k, epsilon, delta, method, beta, neighbors)
+    return min(1.0, conjunctions.PLANS[method](terms).bound / terms.n)
+
+
+def learn_conjunction_n(
+    d: int,
+    *,
+    k: int | None = None,
+    error: float,
+    epsilon: float,
+    delta: float = 0.0,
+    method: str = "peel",
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> int:
+    """How many records `learn_conjunction` takes to promise so small an error, to a part in a thousand.
+
+    Examples
+    >>> import fastdp
+    >>> n = fastdp.bounds.learn_conjunction_n(100, k=3, error=0.05, epsilon=1.0, delta=1e-6)
+    >>> 100_000 < n < 500_000
+    True
+    """
+    terms = _conjunction_terms(1, d, k, epsilon, delta, method, beta, neighbors)
+    return _least(lambda n: conjunctions.PLANS[method](terms._replace(n=n)).bound / n, error)
+
+
+def _conjunction_terms(
+    n: Any, d: Any, k: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
+) -> plans.Terms:
+    one_of("method", method, _METHODS)
+    one_of("neighbors", neighbors, NEIGHBORS)
+    n, d = whole_number("n", n, least=1), whole("d", d, least=1)
+    k = d if k is None else whole("k", k, least=1, most=d)
+    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
+    return plans.Terms(n, d, k, epsilon, delta, probability("beta", beta), neighbors)
+
+
+def learn_box(
+    n: int,
+    d: int,
+    *,
+    domain_bits: int | Sequence[int] = 64,
+    epsilon: float,
+    delta: float = 0.0,
+    method: str = "auto",
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> float:
+    """The share of n records of d columns that `learn_box` is wrong about at most, but with probability beta.
+
+    If some box is right about all of them. 1.0 promises nothing.
+
+    Examples
+    >>> import fastdp
+    >>> round(fastdp.bounds.learn_box(1_000_000, 5, epsilon=1.0, delta=1e-6), 4)
+    0.014
+    """
+    terms = _box_terms(n, d, domain_bits, epsilon, delta, method, beta, neighbors)
+    return min(1.0, box_plans.choose_plan(method, terms).plan.bound / terms.n)
+
+
+def learn_box_n(
+    d: int,
+    *,
+    error: float,
+    domain_bits: int | Sequence[int] = 64,
+    epsilon: float,
+    delta: float = 0.0,
+    method: str = "auto",
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> int:
+    """How many records `learn_box` takes to promise so small an error, to a part in a thousand.
+
+    Examples
+    >>> import fastdp
+    >>> n = fastdp.bounds.learn_box_n(5, error=0.05, epsilon=1.0, delta=1e-6)
+    >>> 200_000 < n < 400_000
+    True
+    """
+    terms = _box_terms(1, d, domain_bits, epsilon, delta, method, beta, neighbors)
+
+    def bound(n: int) -> float:
+        return box_plans.choose_plan(method, terms._replace(n=n)).plan.bound / n
+
+    return _least(bound, error)
+
+
+def _box_terms(
+    n: Any, d: Any, domain_bits: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
+) -> box_plans.Terms:
+    one_of("method", method, box_plans.METHODS)
+    one_of("neighbors", neighbors, NEIGHBORS)
+    n, d = whole_number("n", n, least=1), whole("d", d, least=1)
+    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
+    bits = bits_of_columns(domain_bits, d)
+    return box_plans.Terms(n, bits, epsilon, delta, probability("beta", beta), neighbors)
+
+
+def learn_from_class(
+    n: int,
+    candidates: int,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> float:
+    """By how much the share of errors exceeds the least of the class at most, but with probability beta.
+
+    Examples
+    >>> import fastdp
+    >>> round(fastdp.bounds.learn_from_class(10_000, 101, epsilon=1.0), 5)
+    0.00152
+    """
+    n, terms = whole_number("n", n, least=1), _class_errors(candidates, epsilon, delta, beta, neighbors)
+    return min(1.0, terms / n)
+
+
+def learn_from_class_n(
+    candidates: int,
+    *,
+    error: float,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> int:
+    """How many records `learn_from_class` takes to promise so small an excess.
+
+    Examples
+    >>> import fastdp
+    >>> fastdp.bounds.learn_from_class_n(101, error=0.01, epsilon=1.0)
+    1523
+    """
+    errors = _class_errors(candidates, epsilon, delta, beta, neighbors)
+    return _least(lambda n: errors / n, error)
+
+
+def _class_errors(candidates: Any, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> float:
+    one_of("neighbors", neighbors, NEIGHBORS)
+    many = whole_number("candidates", candidates, least=1)
+    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
+    return (log(many) - log(probability("beta", beta))) / eta_of_errors(epsilon, delta, neighbors)
+
+
+def quantile(
+    q: float,
+    *,
+    domain_bits: int = 64,
+    epsilon: float,
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> float:
+    """By how many ranks `quantile` is off at most, but with probability beta, whatever the values.
+
+    Examples
+    >>> import fastdp
+    >>> round(fastdp.bounds.quantile(0.5, epsilon=1.0), 1)
+    94.7
+    """
+    tau = written(probability("q", q))
+    one_of("neighbors", neighbors, NEIGHBORS)
+    eta = eta_of_rank(positive("epsilon", epsilon, toward=0), tau, neighbors)
+    return (check_bits(domain_bits) * log(2.0) - log(probability("beta", beta))) / float(eta)
+
+
+def median(*, domain_bits: int = 64, epsilon: float, beta: float = 0.05, neighbors: Neighbors = "replace-one") -> float:
+    """`quantile` at 1/2."""
+    return quantile(0.5, domain_bits=domain_bits, epsilon=epsilon, beta=beta, neighbors=neighbors)
+
+
+def _least(bound: Callable[[int], float], error: Any) -> int:
+    """The least n with bound(n) <= error, to a part in a thousand."""
+    error = probability("error", error)
+    low, high = 0, 1
+    while bound(high) > error:
+        low, high = high, 2 * high
+        if high > _MOST_RECORDS:
+            raise ValueError(f"error={error!r}: is out of reach, with {_MOST_RECORDS:,} records too")
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) <= error else (middle, high)
+    return high
