@@ -1,0 +1,1 @@
+"""Learn from labelled or ordered records, privately: interior points and what is built on them."""
