@@ -31,7 +31,7 @@ Key = NDArray[np.uint32]
 SHARES = Fraction(35, 100), Fraction(25, 100), Fraction(40, 100)
 FAILURE = 0  # the point that is returned when no prefix is safe
 
-_EVENTS = 5  # that may fail, each with probability beta / 5: prefix.md, theorem 3
+_EVENTS = 5  # that may fail, each with probability beta / 5: prefix.md, theorem 2
 _CERTAIN = 1 - 2.0**-30  # what floats must leave of a probability: their errors are far below
 
 
@@ -41,7 +41,7 @@ class PrefixPlan:
 
     Guarantee    (epsilon, delta)-DP, replace-one neighbours, for any n
     Proof        prefix.md, theorem 1
-    Accuracy     theorem 3: if `enough`, the point lies between the least and the greatest record with probability
+    Accuracy     theorem 2: if `enough`, the point lies between the least and the greatest record with probability
                  1 - beta; `sufficient` is the least n from which on this holds
     Cost         a draw sorts n words and n prefixes and makes bits + 1 scores: 0.1 s for 10^6 records of 64 bits
     Not covered  the time of a draw
@@ -189,7 +189,7 @@ def points_below(prefix: int, rest: int) -> list[int]:
     return sorted({first, first + 2 ** (rest - 1) - 1, first + 2**rest - 1})
 
 
-# --- constants: prefix.md, theorem 3
+# --- constants: prefix.md, theorem 2
 
 
 def _log_over(x: Fraction, rate: float) -> float:
@@ -214,7 +214,7 @@ class _Light:
     tail: float
 
     def stay_below(self, heavy: int, n: int) -> bool:
-        """Whether they all do with probability 1 - tail, wherever the other records are: theorem 3, event 4."""
+        """Whether they all do with probability 1 - tail, wherever the other records are: theorem 2, event 4."""
         worst, first = 0.0, 1
         while first < self.depth:
             last = min(max(first, 17 * first // 16), self.depth - 1)
@@ -223,7 +223,7 @@ class _Light:
         return (n - heavy) * worst <= self.tail * _CERTAIN
 
     def _overtakes(self, m: int) -> float:
-        """Pr[Z - Z' >= m] for two draws of the noise, m >= 1: theorem 3, (7)."""
+        """Pr[Z - Z' >= m] for two draws of the noise, m >= 1: lemma 3, (7)."""
         q, rest = exp(-1 / self.scale), -expm1(-1 / self.scale)
         return exp(-m / self.scale) / (1 + q) ** 2 * (rest * m + (1 + q + 2 * q * q) / (1 + q))
 
@@ -253,7 +253,7 @@ def _joined(pairs: int, heavy: int, tail: float) -> int:
 
 
 def _moment(pairs: int, heavy: int, joined: int, enough: float) -> float:
-    """The bound of theorem 3, (5), for joined <= pairs; no further than down to `enough`."""
+    """The bound of theorem 2, (5), for joined <= pairs; no further than down to `enough`."""
     product = 1.0
     for j in range(joined):
         factor = (pairs - j) / (2 * (pairs - j) - 1) * (heavy - 2) / (joined - j)

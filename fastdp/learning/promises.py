@@ -30,7 +30,7 @@ def interior_point_n(
     bits       the domain has 2^bits points
     Theorem    "exponential", pure DP: 2 ceil(ln(2^bits / beta) / eta) - 1 records, eta = epsilon / 2 under replace-one,
                epsilon under add-remove: the median has a score of half the records, rounded up, a point outside them 0.
-               "prefix", replace-one only, takes a delta: learning/prefix.md, theorem 3
+               "prefix", replace-one only, takes a delta: learning/prefix.md, theorem 2
 
     Examples
     >>> from fastdp.learning.promises import interior_point_n
