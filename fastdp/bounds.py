@@ -231,7 +231,9 @@ _RUNS = {
     "release_marginals": "answering.estimates",
     **dict.fromkeys(("private_erm", "private_erm_n", "vector_sum"), "optimizing.promises"),
     **dict.fromkeys(("learn_box", "learn_box_n", "learn_conjunction", "learn_conjunction_n"), "learning.promises"),
-    **dict.fromkeys(("learn_from_class", "learn_from_class_n", "median", "quantile"), "learning.promises"),
+    **dict.fromkeys(
+        ("interior_point_n", "learn_from_class", "learn_from_class_n", "median", "quantile"), "learning.promises"
+    ),
 }
 
 

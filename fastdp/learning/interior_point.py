@@ -7,6 +7,7 @@ their logarithm is too much, and prefix.md says when that is.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal
@@ -18,14 +19,18 @@ from ..budget import Budget, charge
 from ..checks import one_of, positive, probability, small_delta
 from ..columns import column_of
 from ..directed import lower, written
+from ..errors import AccuracyWarning
 from ..privacy import NEIGHBORS, BoundedRange, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
 from ..rows import MemoryRows, Rows
 from .order import OUTSIDE, Order, Outside, Positions, check_bits, check_signed
+from .prefix import PrefixPlan
 from .ranks import choose_by_rank
 
-Key = NDArray[np.uint32]
-Draw = Callable[[Positions, int, Key], int]  # (positions, the last of the line, key) -> position
+METHODS = ("exponential", "prefix")
+
+Final = Callable[[], None]
+Draw = Callable[[Positions, int, Final], int]  # (positions, the last of the line, to be called before it draws)
 
 
 def quantile(
@@ -114,7 +119,7 @@ def interior_point(
 
     method       "exponential": what `median` does, which for interior points is the best pure mechanism up to a factor
                  of 4. "prefix": one logarithm less in the length of the line; needs a delta, takes replace-one
-                 neighbours only, and more values than "exponential" on any line of fewer than some 330 bits (prefix.md)
+                 neighbours only, and more values than "exponential" on any line of fewer than some 260 bits (prefix.md)
     beta         "prefix" is set up to fail with at most this probability
 
     `values`, `domain_bits`, `signed` and `outside` as in `quantile`.
@@ -131,7 +136,7 @@ def interior_point(
     >>> 100 <= fastdp.interior_point([100] * 50 + [107] * 50, domain_bits=32, epsilon=1.0) <= 107
     True
     """
-    one_of("method", method, ("exponential", "prefix"))
+    one_of("method", method, METHODS)
     beta, delta = probability("beta", beta), small_delta("delta", delta)
     if method == "exponential":
         if delta:
@@ -140,7 +145,25 @@ def interior_point(
         return _by_rank(
             "interior_point", values, half, {}, domain_bits, signed, epsilon, outside, rng, budget, neighbors
         )
-    raise ValueError("method='prefix'")
+    epsilon, bits, rows = positive("epsilon", epsilon, toward=0), check_bits(domain_bits), _one_column(values)
+    if neighbors != "replace-one":
+        raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
+    if not delta:
+        raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
+    plan = PrefixPlan.of(rows.n, bits, epsilon=epsilon, delta=delta, beta=beta)
+    if not plan.enough:
+        warnings.warn(
+            f"interior_point: {rows.n:,} values are fewer than method='prefix' takes to keep beta={beta!r}: "
+            "bounds.interior_point_n tells how many it takes",
+            AccuracyWarning,
+            stacklevel=2,
+        )
+    parameters = {"epsilon": epsilon, "delta": delta, "beta": beta}
+
+    def draw(positions: Positions, last: int, final: Final) -> int:
+        return min(plan.draw(positions if bits <= 64 else positions.tolist(), rng, final), last)
+
+    return _release("interior_point", rows, draw, parameters, bits, signed, outside, budget, plan.guarantee)
 
 
 def eta_of_rank(epsilon: float, tau: Fraction, neighbors: Neighbors) -> Fraction:
@@ -157,7 +180,9 @@ def _by_rank(
     one_of("neighbors", neighbors, NEIGHBORS)
     eta = eta_of_rank(epsilon, tau, neighbors)
 
-    def draw(positions: Positions, last: int, key: Key) -> int:
+    def draw(positions: Positions, last: int, final: Final) -> int:
+        key = fresh_key(rng)
+        final()
         return choose_by_rank(positions, tau, last, eta).draw(key)
 
     guarantee = BoundedRange(epsilon, neighbors=neighbors)
@@ -169,7 +194,7 @@ def _by_rank(
 
 def _release(
     name: str, values: Any, draw: Draw, parameters: dict[str, float], bits: int, signed: bool | None, outside: str,
-    rng: Randomness | None, budget: Budget | None, guarantee: Guarantee,
+    budget: Budget | None, guarantee: Guarantee,
 ) -> Any:  # fmt: skip
     """Read the values, draw a position, and say what stands there."""
     one_of("outside", outside, OUTSIDE)
@@ -179,9 +204,7 @@ def _release(
         raise ValueError("values: must hold at least one")
     with charge(budget, guarantee, name, {**parameters, "domain_bits": bits}) as final:
         order, positions = read_positions(rows, 0, bits, signed, outside, "values")
-        key = fresh_key(rng)
-        final()
-        return order.value(draw(positions, order.last, key))
+        return order.value(draw(positions, order.last, final))
 
 
 def read_positions(

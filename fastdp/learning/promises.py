@@ -7,16 +7,20 @@ the data. A name with `_n` behind it solves for the number of records.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log
+from decimal import Decimal
+from math import ceil, log
 from typing import Any
 
+from .. import directed
 from ..checks import one_of, positive, probability, small_delta, whole, whole_number
-from ..directed import written
+from ..directed import down, lower, up, written
 from ..privacy import NEIGHBORS, Neighbors
 from . import box_plans, conjunctions, plans
 from .finite_class import eta_of_errors
+from .interior_point import METHODS as POINT_METHODS
 from .interior_point import eta_of_rank
 from .order import bits_of_columns, check_bits
+from .prefix import PrefixPlan
 
 _MOST_RECORDS = 2**40
 _METHODS = tuple(conjunctions.PLANS)
@@ -213,6 +217,46 @@ def quantile(
 def median(*, domain_bits: int = 64, epsilon: float, beta: float = 0.05, neighbors: Neighbors = "replace-one") -> float:
     """`quantile` at 1/2."""
     return quantile(0.5, domain_bits=domain_bits, epsilon=epsilon, beta=beta, neighbors=neighbors)
+
+
+def interior_point_n(
+    domain_bits: int,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    method: str = "exponential",
+    neighbors: Neighbors = "replace-one",
+) -> int:
+    """How many records are enough for a point between the least and the greatest, but with probability beta.
+
+    Theorem    "exponential", pure DP: 2 ceil(ln(2^domain_bits / beta) / eta) - 1 records, eta = epsilon / 2 under replace-one,
+               epsilon under add-remove: the median has a score of half the records, rounded up, a point outside them 0.
+               "prefix", replace-one only, takes a delta: learning/prefix.md, theorem 2
+
+    Examples
+    >>> from fastdp.bounds import interior_point_n
+    >>> interior_point_n(64, epsilon=1.0, beta=1e-3)
+    205
+    >>> interior_point_n(2**20, epsilon=1.0, delta=1e-6, beta=1e-3, method="prefix")
+    942
+    """
+    bits = check_bits(domain_bits)
+    epsilon, beta = positive("epsilon", epsilon, toward=0), probability("beta", beta)
+    delta = small_delta("delta", delta)
+    one_of("method", method, POINT_METHODS)
+    one_of("neighbors", neighbors, NEIGHBORS)
+    if method == "prefix":
+        if neighbors != "replace-one":
+            raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
+        if not delta:
+            raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
+        return PrefixPlan.of(0, bits, epsilon=epsilon, delta=delta, beta=beta).sufficient
+    eta = down(lower(epsilon) / (2 if neighbors == "replace-one" else 1))
+    log = directed.subtract(
+        directed.multiply(Decimal(bits), directed.ln(Decimal(2))), directed.ln(Decimal(down(lower(beta))))
+    )
+    return 2 * ceil(up(directed.divide(log, Decimal(eta)))) - 1
 
 
 def _least(bound: Callable[[int], float], error: Any) -> int:
