@@ -19,7 +19,7 @@ from ..budget import Budget, charge
 from ..checks import one_of, positive, probability, small_delta
 from ..columns import column_of
 from ..directed import lower, written
-from ..errors import AccuracyWarning
+from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import NEIGHBORS, BoundedRange, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
 from ..rows import MemoryRows, Rows
@@ -120,7 +120,8 @@ def interior_point(
     method       "exponential": what `median` does, which for interior points is the best pure mechanism up to a factor
                  of 4. "prefix": one logarithm less in the length of the line; needs a delta, takes replace-one
                  neighbours only, and more values than "exponential" on any line of fewer than some 260 bits (prefix.md)
-    beta         "prefix" is set up to fail with at most this probability
+    beta         "prefix" is set up to fail with at most this probability; the least point of the line then stands for
+                 a failure that it notices
 
     `values`, `domain_bits`, `signed` and `outside` as in `quantile`.
 
@@ -156,7 +157,7 @@ def interior_point(
             f"interior_point: {rows.n:,} values are fewer than method='prefix' takes to keep beta={beta!r}: "
             "bounds.interior_point_n tells how many it takes",
             AccuracyWarning,
-            stacklevel=2,
+            stacklevel=levels_to_caller(),
         )
     parameters = {"epsilon": epsilon, "delta": delta, "beta": beta}
 
@@ -187,9 +188,7 @@ def _by_rank(
 
     guarantee = BoundedRange(epsilon, neighbors=neighbors)
     bits = check_bits(domain_bits)
-    return _release(
-        name, values, draw, {**parameters, "epsilon": epsilon}, bits, signed, outside, rng, budget, guarantee
-    )
+    return _release(name, values, draw, {**parameters, "epsilon": epsilon}, bits, signed, outside, budget, guarantee)
 
 
 def _release(

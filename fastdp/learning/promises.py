@@ -230,7 +230,7 @@ def interior_point_n(
 ) -> int:
     """How many records are enough for a point between the least and the greatest, but with probability beta.
 
-    Theorem    "exponential", pure DP: 2 ceil(ln(2^domain_bits / beta) / eta) - 1 records, eta = epsilon / 2 under replace-one,
+    Theorem    "exponential", pure DP: 2 ceil(ln(2^bits / beta) / eta) - 1 records, eta = epsilon / 2 under replace-one,
                epsilon under add-remove: the median has a score of half the records, rounded up, a point outside them 0.
                "prefix", replace-one only, takes a delta: learning/prefix.md, theorem 2
 
