@@ -51,10 +51,12 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .answering.truth import count_values
     from .buckets import Buckets
     from .flips import draw_head
-    from .kernels import nets
+    from .kernels import literals, nets
     from .kernels.chacha import word_one
-    from .kernels.literals import count_all, pack_allowed_into
     from .learning.box_class import BoxChoice
+    from .learning.examples import Examples
+    from .learning.exhaustive import choose_conjunction
+    from .learning.order import Order
     from .optimizing.descent import walk
     from .optimizing.losses import AbsoluteDeviation, Logistic, SquaredDistance
     from .optimizing.nets import KERNELS as NET_KERNELS
@@ -63,6 +65,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .optimizing.sets import Box
     from .race import Race
     from .randomness import Randomness
+    from .rows import pack
 
     def read_only(array: NDArray[Any]) -> NDArray[Any]:  # a type of its own to the compiler
         array.flags.writeable = False
@@ -112,11 +115,11 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
                 tables = marginal_tables(np.ones(domain.size, dtype), domain, workload)
             spread_tables(tables, domain, workload)
 
-    def pack() -> None:
+    def pack_codes() -> None:
         for dtype in (np.uint8, np.uint16, np.uint32):
             out = np.zeros((4, 1), np.uint64)
-            pack_allowed_into(np.zeros(3, dtype), np.ones(1, np.uint8), out[0])
-            count_all(out, np.zeros(1, np.int64))
+            literals.pack_allowed_into(np.zeros(3, dtype), np.ones(1, np.uint8), out[0])
+            literals.count_all(out, np.zeros(1, np.int64))
 
     def fit() -> None:
         domain = Domain(a=3, b=2, c=4)
@@ -131,6 +134,24 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     def choose_box() -> None:
         key = Randomness().key()
         BoxChoice(np.zeros((1, 1), np.uint64), np.ones(1, np.bool_), (1,), Fraction(1)).draw(key)
+
+    def learn() -> None:
+        key, y = Randomness().key(), np.array([1, 0, 1])
+        some = pack(np.eye(3, 2, dtype=np.uint8))
+        examples = Examples(some, y)
+        examples.read(keep=True)
+        choose_conjunction(examples, 2, 1.0, key, lambda *_: None)
+        numbers = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        whole = np.zeros((2, 2), np.uint64)
+        for columns in (whole, whole[:, :1]):  # of all words, and of some, whose rows lie apart
+            one = columns[0].copy()
+            literals.satisfying_into(columns, *numbers, one)
+            literals.count_among_into(columns, one, one, np.zeros((2, 2), np.int64))
+            prefixes = np.zeros((1, literals.WIDE), np.uint64)
+            literals.count_subsets_into(columns, one, 1, np.zeros(2, np.int64), prefixes, np.zeros(2, np.int64))
+        for dtype in (np.int64, np.uint64, np.float64):
+            order = Order.of(np.dtype(dtype), 64, None, "warmup")
+            order.positions(np.zeros(3, dtype), "raise", "warmup")
 
     def add_losses() -> None:
         columns, net, one, out = np.zeros((4, 3)), np.zeros((4, 2)), np.ones(3), np.zeros(2, np.int64)
@@ -159,7 +180,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     ]
     steps += [(f"counting records of {sizes} values", partial(count, sizes)) for sizes in ((2, 2), (300,), (70_000,))]
     steps += [(f"weights, {precision}", partial(weigh, precision)) for precision in PRECISIONS]
-    steps += [("losses at points", add_losses), ("boxes", choose_box)]
+    steps += [("losses at points", add_losses), ("boxes", choose_box), ("conjunctions", learn)]
     for loss, dtype in (
         (Logistic(), np.float64),
         (Logistic(), np.float32),
@@ -167,7 +188,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         (AbsoluteDeviation(), np.float64),
     ):
         steps += [(f"gradients of {type(loss).__name__}, {np.dtype(dtype)}", partial(descend, loss, dtype))]
-    steps += [("marginal tables", tabulate), ("packed records", pack), ("fits and samples", fit)]
+    steps += [("marginal tables", tabulate), ("packed records", pack_codes), ("fits and samples", fit)]
     arrays = {
         "int64": np.arange(3, dtype=np.int64),
         "int64, read-only": read_only(np.arange(3, dtype=np.int64)),

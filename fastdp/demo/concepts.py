@@ -95,8 +95,9 @@ def _ideal(console: Console) -> Panel:
         from matplotlib.patches import Rectangle
 
         edges = np.arange(579.5, 660, 3), np.arange(505, 640, 10)
-        count, *_ = np.histogram2d(*measures.values(), edges)
-        good, *_ = np.histogram2d(*(column[ideal] for column in measures.values()), edges)
+        x, y = measures.values()
+        count, *_ = np.histogram2d(x, y, edges)
+        good, *_ = np.histogram2d(x[ideal], y[ideal], edges)
         share = np.where(count >= 10, good / np.maximum(count, 1), np.nan)
         mesh = axes.pcolormesh(*edges, share.T, cmap="Blues", vmin=0, vmax=1)
         axes.figure.colorbar(mesh, ax=axes, label="called ideal", pad=0.02)
