@@ -73,6 +73,7 @@ class ClassPlan:
     bound: float
 
 
+@lru_cache(256)
 def plan_interior(terms: Terms) -> SidesPlan:
     """Theorem 2: an interior point of a slice for each side."""
 
@@ -84,6 +85,7 @@ def plan_interior(terms: Terms) -> SidesPlan:
     return _with_test(terms, of)
 
 
+@lru_cache(256)
 def plan_peel(terms: Terms) -> SidesPlan:
     """Theorems 3 and 4: a cut for each side, after which the records beyond it are gone."""
 
@@ -106,7 +108,6 @@ def _composed(terms: Terms, epsilon: float) -> float:
     return down(lower(range_of_each(epsilon, terms.delta, terms.sides)) / 2)
 
 
-@lru_cache(256)
 def _with_test(terms: Terms, of: Callable[[float, float], tuple[int, float, str]]) -> SidesPlan:
     """The share of epsilon that the test takes is the one that promises most: theorem 1."""
     return min((_shared(terms, of, 2.0**-k) for k in range(3, 11)), key=lambda plan: plan.bound)

@@ -176,8 +176,7 @@ def _learn(
     if isinstance(plan, ClassPlan):
         choice = BoxChoice(numbers.all_positions(), numbers.labels, numbers.bits, Fraction(plan.eta), report)
         final()
-        found = choice.draw(for_choices)
-        return None if found is None else list(found)
+        return _on_lines(choice.draw(for_choices), numbers.orders)
     final()
     enough = int(np.count_nonzero(numbers.labels)) + int(integer_noise(plan.test.noise, for_test, 1)[0])
     if enough < plan.test.threshold:
@@ -188,6 +187,13 @@ def _learn(
         sides.append((_peel if method == "peel" else _interior)(plan, numbers, i, for_choices, for_records))
     report(numbers.d, numbers.d, "")
     return None if any(low > high for low, high in sides) else sides
+
+
+def _on_lines(found: Sequence[tuple[int, int]] | None, orders: Sequence[Order]) -> Sides:
+    """A box of positions below 2^bits, cut off where a line of floats ends before that."""
+    if found is None or any(low > order.last for (low, _), order in zip(found, orders, strict=True)):
+        return None
+    return [(low, min(high, order.last)) for (low, high), order in zip(found, orders, strict=True)]
 
 
 def _interior(plan: SidesPlan, numbers: Numbers, i: int, key: Key, of_records: Key) -> tuple[int, int]:
@@ -221,15 +227,21 @@ def _choose_cut(greatest: list[int], plan: SidesPlan, size: int) -> PieceChoice:
     """
     eta, half = Fraction(plan.eta), plan.slice // 2
     full = size.bit_length() + 64
+    begins = [*reversed(greatest), 0]  # of the points that have so many above them
+    ends = [size, *begins[:-1]]
+
+    def distance(above: int) -> int:
+        return min(abs(above - half), half)
+
+    # losses count from the least there is: with hardly a record left all are large, and no proposal would be accepted
+    least = min(distance(above) for above, (y, end) in enumerate(zip(begins, ends, strict=True)) if y < end)
 
     def loss(above: int) -> Fraction:
-        return eta * min(abs(above - half), half)
+        return eta * (distance(above) - least)
 
-    pieces, end = [], size
-    for above, y in enumerate([*reversed(greatest), 0]):
-        level = min(full, loss(above) // LN2_UP)
-        pieces.append(Piece(y, 1, end - y, level))
-        end = y
-    return PieceChoice(
-        [piece for piece in pieces if piece.size], lambda c: loss(len(greatest) - bisect_right(greatest, c))
-    )
+    pieces = [
+        Piece(y, 1, end - y, min(full, loss(above) // LN2_UP))
+        for above, (y, end) in enumerate(zip(begins, ends, strict=True))
+        if y < end
+    ]
+    return PieceChoice(pieces, lambda c: loss(len(greatest) - bisect_right(greatest, c)))

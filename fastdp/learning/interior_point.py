@@ -236,7 +236,10 @@ def _one_column(values: Any) -> Rows:
 
 def _array_of(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
     """Whole numbers that no type of numpy's holds stay what they are; as floats they would be others."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise ValueError("values: must have one dimension") from None
     whole = all(isinstance(value, int | np.integer) for value in values)
     if array.dtype.kind == "f" and whole:
         return np.array([int(value) for value in values], object)

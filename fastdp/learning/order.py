@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..checks import whole
 from ..columns import as_compiled
+from ..directed import down, up
 from ..errors import DomainError
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -67,12 +68,12 @@ class Order:
         """
         if self.least is None:
             return self._of_floats(values, outside, label)
+        if values.dtype.kind == "b":
+            values = values.view(np.uint8)
         if values.dtype.kind == "O" or self.bits > 64:
             return self._of_objects(values, outside, label)
         from ..kernels.order import place_integers_into
 
-        if values.dtype.kind == "b":
-            values = values.view(np.uint8)
         kind = np.iinfo(values.dtype)
         shift = max(self.least, kind.min) - self.least  # by how much the type's own least value stands above the line's
         wide: Any = np.uint64 if kind.min == 0 else np.int64
@@ -109,9 +110,9 @@ class Order:
         assert self.least is not None
         found = []
         for value in values.tolist():
-            if isinstance(value, bool) or not isinstance(value, int):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 raise ValueError(f"{label}: must hold whole numbers only; there are other objects")
-            place = value - self.least
+            place = int(value) - self.least
             if not 0 <= place <= self.last:
                 if outside == "raise":
                     raise self._beyond(label)
@@ -139,14 +140,18 @@ class Order:
 
     def between(self, values: NDArray[Any], low: Any, high: Any) -> NDArray[np.bool_]:
         """Which values are low .. high; never a NaN."""
-        if self.least is None and self.bits < 64:
+        if values.dtype.kind == "b":
+            values = values.view(np.uint8)
+        if self.least is None:
             with np.errstate(over="ignore"):
                 values = values.astype(_FLOATS[self.bits][0])
-        if values.dtype.kind in "iu":  # an integer that the type does not hold would become a float
+        elif values.dtype.kind in "iu":  # an integer that the type does not hold would become a float
             kind = np.iinfo(values.dtype)
             if low > kind.max or high < kind.min:
                 return np.zeros(len(values), np.bool_)
             low, high = max(low, kind.min), min(high, kind.max)
+        elif values.dtype.kind == "f":  # nor does a float hold every integer
+            values, low, high = values.astype(np.float64), up(low), down(high)
         return np.asarray((values >= low) & (values <= high), np.bool_)
 
     def __str__(self) -> str:

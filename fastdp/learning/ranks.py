@@ -80,7 +80,8 @@ def choose_by_rank(values: Positions, tau: Fraction, last: int, eta: Fraction) -
         below, up_to = ranks.of(z)
         return max(b * below - a * m, a * m - b * up_to)
 
-    least = loss(ranks.at(-(-a * m // b))) if m else 0
+    middle = -(-a * m // b)  # the rank of a point that loses least
+    least = loss(ranks.at(middle)) if m else 0
     pieces: list[Piece] = []
     left, right = last + 1, last  # where the pieces so far begin and end
     gap = 0
@@ -90,7 +91,8 @@ def choose_by_rank(values: Positions, tau: Fraction, last: int, eta: Fraction) -
         low, high = 0, last
         if level < full and m:
             reach = least + next_gap - 1
-            first, stop = -((reach - a * m) // b), (a * m + reach) // b + 1
+            # beyond the middle rank where many values are equal, and reach is below 0: then only their point is meant
+            first, stop = min(-((reach - a * m) // b), middle), max((a * m + reach) // b + 1, middle)
             low = ranks.at(first) if first >= 1 else 0
             high = ranks.at(stop) if stop <= m else last
         if left > last:
