@@ -749,7 +749,7 @@ def test_records_that_peel_needs_grow_linearly_in_k():
 
     assert needed(80) / needed(10) < 8.5
     assert (
-        plan_greedy(terms(10**7, 200, 80, 1.0, 1e-6)).bound / plan_greedy(terms(10**7, 200, 10, 1.0, 1e-6)).bound > 14
+        plan_greedy(terms(10**7, 200, 80, 1.0, 1e-6)).bound / plan_greedy(terms(10**7, 200, 10, 1.0, 1e-6)).bound > 12
     )
 
 
