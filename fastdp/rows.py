@@ -269,7 +269,7 @@ class PackedRows(MemoryRows):
             raise ValueError(f"words: must have 0 in the bits from n={n} on")
         if names is not None and len(names) != len(words):
             raise ValueError(f"names: {len(names)}: must be {len(words)}, as there are columns")
-        self.words = words
+        self.words = words = np.ascontiguousarray(words)
         super().__init__([BitColumn(label_of(j, names), words[j], n) for j in range(len(words))], names, n)
         self._step = _BLOCK_BITS
         self._tasks = -(-n // self._step)

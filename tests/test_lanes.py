@@ -17,6 +17,7 @@ from numba.core.errors import TypingError
 
 from fastdp.kernels._jit import jit
 from fastdp.kernels.lanes import (
+    any_bits,
     bits_of,
     float_of,
     fma,
@@ -24,16 +25,21 @@ from fastdp.kernels.lanes import (
     high32,
     iota,
     load,
+    load_bytes,
     low32,
     mix,
     of_rank,
     part,
     rank_of,
     rotl,
+    row_at,
+    shl,
     splat,
     stack,
     store,
     tree_sum,
+    zip_first,
+    zip_last,
 )
 
 N = 8
@@ -243,6 +249,91 @@ def test_arithmetic_of_lanes(dtype: Any) -> None:
         combine_into(x, y, at, out)
         rows = [a, a + b, a - b, a * b, mixed(a, 1), mixed(a, 2), mixed(a, 4)]
         assert out.tobytes() == np.concatenate(rows).tobytes()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# bytes, as lanes of 64 bits; numbers of shifts are the kernel's, as they must be constants
+
+
+@jit
+def bytes_into(x, y, at, out, ors):
+    a, b = load_bytes(x, at, N), load_bytes(y, at + 1, N)
+    store(out, 0, a)
+    store(out, 8, zip_first(a, b))
+    store(out, 16, zip_last(a, b))
+    store(out, 24, a | b)
+    store(out, 32, shl(a, 0))
+    store(out, 40, shl(a, 1))
+    store(out, 48, shl(a, 7))
+    store(out, 56, shl(a, 33))
+    store(out, 64, shl(a, 63))
+    ors[0] = any_bits(a)
+    ors[1] = any_bits(shl(b, 60))
+
+
+def test_bytes_of_lanes() -> None:
+    """load_bytes, zip_first, zip_last, |, shl, any_bits: any offset, and arrays that must not change."""
+    x, y = np.random.default_rng(8).integers(0, 256, (2, 300), np.uint8)
+    x.flags.writeable = False
+    out, ors = np.zeros(9 * N, np.uint64), np.zeros(2, np.uint64)
+    for at in range(200):
+        bytes_into(x, y, at, out, ors)
+        first, second = x[at : at + 8 * N], y[at + 1 : at + 1 + 8 * N]
+        by_turns = np.column_stack((first, second)).ravel()
+        a, b = first.copy().view("<u8"), second.copy().view("<u8")
+        rows = [a, *by_turns.view("<u8").reshape(2, N), a | b, *(a << np.uint64(s) for s in (0, 1, 7, 33, 63))]
+        np.testing.assert_array_equal(out.reshape(9, N), rows)
+        assert ors.tolist() == [np.bitwise_or.reduce(a), np.bitwise_or.reduce(b << np.uint64(60))]
+
+
+@jit
+def one_bits(x):
+    return any_bits(splat(x, N))
+
+
+@jit
+def lane_bits(x, at):
+    return any_bits(load(x, at, N))
+
+
+def test_any_bits_sees_every_lane() -> None:
+    for i, bit in itertools.product(range(N), (0, 31, 63)):
+        x = np.zeros(N, np.uint64)
+        x[i] = 1 << bit
+        assert lane_bits(x, 0) == 1 << bit
+    assert one_bits(np.uint64(MASK)) == MASK
+    assert lane_bits(np.arange(N, dtype=np.uint32), 0) == 7
+    with pytest.raises(TypingError):
+        lane_bits(np.zeros(N), 0)
+
+
+@jit
+def row_into(rows, i, out):
+    row = row_at(rows, i)
+    out[0], out[1] = row.size, row.strides[0]
+    for j in range(row.size):
+        out[2 + j] = row[j]
+
+
+@pytest.mark.parametrize("dtype", [np.uint64, np.int64, np.float64, np.uint32], ids=lambda d: d.__name__)
+def test_rows_of_arrays(dtype: Any) -> None:
+    """Of whole arrays, of slices of their columns and rows, turned upside down, one behind the other, or read-only."""
+    whole = np.arange(200).reshape(10, 20).astype(dtype)
+    read_only = whole.copy()
+    read_only.flags.writeable = False
+    narrow = whole[:, 3:3]
+    views = [whole, whole[:, 5:18], whole[::3], whole[::-1, 1:], np.broadcast_to(whole[:1], (4, 20)), read_only, narrow]
+    for rows in views:
+        for i in range(len(rows)):
+            out = np.full(24, -1.0)
+            row_into(rows, i, out)
+            assert out[:2].tolist() == [rows.shape[1], rows.itemsize]
+            np.testing.assert_array_equal(out[2 : 2 + rows.shape[1]], rows[i])
+            assert (out[2 + rows.shape[1] :] == -1).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# sums
 
 
 @jit
@@ -600,6 +691,10 @@ def _everything() -> Iterator[np.ndarray]:
     out = np.empty(arguments.shape[1])
     fma_into(*arguments, out)
     yield out
+    x, y = np.random.default_rng(8).integers(0, 256, (2, 300), np.uint8)
+    mixed_bytes = np.zeros(9 * N + 2, np.uint64)
+    bytes_into(x, y, 11, mixed_bytes[2:], mixed_bytes)
+    yield mixed_bytes
     integers = [(2**63 - 1, -(2**63) + i * 3**k) for k in range(35) for i in range(8)]
     yield gaps(integers, np.int64)
     yield from ranks(arguments[0])

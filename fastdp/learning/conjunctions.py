@@ -24,7 +24,7 @@ from ..randomness import Randomness, fresh_key
 from ..rows import Block
 from ..selection import draw_one
 from ..shown import Lines
-from .examples import Examples
+from .examples import Counts, Examples
 from .exhaustive import choose_conjunction, refusal
 from .hypotheses import Hypothesis, promised
 from .plans import (
@@ -45,6 +45,8 @@ Plan = CountsPlan | ExhaustivePlan | GreedyPlan | PeelPlan
 PLANS: dict[str, Callable[[Terms], Plan]] = {
     "peel": plan_peel, "greedy": plan_greedy, "counts": plan_counts, "exhaustive": plan_exhaustive,
 }  # fmt: skip
+
+Draw = Callable[[Counts, float], int]  # of one score by the exponential mechanism, with this eta
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,7 +187,7 @@ def plan_of(method: str, terms: Terms) -> Plan:
 def _learn(
     plan: Plan, examples: Examples, k: int, rng: Randomness | None, final: Callable[[], None], report: Report
 ) -> list[int]:
-    """The literals that a plan finds; `final` comes before the first draw."""
+    """The literals that a plan finds; `final` comes before each draw, and counts once."""
     if isinstance(plan, CountsPlan):
         report(0, 1, "counts")
         counts = examples.falsified().of_positives
@@ -198,28 +200,35 @@ def _learn(
         key = fresh_key(rng)
         final()
         return choose_conjunction(examples, k, plan.eta, key, report)
-    fresh_key(rng)  # an error here returns the charge
-    final()
+
+    def draw(scores: Counts, eta: float) -> int:
+        key = fresh_key(rng)
+        final()
+        return draw_one(scores, key, eta)
+
     if isinstance(plan, GreedyPlan):
-        return _choose_greedily(plan, examples, k, rng, report)
-    return _peel(plan, examples, rng, report)
+        return _choose_greedily(plan, examples, k, draw, report)
+    return _peel(plan, examples, draw, report)
 
 
-def _choose_greedily(plan: GreedyPlan, examples: Examples, k: int, rng: Randomness | None, report: Report) -> list[int]:
+def _choose_greedily(plan: GreedyPlan, examples: Examples, k: int, draw: Draw, report: Report) -> list[int]:
     found: dict[int, None] = {}
     left = examples.falsified()
+    nothing = 2 * examples.d  # a literal that no record falsifies: without it "true" could not be learned
+    scores = np.empty(nothing + 1, np.int64)
     for done in range(plan.rounds):
         report(done, plan.rounds, f"literal {done + 1}")
-        scores = np.minimum(k * left.of_negatives - left.negatives, -k * left.of_positives)
-        literal = draw_one(scores, fresh_key(rng), plan.eta)
-        if literal not in found:  # deleting is done once
+        np.minimum(k * left.of_negatives - left.negatives, -k * left.of_positives, out=scores[:nothing])
+        scores[nothing] = -left.negatives
+        literal = draw(scores, plan.eta)
+        if literal != nothing and literal not in found:  # deleting is done once
             found[literal] = None
             left = examples.falsified(list(found))
     report(plan.rounds, plan.rounds, "")
     return list(found)
 
 
-def _peel(plan: PeelPlan, examples: Examples, rng: Randomness | None, report: Report) -> list[int]:
+def _peel(plan: PeelPlan, examples: Examples, draw: Draw, report: Report) -> list[int]:
     found: dict[int, None] = {}
     left = examples.falsified()
     dummy = 2 * examples.d
@@ -229,7 +238,7 @@ def _peel(plan: PeelPlan, examples: Examples, rng: Randomness | None, report: Re
         report(phase, len(plan.phases), f"literals of {threshold:,} negatives")
         for _ in range(rounds):
             np.minimum(left.of_negatives - threshold, -left.of_positives, out=scores[:dummy])
-            literal = draw_one(scores, fresh_key(rng), plan.eta)
+            literal = draw(scores, plan.eta)
             if literal == dummy:
                 break
             if literal not in found:

@@ -24,8 +24,8 @@ _BLOCK = 2**20  # conjunctions that are looked at together
 
 
 def conjunctions(d: int, k: int) -> int:
-    """How many conjunctions of at most k literals there are, none of which has a column twice."""
-    return sum(comb(d, s) << s for s in range(k + 1))
+    """How many conjunctions of at most k literals there are: with no column twice, and "false", for k >= 2."""
+    return sum(comb(d, s) << s for s in range(k + 1)) + (k >= 2)
 
 
 def refusal(n: int, d: int, k: int) -> str:
@@ -57,7 +57,7 @@ def choose_conjunction(examples: Examples, k: int, eta: float, key: Key, report:
     sizes = [comb(d, s) for s in range(1, k + 1)]
     starts = np.array([0, *accumulate(sizes, initial=0)][: k + 1], np.int64)
     report(0, 2, "sets of columns")
-    counts = _set_errors(examples, k, starts, sum(sizes)) if k else np.empty(0, np.int64)
+    counts = _set_errors(examples, k, starts, sum(sizes))
     positives, negatives = examples.positives, examples.n - examples.positives
     race, first = Race(key, eta, 1), 0
     race.admit(np.dtype(np.int64))
@@ -66,10 +66,11 @@ def choose_conjunction(examples: Examples, k: int, eta: float, key: Key, report:
         scores = -errors
         race.run(scores, first, *tops_of(scores))
 
-    offer(np.array([negatives]))
-    first += 1
+    constants: list[list[int]] = [[], [0, 1]][:k]  # "true" and, from two literals on, "false"
+    offer(np.array([negatives, positives][:k]))
+    first += len(constants)
     report(1, 2, "conjunctions")
-    chosen = np.empty(max(k, 1), np.int64)
+    chosen = np.empty(k, np.int64)
     for s in range(1, k + 1):
         step = max(_BLOCK >> s, 1)
         for begin in range(0, sizes[s - 1], step):
@@ -78,9 +79,10 @@ def choose_conjunction(examples: Examples, k: int, eta: float, key: Key, report:
             offer(errors)
             first += errors.size
     report(2, 2, "")
-    place = int(race.ranking()[0]) - 1
-    if place < 0:
-        return []
+    place = int(race.ranking()[0])
+    if place < len(constants):
+        return constants[place]
+    place -= len(constants)
     for s in range(1, k + 1):
         if place < sizes[s - 1] << s:
             break

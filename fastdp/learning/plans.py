@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import ceil, exp, inf, log, nextafter, sqrt
 from typing import NamedTuple
 
-from ..calibration import gaussian_sigma
+from ..calibration import MAX_EPSILON, SMALLEST, gaussian_sigma
 from ..directed import down, lower, up
 from ..noise import Plan as Noise
 from ..noise import gaussian_plan, laplace_plan, scale_in_range
@@ -45,9 +45,20 @@ class Terms(NamedTuple):
             return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
         return PureDP(self.epsilon, neighbors=self.neighbors)
 
-    def eta(self, rounds: int) -> float:
-        """Of so many exponential mechanisms over scores that count records: conjunctions.md, theorem 3."""
-        return down(lower(range_of_each(self.epsilon, self.delta, rounds)) / self.reach)
+    @property
+    def allowance(self) -> tuple[float, float]:
+        """As much of epsilon and delta as a mechanism may use, whether they are taken as written or in binary."""
+        return down(lower(self.epsilon)), down(lower(self.delta))
+
+    def eta(self, rounds: int, unit: int = 1) -> float:
+        """Of so many exponential mechanisms over scores that count records in this unit: conjunctions.md, theorem 3."""
+        eta = down(lower(range_of_each(*self.allowance, rounds)) / (self.reach * unit))
+        if not 2.0**-900 <= eta <= 2.0**900:
+            raise ValueError(
+                f"epsilon={self.epsilon!r}: must be such that the factor of the scores, {eta!r}, is between 2^-900 and "
+                "2^900"
+            )
+        return eta
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,7 @@ class ExhaustivePlan:
 
 @dataclass(frozen=True)
 class GreedyPlan:
-    """So many draws of a literal, with scores times k."""
+    """So many draws of a literal or of none; eta is that of scores times k."""
 
     rounds: int
     eta: float
@@ -105,10 +116,11 @@ def plan_counts(terms: Terms) -> CountsPlan:
 
     pure = PureDP(terms.epsilon, neighbors=terms.neighbors)
     by_laplace = _counts(terms, laplace_plan(scale), laplace_tail, pure)
-    if not terms.delta:
+    epsilon, delta = terms.allowance
+    if delta < SMALLEST or not SMALLEST <= epsilon <= MAX_EPSILON:
         return by_laplace
     norm = nextafter(sqrt(changed), inf)
-    sigma = gaussian_sigma(norm, epsilon=terms.epsilon, delta=terms.delta, dimension=2 * terms.d)
+    sigma = gaussian_sigma(norm, epsilon=epsilon, delta=delta, dimension=2 * terms.d)
 
     def gaussian_tail(events: int) -> float:
         return sigma * sqrt(2 * log(2 * events / terms.beta))
@@ -119,7 +131,7 @@ def plan_counts(terms: Terms) -> CountsPlan:
 
 def _counts(terms: Terms, noise: Noise, tail: Callable[[int], float], guarantee: Guarantee) -> CountsPlan:
     """`tail(m)`: none of m draws reaches it, but with probability beta / 2."""
-    threshold = max(0, ceil(tail(min(terms.k, terms.d))) - 1)
+    threshold = max(0, ceil(tail(terms.k)) - 1)
     kept = threshold + max(0, ceil(tail(2 * terms.d)) - 1)  # what stays was falsified by no more
     return CountsPlan(noise, threshold, guarantee, float(max(terms.d, 2) * kept))
 
@@ -145,27 +157,39 @@ def _round_numbers(terms: Terms) -> list[int]:
 
 def _greedy(terms: Terms, rounds: int) -> GreedyPlan:
     eta = terms.eta(rounds)
-    slack = log(2 * terms.d * rounds / terms.beta) / eta
+    slack = log((2 * terms.d + 1) * rounds / terms.beta) / eta
     bound = (rounds + terms.k) * slack + terms.n * exp(-rounds / terms.k)
-    return GreedyPlan(rounds, down(lower(eta) / terms.k), terms.promise, bound)
+    return GreedyPlan(rounds, terms.eta(rounds, terms.k), terms.promise, bound)
 
 
 @lru_cache(256)
 def plan_peel(terms: Terms) -> PeelPlan:
     """Theorems 6 and 7. The account that allows the largest eta depends on the rounds, and they on eta: upwards."""
-    by_lemma = 0.0
-    if terms.delta:
-        by_lemma = removal_eta(terms.epsilon, terms.delta, one_signed=True, neighbors=terms.neighbors)
-    most = 1
+    by_lemma, most = _eta_by_lemma(terms), 1
     while True:
         composed = terms.eta(most)
         eta, account = max((by_lemma, "removal lemma"), (composed, "composition"))
         dummy, phases = _schedule(terms, eta)
+        if phases[0][0] > 2**62:
+            raise ValueError(
+                f"epsilon={terms.epsilon!r}, n={terms.n:.3g}: the scores of method='peel' would be {phases[0][0]:.3g}: "
+                "must be at most 2^62"
+            )
         rounds = sum(of_phase for _, of_phase in phases)
         if rounds <= most:
             bound = float(2 * dummy * (terms.k + rounds))
             return PeelPlan(phases, dummy, eta, account, terms.promise, bound)
         most = rounds
+
+
+def _eta_by_lemma(terms: Terms) -> float:
+    """0 where the removal lemma says nothing of use: without a delta, and for those below 1e-50 or so."""
+    if not terms.delta:
+        return 0.0
+    try:
+        return removal_eta(*terms.allowance, one_signed=True, neighbors=terms.neighbors)
+    except ValueError:
+        return 0.0
 
 
 def _schedule(terms: Terms, eta: float) -> tuple[int, tuple[tuple[int, int], ...]]:
