@@ -449,6 +449,7 @@ DRAWS = 5000
 LAWS = [  # bits and label
     ((1, 0, 0), (1, 1, 1), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 1, 0), (1, 0, 1)) * 2,
     ((0, 0, 1), (1, 0, 0), (1, 1, 1), (1, 1, 1)) * 2,
+    ((0, 0, 0), (0, 1, 0), (1, 0, 0), (0, 1, 0), (1, 1, 1)) * 2,
 ]
 
 
@@ -740,7 +741,12 @@ def test_peel_plans_are_as_theorem_7_has_them(n, d, k, delta):
             assert rounds == math.ceil(k / (1 - 2.0 ** -(j + 1)))
         assert plan.rounds <= k * (p + 1.61) + p
         assert plan.bound == 2 * gamma * (k + plan.rounds)
-        assert (plan.account == "composition") or delta
+        assert plan.account == "composition" or removal(plan.eta, one_signed=True, neighbors=neighbors).implies(
+            fastdp.ApproxDP(1.0, delta, neighbors=neighbors)
+        )
+        assert plan.account == "removal lemma" or plan.eta <= terms(n, d, k, 1.0, delta, neighbors=neighbors).eta(
+            plan.rounds
+        )
 
 
 def test_records_that_peel_needs_grow_linearly_in_k():
