@@ -64,6 +64,13 @@ class SidesPlan:
     bound: float
 
 
+class Account(NamedTuple):
+    """What a score counts in each choice, and the theorem that allows it."""
+
+    eta: float
+    theorem: str
+
+
 @dataclass(frozen=True)
 class ClassPlan:
     """One choice among all boxes."""
@@ -77,50 +84,75 @@ class ClassPlan:
 def plan_interior(terms: Terms) -> SidesPlan:
     """Theorem 2: an interior point of a slice for each side."""
 
-    def of(epsilon: float, beta: float) -> tuple[int, float, str]:
-        eta = _composed(terms, epsilon)
-        points = max(terms.bits) * _LN2
-        return 2 * ceil((points + log(terms.sides / beta)) / eta) - 1, eta, "composition"
+    def account(epsilon: float) -> Account:
+        return _composed(terms, epsilon)
 
-    return _with_test(terms, of)
+    def size(eta: float, beta: float) -> int:
+        points = max(terms.bits) * _LN2
+        return 2 * ceil((points + log(terms.sides / beta)) / eta) - 1
+
+    return _with_test(terms, account, size)
 
 
 @lru_cache(256)
 def plan_peel(terms: Terms) -> SidesPlan:
     """Theorems 3 and 4: a cut for each side, after which the records beyond it are gone."""
 
-    def of(epsilon: float, beta: float) -> tuple[int, float, str]:
-        eta, account = _composed(terms, epsilon), "composition"
-        if terms.delta:
-            by_lemma = removal_eta(epsilon, terms.delta, one_signed=False, neighbors=terms.neighbors)
-            eta, account = max((by_lemma, "removal lemma"), (eta, account))
+    def account(epsilon: float) -> Account:
+        composed = _composed(terms, epsilon)
+        if not terms.delta:
+            return composed
+        by_lemma = removal_eta(epsilon, terms.delta, one_signed=False, neighbors=terms.neighbors)
+        return max(Account(by_lemma, "removal lemma"), composed)
+
+    def size(eta: float, beta: float) -> int:
         each = 2 * beta / 3
         events = terms.sides * terms.n / each
         half = max(1, ceil(ceil(log(events)) / 2))
         points = max(terms.bits) * _LN2
-        return 2 * ceil(half + (points + log(events / (2 * half)) + 2) / eta), eta, account
+        return 2 * ceil(half + (points + log(events / (2 * half)) + 2) / eta)
 
-    return _with_test(terms, of)
+    return _with_test(terms, account, size)
 
 
-def _composed(terms: Terms, epsilon: float) -> float:
+def _composed(terms: Terms, epsilon: float) -> Account:
     """eta of as many choices as there are sides, of scores that a record moves by -1, 0 or 1."""
-    return down(lower(range_of_each(epsilon, terms.delta, terms.sides)) / 2)
+    return Account(down(lower(range_of_each(epsilon, terms.delta, terms.sides)) / 2), "composition")
 
 
-def _with_test(terms: Terms, of: Callable[[float, float], tuple[int, float, str]]) -> SidesPlan:
-    """The share of epsilon that the test takes is the one that promises most: theorem 1."""
-    return min((_shared(terms, of, 2.0**-k) for k in range(3, 11)), key=lambda plan: plan.bound)
+def _with_test(
+    terms: Terms, account: Callable[[float], Account], size: Callable[[float, float], int]
+) -> SidesPlan:  # fmt: skip
+    """A test and the choices after it, which share epsilon so that the bound is about the least: theorem 1.
 
-
-def _shared(terms: Terms, of: Callable[[float, float], tuple[int, float, str]], share: float) -> SidesPlan:
+    For that eta is taken as proportional to what the choices get: to account for each share takes 0.2 s.
+    """
     beta = terms.beta / 2
-    for_test = terms.epsilon * share  # exact: a power of two
-    size, eta, account = of(down(lower(terms.epsilon) - Fraction(for_test)), beta)
-    scale = scale_in_range(up(1 / Fraction(for_test)), "1 / epsilon")
-    slack = max(0, ceil(scale * log(1 / ((1 + exp(-1 / scale)) * beta))))  # the noise is beyond with probability beta
-    threshold = terms.sides * size + slack
-    return SidesPlan(Test(laplace_plan(scale), threshold), size, eta, account, terms.promise, float(threshold + slack))
+    whole = account(terms.epsilon).eta
+    shares = [2.0**-k for k in range(3, 11)]
+    share = min(shares, key=lambda part: _bound(terms, size(whole * (1 - part), beta), _noise(terms, part, beta)))
+    eta, theorem = account(down(lower(terms.epsilon) - Fraction(terms.epsilon * share)))
+    noise, points = _noise(terms, share, beta), size(eta, beta)
+    test = Test(laplace_plan(noise.scale), terms.sides * points + noise.slack)
+    return SidesPlan(test, points, eta, theorem, terms.promise, _bound(terms, points, noise))
+
+
+class _Noise(NamedTuple):
+    """Of a test: its scale, and what it exceeds with probability beta at most."""
+
+    scale: float
+    slack: int
+
+
+def _noise(terms: Terms, share: float, beta: float) -> _Noise:
+    scale = scale_in_range(
+        up(1 / Fraction(terms.epsilon * share)), "1 / epsilon"
+    )  # a power of two times epsilon: exact
+    return _Noise(scale, max(0, ceil(scale * log(1 / ((1 + exp(-1 / scale)) * beta)))))
+
+
+def _bound(terms: Terms, size: int, noise: _Noise) -> float:
+    return float(terms.sides * size + 2 * noise.slack)
 
 
 def plan_class(terms: Terms) -> ClassPlan:
