@@ -95,6 +95,40 @@ class Case:
                 raise ValueError(f"rival={target.rival!r}: must be one of {names}")
 
 
+Pair = tuple[Side | None, Target | None]  # another way of doing the work, and what a case must reach beside it, if any
+
+
+def make_case(
+    room: str,
+    name: str,
+    work: str,
+    n: int,
+    make: Callable[[int], Call],
+    *pairs: Pair,
+    oracle: str,
+    drawn: Callable[[int], Any],
+    calls: int = 1,
+    clock: Literal["call", "child"] = "call",
+    threads: int = 1,
+    **parameters: float,
+) -> Case:
+    """What most cases are: our side, each rival with its target, and the parameters of the work."""
+    return Case(
+        name=name,
+        room=room,
+        work=work,
+        n=n,
+        ours=Side("fastdp", make, threads=threads),
+        rivals=tuple(side for side, _ in pairs if side is not None),
+        targets=tuple(target for _, target in pairs if target is not None),
+        oracle=oracle,
+        drawn=drawn,
+        parameters=MappingProxyType(parameters),
+        calls=calls,
+        clock=clock,
+    )
+
+
 @cache
 def cases() -> tuple[Case, ...]:
     """Every case of every room, in the order of the table."""
