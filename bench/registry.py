@@ -17,7 +17,7 @@ from typing import Any, Literal
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
 
-ROOMS = ("noise", "accounting", "selection", "answering", "optimizing")
+ROOMS = ("noise", "accounting", "selection", "answering", "optimizing", "learning")
 """One module of this package each; a room's `CASES` are its part of the registry."""
 
 Call = Callable[[], Any]
