@@ -7,8 +7,8 @@ so these cases return it instead of an array.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 import fastdp
 
 from ..threshold import split
-from .registry import Call, Case, Side, faster
+from .registry import Call, Side, faster, make_case
 
 QUERIES, GUARANTEES = 1_000_000, 1_000
 THRESHOLD, EPSILON = 10**6, 1.0
@@ -77,29 +77,27 @@ def _dp_accounting_composition(n: int) -> Call:
     return compose
 
 
+_case = partial(make_case, "accounting")
+
 CASES = (
-    Case(
-        name="above-threshold",
-        room="accounting",
-        work="AboveThreshold, one million queries, hit at the last",
-        n=QUERIES,
-        ours=Side("fastdp", _our_walk),
-        rivals=(Side("numpy", _numpy_walk),),
-        targets=(faster("numpy", avx512=3, avx2=3),),
+    _case(
+        "above-threshold",
+        "AboveThreshold, one million queries, hit at the last",
+        QUERIES,
+        _our_walk,
+        (Side("numpy", _numpy_walk), faster("numpy", avx512=3, avx2=3)),
         oracle="the last query",
-        parameters=MappingProxyType({"epsilon": EPSILON}),
         drawn=lambda n: (_our_walk(n)(), n),
+        epsilon=EPSILON,
     ),
-    Case(
-        name="compose-mixed",
-        room="accounting",
-        work="compose 1,000 mixed guarantees, all different, bounds rounded up",
-        n=GUARANTEES,
-        ours=Side("fastdp", _our_composition),
-        rivals=(Side("dp-accounting", _dp_accounting_composition, needs="dp_accounting"),),
-        targets=(),
+    _case(
+        "compose-mixed",
+        "compose 1,000 mixed guarantees, all different, bounds rounded up",
+        GUARANTEES,
+        _our_composition,
+        (Side("dp-accounting", _dp_accounting_composition, needs="dp_accounting"), None),
         oracle="Renyi, in float64",
-        parameters=MappingProxyType({"delta": DELTA}),
         drawn=lambda n: (_our_composition(min(n, 100))(), noise_scales(min(n, 100))),
+        delta=DELTA,
     ),
 )

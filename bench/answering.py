@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations, cycle
 from math import expm1, log, sqrt
 from typing import Any
@@ -23,7 +24,7 @@ from fastdp.answering.tables import marginal_tables, spread_tables, transform
 from fastdp.errors import AccuracyWarning
 from fastdp.kernels._jit import jit
 
-from .registry import Call, Case, Side, Target, faster, within, within_seconds
+from .registry import Call, Case, Side, faster, make_case, within, within_seconds
 
 BINARY = Domain.binary(20)
 CENSUS = Domain(age=15, work=53, kids=2, first=2, second=2, a=2, b=2, c=2)  # the sizes of AER/Fertility
@@ -388,29 +389,7 @@ def _numpy_sample(n: int) -> Call:
 # --- cases
 
 
-def _case(
-    name: str,
-    work: str,
-    n: int,
-    make: Callable[[int], Call],
-    *pairs: tuple[Side, Target | None],
-    oracle: str,
-    drawn: Callable[[int], Any],
-    calls: int = 1,
-    threads: int = 1,
-) -> Case:
-    return Case(
-        name=name,
-        room="answering",
-        work=work,
-        n=n,
-        ours=Side("fastdp", make, threads=threads),
-        rivals=tuple({side.name: side for side, _ in pairs}.values()),
-        targets=tuple(target for _, target in pairs if target is not None),
-        oracle=oracle,
-        drawn=drawn,
-        calls=calls,
-    )
+_case = partial(make_case, "answering")
 
 
 def _drawn_tables(domain: Domain) -> Any:
@@ -483,15 +462,13 @@ def _throughput_case(power: int, calls: int) -> Case:
 
 
 def _end_to_end_case(d: int, seconds: float) -> Case:
-    return Case(
-        name=f"end-to-end-{d}",
-        room="answering",
-        work=f"{SAMPLED:,} records of {d} binary columns, {1 << d:,} cells: PMW on all two-way tables, mwem of "
+    return _case(
+        f"end-to-end-{d}",
+        f"{SAMPLED:,} records of {d} binary columns, {1 << d:,} cells: PMW on all two-way tables, mwem of "
         f"{ROUNDS} rounds, as many sampled records",
-        n=SAMPLED,
-        ours=Side("fastdp", _end_to_end(d)),
-        rivals=(),
-        targets=(within_seconds(seconds),),
+        SAMPLED,
+        _end_to_end(d),
+        (None, within_seconds(seconds)),
         oracle="two-way tables",
         drawn=lambda n: (_many_records(Domain.binary(d), n), marginals(Domain.binary(d), 2), *_end_to_end(d)(n)()),
     )

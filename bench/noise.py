@@ -7,8 +7,8 @@ addition to the values; ours adds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,12 @@ import numpy as np
 import fastdp
 
 from .measure import python_seconds
-from .registry import Call, Case, Side, faster, within, within_seconds
+from .registry import Call, Case, Side, faster, make_case, within, within_seconds
 
 N = 1_000_000
 OPENDP_N = 100_000
+
+_case = partial(make_case, "noise")
 
 
 def int_values(n: int) -> Any:
@@ -29,10 +31,6 @@ def int_values(n: int) -> Any:
 
 def float_values(n: int) -> Any:
     return np.linspace(-1e3, 1e3, n)
-
-
-def _parameters(**values: float) -> Mapping[str, float]:
-    return MappingProxyType(values)
 
 
 def _name(value: float) -> str:
@@ -106,18 +104,16 @@ def _laplace_case(scale: float, *, in_place: bool) -> Case:
     place, short = ("in place", "in-place") if in_place else ("new array", "new")
     opendp = Side("OpenDP", _opendp_laplace(scale), n=OPENDP_N, needs="opendp")
     numpy = Side("numpy", _numpy_laplace(scale))
-    return Case(
-        name=f"laplace-int64-{_name(scale)}-{short}",
-        room="noise",
-        work=f"laplace int64, scale {_name(scale)}, {place}",
-        n=N,
-        ours=Side("fastdp", _our_laplace(int_values, scale, in_place=in_place)),
-        rivals=(numpy,) if in_place else (numpy, opendp),
-        targets=(faster("numpy", avx512=6, avx2=3),)
-        + (() if in_place else (faster("OpenDP", avx512=2000, avx2=1000),)),
+    return _case(
+        f"laplace-int64-{_name(scale)}-{short}",
+        f"laplace int64, scale {_name(scale)}, {place}",
+        N,
+        _our_laplace(int_values, scale, in_place=in_place),
+        (numpy, faster("numpy", avx512=6, avx2=3)),
+        *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000))]),
         oracle="laplace_law",
-        parameters=_parameters(scale=scale),
         drawn=_laplace_drawn(scale, in_place=in_place),
+        scale=scale,
     )
 
 
@@ -128,17 +124,15 @@ def _float_laplace_case(scale: float) -> Case:
         values = float_values(n)
         return fastdp.laplace(values, sensitivity=1, epsilon=1 / scale) - values
 
-    return Case(
-        name=f"laplace-float64-{_name(scale)}",
-        room="noise",
-        work=f"laplace float64, scale {_name(scale)}",
-        n=N,
-        ours=Side("fastdp", _our_laplace(float_values, scale)),
-        rivals=(Side("numpy", _numpy_laplace(scale)),),
-        targets=(faster("numpy", avx512=5.5, avx2=3),),
+    return _case(
+        f"laplace-float64-{_name(scale)}",
+        f"laplace float64, scale {_name(scale)}",
+        N,
+        _our_laplace(float_values, scale),
+        (Side("numpy", _numpy_laplace(scale)), faster("numpy", avx512=5.5, avx2=3)),
         oracle="laplace_law, rounded",
-        parameters=_parameters(scale=scale),
         drawn=drawn,
+        scale=scale,
     )
 
 
@@ -158,17 +152,15 @@ def _gaussian_case(sigma: float) -> Case:
         rng = np.random.default_rng()
         return lambda: rng.normal(scale=sigma, size=n)
 
-    return Case(
-        name=f"gaussian-int64-{_name(sigma)}",
-        room="noise",
-        work=f"gaussian int64, sigma {_name(sigma)}",
-        n=N,
-        ours=Side("fastdp", ours),
-        rivals=(Side("numpy", numpy),),
-        targets=(faster("numpy", avx512=2, avx2=1.05),),
+    return _case(
+        f"gaussian-int64-{_name(sigma)}",
+        f"gaussian int64, sigma {_name(sigma)}",
+        N,
+        ours,
+        (Side("numpy", numpy), faster("numpy", avx512=2, avx2=1.05)),
         oracle="gaussian_law",
-        parameters=_parameters(sigma=sigma),
         drawn=lambda n: _gaussian(int_values(n), sigma) - int_values(n),
+        sigma=sigma,
     )
 
 
@@ -189,17 +181,15 @@ def _values_case(kind: str, plain: Callable[[int], Any], extreme: Callable[[int]
     def drawn(n: int) -> Any:
         return fastdp.laplace(plain(n), sensitivity=1, epsilon=1 / 100) - plain(n)
 
-    return Case(
-        name=f"laplace-{kind}-extreme-values",
-        room="noise",
-        work=f"laplace {kind}, scale 100, values at the ends of the range",
-        n=N,
-        ours=Side("fastdp", _our_laplace(extreme, 100.0)),
-        rivals=(Side("plain values", _our_laplace(plain, 100.0)),),
-        targets=(within("plain values", 1.05),),
+    return _case(
+        f"laplace-{kind}-extreme-values",
+        f"laplace {kind}, scale 100, values at the ends of the range",
+        N,
+        _our_laplace(extreme, 100.0),
+        (Side("plain values", _our_laplace(plain, 100.0)), within("plain values", 1.05)),
         oracle="laplace_law" if kind == "int64" else "laplace_law, rounded",
-        parameters=_parameters(scale=100.0),
         drawn=drawn,
+        scale=100.0,
     )
 
 
@@ -218,14 +208,12 @@ def _first_number(n: int) -> Call:
 
 
 CASES = (
-    Case(
-        name="words",
-        room="noise",
-        work="random 64-bit words, bulk",
-        n=N,
-        ours=Side("fastdp", _our_words),
-        rivals=(Side("numpy", _numpy_words),),
-        targets=(faster("numpy", avx512=1.4, avx2=0.75),),
+    _case(
+        "words",
+        "random 64-bit words, bulk",
+        N,
+        _our_words,
+        (Side("numpy", _numpy_words), faster("numpy", avx512=1.4, avx2=0.75)),
         oracle="uniform words",
         drawn=lambda n: fastdp.Randomness().words(n),
     ),
@@ -234,51 +222,44 @@ CASES = (
     *(_gaussian_case(sigma) for sigma in (1.0, 4.0, 100.0, 1e6)),
     _values_case("int64", int_values, _extreme_ints),
     _values_case("float64", float_values, _extreme_floats),
-    Case(
-        name="laplace-small-call",
-        room="noise",
-        work="one laplace call on 10 numbers, scale 100",
-        n=10,
-        ours=Side("fastdp", _our_laplace(int_values, 100.0)),
-        rivals=(Side("numpy", _numpy_laplace_added(100.0)),),
-        targets=(within("numpy", 4),),
+    _case(
+        "laplace-small-call",
+        "one laplace call on 10 numbers, scale 100",
+        10,
+        _our_laplace(int_values, 100.0),
+        (Side("numpy", _numpy_laplace_added(100.0)), within("numpy", 4)),
         oracle="laplace_law",
-        parameters=_parameters(scale=100.0),
         drawn=_laplace_drawn(100.0),
         calls=2000,
+        scale=100.0,
     ),
-    Case(
-        name="laplace-two-threads",
-        room="noise",
-        work="two threads, laplace int64, scale 100",
-        n=N,
-        ours=Side("fastdp", _our_laplace(int_values, 100.0), threads=2),
-        rivals=(Side("one thread", _our_laplace(int_values, 100.0)),),
-        targets=(faster("one thread", avx512=1.7, avx2=1.7),),
+    _case(
+        "laplace-two-threads",
+        "two threads, laplace int64, scale 100",
+        N,
+        _our_laplace(int_values, 100.0),
+        (Side("one thread", _our_laplace(int_values, 100.0)), faster("one thread", avx512=1.7, avx2=1.7)),
         oracle="laplace_law",
-        parameters=_parameters(scale=100.0),
         drawn=_laplace_drawn(100.0),
+        threads=2,
+        scale=100.0,
     ),
-    Case(
-        name="import",
-        room="noise",
-        work="import fastdp, in a new process",
-        n=1,
-        ours=Side("fastdp", _import("fastdp")),
-        rivals=(Side("numpy", _import("numpy")),),
-        targets=(within("numpy", 1.2),),
+    _case(
+        "import",
+        "import fastdp, in a new process",
+        1,
+        _import("fastdp"),
+        (Side("numpy", _import("numpy")), within("numpy", 1.2)),
         oracle="a clock",
         drawn=lambda n: _import("fastdp")(n)(),
         clock="child",
     ),
-    Case(
-        name="first-number",
-        room="noise",
-        work="new process to its first noisy number, warm cache",
-        n=1,
-        ours=Side("fastdp", _first_number),
-        rivals=(),
-        targets=(within_seconds(0.5),),
+    _case(
+        "first-number",
+        "new process to its first noisy number, warm cache",
+        1,
+        _first_number,
+        (None, within_seconds(0.5)),
         oracle="a clock",
         drawn=lambda n: _first_number(n)(),
         clock="child",

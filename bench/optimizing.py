@@ -12,9 +12,8 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from fastdp.kernels._jit import SUMS, jit
 from fastdp.kernels.projections import project_one
 from fastdp.optimizing.points import Points
 
-from .registry import Call, Case, Side, Target, faster, within
+from .registry import Call, Case, Pair, Side, faster, make_case, within
 
 LOSSES: dict[str, Any] = {"squared": losses.SquaredError(x_norm=1, y_bound=1), "logistic": losses.Logistic(x_norm=1)}
 CLIP, RADIUS, EPSILON, DELTA = 1.0, 1.0, 1.0, 1e-6
@@ -307,34 +306,7 @@ def _numpy_choose(n: int) -> Call:
 
 # --- cases
 
-Pair = tuple[Side, Target | None]
-
-
-def _case(
-    name: str,
-    work: str,
-    n: int,
-    make: Callable[[int], Call],
-    *pairs: Pair,
-    oracle: str,
-    drawn: Callable[[int], Any],
-    calls: int = 1,
-    threads: int = 1,
-    **parameters: float,
-) -> Case:
-    return Case(
-        name=name,
-        room="optimizing",
-        work=work,
-        n=n,
-        ours=Side("fastdp", make, threads=threads),
-        rivals=tuple(side for side, _ in pairs),
-        targets=tuple(target for _, target in pairs if target is not None),
-        oracle=oracle,
-        drawn=drawn,
-        calls=calls,
-        parameters=MappingProxyType(parameters),
-    )
+_case = partial(make_case, "optimizing")
 
 
 def _descent_case(

@@ -17,7 +17,7 @@ from typing import Any, Literal
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
 
-ROOMS = ("noise", "accounting", "selection", "answering", "optimizing")
+ROOMS = ("noise", "accounting", "selection", "answering", "optimizing", "learning")
 """One module of this package each; a room's `CASES` are its part of the registry."""
 
 Call = Callable[[], Any]
@@ -93,6 +93,40 @@ class Case:
         for target in self.targets:
             if target.rival is not None and target.rival not in names:
                 raise ValueError(f"rival={target.rival!r}: must be one of {names}")
+
+
+Pair = tuple[Side | None, Target | None]  # another way of doing the work, and what a case must reach beside it, if any
+
+
+def make_case(
+    room: str,
+    name: str,
+    work: str,
+    n: int,
+    make: Callable[[int], Call],
+    *pairs: Pair,
+    oracle: str,
+    drawn: Callable[[int], Any],
+    calls: int = 1,
+    clock: Literal["call", "child"] = "call",
+    threads: int = 1,
+    **parameters: float,
+) -> Case:
+    """What most cases are: our side, each rival with its target, and the parameters of the work."""
+    return Case(
+        name=name,
+        room=room,
+        work=work,
+        n=n,
+        ours=Side("fastdp", make, threads=threads),
+        rivals=tuple(side for side, _ in pairs if side is not None),
+        targets=tuple(target for _, target in pairs if target is not None),
+        oracle=oracle,
+        drawn=drawn,
+        parameters=MappingProxyType(parameters),
+        calls=calls,
+        clock=clock,
+    )
 
 
 @cache

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 import fastdp
 
-from .registry import Call, Case, Side, Target, faster, within
+from .registry import Call, Case, Pair, Side, faster, make_case, within
 
 M, FEW = 1_000_000, 1_000  # candidates
 PEER_M = 100_000
@@ -150,11 +149,12 @@ def _case(
     work: str,
     n: int,
     choose: Choose,
-    *pairs: tuple[Side, Target | None],
+    *pairs: Pair,
     scores: Scores = float_scores,
     oracle: str = "softmax",
     calls: int = 1,
-    **parameters: float,
+    epsilon: float = 1.0,
+    **parameters: Any,
 ) -> Case:
     def drawn(size: int) -> tuple[Any, Any]:
         """The scores, and for each choice a row: the winner, or the k best."""
@@ -164,18 +164,18 @@ def _case(
             return array, first[:, None]
         return array, np.stack([first, *(np.atleast_1d(choose(array)) for _ in range(CHECKED - 1))])
 
-    return Case(
-        name=name,
-        room="selection",
-        work=work,
-        n=n,
-        ours=Side("fastdp", _on(scores, choose)),
-        rivals=tuple(side for side, _ in pairs),
-        targets=tuple(target for _, target in pairs if target is not None),
+    return make_case(
+        "selection",
+        name,
+        work,
+        n,
+        _on(scores, choose),
+        *pairs,
         oracle=oracle,
-        parameters=MappingProxyType({"epsilon": 1.0, **parameters}),
         drawn=drawn,
         calls=calls,
+        epsilon=epsilon,
+        **parameters,
     )
 
 

@@ -159,6 +159,33 @@ def test_the_targets_of_the_optimizing_room_are_all_there() -> None:
     }
 
 
+def test_the_targets_of_the_learning_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the learning room was asked for, row by row."""
+    asked = {
+        ("literals-packed", "numpy, packed", 6, 3.8),  # with AVX2: measured
+        ("literals-100", "numpy", 8, 8),
+        ("literals-103", "numpy", 8, 8),
+        ("all-conjunctions", "numpy, packed", 10, 10),
+        ("peel-10", "numpy", 0.5, 0.5),
+        ("interior-point-int64", "np.sort", 1.5, 1.5),
+        ("interior-point-float64", "np.sort", 1.5, 1.5),
+        ("literals-two-threads", "one thread", 1.6, 1.6),
+    }
+    stated = {
+        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
+        for case in choose(("learning",))
+        for target in case.targets
+    }
+    assert stated == asked
+    without = {case.name: case for case in choose(("learning",)) if not case.targets}
+    assert set(without) == {
+        *(f"literals-packed-n-1e{power}" for power in (3, 4, 5, 6, 7)),
+        *(f"literals-{packed}d-{d}" for packed in ("", "packed-") for d in (1, 4, 16, 64, 250, 2000)),
+        *("peel-1", "peel-3", "peel-30", "interior-point-candidates", "box-peel", "box-interior-point", "concepts"),
+    }
+    assert [side.needs for side in without["interior-point-candidates"].rivals] == ["opendp", "diffprivlib"]
+
+
 def test_a_target_without_its_rival_or_with_one_machine_only_is_refused() -> None:
     with pytest.raises(ValueError, match="limits="):
         Target("faster", "numpy", {"avx512": 2.0})
@@ -447,6 +474,49 @@ def _check_good_point(drawn: Any, parameters: Any) -> None:
     assert losses(choice.w[None])[0] - losses(grid).min() < by_luck + 0.005 < np.median(excess) / 5
 
 
+def _check_sums_of_bits(drawn: Any, parameters: Any) -> None:
+    X, y, found = drawn
+    assert 0.4 < y.mean() < 0.6
+    assert (found.positives, found.negatives) == (y.sum(), len(y) - y.sum())
+    for counts, of in ((found.of_positives, X[y]), (found.of_negatives, X[~y])):
+        assert np.array_equal(counts[1::2], of.sum(axis=0))  # those who ask for a 0
+        assert np.array_equal(counts[0::2], len(of) - of.sum(axis=0))
+
+
+def _check_conjunction(drawn: Any, parameters: Any) -> None:
+    """At most so many errors as are promised, and that is fewer than the best constant makes."""
+    X, y, h = drawn
+    holds = np.ones(len(X), bool)
+    for column, value in h.literals:
+        holds &= X[:, column] == value
+    assert (holds != y).mean() <= h.error_bound < min(y.mean(), 1 - y.mean())
+    assert np.array_equal(holds, h.predict(X))
+    if h.method == "exhaustive":
+        assert len(h.literals) <= parameters["k"]
+
+
+def _check_box(drawn: Any, parameters: Any) -> None:
+    X, y, h = drawn
+    low, high = (np.array(ends) for ends in zip(*h.intervals, strict=True))
+    inside = np.all((low <= X) & (high >= X), axis=1)
+    assert (inside != y).mean() <= h.error_bound < min(y.mean(), 1 - y.mean())
+
+
+def _check_middle_rank(drawn: Any, parameters: Any) -> None:
+    """Off by at most ln(2^64 / beta) / eta ranks, with beta = 1e-9 and eta = epsilon / 2."""
+    values, point = drawn
+    assert abs((values < point).sum() - len(values) / 2) <= (64 * math.log(2) + math.log(1e9)) * 2
+
+
+def _check_good_concept(drawn: Any, parameters: Any) -> None:
+    """Thresholds: those near to number 370 err about as little as it does."""
+    predictions, y, chosen = drawn
+    errors = np.array([np.mean(predictions.column(i) != y) for i in range(0, 1000, 10)])
+    own = np.mean(predictions.column(chosen.index) != y)
+    assert own - errors.min() <= chosen.excess_bound < np.median(errors) - errors.min()
+    assert abs(chosen.index - 370) < 40
+
+
 ORACLES = {
     "uniform words": _check_words,
     "laplace_law": _check_law(reference.laplace_law),
@@ -474,6 +544,11 @@ ORACLES = {
     "nearest point of a box": _check_nearest_point_of_a_box,
     "noisy moments": _check_noisy_moments,
     "a good point": _check_good_point,
+    "sums of bits": _check_sums_of_bits,
+    "a conjunction": _check_conjunction,
+    "a box": _check_box,
+    "a middle rank": _check_middle_rank,
+    "a good concept": _check_good_concept,
 }
 
 
@@ -508,6 +583,10 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
         elif case.room == "optimizing" and not case.name.startswith("project"):  # a point of the ball
             assert np.shape(first) == np.shape(second)
             assert case.name in ("least-squares", "net") or not np.array_equal(first, second)
+        elif case.name.startswith("literals"):  # of public numbers: nothing is drawn
+            assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+        elif case.room == "learning":  # too few records for more than an answer
+            assert type(first) is type(second)
         else:
             assert np.shape(first) == (TINY,)
             drawn_afresh = not case.name.endswith("in-place") and case.room != "optimizing"
@@ -531,7 +610,7 @@ def test_literals_are_on_the_bits_that_a_row_names(bits: tuple[int, int, int]) -
 
 def test_values_are_filled() -> None:
     """np.zeros maps one page, whatever its length: a benchmark over it would not touch memory."""
-    from fastdp.bench import accounting, answering, noise, optimizing, selection
+    from fastdp.bench import accounting, answering, learning, noise, optimizing, selection
 
     assert np.unique(noise.int_values(5000)).size == 1000
     assert np.unique(accounting.query_values(5000)).size == 1001
@@ -546,6 +625,13 @@ def test_values_are_filled() -> None:
     assert np.unique(X).size == X.size
     assert np.allclose(np.linalg.norm(X, axis=1), 1, atol=1e-5)
     assert 0.1 < abs(y).mean() < 0.9
+    X, y = learning.records(5000, 103, 10)
+    assert abs(X[:, 10:].mean() - 0.5) < 0.01
+    assert abs(y.mean() - 0.5) < 0.03
+    X, y = learning.numbers(5000, 10)
+    assert np.unique(X).size == X.size
+    assert 0.3 < y.mean() < 0.4
+    assert np.unique(learning.values("int64", 5000)).size == 5000
 
 
 # --- measuring
@@ -764,8 +850,8 @@ def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
     assert captured.err.startswith(
-        "fastdp bench: only='nose': must be a room (noise, accounting, selection, answering, optimizing) or the start "
-        "of a case: words,"
+        "fastdp bench: only='nose': must be a room (noise, accounting, selection, answering, optimizing, learning) or "
+        "the start of a case: words,"
     )
 
 

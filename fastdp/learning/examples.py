@@ -45,13 +45,15 @@ class Examples:
             raise ValueError("y=None: must be the labels of the records, or the name of their column")
         self._given = labels if isinstance(labels, Rows) else label_array(labels, self.n, "0 and 1, or -1 and 1")
         self._positive = np.empty(0, np.bool_)
+        self._kept: NDArray[np.uint64] | None = None  # the labels as bits
 
     def read(self, *, keep: bool) -> None:
         """Look at all labels; with `keep`, also pack all records, for learners that look at them several times."""
         given = column_values(self._given) if isinstance(self._given, Rows) else self._given
-        self._positive = positives(given)
+        self._positive = np.ascontiguousarray(positives(given))  # a column of an array packs 100 times as slowly
         if keep:
             self.rows = pack(self.rows)
+            self._kept = self.labels()
 
     @property
     def positives(self) -> int:
@@ -64,7 +66,9 @@ class Examples:
         return self.rows
 
     def labels(self, first: int = 0, n: int | None = None) -> NDArray[np.uint64]:
-        """The labels of records first, first + 1, ... as bits."""
+        """The labels of records first, first + 1, ... as bits, to be read."""
+        if self._kept is not None:  # records are packed, and their blocks start with a word
+            return self._kept[first // 64 :][: None if n is None else -(-n // 64)]
         some = self._positive[first:] if n is None else self._positive[first : first + n]
         words = np.zeros(-(-some.size // 64), "<u8")
         bits = np.packbits(some, bitorder="little")
@@ -80,11 +84,11 @@ class Examples:
 
         def statistic(block: Block) -> Counts:
             bits = block.bits()
-            left, positive = all_bits(block.n), self.labels(block.first, block.n)
+            left = all_bits(block.n)
             counts = np.zeros((2, block.width + 1), np.int64)
             counts[0, -1] = satisfying_into(bits, columns, values, left)
-            positive &= left
-            counts[1, -1] = np.count_nonzero(np.unpackbits(positive.view(np.uint8)))
+            positive = left & self.labels(block.first, block.n)
+            counts[1, -1] = satisfying_into(bits, columns[:0], values[:0], positive)  # counts them
             ones = np.zeros((2, block.width), np.int64)
             count_among_into(bits, left, positive, ones)
             counts[:, :-1] = ones

@@ -1,0 +1,389 @@
+"""Cases of the learning room: how many records falsify each literal, and what is learned from such counts; boxes,
+interior points, finite classes.
+
+An element is a record, or a value. Half of the records are positive: those that have a 1 in each of the first k
+columns. Others sum bytes or sort, or count the ones in words that they packed beforehand where the row says "packed";
+what they find is exact and not private, except for OpenDP's and diffprivlib's medians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+import fastdp
+from fastdp.learning.examples import Examples, all_bits
+
+from .registry import Call, Case, Side, faster, make_case, within
+
+MILLION = 1_000_000
+EPSILON, DELTA = 1.0, 1e-6
+K = 10
+WIDTH, MOST = 30, 3  # of records that all conjunctions are looked at for, and literals of one
+ENTRIES = 1 << 26  # of records, where d varies
+CANDIDATES = 1_000  # of the others' medians
+CONCEPTS, LABELLED = 1_000, 100_000
+CHUNK = 2048  # words: numpy's arrays for them stay in the cache
+SURE = 1e-9  # beta of what a test looks at
+
+_case = partial(make_case, "learning")
+
+
+@lru_cache(maxsize=1)  # all sides of a case read the same memory
+def records(n: int, d: int, k: int) -> tuple[Any, Any]:
+    """Bits, a byte each: each of the first k columns is 1 so often that half of the records have all of them."""
+    rng = np.random.default_rng(0)
+    X = np.unpackbits(rng.integers(0, 256, (n, -(-d // 8)), np.uint8), axis=1, count=d).view(np.bool_)
+    for j in range(k):
+        X[:, j] = rng.random(n, np.float32) < 2 ** (-1 / k)
+    return X, X[:, :k].all(axis=1)
+
+
+@lru_cache(maxsize=1)
+def packed(n: int, d: int) -> tuple[Any, Any]:
+    X, y = records(n, d, 1)
+    return fastdp.pack(X), y
+
+
+# --- counts
+
+
+def _count(n: int, d: int) -> Any:
+    X, y = records(n, d, 1)
+
+    def call() -> Any:
+        examples = Examples(X, y)
+        examples.read(keep=False)
+        return examples.falsified()
+
+    return call
+
+
+def _count_packed(n: int, d: int) -> Any:
+    examples = Examples(*packed(n, d))
+    examples.read(keep=True)
+    return examples.falsified
+
+
+def _numpy_sums(d: int, k: int = 1) -> Side:
+    def make(n: int) -> Call:
+        X, y = records(n, d, k)
+        return lambda: (X[y].sum(0), X[~y].sum(0))
+
+    return Side("numpy", make)
+
+
+_ONES = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+
+
+def _ones(words: Any) -> Any:
+    """How many ones each row has; numpy counts them itself from 2.0 on."""
+    if hasattr(np, "bitwise_count"):
+        return np.bitwise_count(words).sum(axis=-1)
+    return _ONES[words.view(np.uint8)].sum(axis=-1)
+
+
+def _numpy_words(d: int) -> Side:
+    """Column by column, so that what is between stays in the cache."""
+
+    def make(n: int) -> Call:
+        rows, y = packed(n, d)
+        positive, both, counts = fastdp.pack(y[:, None]).words[0], np.empty(-(-n // 64), np.uint64), np.empty((2, d))
+
+        def call() -> Any:
+            for j, column in enumerate(rows.words):
+                counts[0, j] = _ones(np.bitwise_and(column, positive, out=both))
+                counts[1, j] = _ones(column) - counts[0, j]
+            return counts
+
+        return call
+
+    return Side("numpy, packed", make)
+
+
+# --- conjunctions
+
+
+def _fit(n: int, d: int, k: int, **arguments: Any) -> Any:
+    X, y = records(n, d, k)
+    arguments = dict[str, Any](k=k, epsilon=EPSILON, delta=DELTA) | arguments
+    return lambda: fastdp.learn_conjunction(X, y, **arguments)
+
+
+def _look_at_all(n: int, **arguments: Any) -> Any:
+    return _fit(n, WIDTH, MOST, delta=0.0, method="exhaustive", **arguments)
+
+
+def _numpy_look_at_all(n: int) -> Call:
+    """The third literals of a pair are looked at together."""
+    X, y = records(n, WIDTH, MOST)
+    rng, everyone = np.random.default_rng(), all_bits(n)
+
+    def pack(bits: Any) -> Any:
+        words = np.zeros((len(bits), 8 * everyone.size), np.uint8)
+        words[:, : -(-n // 8)] = np.packbits(bits, axis=1, bitorder="little")
+        return words.view(np.uint64)
+
+    def call() -> Any:
+        ones, labels = pack(np.ascontiguousarray(X.T)), pack(y[None])[0]
+        literals = np.stack([ones, ones ^ everyone], axis=1).reshape(2 * WIDTH, -1)  # 2 j, 2 j + 1: of column j
+        errors: Any = 0
+        for start in range(0, labels.size, CHUNK):
+            some, right = literals[:, start : start + CHUNK], labels[start : start + CHUNK]
+            parts = [_ones(right[None]), _ones(some ^ right)]
+            for i in range(2 * WIDTH):
+                pairs = some[i // 2 * 2 + 2 :] & some[i]
+                parts.append(_ones(pairs ^ right))
+                parts += [_ones((pairs[j // 2 * 2 + 2 :] & pairs[j]) ^ right) for j in range(len(pairs))]
+            errors = errors + np.concatenate(parts)
+        return np.argmax(rng.gumbel(size=errors.size) - EPSILON / 2 * errors)
+
+    return call
+
+
+# --- boxes
+
+
+@lru_cache(maxsize=1)
+def numbers(n: int, d: int) -> tuple[Any, Any]:
+    """A tenth of the records is outside in each column."""
+    X = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, (n, d))
+    side = int(0.9 * 2**63)
+    return X, (np.abs(X) < side).all(axis=1)
+
+
+def _box(n: int, d: int, method: str, **arguments: Any) -> Any:
+    X, y = numbers(n, d)
+    arguments = dict[str, Any](epsilon=EPSILON, delta=DELTA, method=method) | arguments
+    return lambda: fastdp.learn_box(X, y, **arguments)
+
+
+def _numpy_box(n: int) -> Call:
+    X, y = numbers(n, K)
+
+    def call() -> Any:
+        inside = X[y]
+        return inside.min(axis=0), inside.max(axis=0)
+
+    return call
+
+
+# --- interior points
+
+
+def values(kind: str, n: int) -> Any:
+    return np.random.default_rng(0).integers(-(2**63), 2**63 - 1, n).astype(kind)
+
+
+def _point(kind: str) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        array = values(kind, n)
+        return lambda: fastdp.interior_point(array, epsilon=EPSILON)
+
+    return make
+
+
+def _sort(kind: str) -> Side:
+    def make(n: int) -> Call:
+        array = values(kind, n)
+        return lambda: np.sort(array)
+
+    return Side("np.sort", make)
+
+
+def _opendp_median(n: int) -> Call:
+    """Of floats, as integers of such a size, too, are compared with candidates as they are; eta is 1 / scale."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    array = values("float64", n)
+    space = dp.vector_domain(dp.atom_domain(T="f64", nan=False), size=n), dp.symmetric_distance()
+    candidates = np.linspace(-(2.0**63), 2.0**63, CANDIDATES).tolist()
+    choose = dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, alpha=0.5, scale=2 / EPSILON)
+    return lambda: choose(array)
+
+
+def _diffprivlib_median(n: int) -> Call:
+    from diffprivlib.tools import median
+
+    array = values("float64", n)
+    return lambda: median(array, epsilon=EPSILON, bounds=(-(2.0**63), 2.0**63))
+
+
+# --- finite classes
+
+
+@lru_cache(maxsize=1)
+def concepts(n: int) -> tuple[Any, Any]:
+    """Thresholds on a line, packed; the labels are those of number 370, but for a tenth."""
+    rng = np.random.default_rng(0)
+    x, thresholds = rng.random(n, np.float32), np.linspace(0, 1, CONCEPTS, dtype=np.float32)
+    return fastdp.pack(x[:, None] > thresholds), (x > thresholds[370]) ^ (rng.random(n) < 0.1)
+
+
+def _choose(n: int, **arguments: Any) -> Any:
+    predictions, y = concepts(n)
+    return lambda: fastdp.learn_from_class(predictions, y, epsilon=EPSILON, **arguments)
+
+
+def _numpy_choose(n: int) -> Call:
+    predictions, y = concepts(n)
+    labels, rng = fastdp.pack(y[:, None]).words[0], np.random.default_rng()
+
+    def call() -> Any:
+        errors = np.array([_ones(said ^ labels) for said in predictions.words])
+        return np.argmax(rng.gumbel(size=CONCEPTS) - EPSILON / 2 * errors)
+
+    return call
+
+
+# --- cases
+
+
+def _counts_case(name: str, work: str, n: int, d: int, *pairs: Any, are_packed: bool = False, **more: Any) -> Case:
+    count = _count_packed if are_packed else _count
+
+    def drawn(size: int) -> Any:
+        few = min(max(size, 100_000), n)  # several blocks
+        return (*records(few, d, 1), count(few, d)())
+
+    return _case(name, work, n, lambda n: count(n, d), *pairs, oracle="sums of bits", drawn=drawn, **more)
+
+
+def _bytes_case(d: int) -> Case:
+    return _counts_case(
+        f"literals-{d}",
+        f"who falsifies each literal, of positives and negatives, d={d}, packing included",
+        MILLION,
+        d,
+        (_numpy_sums(d), faster("numpy", avx512=8, avx2=8)),
+    )
+
+
+def _packed_curve(name: str, n: int, d: int, calls: int) -> Case:
+    return _counts_case(
+        f"literals-packed-{name}", f"who falsifies each literal, d={d:,}, packed", n, d, (_numpy_words(d), None),
+        are_packed=True, calls=calls,
+    )  # fmt: skip
+
+
+def _bytes_curve(d: int) -> Case:
+    return _counts_case(
+        f"literals-d-{d}", f"who falsifies each literal, d={d:,}, packing included", ENTRIES // d, d,
+        (_numpy_sums(d), None),
+    )  # fmt: skip
+
+
+def _enough(n: int) -> int:
+    """So many records that something is promised with certainty."""
+    return max(n, 500_000)
+
+
+def _peel_case(k: int) -> Case:
+    def drawn(n: int) -> Any:
+        return (*records(_enough(n), 100, k), _fit(_enough(n), 100, k, beta=SURE)())
+
+    target = within("numpy", 0.5) if k == K else None
+    return _case(
+        f"peel-{k}",
+        f"learn_conjunction, d=100, k={k}, beside two sums of bytes",
+        MILLION,
+        lambda n: _fit(n, 100, k),
+        (_numpy_sums(100, k), target),
+        oracle="a conjunction",
+        drawn=drawn,
+        epsilon=EPSILON,
+        delta=DELTA,
+        k=k,
+    )
+
+
+def _box_case(method: str) -> Case:
+    def drawn(n: int) -> Any:
+        return (*numbers(_enough(n), K), _box(_enough(n), K, method, beta=SURE)())
+
+    return _case(
+        f"box-{method}",
+        f"learn_box, {method}, {K} columns of 64-bit integers, beside the least and greatest of positives",
+        MILLION,
+        lambda n: _box(n, K, method),
+        (Side("numpy", _numpy_box), None),
+        oracle="a box",
+        drawn=drawn,
+        epsilon=EPSILON,
+        delta=DELTA,
+    )
+
+
+def _point_case(name: str, work: str, kind: str, *pairs: Any) -> Case:
+    return _case(
+        name, work, MILLION, _point(kind), *pairs, oracle="a middle rank",
+        drawn=lambda n: (values(kind, n), _point(kind)(n)()), epsilon=EPSILON,
+    )  # fmt: skip
+
+
+CASES = (
+    _counts_case(
+        "literals-packed",
+        "who falsifies each literal, of positives and negatives, d=100, packed",
+        MILLION,
+        100,
+        (_numpy_words(100), faster("numpy, packed", avx512=6, avx2=3.8)),
+        are_packed=True,
+        calls=5,
+    ),
+    *map(_bytes_case, (100, 103)),
+    _case(
+        "all-conjunctions",
+        f"learn_conjunction, exhaustive, d={WIDTH}: all 34,281 conjunctions of at most {MOST} literals",
+        MILLION,
+        _look_at_all,
+        (Side("numpy, packed", _numpy_look_at_all), faster("numpy, packed", avx512=10, avx2=10)),
+        oracle="a conjunction",
+        drawn=lambda n: (*records(n, WIDTH, MOST), _look_at_all(n, beta=SURE)()),
+        epsilon=EPSILON,
+        k=MOST,
+    ),
+    *map(_peel_case, (1, 3, K, 30)),
+    *(
+        _point_case(
+            f"interior-point-{kind}",
+            f"interior point of 10^6 values, {kind}",
+            kind,
+            (_sort(kind), within("np.sort", 1.5)),
+        )
+        for kind in ("int64", "float64")
+    ),
+    _point_case(
+        "interior-point-candidates",
+        f"interior point among all floats, beside medians, OpenDP's among {CANDIDATES:,} candidates",
+        "float64",
+        (Side("OpenDP", _opendp_median, needs="opendp"), None),
+        (Side("diffprivlib", _diffprivlib_median, needs="diffprivlib"), None),
+    ),
+    _counts_case(
+        "literals-two-threads",
+        "two threads, who falsifies each literal, d=100, packing included",
+        MILLION,
+        100,
+        (Side("one thread", lambda n: _count(n, 100)), faster("one thread", avx512=1.6, avx2=1.6)),
+        threads=2,
+    ),
+    *(_packed_curve(f"n-1e{power}", 10**power, 32, 10 ** max(0, 6 - power)) for power in (3, 4, 5, 6, 7)),
+    *(_packed_curve(f"d-{d}", ENTRIES // d, d, 2) for d in (1, 4, 16, 64, 250, 2_000)),
+    *map(_bytes_curve, (1, 4, 16, 64, 250, 2_000)),
+    *map(_box_case, ("peel", "interior-point")),
+    _case(
+        "concepts",
+        f"learn_from_class, {CONCEPTS:,} concepts, packed",
+        LABELLED,
+        _choose,
+        (Side("numpy, packed", _numpy_choose), None),
+        oracle="a good concept",
+        drawn=lambda n: (*concepts(n), _choose(n, beta=SURE)()),
+        epsilon=EPSILON,
+    ),
+)
