@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import fastdp
-from fastdp.learning.examples import Examples, all_bits
+from fastdp.bits import all_bits
+from fastdp.learning.examples import Examples
 
 from .registry import Call, Case, Side, faster, make_case, within
 

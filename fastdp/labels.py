@@ -15,6 +15,8 @@ from .columns import comes_from
 from .errors import DomainError
 from .rows import Rows, position_of, rows_of
 
+_CLASSES = "0 and 1, or -1 and 1"
+
 
 def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels as they were given, or as rows of one column where y names a column of X."""
@@ -27,6 +29,29 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
         raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
     return rows, y
+
+
+class Labelled:
+    """n records of d columns, each labelled 1 or not.
+
+    `may_be_empty` where the number of records is private, so that it must not decide about an error.
+
+    Raises    ValueError for what has the wrong shape or type, before a record is read; DomainError when labels are read
+    """
+
+    def __init__(self, X: Any, y: Any, *, may_be_empty: bool = False) -> None:
+        self.rows, labels = with_labels(X, y)
+        self.n, self.d, self.names = self.rows.n, self.rows.width, self.rows.names
+        if not self.n and not may_be_empty:
+            raise ValueError("X: n=0 records: must be at least one")
+        if labels is None:
+            raise ValueError("y=None: must be the labels of the records, or the name of their column")
+        self._given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
+
+    def read_labels(self) -> NDArray[np.bool_]:
+        """Which records are labelled 1."""
+        given = column_values(self._given) if isinstance(self._given, Rows) else self._given
+        return np.ascontiguousarray(positives(given))  # bits of a column of an array are packed 100 times as slowly
 
 
 def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:

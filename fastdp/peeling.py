@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from . import directed as d
 from .checks import non_negative, positive, probability, whole
-from .directed import up
+from .directed import down, lower, up
 from .privacy import ApproxDP, BoundedRange, Guarantee, Neighbors, share
 
 
@@ -149,7 +149,17 @@ def peeling_eta(
     """
     rounds = whole("rounds", rounds, least=1)
     goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
-    by_lemma = removal_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
+    by_lemma = lemma_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
     reach = 1 if one_signed and neighbors == "add-remove" else 2
     composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / reach
     return max((by_lemma, "removal lemma"), (composed, "composition"))
+
+
+def lemma_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors) -> float:
+    """`removal_eta` of epsilon and delta as they are when written; 0 where the lemma says nothing of use."""
+    if not delta:
+        return 0.0
+    try:
+        return removal_eta(down(lower(epsilon)), down(lower(delta)), one_signed=one_signed, neighbors=neighbors)
+    except ValueError:  # delta below 1e-50 or so
+        return 0.0

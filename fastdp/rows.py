@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .bits import pack_flags
 from .checks import whole
 from .columns import Array, BitColumn, Coded, Column, NumpyColumn, as_compiled, column_of, comes_from
 from .errors import DomainError
@@ -96,11 +97,10 @@ class Block:
         """
         if self._matrix is not None and self.by_records:
             return _pack_matrix(np.ascontiguousarray(self._matrix[self._start : self._start + self.n]))
-        words = np.zeros((self.width, -(-self.n // 64)), "<u8")
+        words = np.empty((self.width, -(-self.n // 64)), np.uint64)
         for j in range(self.width):
-            packed = np.packbits(_as_bits(self.column(j), label_of(j, self._names)), bitorder="little")
-            words[j].view(np.uint8)[: packed.size] = packed
-        return words.astype(np.uint64, copy=False)
+            words[j] = pack_flags(_as_bits(self.column(j), label_of(j, self._names)))
+        return words
 
     def coded(self, which: str | int) -> Coded | None:
         """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None."""

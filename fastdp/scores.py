@@ -83,7 +83,7 @@ def _promise(
 def range_of_each(epsilon: float, delta: float, rounds: int) -> float:
     """The largest bounded range of each of so many rounds that together keep within epsilon and delta."""
     if delta:
-        return share(ApproxDP(epsilon, delta), rounds, BoundedRange)
+        return share(ApproxDP(down(lower(epsilon)), down(lower(delta))), rounds, BoundedRange)
     return down(lower(epsilon) / rounds)
 
 

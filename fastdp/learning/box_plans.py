@@ -7,7 +7,7 @@ of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, log
@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 from ..directed import down, lower, up
 from ..noise import LaplacePlan, laplace_plan, scale_in_range
-from ..peeling import removal_eta
-from ..privacy import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from ..scores import range_of_each
+from ..peeling import lemma_eta
+from ..privacy import Guarantee, Neighbors
 from .box_class import MOST_EXPONENT, MOST_WORK, class_size, work_of
+from .spending import Spending
 
 _LN2 = log(2.0)
 
 
-class Terms(NamedTuple):
+@dataclass(frozen=True)
+class Terms(Spending):
     """What is public: n is a number that stands for that of the records where that is private."""
 
     n: int
@@ -36,12 +37,6 @@ class Terms(NamedTuple):
     @property
     def sides(self) -> int:
         return 2 * len(self.bits)
-
-    @property
-    def promise(self) -> Guarantee:
-        if self.delta:
-            return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
-        return PureDP(self.epsilon, neighbors=self.neighbors)
 
 
 @dataclass(frozen=True)
@@ -84,26 +79,20 @@ class ClassPlan:
 def plan_interior(terms: Terms) -> SidesPlan:
     """Theorem 2: an interior point of a slice for each side."""
 
-    def account(epsilon: float) -> Account:
-        return _composed(terms, epsilon)
-
     def size(eta: float, beta: float) -> int:
         points = max(terms.bits) * _LN2
         return 2 * ceil((points + log(terms.sides / beta)) / eta) - 1
 
-    return _with_test(terms, account, size)
+    return _with_test(terms, _composed, size)
 
 
 @lru_cache(256)
 def plan_peel(terms: Terms) -> SidesPlan:
     """Theorems 3 and 4: a cut for each side, after which the records beyond it are gone."""
 
-    def account(epsilon: float) -> Account:
-        composed = _composed(terms, epsilon)
-        if not terms.delta:
-            return composed
-        by_lemma = removal_eta(epsilon, terms.delta, one_signed=False, neighbors=terms.neighbors)
-        return max(Account(by_lemma, "removal lemma"), composed)
+    def account(terms: Terms) -> Account:
+        by_lemma = lemma_eta(terms.epsilon, terms.delta, one_signed=False, neighbors=terms.neighbors)
+        return max(Account(by_lemma, "removal lemma"), _composed(terms))
 
     def size(eta: float, beta: float) -> int:
         each = 2 * beta / 3
@@ -115,23 +104,24 @@ def plan_peel(terms: Terms) -> SidesPlan:
     return _with_test(terms, account, size)
 
 
-def _composed(terms: Terms, epsilon: float) -> Account:
-    """eta of as many choices as there are sides, of scores that a record moves by -1, 0 or 1."""
-    return Account(down(lower(range_of_each(epsilon, terms.delta, terms.sides)) / 2), "composition")
+def _composed(terms: Terms) -> Account:
+    """Of as many choices as there are sides, of scores that a record moves by -1, 0 or 1."""
+    return Account(terms.eta(terms.sides, reach=2), "composition")
 
 
 def _with_test(
-    terms: Terms, account: Callable[[float], Account], size: Callable[[float, float], int]
+    terms: Terms, account: Callable[[Terms], Account], size: Callable[[float, float], int]
 ) -> SidesPlan:  # fmt: skip
     """A test and the choices after it, which share epsilon so that the bound is about the least: theorem 1.
 
     For that eta is taken as proportional to what the choices get: to account for each share takes 0.2 s.
     """
     beta = terms.beta / 2
-    whole = account(terms.epsilon).eta
+    whole = account(terms).eta
     shares = [2.0**-k for k in range(3, 11)]
     share = min(shares, key=lambda part: _bound(terms, size(whole * (1 - part), beta), _noise(terms, part, beta)))
-    eta, theorem = account(down(lower(terms.epsilon) - Fraction(terms.epsilon * share)))
+    rest = replace(terms, epsilon=down(lower(terms.epsilon) - Fraction(terms.epsilon * share)))
+    eta, theorem = account(rest)
     noise, points = _noise(terms, share, beta), size(eta, beta)
     test = Test(laplace_plan(noise.scale), terms.sides * points + noise.slack)
     return SidesPlan(test, points, eta, theorem, terms.promise, _bound(terms, points, noise))
@@ -145,9 +135,7 @@ class _Noise(NamedTuple):
 
 
 def _noise(terms: Terms, share: float, beta: float) -> _Noise:
-    scale = scale_in_range(
-        up(1 / Fraction(terms.epsilon * share)), "1 / epsilon"
-    )  # a power of two times epsilon: exact
+    scale = scale_in_range(up(1 / Fraction(terms.epsilon * share)), "1 / epsilon")  # the share is a power of two: exact
     return _Noise(scale, max(0, ceil(scale * log(1 / ((1 + exp(-1 / scale)) * beta)))))
 
 
@@ -157,11 +145,9 @@ def _bound(terms: Terms, size: int, noise: _Noise) -> float:
 
 def plan_class(terms: Terms) -> ClassPlan:
     """box_class.md, theorems 2 and 3."""
-    reach = 1 if terms.neighbors == "add-remove" else 2
-    eta = down(lower(range_of_each(terms.epsilon, terms.delta, 1)) / reach)
+    eta = terms.eta(1)
     bound = (log(class_size(terms.bits)) - log(terms.beta)) / eta
-    guarantee = terms.promise if terms.delta else BoundedRange(terms.epsilon, neighbors=terms.neighbors)
-    return ClassPlan(eta, guarantee, bound)
+    return ClassPlan(eta, terms.promise_of_one, bound)
 
 
 def class_refusal(terms: Terms) -> str:

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..budget import Budget, charge
-from ..checks import check_records, one_of, positive, probability, small_delta, whole
+from ..checks import check_records, one_of, whole
 from ..noise import integer_noise
 from ..pieces import LN2_UP, Piece, PieceChoice
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import Block
@@ -31,6 +31,7 @@ from .extremes import KEY_BITS, Key, Numbers, columns_of
 from .hypotheses import Hypothesis, promised
 from .order import OUTSIDE, Order, Outside
 from .ranks import choose_by_rank
+from .spending import checked, parameters_of
 
 Method = Literal["auto", "peel", "interior-point", "exponential"]
 Sides = list[tuple[int, int]] | None  # the first and the last position in each column; None: nothing is in the box
@@ -150,14 +151,13 @@ def learn_box(
     """
     one_of("method", method, METHODS)
     one_of("outside", outside, OUTSIDE)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    beta = probability("beta", beta)
+    spent = checked(epsilon, delta, beta, neighbors)
     check_records(records, neighbors)
     numbers = Numbers(X, y, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
     n = numbers.n if records is None else whole("records", records, least=1)
-    taken, plan = choose_plan(method, Terms(n, numbers.bits, epsilon, delta, beta, neighbors))
-    parameters = {"epsilon": epsilon, **({"delta": delta} if delta else {}), "method": taken}
+    terms = Terms(n, numbers.bits, *spent)
+    taken, plan = choose_plan(method, terms)
+    parameters = parameters_of(terms, method=taken)
     with charge(budget, plan.guarantee, "learn_box", parameters) as final:
         numbers.read()
         with reporting(progress, "learning") as report:
@@ -167,7 +167,7 @@ def learn_box(
         orders = zip(numbers.orders, sides, strict=True)
         intervals = tuple((order.value(low), order.value(high)) for order, (low, high) in orders)
     bound = min(1.0, plan.bound / n)
-    return LearnedBox(intervals, taken, plan.guarantee, bound, beta, numbers.orders, numbers.d, numbers.names)
+    return LearnedBox(intervals, taken, plan.guarantee, bound, terms.beta, numbers.orders, numbers.d, numbers.names)
 
 
 def _learn(

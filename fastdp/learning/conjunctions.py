@@ -15,10 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..bits import all_bits, unpack_flags
 from ..budget import Budget, charge
-from ..checks import check_records, one_of, positive, probability, small_delta, whole
+from ..checks import check_records, one_of, whole
 from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import Block
@@ -38,6 +39,7 @@ from .plans import (
     plan_greedy,
     plan_peel,
 )
+from .spending import checked, parameters_of
 
 Method = Literal["peel", "greedy", "counts", "exhaustive", "elimination"]
 METHODS = ("peel", "greedy", "counts", "exhaustive", "elimination")
@@ -96,13 +98,12 @@ class LearnedConjunction(Hypothesis):
 
     def _holds(self, block: Block, columns: Sequence[int]) -> NDArray[np.bool_]:
         from ..kernels.literals import satisfying_into
-        from .examples import all_bits
 
         left = all_bits(block.n)
         if self.literals:
             at, values = zip(*((columns[column], int(value)) for column, value in self.literals), strict=True)
             satisfying_into(block.bits(), np.array(at), np.array(values), left)
-        return np.unpackbits(left.astype("<u8").view(np.uint8), count=block.n, bitorder="little").view(np.bool_)
+        return unpack_flags(left, block.n)
 
 
 def learn_conjunction(
@@ -155,26 +156,24 @@ def learn_conjunction(
     """
     one_of("method", method, METHODS)
     if method == "elimination":
-        return _eliminate(X, y, k, epsilon, delta, budget)
-    one_of("neighbors", neighbors, NEIGHBORS)
+        of_privacy = {"k": k, "epsilon": epsilon, "delta": delta or None, "records": records, "rng": rng}
+        return _eliminate(X, y, {**of_privacy, "budget": budget}, progress)
     if epsilon is None:
         raise ValueError(
             "epsilon=None: must be a number > 0; only method='elimination', which is not private, has none"
         )
-    epsilon, delta, beta = (
-        positive("epsilon", epsilon, toward=0), small_delta("delta", delta), probability("beta", beta),
-    )  # fmt: skip
+    spent = checked(epsilon, delta, beta, neighbors)
     check_records(records, neighbors)
     examples = Examples(X, y, may_be_empty=neighbors == "add-remove")
     n = examples.n if records is None else whole("records", records, least=1)
     k = examples.d if k is None else whole("k", k, least=1, most=examples.d)
-    plan = plan_of(method, Terms(n, examples.d, k, epsilon, delta, beta, neighbors))
-    parameters = {"epsilon": epsilon, **({"delta": delta} if delta else {}), "k": k, "method": method}
+    terms = Terms(n, examples.d, k, *spent)
+    plan, parameters = plan_of(method, terms), parameters_of(terms, k=k, method=method)
     with charge(budget, plan.guarantee, "learn_conjunction", parameters) as final:
         examples.read(keep=method != "counts")
         with reporting(progress, "learning") as report:
             literals = _learn(plan, examples, k, rng, final, report)
-    return _hypothesis(literals, examples, method, plan.guarantee, min(1.0, plan.bound / n), beta)
+    return _hypothesis(literals, examples, method, plan.guarantee, min(1.0, plan.bound / n), terms.beta)
 
 
 def plan_of(method: str, terms: Terms) -> Plan:
@@ -248,18 +247,17 @@ def _peel(plan: PeelPlan, examples: Examples, draw: Draw, report: Report) -> lis
     return list(found)
 
 
-def _eliminate(
-    X: Any, y: Any, k: int | None, epsilon: float | None, delta: float, budget: Budget | None
-) -> LearnedConjunction:
+def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], progress: Progress) -> LearnedConjunction:
     """All literals that no positive falsifies. Exact, not private, and charged to nobody."""
-    for name, value in (("k", k), ("epsilon", epsilon), ("budget", budget)):
+    for name, value in of_privacy.items():
         if value is not None:
-            raise ValueError(f"{name}={value!r}: must be None for method='elimination', which is not private")
-    if delta:
-        raise ValueError(f"delta={delta!r}: must be 0 for method='elimination', which is not private")
+            raise ValueError(f"{name}={value!r}: must be left out for method='elimination', which is not private")
     examples = Examples(X, y)
-    examples.read(keep=False)
-    kept = np.flatnonzero(examples.falsified().of_positives == 0).tolist()
+    with reporting(progress, "learning") as report:
+        report(0, 1, "counts")
+        examples.read(keep=False)
+        kept = np.flatnonzero(examples.falsified().of_positives == 0).tolist()
+        report(1, 1, "")
     return _hypothesis(kept, examples, "elimination", None, None, None)
 
 

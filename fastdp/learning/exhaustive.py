@@ -98,7 +98,7 @@ def _set_errors(examples: Examples, k: int, starts: Counts, total: int) -> Count
     def statistic(block: Block) -> Counts:
         out = np.zeros(total, np.int64)
         prefixes = np.empty((k, WIDE), np.uint64)
-        count_subsets_into(block.bits(), examples.labels(block.first, block.n), k, starts, prefixes, out)
+        count_subsets_into(block.bits(), examples.labels(block), k, starts, prefixes, out)
         return out
 
     return examples.rows.total(statistic)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..labels import column_values, label_array, positives, with_labels
-from ..rows import Block, Rows, label_of
+from ..labels import Labelled
+from ..rows import Block, label_of
 from .order import Order, Positions, bits_of_columns, check_signed
 
 KEY_BITS = 32  # of a record, which tells apart records that stand at one position
@@ -40,24 +40,16 @@ class Extremes(NamedTuple):
     greatest: Places
 
 
-class Numbers:
+class Numbers(Labelled):
     """n records of d numbers and their labels. `left` are the positives that no cut has deleted.
 
-    `may_be_empty` where the number of records is private, so that it must not decide about an error.
-
-    Raises    ValueError for what has the wrong shape or type; DomainError for what is not in the domain
+    Raises    what `Labelled` does; DomainError for what is not in the domain
     """
 
     def __init__(
         self, X: Any, y: Any, bits: Any, signed: bool | None, outside: str, *, may_be_empty: bool = False
     ) -> None:
-        self.rows, labels = with_labels(X, y)
-        self.n, self.d, self.names = self.rows.n, self.rows.width, self.rows.names
-        if not self.n and not may_be_empty:
-            raise ValueError("X: n=0 records: must be at least one")
-        if labels is None:
-            raise ValueError("y=None: must be the labels of the records, or the name of their column")
-        self._given = labels if isinstance(labels, Rows) else label_array(labels, self.n, "0 and 1, or -1 and 1")
+        super().__init__(X, y, may_be_empty=may_be_empty)
         self.bits = bits_of_columns(bits, self.d)
         self._signed, self._outside = check_signed(signed), outside
         self.orders: tuple[Order, ...] = ()
@@ -65,7 +57,7 @@ class Numbers:
 
     def read(self) -> None:
         """Look at all labels and all numbers once."""
-        self.labels = positives(column_values(self._given) if isinstance(self._given, Rows) else self._given)
+        self.labels = self.read_labels()
         self.left = self.labels.copy()
 
         def statistic(block: Block) -> tuple[Order, ...]:

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..bits import all_bits, pack_flags
 from ..budget import Budget, charge
-from ..checks import check_records, one_of, positive, probability, small_delta, whole
-from ..directed import down, lower
+from ..checks import check_records, whole
 from ..labels import label_array, positives
-from ..privacy import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors
+from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..race import Race
 from ..randomness import Randomness, fresh_key
 from ..rows import Block, Rows, rows_of
-from ..scores import range_of_each, tops_of
+from ..scores import tops_of
 from ..shown import Lines, Shown
 from ..threads import run_chunks
-from .examples import all_bits
 from .hypotheses import predictions_of
+from .spending import Spending, checked, parameters_of
 
 Errors = NDArray[np.int64]
 _STREAMED = 1024  # hypotheses that race together
@@ -103,9 +103,7 @@ def learn_from_class(
     >>> fastdp.learn_from_class(class_, x > 0.37, X=x, epsilon=1.0).index
     37
     """
-    one_of("neighbors", neighbors, NEIGHBORS)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    beta = probability("beta", beta)
+    terms = Terms(*checked(epsilon, delta, beta, neighbors))
     check_records(records, neighbors)
     if y is None:
         raise ValueError("y=None: must be the labels of the records")
@@ -114,13 +112,9 @@ def learn_from_class(
     if not labels.size and neighbors == "replace-one":
         raise ValueError("y: n=0 records: must be at least one")
     n = labels.size if records is None else whole("records", records, least=1)
-    eta = eta_of_errors(epsilon, delta, neighbors)
-    guarantee: Guarantee = BoundedRange(epsilon, neighbors=neighbors)
-    if delta:
-        guarantee = ApproxDP(epsilon, delta, neighbors=neighbors)
+    eta, guarantee = terms.eta(1), terms.promise_of_one
     table = None if _is_stream(predictions) else _table(predictions, labels.size, X)
-    parameters = {"epsilon": epsilon, **({"delta": delta} if delta else {})}
-    with charge(budget, guarantee, "learn_from_class", parameters) as final:
+    with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:
         positive_ = positives(labels)
         race = _Leader(Race(fresh_key(rng), eta, 1))
         with reporting(progress, "learning") as report:
@@ -133,13 +127,21 @@ def learn_from_class(
                 _stream(predictions, positive_, X, race, report)
         final()
         index, hypothesis = race.winner()
-    excess = min(1.0, (log(race.seen) - log(beta)) / eta / n)
-    return Chosen(index, hypothesis, race.seen, guarantee, excess, beta)
+    return Chosen(index, hypothesis, race.seen, guarantee, min(1.0, terms.excess(race.seen) / n), terms.beta)
 
 
-def eta_of_errors(epsilon: float, delta: float, neighbors: Neighbors) -> float:
-    """Of one exponential mechanism over numbers of errors: finite_class.md, theorem 1."""
-    return down(lower(range_of_each(epsilon, delta, 1)) / (1 if neighbors == "add-remove" else 2))
+@dataclass(frozen=True)
+class Terms(Spending):
+    """What the choice may spend: finite_class.md, theorem 1."""
+
+    epsilon: float
+    delta: float
+    beta: float
+    neighbors: Neighbors
+
+    def excess(self, candidates: int) -> float:
+        """How many errors more than the least, but with probability beta: theorem 2."""
+        return (log(candidates) - log(self.beta)) / self.eta(1)
 
 
 class _Leader:
@@ -211,10 +213,7 @@ def _errors_of_rows(table: Rows, positive_: NDArray[np.bool_]) -> Errors:
 
     def statistic(block: Block) -> Errors:
         some = positive_[block.first : block.first + block.n]
-        words = np.zeros(-(-some.size // 64), "<u8")
-        bits = np.packbits(some, bitorder="little")
-        words.view(np.uint8)[: bits.size] = bits
-        labels = words.astype(np.uint64, copy=False)
+        labels = pack_flags(some)
         counts = np.zeros((2, block.width), np.int64)
         count_among_into(block.bits(), labels, all_bits(block.n) ^ labels, counts)
         return np.asarray(np.count_nonzero(some) - counts[0] + counts[1])

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..labels import column_values, label_array, positives, with_labels
-from ..rows import Block, Rows, rows_of
+from ..labels import Labelled, positives
+from ..rows import Block, rows_of
 from ..shown import Shown
 
 
@@ -63,15 +63,10 @@ def error(h: Any, X: Any, y: Any) -> float:
     >>> round(fastdp.error(lambda X: X[:, 0] == 1, X, [0, 1, 0]), 3)
     0.333
     """
-    rows, given = with_labels(X, y)
-    if given is None:
-        raise ValueError("y=None: must be the labels of the records, or the name of their column")
-    if not rows.n:
-        raise ValueError("X: n=0 records: must be at least one")
-    if isinstance(given, Rows):
-        labels, X = positives(column_values(given)), rows
-    else:
-        labels = positives(label_array(given, rows.n, "0 and 1, or -1 and 1"))
+    records = Labelled(X, y)
+    labels = records.read_labels()
+    if records.rows.width < rows_of(X).width:  # one of its columns is the label
+        X = records.rows
     predicted = predictions_of(h, X)
     if predicted.shape != labels.shape:
         raise ValueError(f"h: {predicted.shape} predictions: must be {labels.shape}, one for each record")

@@ -10,19 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, inf, log, nextafter, sqrt
-from typing import NamedTuple
 
 from ..calibration import MAX_EPSILON, SMALLEST, gaussian_sigma
-from ..directed import down, lower, up
+from ..directed import lower, up
 from ..noise import Plan as Noise
 from ..noise import gaussian_plan, laplace_plan, scale_in_range
-from ..peeling import removal_eta
-from ..privacy import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from ..scores import range_of_each
+from ..peeling import lemma_eta
+from ..privacy import Guarantee, Neighbors, PureDP
 from .exhaustive import conjunctions
+from .spending import Spending
 
 
-class Terms(NamedTuple):
+@dataclass(frozen=True)
+class Terms(Spending):
     """What is public: n is a number that stands for that of the records where that is private."""
 
     n: int
@@ -32,33 +32,6 @@ class Terms(NamedTuple):
     delta: float
     beta: float
     neighbors: Neighbors
-
-    @property
-    def reach(self) -> int:
-        """How far apart one record may move two scores that count records."""
-        return 1 if self.neighbors == "add-remove" else 2
-
-    @property
-    def promise(self) -> Guarantee:
-        """Of what spends all of epsilon and delta."""
-        if self.delta:
-            return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
-        return PureDP(self.epsilon, neighbors=self.neighbors)
-
-    @property
-    def allowance(self) -> tuple[float, float]:
-        """As much of epsilon and delta as a mechanism may use, whether they are taken as written or in binary."""
-        return down(lower(self.epsilon)), down(lower(self.delta))
-
-    def eta(self, rounds: int, unit: int = 1) -> float:
-        """Of so many exponential mechanisms over scores that count records in this unit: conjunctions.md, theorem 3."""
-        eta = down(lower(range_of_each(*self.allowance, rounds)) / (self.reach * unit))
-        if not 2.0**-900 <= eta <= 2.0**900:
-            raise ValueError(
-                f"epsilon={self.epsilon!r}: must be such that the factor of the scores, {eta!r}, is between 2^-900 and "
-                "2^900"
-            )
-        return eta
 
 
 @dataclass(frozen=True)
@@ -139,9 +112,8 @@ def _counts(terms: Terms, noise: Noise, tail: Callable[[int], float], guarantee:
 def plan_exhaustive(terms: Terms) -> ExhaustivePlan:
     """Theorem 4."""
     eta = terms.eta(1)
-    one = BoundedRange(terms.epsilon, neighbors=terms.neighbors)
     bound = (log(conjunctions(terms.d, terms.k)) - log(terms.beta)) / eta
-    return ExhaustivePlan(eta, terms.promise if terms.delta else one, bound)
+    return ExhaustivePlan(eta, terms.promise_of_one, bound)
 
 
 @lru_cache(256)
@@ -159,13 +131,14 @@ def _greedy(terms: Terms, rounds: int) -> GreedyPlan:
     eta = terms.eta(rounds)
     slack = log((2 * terms.d + 1) * rounds / terms.beta) / eta
     bound = (rounds + terms.k) * slack + terms.n * exp(-rounds / terms.k)
-    return GreedyPlan(rounds, terms.eta(rounds, terms.k), terms.promise, bound)
+    return GreedyPlan(rounds, terms.eta(rounds, unit=terms.k), terms.promise, bound)
 
 
 @lru_cache(256)
 def plan_peel(terms: Terms) -> PeelPlan:
     """Theorems 6 and 7. The account that allows the largest eta depends on the rounds, and they on eta: upwards."""
-    by_lemma, most = _eta_by_lemma(terms), 1
+    by_lemma = lemma_eta(terms.epsilon, terms.delta, one_signed=True, neighbors=terms.neighbors)
+    most = 1
     while True:
         composed = terms.eta(most)
         eta, account = max((by_lemma, "removal lemma"), (composed, "composition"))
@@ -180,16 +153,6 @@ def plan_peel(terms: Terms) -> PeelPlan:
             bound = float(2 * dummy * (terms.k + rounds))
             return PeelPlan(phases, dummy, eta, account, terms.promise, bound)
         most = rounds
-
-
-def _eta_by_lemma(terms: Terms) -> float:
-    """0 where the removal lemma says nothing of use: without a delta, and for those below 1e-50 or so."""
-    if not terms.delta:
-        return 0.0
-    try:
-        return removal_eta(*terms.allowance, one_signed=True, neighbors=terms.neighbors)
-    except ValueError:
-        return 0.0
 
 
 def _schedule(terms: Terms, eta: float) -> tuple[int, tuple[tuple[int, int], ...]]:

@@ -7,6 +7,7 @@ the data. A name with `_n` behind it solves for the number of records.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from math import ceil, log
 from typing import Any
@@ -15,12 +16,12 @@ from .. import directed
 from ..checks import one_of, positive, probability, small_delta, whole, whole_number
 from ..directed import down, lower, up, written
 from ..privacy import NEIGHBORS, Neighbors
-from . import box_plans, conjunctions, plans
-from .finite_class import eta_of_errors
+from . import box_plans, conjunctions, finite_class, plans
 from .interior_point import METHODS as POINT_METHODS
 from .interior_point import eta_of_rank
 from .order import bits_of_columns, check_bits
 from .prefix import PrefixPlan
+from .spending import checked
 
 _MOST_RECORDS = 2**40
 _METHODS = tuple(conjunctions.PLANS)
@@ -70,18 +71,16 @@ def learn_conjunction_n(
     True
     """
     terms = _conjunction_terms(1, d, k, epsilon, delta, method, beta, neighbors)
-    return _least(lambda n: conjunctions.PLANS[method](terms._replace(n=n)).bound / n, error)
+    return _least(lambda n: conjunctions.PLANS[method](replace(terms, n=n)).bound / n, error)
 
 
 def _conjunction_terms(
     n: Any, d: Any, k: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
 ) -> plans.Terms:
     one_of("method", method, _METHODS)
-    one_of("neighbors", neighbors, NEIGHBORS)
     n, d = whole_number("n", n, least=1), whole("d", d, least=1)
     k = d if k is None else whole("k", k, least=1, most=d)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    return plans.Terms(n, d, k, epsilon, delta, probability("beta", beta), neighbors)
+    return plans.Terms(n, d, k, *checked(epsilon, delta, beta, neighbors))
 
 
 def learn_box(
@@ -130,7 +129,7 @@ def learn_box_n(
     terms = _box_terms(1, d, domain_bits, epsilon, delta, method, beta, neighbors)
 
     def bound(n: int) -> float:
-        return box_plans.choose_plan(method, terms._replace(n=n)).plan.bound / n
+        return box_plans.choose_plan(method, replace(terms, n=n)).plan.bound / n
 
     return _least(bound, error)
 
@@ -139,11 +138,8 @@ def _box_terms(
     n: Any, d: Any, domain_bits: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
 ) -> box_plans.Terms:
     one_of("method", method, box_plans.METHODS)
-    one_of("neighbors", neighbors, NEIGHBORS)
     n, d = whole_number("n", n, least=1), whole("d", d, least=1)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    bits = bits_of_columns(domain_bits, d)
-    return box_plans.Terms(n, bits, epsilon, delta, probability("beta", beta), neighbors)
+    return box_plans.Terms(n, bits_of_columns(domain_bits, d), *checked(epsilon, delta, beta, neighbors))
 
 
 def learn_from_class(
@@ -187,10 +183,8 @@ def learn_from_class_n(
 
 
 def _class_errors(candidates: Any, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> float:
-    one_of("neighbors", neighbors, NEIGHBORS)
     many = whole_number("candidates", candidates, least=1)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    return (log(many) - log(probability("beta", beta))) / eta_of_errors(epsilon, delta, neighbors)
+    return finite_class.Terms(*checked(epsilon, delta, beta, neighbors)).excess(many)
 
 
 def quantile(
