@@ -22,7 +22,10 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels as they were given, or as rows of one column where y names a column of X."""
     rows = rows_of(X)
     if isinstance(y, str | int | np.integer) and not isinstance(y, bool):
-        at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
+        try:
+            at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
+        except ValueError as error:
+            raise ValueError(f"y={y!r}: must be labels, or the name of their column ({error})") from None
         if rows.width == 1:
             raise ValueError(f"y={y!r}: must not be the only column")
         return rows.select([j for j in range(rows.width) if j != at]), rows.select([at])
@@ -73,11 +76,11 @@ def column_values(rows: Rows) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def positives(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def positives(labels: NDArray[Any], name: str = "y") -> NDArray[np.bool_]:
     """Which labels are 1; DomainError unless the others are 0 or -1."""
     if labels.dtype == np.bool_:
         return labels
     ones = np.asarray(labels == 1)
     if not (ones | (labels == 0) | (labels == -1)).all():
-        raise DomainError("y: must be -1 and 1, or 0 and 1; there are other labels")
+        raise DomainError(f"{name}: must be 1, and 0 or -1 where it is not; there are other labels")
     return ones

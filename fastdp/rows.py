@@ -150,6 +150,10 @@ class Rows(ABC):
     def whole(self) -> Block | None:
         """All records as one block, if they are in memory."""
 
+    @abstractmethod
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The types of the columns, for which no record is read."""
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n:,} records, {self.width:,} columns>"
 
@@ -171,6 +175,10 @@ class LocalRows(Rows):
         total = _Total()
         self._run(lambda block: total.add(statistic(block)))
         return total.result()
+
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        nothing = self._nothing()
+        return tuple(nothing.column(j).dtype for j in range(self.width))
 
     def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
         summaries = self._run(statistic, combine)

@@ -839,7 +839,14 @@ def test_extremes_that_other_accounts_or_noises_allow(method):
 
 def test_elimination_takes_no_price():
     X = sample(50, 4)
-    price = {"k": 2, "epsilon": 1.0, "delta": 1e-6, "budget": Budget(epsilon=1), "records": 9, "rng": Randomness(seed=1)}
+    price = {
+        "k": 2,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "budget": Budget(epsilon=1),
+        "records": 9,
+        "rng": Randomness(seed=1),
+    }
     for name, value in price.items():
         with pytest.raises(ValueError, match=rf"^{name}=.*: must be left out for method='elimination', which is not"):
             learn_conjunction(X, X[:, 0], method="elimination", **{name: value})

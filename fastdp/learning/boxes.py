@@ -23,7 +23,7 @@ from ..pieces import LN2_UP, Piece, PieceChoice
 from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
-from ..rows import Block
+from ..rows import Block, label_of
 from ..shown import Lines
 from .box_class import BoxChoice
 from .box_plans import METHODS, ClassPlan, SidesPlan, Terms, choose_plan
@@ -40,6 +40,8 @@ Sides = list[tuple[int, int]] | None  # the first and the last position in each 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedBox(Hypothesis):
     """A box: a record is in it if each of its numbers is in the interval of its column.
+
+    An interval that begins or ends where the domain does has no end there: it holds for what is beyond, too.
 
     intervals    (least, greatest) for each column, both included; None: no record is in it
     method       that learned it
@@ -80,7 +82,7 @@ class LearnedBox(Hypothesis):
     def _holds(self, block: Block, columns: Sequence[int]) -> NDArray[np.bool_]:
         inside = np.full(block.n, self.intervals is not None)
         for i, (low, high) in enumerate(self.intervals or ()):
-            inside &= self.orders[i].between(block.column(columns[i]), low, high)
+            inside &= self.orders[i].between(block.column(columns[i]), low, high, label_of(i, self.names))
         return inside
 
 
@@ -105,7 +107,7 @@ def learn_box(
     X: Any,
     y: Any,
     *,
-    domain_bits: int | Sequence[int] = 64,
+    domain_bits: int | Sequence[int] | None = None,
     signed: bool | None = None,
     epsilon: float,
     delta: float = 0.0,
@@ -122,11 +124,13 @@ def learn_box(
 
     X, y         records of numbers (arrays, data frames, Parquet files), and labels of 0 and 1, or -1 and 1; y may name
                  a column of X
-    domain_bits  of all columns, or of each; with `signed` and `outside` as in `quantile`
+    domain_bits  of all columns, or of each; with `signed` (of integers) and `outside` as in `quantile`. For two columns
+                 the fewer bits, the more records "exponential" can take
     method       "peel": linear in the number of columns; wants a delta
                  "interior-point": the lecture's; d^2 without a delta, d^1.5 with one
                  "exponential": over all boxes in one or two columns, pure; takes n log n time for one column and n^2
-                 for two, and refuses what would take more than 10 s
+                 for two, and refuses what would take more than 10 s. The only one that promises something where no
+                 box fits, as with noisy labels: its errors exceed the least of any box by that much
                  "auto": the one of them that promises the fewest errors, from public numbers
     records      under add-remove neighbours, where n is private: a public number that takes its place; `.error_bound`
                  holds if there are as many

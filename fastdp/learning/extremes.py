@@ -50,7 +50,7 @@ class Numbers(Labelled):
         self, X: Any, y: Any, bits: Any, signed: bool | None, outside: str, *, may_be_empty: bool = False
     ) -> None:
         super().__init__(X, y, may_be_empty=may_be_empty)
-        self.bits = bits_of_columns(bits, self.d)
+        self.bits = bits_of_columns(bits, self.rows)
         self._signed, self._outside = check_signed(signed), outside
         self.orders: tuple[Order, ...] = ()
         self.labels = self.left = np.empty(0, np.bool_)

@@ -7,9 +7,11 @@ their logarithm is too much, and prefix.md says when that is.
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import log
 from typing import Any, Literal
 
 import numpy as np
@@ -22,12 +24,13 @@ from ..directed import lower, written
 from ..errors import AccuracyWarning, levels_to_caller
 from ..privacy import NEIGHBORS, BoundedRange, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
-from ..rows import MemoryRows, Rows
-from .order import OUTSIDE, Order, Outside, Positions, check_bits, check_signed
+from ..rows import MemoryRows, Rows, rows_of
+from .order import OUTSIDE, Order, Outside, Positions, bits_of_columns, check_bits, check_signed
 from .prefix import PrefixPlan
 from .ranks import choose_by_rank
 
 METHODS = ("exponential", "prefix")
+_BETA = 0.05  # of the promise that decides about a warning
 
 Final = Callable[[], None]
 Draw = Callable[[Positions, int, Final], int]  # (positions, the last of the line, to be called before it draws)
@@ -37,7 +40,7 @@ def quantile(
     values: Any,
     q: float,
     *,
-    domain_bits: int = 64,
+    domain_bits: int | None = None,
     signed: bool | None = None,
     epsilon: float,
     outside: Outside = "raise",
@@ -47,11 +50,12 @@ def quantile(
 ) -> Any:
     """A point of the line whose rank among the values is about q of their number.
 
-    values       one column of numbers: an array, a list, a Series, packed or Parquet rows of one column
+    values       one column of numbers: an array, a list, a Series, a data frame or Parquet file of one column
     q            strictly between 0 and 1; taken as it is written, so that 0.1 is a tenth
-    domain_bits  integers have so many bits: 0 .. 2^bits - 1, or -2^(bits-1) .. 2^(bits-1) - 1 if they are signed.
-                 Floats are mapped by their order, and rounded to floats of 64, 32 or 16 bits; infinities are not in it
-    signed       None: integers are signed if their type is, and has no more than domain_bits
+    domain_bits  the domain: integers of so many bits, 0 .. 2^bits - 1, or -2^(bits-1) .. 2^(bits-1) - 1 if they are
+                 signed; all finite floats of 64, 32 or 16 bits, in their order, to which floats are rounded. None: as
+                 many as the type has. The fewer, the fewer values it takes: 200 for 64 bits at epsilon 1, 25 for 7
+    signed       None: integers are signed if their type is, and has no more than domain_bits; means nothing for floats
     outside      "clip" takes what is not in the domain to its nearest end; a NaN is always an error
 
     Guarantee    bounded range epsilon, which is epsilon-DP and epsilon^2/8-zCDP
@@ -70,9 +74,10 @@ def quantile(
     >>> bool(abs(np.mean(incomes < top_tenth) - 0.9) < 0.01)
     True
     """
-    tau = written(positive("q", q, toward=0))
-    if not 0 < tau < 1:
-        raise ValueError(f"q={q!r}: must be strictly between 0 and 1")
+    try:
+        tau = written(probability("q", q))
+    except ValueError:
+        raise ValueError(f"q={q!r}: must be a number strictly between 0 and 1") from None
     return _by_rank(
         "quantile", values, tau, {"q": float(q)}, domain_bits, signed, epsilon, outside, rng, budget, neighbors
     )
@@ -81,7 +86,7 @@ def quantile(
 def median(
     values: Any,
     *,
-    domain_bits: int = 64,
+    domain_bits: int | None = None,
     signed: bool | None = None,
     epsilon: float,
     outside: Outside = "raise",
@@ -104,7 +109,7 @@ def median(
 def interior_point(
     values: Any,
     *,
-    domain_bits: int = 64,
+    domain_bits: int | None = None,
     signed: bool | None = None,
     epsilon: float,
     delta: float = 0.0,
@@ -146,19 +151,15 @@ def interior_point(
         return _by_rank(
             "interior_point", values, half, {}, domain_bits, signed, epsilon, outside, rng, budget, neighbors
         )
-    epsilon, bits, rows = positive("epsilon", epsilon, toward=0), check_bits(domain_bits), _one_column(values)
+    epsilon = positive("epsilon", epsilon, toward=0)
+    rows, bits = _one_column(values, domain_bits)
     if neighbors != "replace-one":
         raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
     if not delta:
         raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
     plan = PrefixPlan.of(rows.n, bits, epsilon=epsilon, delta=delta, beta=beta)
     if not plan.enough:
-        warnings.warn(
-            f"interior_point: {rows.n:,} values are fewer than method='prefix' takes to keep beta={beta!r}: "
-            "bounds.interior_point_n tells how many it takes",
-            AccuracyWarning,
-            stacklevel=levels_to_caller(),
-        )
+        _warn(f"{rows.n:,} values are fewer than method='prefix' takes to fail with probability {beta:g} at most")
     parameters = {"epsilon": epsilon, "delta": delta, "beta": beta}
 
     def draw(positions: Positions, last: int, final: Final) -> int:
@@ -186,19 +187,33 @@ def _by_rank(
         final()
         return choose_by_rank(positions, tau, last, eta).draw(key)
 
+    rows, bits = _one_column(values, domain_bits)
+    off = rank_error(bits, eta, _BETA)
+    if neighbors == "replace-one" and rows.n and off > rows.n * min(tau, 1 - tau):
+        _warn(
+            f"{rows.n:,} values are too few for {bits} bits and epsilon={epsilon:g}, which may put the rank off by "
+            f"{off:.0f}: any number of the domain may come out; declare fewer domain_bits if the domain is smaller"
+        )
     guarantee = BoundedRange(epsilon, neighbors=neighbors)
-    bits = check_bits(domain_bits)
-    return _release(name, values, draw, {**parameters, "epsilon": epsilon}, bits, signed, outside, budget, guarantee)
+    return _release(name, rows, draw, {**parameters, "epsilon": epsilon}, bits, signed, outside, budget, guarantee)
+
+
+def rank_error(bits: int, eta: Fraction, beta: float) -> float:
+    """What the rank is off at most, but with probability beta: interior_point.md, theorem 3."""
+    return (bits * log(2.0) - log(beta)) / float(eta)
+
+
+def _warn(what: str) -> None:
+    warnings.warn(what, AccuracyWarning, stacklevel=levels_to_caller())
 
 
 def _release(
-    name: str, values: Any, draw: Draw, parameters: dict[str, float], bits: int, signed: bool | None, outside: str,
+    name: str, rows: Rows, draw: Draw, parameters: dict[str, float], bits: int, signed: bool | None, outside: str,
     budget: Budget | None, guarantee: Guarantee,
 ) -> Any:  # fmt: skip
     """Read the values, draw a position, and say what stands there."""
     one_of("outside", outside, OUTSIDE)
     signed = check_signed(signed)
-    rows = _one_column(values)
     if not rows.n and guarantee.neighbors == "replace-one":
         raise ValueError("values: must hold at least one")
     with charge(budget, guarantee, name, {**parameters, "domain_bits": bits}) as final:
@@ -223,18 +238,21 @@ def read_positions(
     return order, np.concatenate([positions for _, positions in parts]) if len(parts) > 1 else parts[0][1]
 
 
-def _one_column(values: Any) -> Rows:
-    if isinstance(values, Rows):
-        if values.width != 1:
-            raise ValueError(f"values: {values.width} columns: must be one; rows.select([name]) takes one")
-        return values
-    if isinstance(values, list | tuple):
+def _one_column(values: Any, domain_bits: Any) -> tuple[Rows, int]:
+    """The values as records of one column, and the number of bits of its domain."""
+    if isinstance(values, list | tuple | range):
         values = _array_of(values)
-    column = column_of("values", values)
-    return MemoryRows([column], None, len(column))
+    if isinstance(values, str | os.PathLike | Rows) or getattr(values, "ndim", 1) == 2 or hasattr(values, "columns"):
+        rows = rows_of(values)
+        if rows.width != 1:
+            raise ValueError(f"values: {rows.width} columns: must be one")
+    else:
+        column = column_of("values", values)
+        rows = MemoryRows([column], None, len(column))
+    return rows, bits_of_columns(None if domain_bits is None else check_bits(domain_bits), rows)[0]
 
 
-def _array_of(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+def _array_of(values: Sequence[Any]) -> NDArray[Any]:
     """Whole numbers that no type of numpy's holds stay what they are; as floats they would be others."""
     try:
         array = np.asarray(values)

@@ -6,7 +6,7 @@ A mechanism that orders points works on positions 0, 1, 2, ..., last; this is wh
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from ..checks import whole
 from ..columns import as_compiled
 from ..directed import down, up
 from ..errors import DomainError
+from ..rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
 Outside = Literal["raise", "clip"]
@@ -52,8 +53,6 @@ class Order:
                 raise ValueError(
                     f"domain_bits={bits}: must be 16, 32 or 64 for {label}, which is {dtype}; or make it integers"
                 )
-            if signed is not None:
-                raise ValueError(f"signed={signed!r}: must be None for {label}, which is {dtype}")
             return cls(bits, None, 2 * _infinite(bits) - 2)
         if dtype.kind not in "biuO":
             raise ValueError(f"{label}: dtype {dtype}: must be integers or floats")
@@ -111,7 +110,9 @@ class Order:
         found = []
         for value in values.tolist():
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ValueError(f"{label}: must hold whole numbers only; there are other objects")
+                raise ValueError(
+                    f"{label}: objects must be whole numbers; there are others: .astype(float) makes numbers of them"
+                )
             place = int(value) - self.least
             if not 0 <= place <= self.last:
                 if outside == "raise":
@@ -125,9 +126,8 @@ class Order:
         return out
 
     def _beyond(self, label: str) -> DomainError:
-        return DomainError(
-            f"{label}: must be {self}; there are others: choose domain_bits and signed for them, or say outside='clip'"
-        )
+        longer = "" if self.least is None else "declare more domain_bits, or signed=True for negative numbers, or "
+        return DomainError(f"{label}: must be {self}; there are others: {longer}say outside='clip'")
 
     def value(self, position: int) -> int | float:
         """What stands at a position."""
@@ -138,21 +138,23 @@ class Order:
         size: float = struct.unpack(kind, struct.pack(bits, abs(distance)))[0]
         return -size if distance < 0 else size
 
-    def between(self, values: NDArray[Any], low: Any, high: Any) -> NDArray[np.bool_]:
-        """Which values are low .. high; never a NaN."""
+    def between(self, values: NDArray[Any], low: Any, high: Any, label: str) -> NDArray[np.bool_]:
+        """Which values are low .. high, where an end of the domain is no end; never a NaN."""
         if values.dtype.kind == "b":
             values = values.view(np.uint8)
+        if values.dtype.kind not in "iufO":
+            raise ValueError(f"{label}: dtype {values.dtype}: must be integers or floats")
         if self.least is None:
             with np.errstate(over="ignore"):
                 values = values.astype(_FLOATS[self.bits][0])
-        elif values.dtype.kind in "iu":  # an integer that the type does not hold would become a float
-            kind = np.iinfo(values.dtype)
-            if low > kind.max or high < kind.min:
-                return np.zeros(len(values), np.bool_)
-            low, high = max(low, kind.min), min(high, kind.max)
-        elif values.dtype.kind == "f":  # nor does a float hold every integer
+        elif values.dtype.kind == "f":  # a float does not hold every integer
             values, low, high = values.astype(np.float64), up(low), down(high)
-        return np.asarray((values >= low) & (values <= high), np.bool_)
+        inside = np.asarray(values == values, np.bool_)
+        if low > self.value(0):
+            inside &= _compared(values, low, np.greater_equal)
+        if high < self.value(self.last):
+            inside &= _compared(values, high, np.less_equal)
+        return inside
 
     def __str__(self) -> str:
         if self.least is None:
@@ -160,17 +162,37 @@ class Order:
         return f"from {_power(self.least)} to {_power(self.least + self.last)}"
 
 
+def _compared(values: NDArray[Any], end: Any, compare: Callable[..., Any]) -> NDArray[np.bool_]:
+    """compare(values, end), for any integer: one that the type does not hold would become a float."""
+    if values.dtype.kind in "iu":
+        kind = np.iinfo(values.dtype)
+        if not kind.min <= end <= kind.max:
+            return np.full(len(values), bool(compare(0, 1 if end > 0 else -1)))
+    return np.asarray(compare(values, end), np.bool_)
+
+
 def check_bits(value: Any) -> int:
     return whole("domain_bits", value, least=1, most=MOST_BITS)
 
 
-def bits_of_columns(value: Any, d: int) -> tuple[int, ...]:
-    """One number for all columns, or one for each."""
+def bits_of_each(value: Any, d: int) -> tuple[int, ...]:
+    """One number for all of d columns, or one for each."""
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
         return (check_bits(value),) * d
     if len(value) != d:
         raise ValueError(f"domain_bits: {len(value)} numbers: must be one, or {d}, as there are columns")
     return tuple(check_bits(each) for each in value)
+
+
+def bits_of_columns(value: Any, rows: Rows) -> tuple[int, ...]:
+    """The same; None: as many as the types of the columns have."""
+    return tuple(map(_width, rows.dtypes())) if value is None else bits_of_each(value, rows.width)
+
+
+def _width(dtype: np.dtype[Any]) -> int:
+    if dtype.kind == "b":
+        return 1
+    return 8 * dtype.itemsize if dtype.kind in "iuf" and dtype.itemsize <= 8 else 64
 
 
 def check_signed(value: Any) -> bool | None:

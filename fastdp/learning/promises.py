@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from math import ceil, log
+from math import ceil
 from typing import Any
 
 from .. import directed
@@ -18,8 +18,8 @@ from ..directed import down, lower, up, written
 from ..privacy import NEIGHBORS, Neighbors
 from . import box_plans, conjunctions, finite_class, plans
 from .interior_point import METHODS as POINT_METHODS
-from .interior_point import eta_of_rank
-from .order import bits_of_columns, check_bits
+from .interior_point import eta_of_rank, rank_error
+from .order import bits_of_each, check_bits
 from .prefix import PrefixPlan
 from .spending import checked
 
@@ -139,7 +139,7 @@ def _box_terms(
 ) -> box_plans.Terms:
     one_of("method", method, box_plans.METHODS)
     n, d = whole_number("n", n, least=1), whole("d", d, least=1)
-    return box_plans.Terms(n, bits_of_columns(domain_bits, d), *checked(epsilon, delta, beta, neighbors))
+    return box_plans.Terms(n, bits_of_each(domain_bits, d), *checked(epsilon, delta, beta, neighbors))
 
 
 def learn_from_class(
@@ -205,7 +205,7 @@ def quantile(
     tau = written(probability("q", q))
     one_of("neighbors", neighbors, NEIGHBORS)
     eta = eta_of_rank(positive("epsilon", epsilon, toward=0), tau, neighbors)
-    return (check_bits(domain_bits) * log(2.0) - log(probability("beta", beta))) / float(eta)
+    return rank_error(check_bits(domain_bits), eta, probability("beta", beta))
 
 
 def median(*, domain_bits: int = 64, epsilon: float, beta: float = 0.05, neighbors: Neighbors = "replace-one") -> float:
