@@ -262,6 +262,47 @@ def test_cuts_are_chosen_by_their_weights():
         assert min(levels.values()) == 0, "some proposals are accepted"
 
 
+class ChosenCut:
+    """Stands in for a choice: cuts at the place of a record, just below it or just above."""
+
+    def __init__(self, seen, greatest, size):
+        self._seen, self._greatest, self._size = seen, greatest, size
+
+    def draw(self, key, number):
+        places = self._greatest or [self._size // 2]
+        cut = places[len(places) * (number % 5) // 5] + number % 3 - 1
+        self._seen.append((number, self._greatest, min(max(cut, 0), self._size - 1)))
+        return self._seen[-1][2]
+
+
+@pytest.mark.parametrize("key_bits", [1, 32])
+@pytest.mark.parametrize("n", [0, 1, 8, 40, 300])
+def test_every_cut_sees_who_is_left(n, key_bits, monkeypatch):
+    """The M outermost of those that no cut before has deleted, or all, on every side of four columns: theorem 3."""
+    d, M, bits = 4, 12, 4
+    for module in (boxes, extremes):
+        monkeypatch.setattr(module, "KEY_BITS", key_bits)
+    draw = np.random.default_rng(n)
+    X, y = draw.integers(0, 1 << bits, (2 * n + 1, d)), draw.permutation(2 * n + 1) < n
+    numbers, seen, plan = Numbers(X, y, bits, None, "raise"), [], plan_of(M, 1.0)
+    numbers.read()
+    monkeypatch.setattr(boxes, "_choose_cut", lambda greatest, plan, size: ChosenCut(seen, greatest, size))
+    keys = Randomness(seed=n).key(), Randomness(seed=n + 1).key()
+    sides = [boxes._peel(plan, numbers, i, *keys) for i in range(d)]
+
+    u = [word >> np.uint64(64 - key_bits) for word in reference.stream_words(keys[1].tolist(), 0, 0, len(X))]
+    places = [[(int(x) << key_bits) + int(k) for x in row] for row, k in zip(X, u, strict=True)]
+    left, size = [j for j in range(len(X)) if y[j]], 1 << bits + key_bits
+    for i in range(d):
+        for side in (0, 1):
+            number, greatest, cut = seen[2 * i + side]
+            assert number == 2 * i + side
+            assert sides[i][side] == (cut if side else size - 1 - cut) >> key_bits
+            at = {j: places[j][i] if side else size - 1 - places[j][i] for j in left}
+            assert greatest == sorted(at.values())[-M:]
+            left = [j for j in left if at[j] <= cut]
+
+
 INSTANCES = [
     ("peel", 1, 3, [(0,), (1,), (1,)], plan_of(2, 0.8)),
     ("peel", 1, 4, [(1,)], plan_of(4, 1.0, threshold=1)),
