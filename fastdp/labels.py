@@ -49,6 +49,7 @@ class Labelled:
             raise ValueError("X: n=0 records: must be at least one")
         if labels is None:
             raise ValueError("y=None: must be the labels of the records, or the name of their column")
+        self.labels_in_records = labels is not y
         self._given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
 
     def read_labels(self) -> NDArray[np.bool_]:

@@ -124,7 +124,8 @@ def _with_test(
     eta, theorem = account(rest)
     noise, points = _noise(terms, share, beta), size(eta, beta)
     test = Test(laplace_plan(noise.scale), terms.sides * points + noise.slack)
-    return SidesPlan(test, points, eta, theorem, terms.promise, _bound(terms, points, noise))
+    guarantee = terms.promise_of(terms.sides, eta, reach=2, test=terms.epsilon * share)
+    return SidesPlan(test, points, eta, theorem, guarantee, _bound(terms, points, noise))
 
 
 class _Noise(NamedTuple):
@@ -147,7 +148,7 @@ def plan_class(terms: Terms) -> ClassPlan:
     """box_class.md, theorems 2 and 3."""
     eta = terms.eta(1)
     bound = (log(class_size(terms.bits)) - log(terms.beta)) / eta
-    return ClassPlan(eta, terms.promise_of_one, bound)
+    return ClassPlan(eta, terms.promise_of(1, eta), bound)
 
 
 def class_refusal(terms: Terms) -> str:
@@ -193,7 +194,14 @@ def choose_plan(method: str, terms: Terms) -> Found:
         if refusals[method]:
             raise ValueError(f"method={method!r}, {refusals[method]}")
         return Found(method, plans[method](terms))
+    if not refusals["exponential"] and (best := plan_class(terms)).bound <= _least_of_sides(terms):
+        return Found("exponential", best)  # without accounting for the others, which takes a second
     found = [Found(name, plan(terms)) for name, plan in plans.items() if not refusals[name]]
     if not found:
         raise ValueError(refusals["peel"])
     return min(found, key=lambda one: one.plan.bound)
+
+
+def _least_of_sides(terms: Terms) -> float:
+    """What a choice for each side promises at best: if each of them could spend everything."""
+    return terms.sides * max(terms.bits) * _LN2 / terms.eta(1, reach=2)

@@ -28,7 +28,7 @@ from ..shown import Lines
 from .box_class import BoxChoice
 from .box_plans import METHODS, ClassPlan, SidesPlan, Terms, choose_plan
 from .extremes import KEY_BITS, Key, Numbers, columns_of
-from .hypotheses import Hypothesis, promised
+from .hypotheses import Hypothesis, promised, warn_if_vacuous
 from .order import OUTSIDE, Order, Outside
 from .ranks import choose_by_rank
 from .spending import checked, parameters_of
@@ -161,7 +161,8 @@ def learn_box(
     n = numbers.n if records is None else whole("records", records, least=1)
     terms = Terms(n, numbers.bits, *spent)
     taken, plan = choose_plan(method, terms)
-    parameters = parameters_of(terms, method=taken)
+    warn_if_vacuous("learn_box", plan.bound, n, f"method={taken!r}, {numbers.d} columns, epsilon={terms.epsilon:g}")
+    parameters = parameters_of(terms, method=taken, domain_bits=domain_bits)
     with charge(budget, plan.guarantee, "learn_box", parameters) as final:
         numbers.read()
         with reporting(progress, "learning") as report:

@@ -8,6 +8,7 @@ the proofs.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from ..bits import all_bits, unpack_flags
 from ..budget import Budget, charge
 from ..checks import check_records, one_of, whole
+from ..errors import PrivacyWarning, levels_to_caller
 from ..noise import integer_noise
 from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
@@ -27,7 +29,7 @@ from ..selection import draw_one
 from ..shown import Lines
 from .examples import Counts, Examples
 from .exhaustive import choose_conjunction, refusal
-from .hypotheses import Hypothesis, promised
+from .hypotheses import Hypothesis, promised, warn_if_vacuous
 from .plans import (
     CountsPlan,
     ExhaustivePlan,
@@ -41,8 +43,8 @@ from .plans import (
 )
 from .spending import checked, parameters_of
 
-Method = Literal["peel", "greedy", "counts", "exhaustive", "elimination"]
-METHODS = ("peel", "greedy", "counts", "exhaustive", "elimination")
+Method = Literal["peel", "greedy", "counts", "exhaustive", "auto", "elimination"]
+METHODS = ("peel", "greedy", "counts", "exhaustive", "auto", "elimination")
 Plan = CountsPlan | ExhaustivePlan | GreedyPlan | PeelPlan
 PLANS: dict[str, Callable[[Terms], Plan]] = {
     "peel": plan_peel, "greedy": plan_greedy, "counts": plan_counts, "exhaustive": plan_exhaustive,
@@ -128,9 +130,11 @@ def learn_conjunction(
     k         at most so many literals are looked for; None: as many as there are columns
     method    "peel": O(nd) time, an error that grows linearly in k; wants a delta
               "greedy": as peel, but a record pays for every literal: k^1.5, and k^2 without a delta
-              "exhaustive": one choice among all conjunctions of at most k literals, pure; for small k and d
+              "exhaustive": one choice among all conjunctions of at most k literals, pure; for small k and d by far the
+              best, and the only one that promises something where no conjunction fits, as with noisy labels
               "counts": one noisy count for each literal; its error grows with d^1.5, with d^2 without a delta; k only
               lowers its threshold
+              "auto": the one of these that promises the fewest errors, from public numbers
               "elimination": not private, exact; takes neither epsilon nor k
     records   under add-remove neighbours, where n is private: a public number that takes its place in the schedules;
               `.error_bound` holds if there are as many
@@ -168,19 +172,25 @@ def learn_conjunction(
     n = examples.n if records is None else whole("records", records, least=1)
     k = examples.d if k is None else whole("k", k, least=1, most=examples.d)
     terms = Terms(n, examples.d, k, *spent)
-    plan, parameters = plan_of(method, terms), parameters_of(terms, k=k, method=method)
+    taken, plan = choose_plan(method, terms)
+    warn_if_vacuous("learn_conjunction", plan.bound, n, f"method={taken!r}, k={k}, epsilon={terms.epsilon:g}")
+    parameters = parameters_of(terms, k=k, method=taken)
     with charge(budget, plan.guarantee, "learn_conjunction", parameters) as final:
-        examples.read(keep=method != "counts")
+        examples.read(keep=taken != "counts")
         with reporting(progress, "learning") as report:
             literals = _learn(plan, examples, k, rng, final, report)
-    return _hypothesis(literals, examples, method, plan.guarantee, min(1.0, plan.bound / n), terms.beta)
+    return _hypothesis(literals, examples, taken, plan.guarantee, min(1.0, plan.bound / n), terms.beta)
 
 
-def plan_of(method: str, terms: Terms) -> Plan:
-    """ValueError if a method is too much work; nothing is read."""
-    if method == "exhaustive" and (reason := refusal(terms.n, terms.d, terms.k)):
-        raise ValueError(f"method='exhaustive', {reason}")
-    return PLANS[method](terms)
+def choose_plan(method: str, terms: Terms) -> tuple[str, Plan]:
+    """The plan of a method, or for "auto" of the one that promises the fewest errors; ValueError if it is too much."""
+    reason = refusal(terms.n, terms.d, terms.k) if method in ("auto", "exhaustive") else ""
+    if method != "auto":
+        if reason:
+            raise ValueError(f"method='exhaustive', {reason}")
+        return method, PLANS[method](terms)
+    plans = {name: plan(terms) for name, plan in PLANS.items() if not (reason and name == "exhaustive")}
+    return min(plans.items(), key=lambda item: item[1].bound)
 
 
 def _learn(
@@ -252,6 +262,7 @@ def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], progress: Progress) -
     for name, value in of_privacy.items():
         if value is not None:
             raise ValueError(f"{name}={value!r}: must be left out for method='elimination', which is not private")
+    warnings.warn("method='elimination' is not private", PrivacyWarning, stacklevel=levels_to_caller())
     examples = Examples(X, y)
     with reporting(progress, "learning") as report:
         report(0, 1, "counts")

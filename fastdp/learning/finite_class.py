@@ -53,6 +53,12 @@ class Chosen(Shown):
     excess_bound: float
     beta: float
 
+    def predict(self, X: Any) -> NDArray[np.bool_]:
+        """What the chosen hypothesis says of records; for classes that were given as hypotheses."""
+        if self.hypothesis is None:
+            raise ValueError("predict: the class was given as predictions; `.index` says which of them was chosen")
+        return predictions_of(self.hypothesis, X, "hypothesis")
+
     def _shown(self) -> Lines:
         name = f"number {self.index} of {self.candidates:,}"
         return [
@@ -105,14 +111,15 @@ def learn_from_class(
     """
     terms = Terms(*checked(epsilon, delta, beta, neighbors))
     check_records(records, neighbors)
-    if y is None:
-        raise ValueError("y=None: must be the labels of the records")
+    if y is None or isinstance(y, str):
+        raise ValueError(f"y={y!r}: must be the labels of the records")
     given = np.asarray(getattr(y, "to_numpy", lambda: y)())
     labels = label_array(given, given.size, "0 and 1, or -1 and 1")
     if not labels.size and neighbors == "replace-one":
         raise ValueError("y: n=0 records: must be at least one")
     n = labels.size if records is None else whole("records", records, least=1)
-    eta, guarantee = terms.eta(1), terms.promise_of_one
+    eta = terms.eta(1)
+    guarantee = terms.promise_of(1, eta)
     table = None if _is_stream(predictions) else _table(predictions, labels.size, X)
     with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:
         positive_ = positives(labels)
@@ -183,11 +190,13 @@ def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
         predictions = rows_of(predictions)
     if isinstance(predictions, Rows):
         if predictions.n != n:
-            raise ValueError(f"predictions: of {predictions.n} records: must be of {n}, as there are labels")
+            raise ValueError(f"predictions: of {predictions.n} records: must be of {n}, as y has labels")
         return predictions
     array = np.asarray(predictions)
     if array.ndim != 2 or not len(array) or array.shape[1] != n:
-        raise ValueError(f"predictions: shape {array.shape}: must be (concepts, {n}), with at least one concept")
+        raise ValueError(
+            f"predictions: shape {array.shape}: must be (concepts, {n}), as y has {n} labels, with at least one concept"
+        )
     return array
 
 
@@ -202,7 +211,7 @@ def _errors(predictions: NDArray[Any], positive_: NDArray[np.bool_]) -> Errors:
 
 
 def _wrong(said: Any, positive_: NDArray[np.bool_]) -> int:
-    found = positives(np.asarray(said))
+    found = positives(np.asarray(said), "predictions")
     if found.shape != positive_.shape:
         raise ValueError(f"predictions: shape {found.shape}: must be {positive_.shape}, one for each label")
     return int(np.count_nonzero(found != positive_))
@@ -232,7 +241,9 @@ def _stream(concepts: Iterable[Any], positive_: NDArray[np.bool_], X: Any, race:
         hypotheses.clear()
 
     for one in concepts:
-        errors.append(_wrong(one if X is None else predictions_of(one, X), positive_))
+        errors.append(
+            _wrong(one if X is None else predictions_of(one, X, f"hypothesis {race.seen + len(errors)}"), positive_)
+        )
         hypotheses.append(None if X is None else one)
         if len(errors) == _STREAMED:
             flush()

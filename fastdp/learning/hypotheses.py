@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..columns import comes_from
+from ..errors import AccuracyWarning, levels_to_caller
 from ..labels import Labelled, positives
 from ..rows import Block, rows_of
 from ..shown import Shown
@@ -56,6 +59,7 @@ def error(h: Any, X: Any, y: Any) -> float:
     """The share of the records that a hypothesis is wrong about. Not private.
 
     h    has a method `predict`, or is a function, that takes records and says for each whether the concept holds
+    y    labels of 0 and 1, or -1 and 1; or, for what fastdp has learned and for data frames, the name of a column of X
 
     Examples
     >>> import fastdp, numpy as np
@@ -65,20 +69,31 @@ def error(h: Any, X: Any, y: Any) -> float:
     """
     records = Labelled(X, y)
     labels = records.read_labels()
-    if records.rows.width < rows_of(X).width:  # one of its columns is the label
-        X = records.rows
-    predicted = predictions_of(h, X)
+    if records.labels_in_records:
+        X = records.rows if isinstance(h, Hypothesis) else _without(X, y)
+    predicted = predictions_of(h, X, "h")
     if predicted.shape != labels.shape:
         raise ValueError(f"h: {predicted.shape} predictions: must be {labels.shape}, one for each record")
     return float(np.mean(predicted != labels))
 
 
-def predictions_of(h: Any, X: Any) -> NDArray[np.bool_]:
+def predictions_of(h: Any, X: Any, name: str) -> NDArray[np.bool_]:
     """What a hypothesis, or a function, says of records."""
     predict = getattr(h, "predict", h)
     if not callable(predict):
-        raise ValueError(f"h: type {type(h).__name__}: must be a function, or have a method predict")
-    return positives(np.asarray(predict(X)))
+        raise ValueError(f"{name}: type {type(h).__name__}: must be a function, or have a method predict")
+    return positives(np.asarray(predict(X)), f"{name}: predictions")
+
+
+def _without(X: Any, column: Any) -> Any:
+    """A data frame, or a mapping, without one of its columns, for functions that know these."""
+    if isinstance(X, Mapping):
+        return {name: values for name, values in X.items() if name != column}
+    if isinstance(column, str) and comes_from(X, "pandas", "DataFrame"):
+        return X.drop(columns=column)
+    if isinstance(column, str) and comes_from(X, "polars", "DataFrame"):
+        return X.drop(column)
+    raise ValueError(f"y={column!r}: must be labels, as h takes X without them")
 
 
 def promised(error_bound: float | None, beta: float | None, concept: str) -> str:
@@ -88,3 +103,14 @@ def promised(error_bound: float | None, beta: float | None, concept: str) -> str
     if error_bound >= 1:
         return "nothing promised: too few records for this method and epsilon"
     return f"at most {error_bound:.3g} with probability {1 - beta:g}, if some {concept} fits"
+
+
+def warn_if_vacuous(name: str, bound: float, n: int, of_what: str) -> None:
+    """A promise of no more than that errors are at most all is no reason to spend: told before anything is read."""
+    if bound >= n:
+        warnings.warn(
+            f"{name}: {n:,} records are too few for it to promise anything ({of_what}): bounds.{name}_n tells how many "
+            "it takes",
+            AccuracyWarning,
+            stacklevel=levels_to_caller(),
+        )

@@ -113,7 +113,7 @@ def plan_exhaustive(terms: Terms) -> ExhaustivePlan:
     """Theorem 4."""
     eta = terms.eta(1)
     bound = (log(conjunctions(terms.d, terms.k)) - log(terms.beta)) / eta
-    return ExhaustivePlan(eta, terms.promise_of_one, bound)
+    return ExhaustivePlan(eta, terms.promise_of(1, eta), bound)
 
 
 @lru_cache(256)
@@ -131,7 +131,7 @@ def _greedy(terms: Terms, rounds: int) -> GreedyPlan:
     eta = terms.eta(rounds)
     slack = log((2 * terms.d + 1) * rounds / terms.beta) / eta
     bound = (rounds + terms.k) * slack + terms.n * exp(-rounds / terms.k)
-    return GreedyPlan(rounds, terms.eta(rounds, unit=terms.k), terms.promise, bound)
+    return GreedyPlan(rounds, terms.eta(rounds, unit=terms.k), terms.promise_of(rounds, eta), bound)
 
 
 @lru_cache(256)
@@ -151,7 +151,7 @@ def plan_peel(terms: Terms) -> PeelPlan:
         rounds = sum(of_phase for _, of_phase in phases)
         if rounds <= most:
             bound = float(2 * dummy * (terms.k + rounds))
-            return PeelPlan(phases, dummy, eta, account, terms.promise, bound)
+            return PeelPlan(phases, dummy, eta, account, terms.promise_of(rounds, eta), bound)
         most = rounds
 
 

@@ -24,7 +24,7 @@ from .prefix import PrefixPlan
 from .spending import checked
 
 _MOST_RECORDS = 2**40
-_METHODS = tuple(conjunctions.PLANS)
+_METHODS = (*conjunctions.PLANS, "auto")
 
 
 def learn_conjunction(
@@ -48,7 +48,7 @@ def learn_conjunction(
     0.015
     """
     terms = _conjunction_terms(n, d, k, epsilon, delta, method, beta, neighbors)
-    return min(1.0, conjunctions.PLANS[method](terms).bound / terms.n)
+    return min(1.0, conjunctions.choose_plan(method, terms)[1].bound / terms.n)
 
 
 def learn_conjunction_n(
@@ -71,7 +71,7 @@ def learn_conjunction_n(
     True
     """
     terms = _conjunction_terms(1, d, k, epsilon, delta, method, beta, neighbors)
-    return _least(lambda n: conjunctions.PLANS[method](replace(terms, n=n)).bound / n, error)
+    return _least(lambda n: conjunctions.choose_plan(method, replace(terms, n=n))[1].bound / n, error)
 
 
 def _conjunction_terms(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..checks import one_of, positive, probability, small_delta
-from ..directed import down, lower
-from ..privacy import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from ..directed import down, lower, up
+from ..privacy import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose
 from ..scores import range_of_each
 
 
@@ -34,10 +34,19 @@ class Spending:
             return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
         return PureDP(self.epsilon, neighbors=self.neighbors)
 
-    @property
-    def promise_of_one(self) -> Guarantee:
-        """Of a single exponential mechanism that does."""
-        return self.promise if self.delta else BoundedRange(self.epsilon, neighbors=self.neighbors)
+    def promise_of(self, rounds: int, eta: float, *, reach: int | None = None, test: float = 0.0) -> Guarantee:
+        """Of so many exponential mechanisms that spend it, with what follows in concentrated privacy, too.
+
+        eta, reach    as in `eta`
+        test          the epsilon of one more release of Laplace noise
+        """
+        if rounds == 1 and not self.delta and not test:
+            return BoundedRange(self.epsilon, neighbors=self.neighbors)
+        each = BoundedRange(up(lower(eta) * (self.reach if reach is None else reach)), neighbors=self.neighbors)
+        parts: list[Guarantee | tuple[Guarantee, int]] = [(each, rounds)]
+        if test:
+            parts.append(PureDP(test, neighbors=self.neighbors))
+        return self.promise & compose(*parts).to_zcdp()
 
     def eta(self, rounds: int, *, reach: int | None = None, unit: int = 1) -> float:
         """Of so many exponential mechanisms over scores that one record moves within `reach` units."""
