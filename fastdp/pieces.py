@@ -19,8 +19,24 @@ from numpy.typing import NDArray
 from . import exact
 from .randomness import word_source
 
-PROPOSALS = 2**20  # word numbers kept for one choice, where a release makes several
+TRIALS = 2**20  # word numbers kept for one choice, where a release makes several
 LN2_UP = Fraction(818323753292969962227, 2**70)  # above ln 2, by less than 2^-70
+
+
+class Levels:
+    """By how many powers of two weights exp(-rate gap) have fallen: whole numbers of gaps, and of levels."""
+
+    def __init__(self, rate: Fraction) -> None:
+        self._top = rate.numerator * LN2_UP.denominator
+        self._bottom = rate.denominator * LN2_UP.numerator
+
+    def of(self, gap: int) -> int:
+        """The largest level that a gap surely has: level ln 2 <= rate gap."""
+        return gap * self._top // self._bottom
+
+    def first(self, level: int) -> int:
+        """The least gap of a level or a higher one."""
+        return -(-level * self._bottom // self._top)
 
 
 class Piece(NamedTuple):
@@ -44,10 +60,10 @@ class PieceChoice:
         """Choice number `choice` of a release.
 
         Its proposal t takes word t of streams 0, 2, 4, ..., its coin word t of streams 1, 3, 5, ..., counted from
-        `choice` times PROPOSALS.
+        `choice` times TRIALS.
         """
         words = word_source(key)
-        for t in count(choice * PROPOSALS):
+        for t in count(choice * TRIALS):
             place = exact.uniform_below(self._sums[-1], exact.Uniform(0, 0, (words(s, t) for s in count(0, 2))))
             i = bisect_right(self._sums, place)
             piece = self.pieces[i]

@@ -28,6 +28,7 @@ T = TypeVar("T")
 BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records start with a word
 _BLOCK_VALUES = 2**21
 _BLOCK_BITS = 2**18  # packed records of a block: 20 us a column
+_BITS_OF_A_CHUNK = 2**22  # that are worth a thread
 _MOST_SPANS = 256
 _KINDS = (
     "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
@@ -98,8 +99,12 @@ class Block:
         if self._matrix is not None and self.by_records:
             return _pack_matrix(np.ascontiguousarray(self._matrix[self._start : self._start + self.n]))
         words = np.empty((self.width, -(-self.n // 64)), np.uint64)
-        for j in range(self.width):
-            words[j] = pack_flags(_as_bits(self.column(j), label_of(j, self._names)))
+
+        def fill(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                words[j] = pack_flags(_as_bits(self.column(j), label_of(j, self._names)))
+
+        run_chunks(fill, self.width, max(1, _BITS_OF_A_CHUNK // max(1, self.n)))
         return words
 
     def coded(self, which: str | int) -> Coded | None:
@@ -420,8 +425,12 @@ def _as_bits(values: Array, label: str) -> NDArray[np.bool_]:
         raise ValueError(f"{label}: dtype {values.dtype}: must be 0 and 1")
     if values.dtype == np.bool_:
         return np.asarray(values)
-    ones = np.asarray(values == 1)
-    if not (ones | (values == 0)).all():
+    try:
+        ones = np.asarray(values == 1, np.bool_)
+        allowed = bool((ones | np.asarray(values == 0, np.bool_)).all())
+    except (TypeError, ValueError):  # of objects that do not compare
+        allowed = False
+    if not allowed:
         raise DomainError(f"{label}: must hold 0 and 1 only; there are others")
     return ones
 

@@ -544,7 +544,7 @@ def _array_at(context: Any, builder: Any, array: Any, data: Any, length: Any) ->
 @_emit
 def row_at(typing: Any, rows: Any, i: Any) -> Any:
     """Row i of a two-dimensional array whose rows are contiguous: slices of columns are, which numba cannot know."""
-    if not isinstance(rows, types.Array) or rows.ndim != 2:
+    if not isinstance(rows, types.Array) or rows.ndim != 2 or rows.layout == "F":
         return None
     row = types.Array(rows.dtype, 1, "C")
 

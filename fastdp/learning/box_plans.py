@@ -40,7 +40,7 @@ class Terms(Spending):
 
 
 @dataclass(frozen=True)
-class Test:
+class EnoughTest:
     """Whether there are enough positives: a noisy count of them, against a threshold."""
 
     noise: LaplacePlan
@@ -51,7 +51,7 @@ class Test:
 class SidesPlan:
     """One choice for each side, among the `slice` most extreme positives; "interior-point" and "peel"."""
 
-    test: Test
+    test: EnoughTest
     slice: int
     eta: float
     account: str
@@ -123,7 +123,7 @@ def _with_test(
     rest = replace(terms, epsilon=down(lower(terms.epsilon) - Fraction(terms.epsilon * share)))
     eta, theorem = account(rest)
     noise, points = _noise(terms, share, beta), size(eta, beta)
-    test = Test(laplace_plan(noise.scale), terms.sides * points + noise.slack)
+    test = EnoughTest(laplace_plan(noise.scale), terms.sides * points + noise.slack)
     guarantee = terms.promise_of(terms.sides, eta, reach=2, test=terms.epsilon * share)
     return SidesPlan(test, points, eta, theorem, guarantee, _bound(terms, points, noise))
 
@@ -196,7 +196,12 @@ def choose_plan(method: str, terms: Terms) -> Found:
         return Found(method, plans[method](terms))
     if not refusals["exponential"] and (best := plan_class(terms)).bound <= _least_of_sides(terms):
         return Found("exponential", best)  # without accounting for the others, which takes a second
-    found = [Found(name, plan(terms)) for name, plan in plans.items() if not refusals[name]]
+    found = []
+    for name, plan in plans.items():
+        try:
+            found += [Found(name, plan(terms))] if not refusals[name] else []
+        except ValueError as error:  # an epsilon for which this method has no noise
+            refusals[name] = str(error)
     if not found:
         raise ValueError(refusals["peel"])
     return min(found, key=lambda one: one.plan.bound)

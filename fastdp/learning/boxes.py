@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..budget import Budget, charge
 from ..checks import check_records, one_of, whole
 from ..noise import integer_noise
-from ..pieces import LN2_UP, Piece, PieceChoice
+from ..pieces import Levels, Piece, PieceChoice
 from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
@@ -27,7 +27,7 @@ from ..rows import Block, label_of
 from ..shown import Lines
 from .box_class import BoxChoice
 from .box_plans import METHODS, ClassPlan, SidesPlan, Terms, choose_plan
-from .extremes import KEY_BITS, Key, Numbers, columns_of
+from .extremes import KEY_BITS, Key, Numbers
 from .hypotheses import Hypothesis, promised, warn_if_vacuous
 from .order import OUTSIDE, Order, Outside
 from .ranks import choose_by_rank
@@ -65,8 +65,9 @@ class LearnedBox(Hypothesis):
     def __str__(self) -> str:
         if self.intervals is None:
             return "false"
-        said = zip(columns_of(self.names, self.width), self.intervals, self.orders, strict=True)
-        return " and ".join(filter(None, (_interval(*column) for column in said))) or "true"
+        said = zip(self.intervals, self.orders, strict=True)
+        intervals = (_interval(self.name_of(j), *column) for j, column in enumerate(said))
+        return " and ".join(filter(None, intervals)) or "true"
 
     def _shown(self) -> Lines:
         return [
@@ -88,7 +89,7 @@ class LearnedBox(Hypothesis):
 
 def _interval(name: str, interval: tuple[Any, Any], order: Order) -> str:
     """As a person would write it; nothing for an end that is the end of the domain."""
-    low, high = (_short(value) for value in interval)
+    low, high = (str(value) if isinstance(value, int) else _short(value) for value in interval)
     first, last = interval[0] == order.value(0), interval[1] == order.value(order.last)
     if interval[0] == interval[1]:
         return f"{name} = {low}"
@@ -100,7 +101,8 @@ def _interval(name: str, interval: tuple[Any, Any], order: Order) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """Whole numbers in full, others to six digits."""
+    return f"{value:.0f}" if abs(value) < 2**53 and value == int(value) else f"{value:.6g}"
 
 
 def learn_box(
@@ -233,7 +235,7 @@ def _choose_cut(greatest: list[int], plan: SidesPlan, size: int) -> PieceChoice:
     greatest    the M greatest, in ascending order; all if there are fewer
     """
     eta, half = Fraction(plan.eta), plan.slice // 2
-    full = size.bit_length() + 64
+    levels, full = Levels(eta), size.bit_length() + 64
     begins = [*reversed(greatest), 0]  # of the points that have so many above them
     ends = [size, *begins[:-1]]
 
@@ -242,13 +244,9 @@ def _choose_cut(greatest: list[int], plan: SidesPlan, size: int) -> PieceChoice:
 
     # losses count from the least there is: with hardly a record left all are large, and no proposal would be accepted
     least = min(distance(above) for above, (y, end) in enumerate(zip(begins, ends, strict=True)) if y < end)
-
-    def loss(above: int) -> Fraction:
-        return eta * (distance(above) - least)
-
     pieces = [
-        Piece(y, 1, end - y, min(full, loss(above) // LN2_UP))
+        Piece(y, 1, end - y, min(full, levels.of(distance(above) - least)))
         for above, (y, end) in enumerate(zip(begins, ends, strict=True))
         if y < end
     ]
-    return PieceChoice(pieces, lambda c: loss(len(greatest) - bisect_right(greatest, c)))
+    return PieceChoice(pieces, lambda c: eta * (distance(len(greatest) - bisect_right(greatest, c)) - least))

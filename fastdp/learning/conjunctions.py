@@ -21,7 +21,7 @@ from ..budget import Budget, charge
 from ..checks import check_records, one_of, whole
 from ..errors import PrivacyWarning, levels_to_caller
 from ..noise import integer_noise
-from ..privacy import Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import Block
@@ -79,11 +79,8 @@ class LearnedConjunction(Hypothesis):
         asked = dict(self.literals)
         if len(asked) < len(self.literals):
             return "false"  # both values of a column
-        signs = (("" if value else "¬") + self._name(column) for column, value in sorted(self.literals))
+        signs = (("" if value else "¬") + self.name_of(column) for column, value in sorted(self.literals))
         return " ∧ ".join(signs) or "true"
-
-    def _name(self, column: int) -> str:
-        return f"v{column + 1}" if self.names is None else self.names[column]
 
     def _shown(self) -> Lines:
         lines = [("concept", str(self)), ("method", self.method)]
@@ -159,6 +156,7 @@ def learn_conjunction(
     0.0
     """
     one_of("method", method, METHODS)
+    one_of("neighbors", neighbors, NEIGHBORS)
     if method == "elimination":
         of_privacy = {"k": k, "epsilon": epsilon, "delta": delta or None, "records": records, "rng": rng}
         return _eliminate(X, y, {**of_privacy, "budget": budget}, progress)

@@ -5,7 +5,7 @@ Nothing here draws noise or knows a budget.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,10 @@ class Numbers(Labelled):
     def __init__(
         self, X: Any, y: Any, bits: Any, signed: bool | None, outside: str, *, may_be_empty: bool = False
     ) -> None:
+        if isinstance(X, Mapping):
+            for name, column in X.items():
+                if isinstance(column, list | tuple):  # its type, which decides about the domain, would be read off it
+                    raise ValueError(f"X: column {name!r}: must be an array, whose type is declared, not a list")
         super().__init__(X, y, may_be_empty=may_be_empty)
         self.bits = bits_of_columns(bits, self.rows)
         self._signed, self._outside = check_signed(signed), outside
@@ -147,8 +151,3 @@ def _first(places: Places, m: int) -> Places:
 
 def _last(places: Places, m: int) -> Places:
     return places if len(places.keys) <= m else places.of(np.lexsort(places[::-1])[-m:])
-
-
-def columns_of(names: Sequence[str] | None, d: int) -> list[str]:
-    """What columns are called: v1, v2, ... if they have no names."""
-    return [f"v{i + 1}" for i in range(d)] if names is None else list(names)

@@ -6,7 +6,7 @@ of which only the one that leads is kept. finite_class.md has the proofs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -95,8 +95,9 @@ def learn_from_class(
     Proof        finite_class.md
     Accuracy     `.excess_bound` of the result; `bounds.learn_from_class` and `bounds.learn_from_class_n` beforehand
     Cost         0.12 ns a prediction, 0.01 where they are packed; and what hypotheses take to predict
-    Not covered  a class that depends on the records; the time that hypotheses take
-    Raises       ValueError and DomainError before anything is spent
+    Not covered  a class that depends on the records; a `predict` that looks at other records too (one that standardises
+                 X, say); what hypotheses can tell from the time or from how long they are kept
+    Raises       ValueError and DomainError before anything is spent; of a stream, up to its first 1,024 concepts
 
     Examples
     >>> import fastdp, numpy as np
@@ -123,7 +124,7 @@ def learn_from_class(
     table = None if _is_stream(predictions) else _table(predictions, labels.size, X)
     with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:
         positive_ = positives(labels)
-        race = _Leader(Race(fresh_key(rng), eta, 1))
+        race = _Leader(Race(fresh_key(rng), eta, 1), final)
         with reporting(progress, "learning") as report:
             if table is not None:
                 report(0, 1, "concepts")
@@ -132,7 +133,6 @@ def learn_from_class(
                 report(1, 1, "")
             else:
                 _stream(predictions, positive_, X, race, report)
-        final()
         index, hypothesis = race.winner()
     return Chosen(index, hypothesis, race.seen, guarantee, min(1.0, terms.excess(race.seen) / n), terms.beta)
 
@@ -152,15 +152,16 @@ class Terms(Spending):
 
 
 class _Leader:
-    """A race that keeps who may win it."""
+    """A race that keeps who may win it. `final` is called before the first draw."""
 
-    def __init__(self, race: Race) -> None:
-        self._race, self.seen = race, 0
+    def __init__(self, race: Race, final: Callable[[], None]) -> None:
+        self._race, self._final, self.seen = race, final, 0
         self._held: dict[int, Any] = {}
         race.admit(np.dtype(np.int64))
 
     def offer(self, errors: Errors, hypotheses: list[Any]) -> None:
         scores = -errors
+        self._final()
         self._race.run(scores, self.seen, *tops_of(scores))
         known = {**self._held, **dict(enumerate(hypotheses, self.seen))}
         self._held = {i: known[i] for i in self._race.held.indices.tolist()}
@@ -177,6 +178,8 @@ def _is_stream(predictions: Any) -> bool:
         return False
     if isinstance(predictions, list | tuple):
         return any(callable(one) or hasattr(one, "predict") for one in predictions)
+    if isinstance(predictions, Mapping):
+        return False
     if not isinstance(predictions, Iterable):
         raise ValueError(f"predictions: type {type(predictions).__name__}: must be an array or an iterable")
     return True

@@ -31,6 +31,10 @@ class Hypothesis(Shown):
     def _looks_at(self) -> Sequence[int]:
         """The columns that it depends on."""
 
+    def name_of(self, column: int) -> str:
+        """What a column is called: v1, v2, ... where there are no names."""
+        return f"v{column + 1}" if self.names is None else self.names[column]
+
     def predict(self, X: Any) -> NDArray[np.bool_]:
         """Which records it holds for: by the names of columns where there are names, otherwise by their positions."""
         rows = rows_of(X)

@@ -50,7 +50,8 @@ def quantile(
 ) -> Any:
     """A point of the line whose rank among the values is about q of their number.
 
-    values       one column of numbers: an array, a list, a Series, a data frame or Parquet file of one column
+    values       one column of numbers: an array, a Series, a data frame or Parquet file of one column; a list, which is
+                 taken as whole numbers if domain_bits is given and as floats otherwise, whatever it holds
     q            strictly between 0 and 1; taken as it is written, so that 0.1 is a tenth
     domain_bits  the domain: integers of so many bits, 0 .. 2^bits - 1, or -2^(bits-1) .. 2^(bits-1) - 1 if they are
                  signed; all finite floats of 64, 32 or 16 bits, in their order, to which floats are rounded. None: as
@@ -241,7 +242,7 @@ def read_positions(
 def _one_column(values: Any, domain_bits: Any) -> tuple[Rows, int]:
     """The values as records of one column, and the number of bits of its domain."""
     if isinstance(values, list | tuple | range):
-        values = _array_of(values)
+        values = _array_of(values, whole=domain_bits is not None)
     if isinstance(values, str | os.PathLike | Rows) or getattr(values, "ndim", 1) == 2 or hasattr(values, "columns"):
         rows = rows_of(values)
         if rows.width != 1:
@@ -252,13 +253,16 @@ def _one_column(values: Any, domain_bits: Any) -> tuple[Rows, int]:
     return rows, bits_of_columns(None if domain_bits is None else check_bits(domain_bits), rows)[0]
 
 
-def _array_of(values: Sequence[Any]) -> NDArray[Any]:
-    """Whole numbers that no type of numpy's holds stay what they are; as floats they would be others."""
+def _array_of(values: Sequence[Any], *, whole: bool) -> NDArray[Any]:
+    """A list as an array of one type, which its entries have no part in: public parameters decide.
+
+    numpy would make floats of all because of one; the type decides about the line, and about what is released.
+    """
+    if whole:
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array
     try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        raise ValueError("values: must have one dimension") from None
-    whole = all(isinstance(value, int | np.integer) for value in values)
-    if array.dtype.kind == "f" and whole:
-        return np.array([int(value) for value in values], object)
-    return array
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("values: a list must hold numbers, one for each entry, below 2^1024") from None

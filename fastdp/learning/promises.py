@@ -6,7 +6,7 @@ the data. A name with `_n` behind it solves for the number of records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from math import ceil
@@ -71,7 +71,15 @@ def learn_conjunction_n(
     True
     """
     terms = _conjunction_terms(1, d, k, epsilon, delta, method, beta, neighbors)
-    return _least(lambda n: conjunctions.choose_plan(method, replace(terms, n=n))[1].bound / n, error)
+
+    def least(name: str) -> int:
+        if name == "exhaustive":
+            n = _enough(plans.plan_exhaustive(terms).bound, error)
+            conjunctions.choose_plan(name, replace(terms, n=n))  # ValueError if that is too much work
+            return n
+        return _least(lambda n: conjunctions.PLANS[name](replace(terms, n=n)).bound / n, error)
+
+    return _least_of(conjunctions.PLANS, least) if method == "auto" else least(method)
 
 
 def _conjunction_terms(
@@ -128,10 +136,14 @@ def learn_box_n(
     """
     terms = _box_terms(1, d, domain_bits, epsilon, delta, method, beta, neighbors)
 
-    def bound(n: int) -> float:
-        return box_plans.choose_plan(method, replace(terms, n=n)).plan.bound / n
+    def least(name: str) -> int:
+        if name == "exponential":
+            n = _enough(box_plans.plan_class(terms).bound, error)
+            box_plans.choose_plan(name, replace(terms, n=n))  # ValueError if that is too much work
+            return n
+        return _least(lambda n: box_plans.choose_plan(name, replace(terms, n=n)).plan.bound / n, error)
 
-    return _least(bound, error)
+    return _least_of(box_plans.METHODS[1:], least) if method == "auto" else least(method)
 
 
 def _box_terms(
@@ -178,8 +190,7 @@ def learn_from_class_n(
     >>> fastdp.bounds.learn_from_class_n(101, error=0.01, epsilon=1.0)
     1523
     """
-    errors = _class_errors(candidates, epsilon, delta, beta, neighbors)
-    return _least(lambda n: errors / n, error)
+    return _enough(_class_errors(candidates, epsilon, delta, beta, neighbors), error)
 
 
 def _class_errors(candidates: Any, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> float:
@@ -251,6 +262,24 @@ def interior_point_n(
         directed.multiply(Decimal(bits), directed.ln(Decimal(2))), directed.ln(Decimal(down(lower(beta))))
     )
     return 2 * ceil(up(directed.divide(log, Decimal(eta)))) - 1
+
+
+def _enough(errors: float, error: Any) -> int:
+    """Records of which so many errors are so small a share."""
+    return ceil(errors / probability("error", error))
+
+
+def _least_of(methods: Iterable[str], least: Callable[[str], int]) -> int:
+    """Of the methods that apply; the last reason if none does."""
+    found, reason = [], ""
+    for method in methods:
+        try:
+            found.append(least(method))
+        except ValueError as error:
+            reason = str(error)
+    if not found:
+        raise ValueError(reason)
+    return min(found)
 
 
 def _least(bound: Callable[[int], float], error: Any) -> int:

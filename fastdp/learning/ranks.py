@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
-from math import ceil, floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pieces import LN2_UP, Piece, PieceChoice
+from ..pieces import Levels, Piece, PieceChoice
 from .order import Positions
 
 _SORTED = 8  # all values are sorted where those that are needed are more than an eighth of them
@@ -72,8 +71,9 @@ def choose_by_rank(values: Positions, tau: Fraction, last: int, eta: Fraction) -
     """The law with weights exp(-eta F(z) / b) on 0 .. last."""
     a, b = tau.numerator, tau.denominator
     ranks, rate = Ranks(values), eta / b
+    levels = Levels(rate)
     m, full = ranks.m, last.bit_length() + 64  # 2^-full: what all points together may weigh and still not matter
-    most = ceil(full * LN2_UP / rate)
+    most = levels.first(full)
     ranks.sort_between((a * m - most) // b, (a * m + most) // b + 2)
 
     def loss(z: int) -> int:
@@ -86,8 +86,8 @@ def choose_by_rank(values: Positions, tau: Fraction, last: int, eta: Fraction) -
     left, right = last + 1, last  # where the pieces so far begin and end
     gap = 0
     while left > 0 or right < last:
-        level = min(full, floor(rate * gap / LN2_UP))
-        next_gap = max(gap + 1, ceil((level + 1) * LN2_UP / rate))
+        level = min(full, levels.of(gap))
+        next_gap = max(gap + 1, levels.first(level + 1))
         low, high = 0, last
         if level < full and m:
             reach = least + next_gap - 1

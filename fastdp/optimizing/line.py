@@ -14,7 +14,7 @@ from math import ceil, floor, frexp, inf, log
 import numpy as np
 
 from ..directed import lower
-from ..pieces import LN2_UP, Piece, PieceChoice
+from ..pieces import Levels, Piece, PieceChoice
 from ..privacy import BoundedRange
 from ..progress import Report
 from ..rows import Block
@@ -45,6 +45,7 @@ class ConvexChoice:
 
     def __init__(self, function: Callable[[int], int], last: int, eta: Fraction) -> None:
         self._function, self._last, self.eta = function, last, eta
+        self._levels = Levels(eta)
         self.best = self._minimiser()
         self._least = function(self.best)
         self._open = 64 + last.bit_length()  # level of the last pieces, which reach to the ends
@@ -73,11 +74,10 @@ class ConvexChoice:
         pieces: list[Piece] = []
         step = 1
         while near <= far:
-            level = min(self._open, floor(self.eta * gap(near) / LN2_UP))
+            level = min(self._open, self._levels.of(gap(near)))
             end = far + 1
             if level < self._open:
-                above = ceil((level + 1) * LN2_UP / self.eta)
-                end = self._crossing(gap, near, far, above, step)
+                end = self._crossing(gap, near, far, self._levels.first(level + 1), step)
             step = end - near
             pieces.append(Piece(self.best + side * near, side, step, level))
             near = end
