@@ -129,7 +129,7 @@ def needed(methods: tuple[str, ...], need: Callable[..., int]) -> Needs:
 
 
 def _for_literals(k: int, **terms: Any) -> int:
-    return bounds.learn_conjunction_n(WIDTHS[-1], k=k, **terms)
+    return int(bounds.learn_conjunction_n(WIDTHS[-1], k=k, **terms))
 
 
 def _power(many: list[int]) -> float:
@@ -197,10 +197,10 @@ def draw(errors: dict[tuple[int, int], Errors], needs: dict[str, Needs], path: P
                 axes.loglog(COUNTS, many, mark + line, color=colour, markersize=4, linewidth=1.6)
             axes.set(xlim=(COUNTS[0] / 1.2, COUNTS[-1] * 2.4), xlabel=axis, ylabel="records")
             axes.set_xticks(COUNTS, [str(count) for count in COUNTS])
-            for (method, delta), (power, down) in SLOPES[axis].items():
+            for (method, delta), (power, higher) in SLOPES[axis].items():
                 many = found[method, delta]
                 axes.annotate(
-                    f"~ {axis}{power}", (COUNTS[-1], many[-1]), (6, down), "data", "offset points", va="center"
+                    f"~ {axis}{power}", (COUNTS[-1], many[-1]), (6, higher), "data", "offset points", va="center"
                 )
         panels[2][0].set_title(f"promised error {ERROR:.0%}: literals k (d = {WIDTHS[-1]:,})")
         panels[2][1].set_title(f"promised error {ERROR:.0%}: boxes in d dimensions (64 bits)")
@@ -212,13 +212,13 @@ def draw(errors: dict[tuple[int, int], Errors], needs: dict[str, Needs], path: P
             Line2D([], [], color=colour, marker=mark, linestyle="-", markersize=4, linewidth=1.6, label=method)
             for method, (colour, mark) in LOOKS.items()
         ]
-        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label="promised (above)"))
-        handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=1.6, label="without a delta (below)"))
+        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label="promised error"))
+        handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=1.6, label="delta = 0"))
         figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
         figure.savefig(path, transparent=True, metadata={"Date": None})
 
 
-# what the bounds grow like, and how far down a label stands from its curve
+# what the bounds grow like, and by how much a label stands higher than its curve ends
 SLOPES: dict[str, dict[tuple[str, float], tuple[str, int]]] = {
     "k": {
         ("peel", DELTA): ("", 0),
