@@ -25,7 +25,7 @@ import numpy as np
 
 import fastdp
 from fastdp import PrivacyWarning, Randomness, bounds
-from fastdp.learning.examples import all_bits
+from fastdp.bits import all_bits
 from fastdp.rows import PackedRows
 
 from .risk import COLOURS, INK, MARKS
