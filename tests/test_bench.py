@@ -557,6 +557,7 @@ def test_ours_does_the_work(case: Case) -> None:
     ORACLES[case.oracle](case.drawn(DRAWS), case.parameters)
 
 
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # so few promise little
 @pytest.mark.parametrize("case", CASES)
 def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
     for side in (case.ours, *case.rivals):
