@@ -29,6 +29,10 @@ from fastdp.learning.plans import CountsPlan, GreedyPlan, PeelPlan, Terms, plan_
 from fastdp.noise import gaussian_plan, laplace_plan
 from fastdp.privacy import PureDP
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::fastdp.errors.AccuracyWarning", "ignore:method=.elimination"
+)  # tiny data
+
 PRIVATE = ("peel", "greedy", "counts", "exhaustive")
 RELATIONS = ("replace-one", "add-remove")
 SLACK = 1e-11  # of probabilities: products of at most 10 quotients of sums of exponentials, each right to 10^-13

@@ -21,9 +21,13 @@ from conftest import Watched
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness, exact
 from fastdp.learning.interior_point import eta_of_rank
 from fastdp.learning.ranks import Ranks, choose_by_rank
-from fastdp.pieces import LN2_UP, PROPOSALS, Piece, PieceChoice
+from fastdp.pieces import LN2_UP, TRIALS, Piece, PieceChoice
 from fastdp.privacy import BoundedRange
 from fastdp.rows import rows_of
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::fastdp.errors.AccuracyWarning", "ignore:method=.elimination"
+)  # tiny data
 
 TAUS = [Fraction(1, 2), Fraction(1, 10), Fraction(9, 10), Fraction(1, 3), Fraction(1, 1000), Fraction(999, 1000)]
 
@@ -147,7 +151,7 @@ def test_no_word_is_read_twice(monkeypatch):
     for number in range(3):
         choice.draw(np.zeros(8, np.uint32), number)
     assert len(set(seen)) == len(seen)
-    assert {index for _, index in seen} == {c * PROPOSALS + t for c in range(3) for t in range(3)}
+    assert {index for _, index in seen} == {c * TRIALS + t for c in range(3) for t in range(3)}
 
 
 @pytest.mark.parametrize("tau", [Fraction(1, 2), Fraction(9, 10)])
