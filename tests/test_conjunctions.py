@@ -314,7 +314,7 @@ def range_of(law, pairs):
 @pytest.mark.parametrize(("d", "n", "k"), [(1, 4, 1), (2, 3, 1), (2, 3, 2)])
 def test_exhaustive_keeps_its_promise_and_a_reach_of_1_would_not(d, n, k, neighbors):
     databases, pairs = neighbourhood(d, n, neighbors)
-    plan = conjunctions.plan_of("exhaustive", terms(n, d, k, 1.0, neighbors=neighbors))
+    plan = conjunctions.choose_plan("exhaustive", terms(n, d, k, 1.0, neighbors=neighbors))[1]
     law = exhaustive_law(databases, d, k, plan.eta)
     assert range_of(law, pairs) <= 1 + SLACK
     assert plan.guarantee.eta == 1.0
@@ -870,7 +870,7 @@ def test_records_outside_of_0_and_1_cost_nothing(method):
             learn_conjunction(bad, y, epsilon=1.0, delta=1e-6, k=1, method=method, rng=Watched(), budget=budget)
         labels = y.astype(float)
         labels[3] = value if value != -1 else 3
-        with pytest.raises(DomainError, match=r"^y: must be -1 and 1, or 0 and 1; there are other labels$"):
+        with pytest.raises(DomainError, match=r"^y: must be 1, and 0 or -1 where it is not; there are other labels$"):
             learn_conjunction(X, labels, epsilon=1.0, delta=1e-6, k=1, method=method, rng=Watched(), budget=budget)
     for labels, message in (
         (None, "y=None: must be the labels"), (y[:-1], r"y: shape \(199,\): must be \(200,\)"),
@@ -929,13 +929,19 @@ def test_a_charge_is_final_from_the_first_draw_on(method):
 
 
 def test_guarantees_of_the_methods():
+    """Rounds of the exponential mechanism add up in concentrated privacy, too: range^2 / 8 each."""
     X = sample(300, 3)
     for method, delta, text in (
-        ("peel", 1e-6, "(1, 1e-06)-DP, replace-one"), ("peel", 0.0, "1-DP, replace-one"),
-        ("greedy", 1e-6, "(1, 1e-06)-DP, replace-one"), ("greedy", 0.0, "1-DP, replace-one"),
-        ("counts", 0.0, "1-DP, replace-one"), ("exhaustive", 1e-6, "(1, 1e-06)-DP, replace-one"),
+        ("peel", 1e-6, "(1, 1e-06)-DP"), ("peel", 0.0, "1-DP"), ("greedy", 1e-6, "(1, 1e-06)-DP"),
+        ("greedy", 0.0, "1-DP"), ("exhaustive", 1e-6, "(1, 1e-06)-DP"),
     ):  # fmt: skip
-        assert str(learn_conjunction(X, X[:, 0], epsilon=1.0, delta=delta, k=2, method=method).guarantee) == text
+        plan = conjunctions.choose_plan(method, terms(300, 3, 2, 1.0, delta))[1]
+        h = learn_conjunction(X, X[:, 0], epsilon=1.0, delta=delta, k=2, method=method)
+        rounds, unit = getattr(plan, "rounds", 1), 2 if method == "greedy" else 1
+        spent, concentrated = h.guarantee.parts
+        assert str(spent) == f"{text}, replace-one"
+        assert concentrated.rho == pytest.approx(rounds * (2 * unit * plan.eta) ** 2 / 8, rel=1e-9)
+    assert str(learn_conjunction(X, X[:, 0], epsilon=1.0, method="counts").guarantee) == "1-DP, replace-one"
     h = learn_conjunction(X, X[:, 0], epsilon=1.0, k=2, method="exhaustive", neighbors="add-remove", records=300)
     assert h.guarantee == fastdp.BoundedRange(1.0, neighbors="add-remove")
 
@@ -948,7 +954,7 @@ def test_no_more_of_epsilon_is_used_than_is_written(method):
         used, leak = (Fraction(x) for x in t.allowance)
         assert used <= Fraction(str(epsilon)) <= used + Fraction(1, 2**50)
         assert leak <= Fraction(str(delta))
-        plan = conjunctions.plan_of(method, t)
+        plan = conjunctions.choose_plan(method, t)[1]
         if method == "counts" and not delta:
             assert Fraction(plan.noise.scale) * Fraction(str(epsilon)) >= 8
         elif not delta:
@@ -1099,4 +1105,4 @@ def test_progress_is_told_from_0_to_the_end(method):
 def test_seeds_warn_nobody_here():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learn_conjunction(sample(50, 2), sample(50, 1)[:, 0], k=1, epsilon=1.0, rng=Randomness(seed=1))
+        learn_conjunction(sample(9000, 2), sample(9000, 1)[:, 0], k=1, epsilon=1.0, rng=Randomness(seed=1))

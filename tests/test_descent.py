@@ -629,7 +629,7 @@ def test_records_that_are_refused() -> None:
         refused(r"^y: shape .*: must be \(60,\), a label for each record$", y=y)
     refused(r"^y: must be at most y_bound=1 in magnitude; there are others: .*clip", DomainError, y=np.full(60, 1.5))
     refused(r"^y: must be finite; there is a NaN", DomainError, y=np.full(60, math.nan))
-    refused(r"^y: must be -1 and 1, or 0 and 1; there are other labels$", DomainError, loss=LOSSES["hinge"])
+    refused(r"^y: must be 1, and 0 or -1 where it is not; there are other labels$", DomainError, loss=LOSSES["hinge"])
     refused(r"^y: must be None: SquaredDistance has no labels$", loss=LOSSES["distance"])
     X, _ = records("squared", 60, 3)
     with pytest.raises(ValueError, match=r"^y=None: must be the labels of the records: SquaredError has some$"):

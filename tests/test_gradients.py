@@ -392,7 +392,7 @@ def test_labels_that_a_loss_cannot_take() -> None:
             ):
                 Points(X, [1.0, value, 1.0], LOSSES[kind], "clip")
     for some in ([1, 2, 1], [0.5, 1, 1], [2, 2, 2]):
-        with pytest.raises(DomainError, match=r"^y: must be -1 and 1, or 0 and 1; there are other labels$"):
+        with pytest.raises(DomainError, match=r"^y: must be 1, and 0 or -1 where it is not; there are other labels$"):
             Points(X, some, LOSSES["HINGE"], "clip")
     for some in ([1, 1], [[1, 1], [1, 1], [1, 1]], 1.0, [], [[1, 1, 1]]):
         with pytest.raises(ValueError, match=r"^y: shape .*: must be \(3,\), a label for each record$"):

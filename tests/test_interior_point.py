@@ -282,7 +282,9 @@ def test_interior_points_at_the_stated_size(bits, neighbors):
         (np.full(400, -0.0), {}, 0.0, 0.0),
         (np.full(400, np.inf), {"outside": "clip"}, np.finfo(float).max, np.finfo(float).max),
         (np.full(400, 300), {"domain_bits": 8, "outside": "clip"}, 255, 255),
-        ([2**63 + 1] * 400, {}, 2**63 + 1, 2**63 + 1),
+        ([2**63 + 1] * 400, {"domain_bits": 64}, 2**63 + 1, 2**63 + 1),
+        ([3] * 400, {}, 3.0, 3.0),
+        (np.full(30, 3, np.int8), {}, 3, 3),
         (pd.Series([3] * 100), {"domain_bits": 8}, 3, 3),
         (rows_of({"a": [3] * 100}), {"domain_bits": 8}, 3, 3),
     ],
@@ -356,19 +358,20 @@ def test_a_release_is_charged_as_a_bounded_range():
 BAD = [
     ({"values": []}, ValueError, "at least one"),
     ({"values": np.empty(0)}, ValueError, "at least one"),
-    ({"values": [[1, 2], [3, 4]]}, ValueError, "one dimension"),
-    ({"values": [[1], [1, 2]]}, ValueError, "one dimension"),
-    ({"values": np.zeros((3, 1))}, ValueError, "one dimension"),
+    ({"values": [[1, 2], [3, 4]]}, ValueError, "whole numbers"),
+    ({"values": [[1], [1, 2]], "domain_bits": None}, ValueError, "must hold numbers"),
+    ({"values": np.zeros((3, 2))}, ValueError, "2 columns: must be one"),
+    ({"values": np.zeros((3, 2, 2))}, ValueError, "one dimension"),
     ({"values": rows_of(np.zeros((3, 2)))}, ValueError, "must be one"),
     ({"values": 3}, ValueError, "values: type int"),
     ({"values": ["a"]}, ValueError, "values"),
-    ({"values": [1.0, float("nan")], "domain_bits": 64}, DomainError, "NaN"),
-    ({"values": [1.0, float("nan")], "domain_bits": 64, "outside": "clip"}, DomainError, "NaN"),
-    ({"values": [1.0, float("inf")], "domain_bits": 64}, DomainError, "finite floats"),
+    ({"values": [1.0, float("nan")], "domain_bits": None}, DomainError, "NaN"),
+    ({"values": [1.0, float("nan")], "domain_bits": None, "outside": "clip"}, DomainError, "NaN"),
+    ({"values": [1.0, float("inf")], "domain_bits": None}, DomainError, "finite floats"),
     ({"values": [256]}, DomainError, "from 0 to 255"),
     ({"values": [-1]}, DomainError, "from 0 to 255"),
-    ({"values": [1.0]}, ValueError, "domain_bits=8"),
-    ({"values": [1.0], "domain_bits": 64, "signed": False}, ValueError, "signed=False"),
+    ({"values": np.ones(1)}, ValueError, "domain_bits=8"),
+    ({"values": [1.0]}, ValueError, "a list is taken as whole numbers where domain_bits is given"),
     ({"domain_bits": 0}, ValueError, "domain_bits=0"),
     ({"domain_bits": 8.0}, ValueError, "domain_bits=8.0"),
     ({"domain_bits": True}, ValueError, "domain_bits=True"),
@@ -413,3 +416,15 @@ def test_a_quantile_lies_between_0_and_1(q):
 def test_what_interior_point_refuses(change, said):
     with pytest.raises(ValueError, match=said):
         fastdp.interior_point([1, 2, 3], epsilon=1.0, rng=Watched(), **change)
+
+
+def test_a_list_says_nothing_of_what_it_holds_by_the_line_it_is_put_on():
+    """numpy would make floats of all because of one, or unsigned integers, and so tell that it is there."""
+    neighbours = ([1, 2, 3], [1, 2, 3.5], [1, 2, -1], [1, 2, 2**63], [1, 2], [])
+    for values in neighbours:
+        assert isinstance(fastdp.median(values, epsilon=1.0, neighbors="add-remove"), float)
+    for values in ([1, 2, 3], [1, 2, 200], []):
+        assert isinstance(fastdp.median(values, domain_bits=8, epsilon=1.0, neighbors="add-remove"), int)
+    for values in ([1, 2, 3.5], [1, 2, -1]):
+        with pytest.raises(ValueError, match=r"^values: "):
+            fastdp.median(values, domain_bits=8, epsilon=1.0, neighbors="add-remove", rng=Watched())

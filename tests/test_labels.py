@@ -42,7 +42,7 @@ def test_labels_of_every_kind(y: Any) -> None:
 def test_other_labels_are_refused_and_not_shown(bad: float) -> None:
     y = Y.astype(float)
     y[2] = bad
-    with pytest.raises(DomainError, match=r"^y: must be -1 and 1, or 0 and 1; there are other labels$"):
+    with pytest.raises(DomainError, match=r"^y: must be 1, and 0 or -1 where it is not; there are other labels$"):
         given(y)
 
 
@@ -89,9 +89,18 @@ def test_labels_may_be_a_column_of_the_records(tmp_path: Path) -> None:
 def test_names_that_are_none_are_refused() -> None:
     frame = pd.DataFrame({"a": Y, "b": Y})
     for data, y, message in (
-        (frame, "c", "column='c': must be one of 'a', 'b'"),
-        (frame, 2, "column=2: must be a name, or a position from 0 to 1"),
-        (frame.to_numpy(), "a", "column='a': must be a position, as the columns have no names"),
+        (frame, "c", "y='c': must be labels, or the name of their column (column='c': must be one of 'a', 'b')"),
+        (
+            frame,
+            2,
+            "y=2: must be labels, or the name of their column (column=2: must be a name, or a position from 0 to 1)",
+        ),
+        (
+            frame.to_numpy(),
+            "a",
+            "y='a': must be labels, or the name of their column (column='a': must be a position, as the columns have no "
+            "names)",
+        ),
         (frame[["a"]], "a", "y='a': must not be the only column"),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
@@ -101,7 +110,7 @@ def test_names_that_are_none_are_refused() -> None:
 def test_a_column_of_words_or_with_gaps_holds_no_labels() -> None:
     for column in (["1", "0", "1"], ["yes", "no", "yes"], [1, None, 0]):
         for data in (pd.DataFrame({"a": [0, 1, 1], "y": column}), pl.DataFrame({"a": [0, 1, 1], "y": column})):
-            with pytest.raises(DomainError, match=r"^(y: must be -1 and 1|column 'y': must not have missing entries)"):
+            with pytest.raises(DomainError, match=r"^(y: must be 1, and 0|column 'y': must not have missing entries)"):
                 positives(column_values(with_labels(data, "y")[1]))
 
 

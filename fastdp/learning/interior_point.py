@@ -140,7 +140,7 @@ def interior_point(
 
     Examples
     >>> import fastdp
-    >>> 100 <= fastdp.interior_point([100] * 50 + [107] * 50, domain_bits=32, epsilon=1.0) <= 107
+    >>> 100 <= fastdp.interior_point([100] * 60 + [107] * 60, domain_bits=32, epsilon=1.0) <= 107
     True
     """
     one_of("method", method, METHODS)
@@ -260,7 +260,13 @@ def _array_of(values: Sequence[Any], *, whole: bool) -> NDArray[Any]:
     """
     if whole:
         array = np.empty(len(values), object)
-        array[:] = values
+        for i, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ValueError(
+                    "values: a list is taken as whole numbers where domain_bits is given, and there are others: "
+                    "np.asarray(values, float) is taken as floats"
+                )
+            array[i] = int(value)
         return array
     try:
         return np.asarray(values, np.float64)
