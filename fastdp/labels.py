@@ -21,7 +21,7 @@ _CLASSES = "0 and 1, or -1 and 1"
 def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels as they were given, or as rows of one column where y names a column of X."""
     rows = rows_of(X)
-    if isinstance(y, str | int | np.integer) and not isinstance(y, bool):
+    if names_column(y):
         try:
             at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
         except ValueError as error:
@@ -32,6 +32,11 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
         raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
     return rows, y
+
+
+def names_column(y: Any) -> bool:
+    """Whether these are no labels, but where they are."""
+    return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
 
 
 class Labelled:
@@ -49,7 +54,6 @@ class Labelled:
             raise ValueError("X: n=0 records: must be at least one")
         if labels is None:
             raise ValueError("y=None: must be the labels of the records, or the name of their column")
-        self.labels_in_records = labels is not y
         self._given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
 
     def read_labels(self) -> NDArray[np.bool_]:
@@ -69,6 +73,14 @@ def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
     if array.shape != (n,):
         raise ValueError(f"y: shape {array.shape}: must be ({n},), a label for each record")
     return array
+
+
+def label_vector(y: Any) -> NDArray[Any]:
+    """Labels, not looked at, where there are no records that say how many there must be."""
+    if y is None or isinstance(y, str):
+        raise ValueError(f"y={y!r}: must be the labels of the records")
+    given = np.asarray(getattr(y, "to_numpy", lambda: y)())
+    return label_array(given, given.size, _CLASSES)
 
 
 def column_values(rows: Rows) -> NDArray[Any]:

@@ -753,3 +753,52 @@ def test_records_to_predict_are_checked():
         h.predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="y=None"):
         h.error(X, None)
+
+
+# --- what a newcomer tried
+
+
+def test_a_side_that_is_the_end_of_the_domain_is_no_side():
+    """Then what is clipped to the end is in the box as it was when it was learned, and the text says so, too."""
+    X = np.column_stack([np.arange(5000) % 128, np.arange(5000) % 97]) * 10
+    y = (X[:, 0] >= 50) & (X[:, 1] <= 100)
+    h = fastdp.learn_box(X, y, domain_bits=7, epsilon=5.0, outside="clip", rng=Randomness(seed=1))
+    assert "≤ v1 and v2 ≤" in str(h)
+    assert h.error(X, y) == h.error(np.clip(X, 0, 127), y) <= h.error_bound
+    assert h.predict(np.array([[500, 5], [500, 500], [-5, 5]])).tolist() == [True, False, False]
+    floats = np.where(X > 600, np.inf, X.astype(float))
+    h = fastdp.learn_box(floats, X[:, 0] > 300, epsilon=5.0, outside="clip", method="peel")
+    assert h.predict(np.array([[np.inf, 500.0], [np.nan, 500.0], [0.0, 500.0]])).tolist() == [True, False, False]
+
+
+def test_columns_have_as_many_bits_as_their_types():
+    n = 4000
+    frame = pd.DataFrame(
+        {"flag": np.arange(n) % 2 == 0, "small": (np.arange(n) % 50 - 25).astype(np.int8), "x": np.arange(n) / n}
+    )
+    h = fastdp.learn_box(frame, frame["small"] > 0, epsilon=5.0, method="interior-point")
+    assert [order.bits for order in h.orders] == [1, 8, 64]
+    assert [order.least for order in h.orders] == [0, -128, None]
+    mixed = pd.DataFrame({"a": np.arange(n) % 100 - 50, "f": np.arange(n) / n})
+    h = fastdp.learn_box(mixed, mixed["a"] > 0, domain_bits=[8, 64], signed=True, epsilon=5.0, method="interior-point")
+    assert h.orders[0].least == -128
+
+
+def test_how_many_records_auto_takes_is_the_least_of_all_methods():
+    options = {"error": 0.04, "epsilon": 1.0, "delta": 1e-6}
+    n = fastdp.bounds.learn_box_n(2, **options)
+    assert n == fastdp.bounds.learn_box_n(2, method="exponential", **options)
+    assert n < fastdp.bounds.learn_box_n(2, method="interior-point", **options)
+    assert fastdp.bounds.learn_box(n, 2, epsilon=1.0, delta=1e-6) <= 0.04
+    with pytest.raises(ValueError, match="d=3 columns: must be 1 or 2"):
+        fastdp.bounds.learn_box_n(3, method="exponential", **options)
+    assert fastdp.bounds.learn_box_n(3, **options) > n
+
+
+@pytest.mark.filterwarnings("error")
+def test_whoever_is_promised_nothing_is_told():
+    X, y = rectangle(100, 3, 8, 0)
+    with pytest.raises(
+        fastdp.AccuracyWarning, match=r"^learn_box: 100 records are too few .*: bounds.learn_box_n tells"
+    ):
+        fastdp.learn_box(X, y, domain_bits=8, epsilon=1.0)

@@ -1106,3 +1106,65 @@ def test_seeds_warn_nobody_here():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learn_conjunction(sample(9000, 2), sample(9000, 1)[:, 0], k=1, epsilon=1.0, rng=Randomness(seed=1))
+
+
+# --- the one that promises most, and who is warned
+
+
+def test_auto_takes_the_method_that_promises_the_fewest_errors():
+    for n, d, k, delta in (
+        (10**5, 20, 2, 0.0),
+        (10**6, 100, 10, 1e-6),
+        (10**6, 100, 100, 1e-6),
+        (10**7, 1000, 40, 1e-6),
+    ):
+        name, plan = conjunctions.choose_plan("auto", terms(n, d, k, 1.0, delta))
+        others = {
+            other: conjunctions.PLANS[other](terms(n, d, k, 1.0, delta)).bound for other in ("peel", "greedy", "counts")
+        }
+        assert plan.bound <= min(others.values())
+        assert name == "exhaustive" or plan.bound == others[name]
+        options = {"k": k, "epsilon": 1.0, "delta": delta}
+        assert fastdp.bounds.learn_conjunction(n, d, method="auto", **options) == pytest.approx(min(1, plan.bound / n))
+    X = sample(20_000, 6)
+    h = learn_conjunction(X, X[:, 0] & ~X[:, 3], k=2, epsilon=1.0, method="auto")
+    assert (h.method, str(h)) == ("exhaustive", "v1 ∧ ¬v4")
+    found = {
+        m: fastdp.bounds.learn_conjunction_n(100, k=3, error=0.01, epsilon=1.0, method=m) for m in METHODS_OF_BOUNDS
+    }
+    assert found["auto"] == min(found.values()) == found["exhaustive"]
+
+
+METHODS_OF_BOUNDS = ("peel", "greedy", "counts", "exhaustive", "auto")
+
+
+def test_whoever_is_promised_nothing_is_told_before_he_pays():
+    X = sample(60, 3)
+    budget = Budget(epsilon=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(fastdp.AccuracyWarning, match=r"^learn_conjunction: 60 records are too few .*conjunction_n"):
+            learn_conjunction(X, X[:, 0], epsilon=1.0, k=2, budget=budget)
+        assert not budget.releases
+        with pytest.raises(fastdp.PrivacyWarning, match="not private"):
+            learn_conjunction(X, X[:, 0], method="elimination")
+        learn_conjunction(sample(9000, 3), sample(9000, 3)[:, 0], epsilon=1.0, k=1, method="exhaustive")
+
+
+def test_noisy_labels_are_what_exhaustive_is_for():
+    X = sample(20_000, 8)
+    y = (X[:, 1] & ~X[:, 4]) ^ (np.random.default_rng(5).random(20_000) < 0.2)
+    h = learn_conjunction(X, y, k=2, epsilon=1.0, method="exhaustive", rng=Randomness(seed=9))
+    assert str(h) == "v2 ∧ ¬v5"
+
+
+def test_errors_of_other_models_get_the_records_that_they_know():
+    frame = pd.DataFrame({"a": [0, 1, 2, 3], "t": [0, 0, 1, 1]})
+    assert fastdp.error(lambda X: X["a"] > 1, frame, "t") == 0.0
+    assert fastdp.error(lambda X: X["a"] > 1, {"a": np.arange(4), "t": np.array([0, 0, 1, 0])}, "t") == 0.25
+    with pytest.raises(ValueError, match=r"^y=1: must be labels, as h takes X without them$"):
+        fastdp.error(lambda X: X, frame.to_numpy(), 1)
+    with pytest.raises(DomainError, match=r"^h: predictions: must be 1, and 0 or -1"):
+        fastdp.error(lambda X: X["a"], frame, "t")
+    with pytest.raises(ValueError, match=r"^h: type int: must be a function"):
+        fastdp.error(3, frame, "t")

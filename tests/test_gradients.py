@@ -422,7 +422,7 @@ def test_records_of_other_shapes() -> None:
             Points(X, None, LOSSES["DISTANCE"], "raise")
     with pytest.raises(ValueError, match=r"^y='label': must not be the only column$"):
         Points(pd.DataFrame({"label": [1, 2]}), "label", LOSSES["SQUARED"], "raise")
-    with pytest.raises(ValueError, match=r"^column='z': must be one of 'a', 'b'$"):
+    with pytest.raises(ValueError, match=r"^y='z': must be labels, or the name of their column"):
         Points(pd.DataFrame({"a": [1, 2], "b": [1, 2]}), "z", LOSSES["SQUARED"], "raise")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -428,3 +429,25 @@ def test_a_list_says_nothing_of_what_it_holds_by_the_line_it_is_put_on():
     for values in ([1, 2, 3.5], [1, 2, -1]):
         with pytest.raises(ValueError, match=r"^values: "):
             fastdp.median(values, domain_bits=8, epsilon=1.0, neighbors="add-remove", rng=Watched())
+
+
+def test_too_few_values_for_the_line_are_told_where_their_number_is_public():
+    ages = np.arange(100) % 70 + 18
+    with pytest.raises(
+        fastdp.AccuracyWarning, match=r"^100 values are too few for 64 bits and epsilon=1, .* off by 95"
+    ):
+        fastdp.median(ages, epsilon=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 18 <= fastdp.median(ages, domain_bits=7, epsilon=1.0) <= 90
+        fastdp.median(ages, epsilon=1.0, neighbors="add-remove")  # their number is not
+        fastdp.median(ages.astype(np.int8), epsilon=1.0)
+
+
+def test_one_column_of_anything(tmp_path):
+    values = np.arange(3000.0)
+    path = tmp_path / "x.parquet"
+    pd.DataFrame({"x": values}).to_parquet(path)
+    forms = (values, pd.DataFrame({"x": values}), values[:, None], path, str(path), pd.Series(values), range(3000))
+    found = {fastdp.median(form, epsilon=1.0, rng=Randomness(seed=2)) for form in forms}
+    assert len(found) == 1

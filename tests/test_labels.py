@@ -98,8 +98,8 @@ def test_names_that_are_none_are_refused() -> None:
         (
             frame.to_numpy(),
             "a",
-            "y='a': must be labels, or the name of their column (column='a': must be a position, as the columns have no "
-            "names)",
+            "y='a': must be labels, or the name of their column "
+            "(column='a': must be a position, as the columns have no names)",
         ),
         (frame[["a"]], "a", "y='a': must not be the only column"),
     ):

@@ -515,7 +515,7 @@ def test_records_that_are_refused() -> None:
     refused(r"^X: n=0 records: must be at least one$", X=X[:0], y=y[:0])
     refused(r"^y: shape .*: must be \(60,\), a label for each record$", y=y[1:])
     refused(r"^y=None: must be the labels", y=None)
-    refused(r"^column='z': must be one of", X=pd.DataFrame(X, columns=list("abc")), y="z")
+    refused(r"^y='z': must be labels, or the name of", X=pd.DataFrame(X, columns=list("abc")), y="z")
     refused(r"^X: 4097 columns: must be at most 4096; noisy_projected_gradient_descent takes more$",
             X=np.zeros((2, 4097)), y=np.zeros(2))  # fmt: skip
 

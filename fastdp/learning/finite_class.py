@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..bits import all_bits, pack_flags
 from ..budget import Budget, charge
 from ..checks import check_records, whole
-from ..labels import label_array, positives
+from ..labels import label_vector, positives
 from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..race import Race
@@ -112,10 +112,7 @@ def learn_from_class(
     """
     terms = Terms(*checked(epsilon, delta, beta, neighbors))
     check_records(records, neighbors)
-    if y is None or isinstance(y, str):
-        raise ValueError(f"y={y!r}: must be the labels of the records")
-    given = np.asarray(getattr(y, "to_numpy", lambda: y)())
-    labels = label_array(given, given.size, "0 and 1, or -1 and 1")
+    labels = label_vector(y)
     if not labels.size and neighbors == "replace-one":
         raise ValueError("y: n=0 records: must be at least one")
     n = labels.size if records is None else whole("records", records, least=1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..columns import comes_from
 from ..errors import AccuracyWarning, levels_to_caller
-from ..labels import Labelled, positives
+from ..labels import Labelled, label_vector, names_column, positives
 from ..rows import Block, rows_of
 from ..shown import Shown
 
@@ -71,10 +71,15 @@ def error(h: Any, X: Any, y: Any) -> float:
     >>> round(fastdp.error(lambda X: X[:, 0] == 1, X, [0, 1, 0]), 3)
     0.333
     """
-    records = Labelled(X, y)
-    labels = records.read_labels()
-    if records.labels_in_records:
-        X = records.rows if isinstance(h, Hypothesis) else _without(X, y)
+    if isinstance(h, Hypothesis) or names_column(y):
+        records = Labelled(X, y)
+        labels = records.read_labels()
+        if names_column(y):
+            X = records.rows if isinstance(h, Hypothesis) else _without(X, y)
+    else:
+        labels = positives(label_vector(y))
+        if not labels.size:
+            raise ValueError("y: n=0 records: must be at least one")
     predicted = predictions_of(h, X, "h")
     if predicted.shape != labels.shape:
         raise ValueError(f"h: {predicted.shape} predictions: must be {labels.shape}, one for each record")
