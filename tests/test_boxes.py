@@ -31,9 +31,7 @@ from fastdp.noise import laplace_plan
 from fastdp.peeling import Removal
 from fastdp.privacy import ApproxDP, BoundedRange, PureDP, compose
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::fastdp.errors.AccuracyWarning", "ignore:method=.elimination"
-)  # tiny data
+pytestmark = pytest.mark.filterwarnings("ignore::fastdp.errors.AccuracyWarning")  # tiny data
 
 RELATIONS = ("replace-one", "add-remove")
 EPSILONS = (0.0, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0)
@@ -795,10 +793,9 @@ def test_how_many_records_auto_takes_is_the_least_of_all_methods():
     assert fastdp.bounds.learn_box_n(3, **options) > n
 
 
-@pytest.mark.filterwarnings("error")
 def test_whoever_is_promised_nothing_is_told():
     X, y = rectangle(100, 3, 8, 0)
-    with pytest.raises(
+    with pytest.warns(
         fastdp.AccuracyWarning, match=r"^learn_box: 100 records are too few .*: bounds.learn_box_n tells"
     ):
         fastdp.learn_box(X, y, domain_bits=8, epsilon=1.0)

@@ -26,9 +26,7 @@ from fastdp.pieces import LN2_UP, TRIALS, Piece, PieceChoice
 from fastdp.privacy import BoundedRange
 from fastdp.rows import rows_of
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::fastdp.errors.AccuracyWarning", "ignore:method=.elimination"
-)  # tiny data
+pytestmark = pytest.mark.filterwarnings("ignore::fastdp.errors.AccuracyWarning")  # tiny data
 
 TAUS = [Fraction(1, 2), Fraction(1, 10), Fraction(9, 10), Fraction(1, 3), Fraction(1, 1000), Fraction(999, 1000)]
 
@@ -433,9 +431,7 @@ def test_a_list_says_nothing_of_what_it_holds_by_the_line_it_is_put_on():
 
 def test_too_few_values_for_the_line_are_told_where_their_number_is_public():
     ages = np.arange(100) % 70 + 18
-    with pytest.raises(
-        fastdp.AccuracyWarning, match=r"^100 values are too few for 64 bits and epsilon=1, .* off by 95"
-    ):
+    with pytest.warns(fastdp.AccuracyWarning, match=r"^100 values are too few for 64 bits and epsilon=1, .* off by 95"):
         fastdp.median(ages, epsilon=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
