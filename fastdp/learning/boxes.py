@@ -140,8 +140,8 @@ def learn_box(
     Guarantee    (epsilon, delta)-DP for any records in the domain; "exponential" with delta=0 has bounded range epsilon
     Proof        boxes.md; box_class.md for "exponential"
     Accuracy     `.error_bound` of the result; `bounds.learn_box` and `bounds.learn_box_n` beforehand
-    Cost         two passes over each column: 0.1 s for 1e6 records of 10 numbers. With a delta, the first call with new
-                 parameters takes 0.5 s more, for the accounting
+    Cost         three passes over each column: 0.3 s for 1e6 records of 10 numbers; with a delta, the first call with
+                 new parameters takes 0.5 s more, for the accounting
     Not covered  the time that a call takes; "exponential" under add-remove neighbours with 2^24 records and more, and
                  many more than `records` says (box_class.md)
     Raises       ValueError and DomainError before anything is spent

@@ -140,7 +140,8 @@ def learn_conjunction(
                  epsilon-DP where Laplace noise is the better
     Proof        conjunctions.md
     Accuracy     `.error_bound` of the result; `bounds.learn_conjunction` and `bounds.learn_conjunction_n` beforehand
-    Cost         n d / 64 words are read once for each literal: 20 ms for n=1e6, d=100, k=10, packing included
+    Cost         n d / 64 words are read once for each literal: 10 ms for n=1e6, d=100, k=10, packing included; and
+                 the first call with new parameters 0.3 s for the accounting
     Not covered  the time that a call takes, which depends on how many literals were drawn and how many phases stopped
     Raises       ValueError and DomainError before anything is spent: other values than 0 and 1, k > d, "exhaustive"
                  beyond 2^24 sets of columns or 20 s, with an estimate
