@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import html
+from abc import ABC, abstractmethod
 
 Lines = list[tuple[str, str]]
 
 
-class Shown:
+class Shown(ABC):
     """A result that says what it is in a few lines. Dataclasses of it take repr=False, to keep this one."""
 
+    @abstractmethod
     def _shown(self) -> Lines:
-        raise NotImplementedError
+        """Names and values."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}\n{as_text(self._shown())}"

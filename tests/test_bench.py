@@ -42,6 +42,15 @@ def test_every_target_names_both_machines(case: Case) -> None:
         assert all(limit > 0 for limit in target.limits.values())
 
 
+def stated_in(room: str) -> set[tuple[str, str | None, float, float]]:
+    """Work, rival, AVX-512, AVX2: every target of a room."""
+    return {
+        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
+        for case in choose((room,))
+        for target in case.targets
+    }
+
+
 def test_the_targets_of_the_noise_room_are_all_there() -> None:
     """Work, rival, AVX-512, AVX2: what the noise room was asked for, row by row."""
     asked = {
@@ -58,12 +67,7 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
     asked |= {(f"gaussian-int64-{sigma}", "numpy", 2, 1.05) for sigma in ("1", "4", "100", "1e+06")}
     asked |= {("laplace-two-threads", "one thread", 1.7, 1.7), ("import", "numpy", 1.2, 1.2)}
     asked |= {("first-number", None, 0.5, 0.5)}
-    stated = {
-        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
-        for case in choose(("noise",))
-        for target in case.targets
-    }
-    assert stated == asked
+    assert stated_in("noise") == asked
 
 
 def test_the_targets_of_the_accounting_room_are_all_there() -> None:
@@ -89,12 +93,7 @@ def test_the_targets_of_the_selection_room_are_all_there() -> None:
     inputs = {"all equal": "all-equal", "one at +5": "one-at-5", "one at +20": "one-at-20", "one at +100": "one-at-100"}
     for name, case in inputs.items():  # each pair, in both directions
         asked |= {(f"select-time-{case}", other, 1.15, 1.15) for other in inputs if other != name}
-    stated = {
-        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
-        for case in choose(("selection",))
-        for target in case.targets
-    }
-    assert stated == asked
+    assert stated_in("selection") == asked
     assert {case.name for case in choose(("selection",)) if not case.targets} == {
         "select-many-draws",
         "select-lazily",
@@ -117,12 +116,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("end-to-end-16", None, 1.0, 1.0),
         ("end-to-end-23", None, 5.0, 5.0),
     }
-    stated = {
-        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
-        for case in choose(("answering",))
-        for target in case.targets
-    }
-    assert stated == asked
+    assert stated_in("answering") == asked
     assert {case.name for case in choose(("answering",)) if not case.targets} == {
         *("marginals-mixed", "spread-binary", "transform", "answer-slice", "answer-conjunctions", "sample"),
         *("conjunction-runs-cold", "conjunction-long-runs-cold"),
@@ -146,12 +140,7 @@ def test_the_targets_of_the_optimizing_room_are_all_there() -> None:
             asked |= {(f"descent-{loss}-{size}", "jax jit", 2, 2)}
             with_avx2 = of_jax if size == "1e6x20" else 1.1  # measured
             asked |= {(f"descent-{loss}-{size}-float32", "jax jit", of_jax, with_avx2)}
-    stated = {
-        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
-        for case in choose(("optimizing",))
-        for target in case.targets
-    }
-    assert stated == asked
+    assert stated_in("optimizing") == asked
     assert {case.name for case in choose(("optimizing",)) if not case.targets} == {
         *(f"descent-n-1e{power}" for power in (3, 4, 5, 6, 7)),
         *(f"descent-d-{d}" for d in (1, 2, 5, 8, 20, 50, 200, 2000)),
@@ -171,12 +160,7 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
         ("interior-point-float64", "np.sort", 1.5, 1.5),
         ("literals-two-threads", "one thread", 1.6, 1.6),
     }
-    stated = {
-        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
-        for case in choose(("learning",))
-        for target in case.targets
-    }
-    assert stated == asked
+    assert stated_in("learning") == asked
     without = {case.name: case for case in choose(("learning",)) if not case.targets}
     assert set(without) == {
         *(f"literals-packed-n-1e{power}" for power in (3, 4, 5, 6, 7)),

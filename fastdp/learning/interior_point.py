@@ -26,7 +26,7 @@ from ..privacy import NEIGHBORS, BoundedRange, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
 from ..rows import MemoryRows, Rows, rows_of
 from .order import OUTSIDE, Order, Outside, Positions, bits_of_columns, check_bits, check_signed
-from .prefix import PrefixPlan
+from .prefix import PrefixPlan, check_prefix
 from .ranks import choose_by_rank
 
 METHODS = ("exponential", "prefix")
@@ -154,10 +154,7 @@ def interior_point(
         )
     epsilon = positive("epsilon", epsilon, toward=0)
     rows, bits = _one_column(values, domain_bits)
-    if neighbors != "replace-one":
-        raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
-    if not delta:
-        raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
+    check_prefix(delta, neighbors)
     plan = PrefixPlan.of(rows.n, bits, epsilon=epsilon, delta=delta, beta=beta)
     if not plan.enough:
         _warn(f"{rows.n:,} values are fewer than method='prefix' takes to fail with probability {beta:g} at most")

@@ -100,7 +100,7 @@ class Order:
             raise self._beyond(label)
         if self.bits == 64:
             return out
-        narrow = values.astype(_FLOATS[self.bits][0]).view(f"i{self.bits // 8}").astype(np.int64)
+        narrow = values.view(f"i{self.bits // 8}").astype(np.int64)
         top = _infinite(self.bits) - 1
         size = np.minimum(narrow & (2 ** (self.bits - 1) - 1), top)
         return np.asarray(np.where(narrow < 0, top - size, top + size), np.uint64)

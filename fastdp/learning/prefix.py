@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .. import directed, noise
 from ..directed import down, lower, up
-from ..privacy import ApproxDP
+from ..privacy import ApproxDP, Neighbors
 from ..randomness import Randomness, fresh_key
 from ..selection import draw_one
 
@@ -33,6 +33,14 @@ FAILURE = 0  # the point that is returned when no prefix is safe
 
 _EVENTS = 5  # that may fail, each with probability beta / 5: prefix.md, theorem 2
 _CERTAIN = 1 - 2.0**-30  # what floats must leave of a probability: their errors are far below
+
+
+def check_prefix(delta: float, neighbors: Neighbors) -> None:
+    """ValueError unless this is what the theorem is about."""
+    if neighbors != "replace-one":
+        raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
+    if not delta:
+        raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
 
 
 @dataclass(frozen=True)

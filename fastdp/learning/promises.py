@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from math import ceil
 from typing import Any
 
@@ -20,7 +21,7 @@ from . import box_plans, conjunctions, finite_class, plans
 from .interior_point import METHODS as POINT_METHODS
 from .interior_point import eta_of_rank, rank_error
 from .order import bits_of_each, check_bits
-from .prefix import PrefixPlan
+from .prefix import PrefixPlan, check_prefix
 from .spending import checked
 
 _MOST_RECORDS = 2**40
@@ -252,12 +253,9 @@ def interior_point_n(
     one_of("method", method, POINT_METHODS)
     one_of("neighbors", neighbors, NEIGHBORS)
     if method == "prefix":
-        if neighbors != "replace-one":
-            raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
-        if not delta:
-            raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
+        check_prefix(delta, neighbors)
         return PrefixPlan.of(0, bits, epsilon=epsilon, delta=delta, beta=beta).sufficient
-    eta = down(lower(epsilon) / (2 if neighbors == "replace-one" else 1))
+    eta = down(eta_of_rank(epsilon, Fraction(1, 2), neighbors))
     log = directed.subtract(
         directed.multiply(Decimal(bits), directed.ln(Decimal(2))), directed.ln(Decimal(down(lower(beta))))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from ..checks import one_of, positive, probability, small_delta
@@ -42,7 +43,7 @@ class Spending:
         """
         if rounds == 1 and not self.delta and not test:
             return BoundedRange(self.epsilon, neighbors=self.neighbors)
-        each = BoundedRange(up(lower(eta) * (self.reach if reach is None else reach)), neighbors=self.neighbors)
+        each = BoundedRange(up(Fraction(eta) * (self.reach if reach is None else reach)), neighbors=self.neighbors)
         parts: list[Guarantee | tuple[Guarantee, int]] = [(each, rounds)]
         if test:
             parts.append(PureDP(test, neighbors=self.neighbors))
