@@ -8,7 +8,7 @@ oracle that the tests hold its output against, and the targets it was asked to m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -85,6 +85,8 @@ class Case:
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     calls: int = 1  # calls in one timed round, where a single one is too short for the clock
     clock: Literal["call", "child"] = "call"  # "child": a call returns the seconds that a new process measured itself
+    rounds: int | None = None  # at most, where one takes long
+    headline: bool = False  # one of the dozen that plain `fastdp bench` shows
 
     def __post_init__(self) -> None:
         names = [side.name for side in self.rivals]
@@ -109,7 +111,9 @@ def make_case(
     drawn: Callable[[int], Any],
     calls: int = 1,
     clock: Literal["call", "child"] = "call",
+    rounds: int | None = None,
     threads: int = 1,
+    headline: bool = False,
     **parameters: float,
 ) -> Case:
     """What most cases are: our side, each rival with its target, and the parameters of the work."""
@@ -126,7 +130,21 @@ def make_case(
         parameters=MappingProxyType(parameters),
         calls=calls,
         clock=clock,
+        rounds=rounds,
+        headline=headline,
     )
+
+
+def with_threads(case: Case, threads: tuple[int, ...]) -> Case:
+    """The case with our side, on so many threads, among the rivals: it is then timed in the same rounds."""
+    if case.clock == "child":
+        return case
+    more = tuple(
+        replace(case.ours, name=f"fastdp, {number} thread{'s' * (number > 1)}", threads=number)
+        for number in threads
+        if number != case.ours.threads
+    )
+    return replace(case, rivals=case.rivals + more)
 
 
 @cache
