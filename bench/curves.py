@@ -41,7 +41,7 @@ class Curve:
     points: tuple[int, ...]
     ours: Callable[[int], Make]
     numpy: Callable[[int], Make]
-    traffic: Traffic
+    traffic: Callable[[int], Traffic]  # of an element
     oracle: str
     drawn: Callable[[int], Callable[[int], Any]]
     size: Callable[[int], int] = lambda x: x  # the n at x: other than x where x is the dimension
@@ -96,7 +96,7 @@ def _select_curve(method: str, title: str, words: float) -> Curve:
         points=_domains(),
         ours=_always(selection.on(selection.float_scores, choose)),
         numpy=_always(selection.numpy_choice("numpy argmax", selection.float_scores, selection.gumbel).make),
-        traffic=Traffic(read=8, words=words, held=8),
+        traffic=_always(Traffic(read=8, words=words, held=8)),
         oracle="softmax",
         drawn=lambda x: selection.choices(selection.float_scores, choose, x),
         burst=100_000,
@@ -106,7 +106,7 @@ def _select_curve(method: str, title: str, words: float) -> Curve:
 
 
 def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *, box: bool = False) -> Curve:
-    """A call computes norms and checks once, which counts among its steps; the labels are read, too."""
+    """What a call does once (norms, checks, the noise's scale) counts among its steps."""
     more = {"over": sets.Box(-1.0, 1.0)} if box else {}
     by_dimension = axis == "dimension"
 
@@ -125,8 +125,8 @@ def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *
         points=points,
         ours=lambda x: optimizing.our_descent("squared", width(x), "float64", STEPS, **more),
         numpy=lambda x: optimizing.numpy_descent("squared", width(x), "float64", STEPS, box=box).make,
-        traffic=Traffic(read=8, held=8 / STEPS),
-        oracle="clipped descent",
+        traffic=lambda x: Traffic(read=8 + 8 / width(x), held=(8 + 8 / width(x)) / STEPS),  # a label for each record
+        oracle=f"clipped descent{' in a box' * box}",
         drawn=lambda x: optimizing.drawn_descent("squared", size(x), width(x), "float64", STEPS, **more),
         size=size,
         elements=lambda x: STEPS * width(x),
@@ -149,6 +149,11 @@ def _count_curve(name: str, points: tuple[int, ...], axis: Axis, *, packed: bool
         return (learning.numpy_words if packed else learning.numpy_sums)(width(x)).make
 
     share = 1 / 8 if packed else 1.0
+
+    def traffic(x: int) -> Traffic:
+        touched = share + share / width(x)  # a label for each record
+        return Traffic(read=touched, held=touched)
+
     of = "n d = 2^26" if by_dimension else f"d={COLUMNS}"
     return Curve(
         name=f"curve-literals-{name}",
@@ -159,7 +164,7 @@ def _count_curve(name: str, points: tuple[int, ...], axis: Axis, *, packed: bool
         points=points,
         ours=lambda x: partial(counting, d=width(x)),
         numpy=rival,
-        traffic=Traffic(read=share, held=share),
+        traffic=traffic,
         oracle="sums of bits",
         drawn=lambda x: learning.drawn_counts(counting, size(x), width(x)),
         size=size,
@@ -179,7 +184,7 @@ def _noise_curve(name: str, title: str, ours: Make, numpy: Make, drawn: Any, wor
         points=_powers(),
         ours=_always(ours),
         numpy=_always(numpy),
-        traffic=Traffic(read=0, copied=16, words=words, held=16),
+        traffic=_always(Traffic(read=0, copied=16, words=words, held=16)),
         oracle=f"{name}_law",
         drawn=_always(drawn),
         burst=100_000,
@@ -203,10 +208,10 @@ def curves() -> tuple[Curve, ...]:
             points=_domains(),
             ours=_always(answering.mask_both),
             numpy=_always(answering.numpy_both),
-            traffic=Traffic(read=10, copied=16, held=9),  # weights and mask twice; the weights are written back
+            traffic=_always(Traffic(read=10, copied=16, held=9)),  # both twice; weights are written, too
             oracle="values before updates",
             drawn=_always(answering.drawn_values(answering.mask_both, answering.half, 3)),
-            burst=4_000_000,
+            burst=1_000_000,
         ),
         _select_curve("buckets", "by buckets", 0.0),
         _select_curve("gumbel", "by Gumbel-max", 0.5),  # 32 bits each, but for a few

@@ -264,6 +264,7 @@ def _bytes_case(d: int) -> Case:
         MILLION,
         d,
         (numpy_sums(d), faster("numpy", avx512=8, avx2=8)),
+        headline=d == 100,
     )
 
 
@@ -287,6 +288,7 @@ def _peel_case(k: int) -> Case:
         drawn=drawn,
         epsilon=EPSILON,
         delta=DELTA,
+        headline=k == K,
         k=k,
     )
 
@@ -311,7 +313,7 @@ def _box_case(method: str) -> Case:
 def _point_case(name: str, work: str, kind: str, *pairs: Any) -> Case:
     return _case(
         name, work, MILLION, _point(kind), *pairs, oracle="a middle rank",
-        drawn=lambda n: (values(kind, n), _point(kind)(n)()), epsilon=EPSILON,
+        drawn=lambda n: (values(kind, n), _point(kind)(n)()), epsilon=EPSILON, headline=name.endswith("-int64"),
     )  # fmt: skip
 
 

@@ -113,6 +113,7 @@ def _laplace_case(scale: float, *, in_place: bool) -> Case:
         *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000))]),
         oracle="laplace_law",
         drawn=laplace_drawn(scale, in_place=in_place),
+        headline=scale == 100 and not in_place,
         scale=scale,
     )
 
@@ -172,6 +173,7 @@ def _gaussian_case(sigma: float) -> Case:
         (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=2, avx2=1.05)),
         oracle="gaussian_law",
         drawn=gaussian_drawn(sigma),
+        headline=sigma == 100,
         sigma=sigma,
     )
 
@@ -265,6 +267,7 @@ CASES = (
         oracle="a clock",
         drawn=lambda n: _import("fastdp")(n)(),
         clock="child",
+        headline=True,
     ),
     _case(
         "first-number",

@@ -322,6 +322,7 @@ def _descent_case(
         our_descent(loss, d, kind, steps),
         *pairs,
         oracle="clipped descent",
+        headline=name == "descent-squared-1e6x20",
         drawn=drawn_descent(loss, n, d, kind, steps),
         calls=calls,
         threads=threads,

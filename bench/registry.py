@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
@@ -153,14 +153,32 @@ def cases() -> tuple[Case, ...]:
     return tuple(case for room in ROOMS for case in import_module(f"fastdp.bench.{room}").CASES)
 
 
+class Named(Protocol):
+    """What can be chosen: a case, a curve."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def room(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
 def choose(only: tuple[str, ...]) -> tuple[Case, ...]:
     """The cases of the rooms, or with the names (or beginnings of names), that `only` lists; all when it is empty."""
+    check_words(only, cases())
+    return matching(only, cases())
+
+
+def check_words(only: tuple[str, ...], among: tuple[Named, ...]) -> None:
+    """ValueError for a word that chooses nothing."""
     for word in only:
-        if not any(_matches(case, word) for case in cases()):
-            names = ", ".join(case.name for case in cases())
-            raise ValueError(f"only={word!r}: must be a room ({', '.join(ROOMS)}) or the start of a case: {names}")
-    return tuple(case for case in cases() if not only or any(_matches(case, word) for word in only))
+        if not matching((word,), among):
+            rooms, names = dict.fromkeys(one.room for one in among), ", ".join(one.name for one in among)
+            raise ValueError(f"only={word!r}: must be a room ({', '.join(rooms)}) or the start of a case: {names}")
 
 
-def _matches(case: Case, word: str) -> bool:
-    return case.room == word or case.name.startswith(word)
+def matching(only: tuple[str, ...], among: tuple[N, ...]) -> tuple[N, ...]:
+    """Those of the rooms, or with the names, that `only` lists; all when it is empty."""
+    return tuple(one for one in among if not only or any(one.room == w or one.name.startswith(w) for w in only))

@@ -166,6 +166,7 @@ def _case(
     oracle: str = "softmax",
     calls: int = 1,
     epsilon: float = 1.0,
+    headline: bool = False,
     **parameters: Any,
 ) -> Case:
     return make_case(
@@ -179,6 +180,7 @@ def _case(
         drawn=choices(scores, choose, n, at_once="draws" in parameters),
         calls=calls,
         epsilon=epsilon,
+        headline=headline,
         **parameters,
     )
 
@@ -193,6 +195,7 @@ def _auto_case(kind: str, power: int) -> Case:
         (numpy_choice("numpy argmax", scores, gumbel), faster("numpy argmax", avx512=15, avx2=12)),
         (numpy_choice("numpy softmax", scores, softmax), faster("numpy softmax", avx512=7, avx2=5)),
         scores=scores,
+        headline=kind == "float64" and power == 6,
     )
 
 
@@ -206,6 +209,7 @@ def _top_k_case(name: str, epsilon: float, note: str, opendp_n: int | None) -> C
         (_opendp("make_noisy_top_k", 2 * K / epsilon, opendp_n, k=K), faster("OpenDP", avx512=1000, avx2=500)),
         epsilon=epsilon,
         k=K,
+        headline=opendp_n is not None,
     )
 
 
