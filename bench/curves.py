@@ -208,7 +208,7 @@ def curves() -> tuple[Curve, ...]:
             points=_domains(),
             ours=_always(answering.mask_both),
             numpy=_always(answering.numpy_both),
-            traffic=_always(Traffic(read=10, copied=16, held=9)),  # both twice; weights are written, too
+            traffic=_always(Traffic(read=10, changed=16, held=9)),  # both twice; weights are written, too
             oracle="values before updates",
             drawn=_always(answering.drawn_values(answering.mask_both, answering.half, 3)),
             burst=1_000_000,

@@ -54,12 +54,21 @@ def copy_times(array: U64Array, out: U64Array, times: int) -> None:
             out[i] = array[i] ^ uint64(t)
 
 
+@jit
+def change_times(array: U64Array, times: int) -> None:
+    """So many changes in place: memory that is overwritten was read anyway, which a copy has to do besides."""
+    for t in range(times):
+        for i in range(array.size):
+            array[i] ^= uint64(t)
+
+
 @dataclass(frozen=True)
 class Traffic:
     """What one element of a curve's work cannot do without."""
 
     read: float  # bytes
-    copied: float = 0.0  # bytes read and bytes written to their place or to another, both counted
+    copied: float = 0.0  # bytes read and bytes written to another place, both counted
+    changed: float = 0.0  # bytes read and bytes written to their own place, both counted
     words: float = 0.0  # random, of 64 bits
     held: float = 0.0  # bytes of the arrays: decides from which cache they come
 
@@ -70,6 +79,7 @@ class Limits:
 
     read: tuple[tuple[int, float], ...]
     copy: tuple[tuple[int, float], ...]  # what is read and what is written, both counted
+    change: tuple[tuple[int, float], ...]
     words: float
 
     def seconds(self, traffic: Traffic, elements: float, held: float | None = None) -> float:
@@ -77,6 +87,7 @@ class Limits:
         held = traffic.held * elements if held is None else held
         moving = traffic.read / at(self.read, held)
         moving += traffic.copied / at(self.copy, held)
+        moving += traffic.changed / at(self.change, held)
         return elements * max(moving, traffic.words / self.words)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +98,7 @@ class Limits:
         def speeds(pairs: Sequence[Sequence[float]]) -> tuple[tuple[int, float], ...]:
             return tuple((int(size), speed) for size, speed in pairs)
 
-        return cls(speeds(written["read"]), speeds(written["copy"]), float(written["words"]))
+        return cls(speeds(written["read"]), speeds(written["copy"]), speeds(written["change"]), float(written["words"]))
 
 
 def at(speeds: Speeds, size: float) -> float:
@@ -128,6 +139,10 @@ def _copy(array: U64Array, out: U64Array) -> float:
     return max(_fastest(lambda times: copy_times(array, out, times), size), _fastest(by_numpy, size))
 
 
+def _change(array: U64Array) -> float:
+    return 2 * _fastest(lambda times: change_times(array, times), array.nbytes)
+
+
 def _word_rate() -> float:
     words, key = np.empty(WORD_BYTES // 8, np.uint64), np.arange(8, dtype=np.uint32)
 
@@ -145,4 +160,5 @@ def measure(*, quick: bool = False) -> Limits:
     other = memory[: memory.size // 2].copy()
     read = tuple((size, _read(memory[: size // 8])) for size in sizes)
     copy = tuple((size, _copy(memory[: size // 16], other[: size // 16])) for size in sizes)  # both as large as the one
-    return Limits(read, copy, _word_rate())
+    change = tuple((size, _change(memory[: size // 8])) for size in sizes)
+    return Limits(read, copy, change, _word_rate())

@@ -23,7 +23,9 @@ LATENCIES = [pytest.param(case, id=case.name) for case in series.latencies()]
 IN_PROCESS = [pytest.param(case, id=case.name) for case in series.latencies() if case.clock == "call"]
 TINY, DRAWS = 100, 20_000
 
-KNOWN = Limits(read=((1_000, 8e9), (1_000_000, 2e9)), copy=((1_000, 4e9), (1_000_000, 1e9)), words=1e9)
+KNOWN = Limits(
+    read=((1_000, 8e9), (1_000_000, 2e9)), copy=((1_000, 4e9), (1_000_000, 1e9)), change=((1_000, 4e9),), words=1e9
+)
 
 
 # --- the registry
@@ -59,7 +61,7 @@ def test_points_rise_and_each_is_a_case(curve: Curve) -> None:
         assert case.calls * case.n >= curve.burst
         traffic = curve.traffic(x)
         assert traffic.held > 0
-        assert traffic.read + traffic.copied + traffic.words > 0
+        assert traffic.read + traffic.copied + traffic.changed + traffic.words > 0
     if curve.axis == "dimension":  # constant n d
         entries = [curve.size(x) * x for x in curve.points]
         assert min(entries) > 0.99 * max(entries)
@@ -151,7 +153,7 @@ def test_first_calls_are_timed_by_their_own_process() -> None:
 
 def test_limits_are_positive_and_fall_with_size() -> None:
     found = limits.measure(quick=True)
-    for speeds in (found.read, found.copy):
+    for speeds in (found.read, found.copy, found.change):
         sizes, rates = zip(*speeds, strict=True)
         assert list(sizes) == sorted(sizes)
         assert min(rates) > 1e8
