@@ -40,7 +40,7 @@ lint: $(VENV)/.ready
 	@$(PY) -m mypy
 
 bench: $(VENV)/.peers
-	@$(PY) -m fastdp bench
+	@$(PY) -m fastdp bench --targets
 
 test-floor: $(FLOOR)/.ready
 	@$(FLOOR_PY) -m pytest

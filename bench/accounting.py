@@ -88,6 +88,7 @@ CASES = (
         (Side("numpy", _numpy_walk), faster("numpy", avx512=3, avx2=3)),
         oracle="the last query",
         drawn=lambda n: (_our_walk(n)(), n),
+        headline=True,
         epsilon=EPSILON,
     ),
     _case(

@@ -22,8 +22,8 @@ from fastdp.answering.mwem import mwem
 from fastdp.answering.queries import Marginals, marginals
 from fastdp.answering.tables import marginal_tables, spread_tables, transform
 from fastdp.errors import AccuracyWarning
-from fastdp.kernels._jit import jit
 
+from .limits import plain_sum
 from .registry import Call, Case, Side, faster, make_case, within, within_seconds
 
 BINARY = Domain.binary(20)
@@ -139,14 +139,6 @@ def _numpy_evaluate(n: int) -> Call:
 
 def _stream(n: int) -> Call:
     """As fast as memory is read: the bytes of the weights and of the mask, eight at a time."""
-
-    def add_up(array: Any) -> Any:
-        total = array[0]
-        for i in range(1, array.size):
-            total += array[i]
-        return total
-
-    plain_sum: Any = jit(fastmath=("reassoc", "contract", "nsz"))(add_up)  # or it would wait for every addition to end
     cells = power_below(n)
     x, words = cell_weights(cells), cell_mask(cells).view(np.uint64)
     plain_sum(x), plain_sum(words)
@@ -191,11 +183,11 @@ def two_passes(domain: Domain, mask: Any) -> Call:
     return call
 
 
-def _mask_both(n: int) -> Call:
+def mask_both(n: int) -> Call:
     return two_passes(binary(n), cell_mask(power_below(n)))
 
 
-def _numpy_both(n: int) -> Call:
+def numpy_both(n: int) -> Call:
     cells, rates = power_below(n), cycle((RATE, -RATE))
     x, mask = cell_weights(cells), cell_mask(cells)
     x /= x.sum()
@@ -406,7 +398,7 @@ def _drawn_spread(n: int) -> tuple[Any, ...]:
     return tables, asked.positions, spread_tables(tables, BINARY, asked)
 
 
-def _drawn_values(make: Callable[[int], Call], mask: Callable[[int], Any], times: int) -> Callable[[int], Any]:
+def drawn_values(make: Callable[[int], Call], mask: Callable[[int], Any], times: int) -> Callable[[int], Any]:
     """Weights and mask as they were at first, and what so many calls returned."""
 
     def drawn(n: int) -> tuple[Any, ...]:
@@ -416,7 +408,7 @@ def _drawn_values(make: Callable[[int], Call], mask: Callable[[int], Any], times
     return drawn
 
 
-def _half(n: int) -> Any:
+def half(n: int) -> Any:
     return cell_mask(power_below(n))
 
 
@@ -443,21 +435,8 @@ def _conjunction_case(kind: str, work: str, bits: tuple[int, int, int], times: f
         _in_one_pass(bits),
         (rival, None if times is None else faster(rival.name, avx512=times, avx2=times)),
         oracle="values before updates",
-        drawn=_drawn_values(_in_one_pass(bits), _of_literals(bits), 3),
+        drawn=drawn_values(_in_one_pass(bits), _of_literals(bits), 3),
         calls=1 if cold else IN_A_ROW,
-    )
-
-
-def _throughput_case(power: int, calls: int) -> Case:
-    return _case(
-        f"mask-2^{power}",
-        f"a mask, 2^{power} cells, evaluate and update",
-        1 << power,
-        _mask_both,
-        (Side("numpy", _numpy_both), None),
-        oracle="values before updates",
-        drawn=_drawn_values(_mask_both, _half, 3),
-        calls=calls,
     )
 
 
@@ -483,7 +462,8 @@ CASES = (
         (Side("numpy", _numpy_evaluate), faster("numpy", avx512=4, avx2=4)),
         (Side("numba sum", _stream), within("numba sum", 1.25)),
         oracle="values",
-        drawn=_drawn_values(_evaluate, _half, 2),
+        drawn=drawn_values(_evaluate, half, 2),
+        headline=True,
     ),
     _case(
         "mask-update",
@@ -492,7 +472,8 @@ CASES = (
         _update,
         (Side("numpy", _numpy_update), faster("numpy", avx512=9, avx2=9)),
         oracle="totals after updates",
-        drawn=_drawn_values(_update, _half, 3),
+        drawn=drawn_values(_update, half, 3),
+        headline=True,
     ),
     _conjunction_case("runs", "cells in runs of 32", (5, 11, 20), 6),
     _conjunction_case("runs", "cells in runs of 32", (5, 11, 20), None),
@@ -505,6 +486,7 @@ CASES = (
         1140,
         _on_cells(BINARY, marginal_tables),
         (Side("numpy", _on_cells(BINARY, _numpy_tables), n=FEW), faster("numpy", avx512=200, avx2=200)),
+        headline=True,
         oracle="sums over axes",
         drawn=_drawn_tables(BINARY),
     ),
@@ -543,6 +525,7 @@ CASES = (
         (Side("numpy", _numpy_mwem), faster("numpy", avx512=20, avx2=20)),
         oracle="a replay",
         drawn=_drawn_fit,
+        headline=True,
     ),
     _end_to_end_case(16, 1.0),
     _end_to_end_case(23, 5.0),
@@ -553,7 +536,7 @@ CASES = (
         _answer_slice,
         (Side("numpy slice", _numpy_slice), None),
         oracle="values",
-        drawn=_drawn_values(_answer_slice, _of_literals(HIGHEST), 1),
+        drawn=drawn_values(_answer_slice, _of_literals(HIGHEST), 1),
         calls=100,
     ),
     _case(
@@ -569,13 +552,12 @@ CASES = (
         "mask-two-threads",
         "two threads, a mask, 2^24 cells, evaluate and update",
         CELLS,
-        _mask_both,
-        (Side("one thread", _mask_both), faster("one thread", avx512=1.5, avx2=1.5)),
+        mask_both,
+        (Side("one thread", mask_both), faster("one thread", avx512=1.5, avx2=1.5)),
         oracle="values before updates",
-        drawn=_drawn_values(_mask_both, _half, 3),
+        drawn=drawn_values(mask_both, half, 3),
         threads=2,
     ),
-    *(_throughput_case(power, calls) for power, calls in ((12, 1000), (16, 50), (20, 3), (24, 1), (26, 1))),
     _case(
         "sample",
         "sample 10^6 records from 2^20 cells, tables ready",

@@ -24,7 +24,6 @@ MILLION = 1_000_000
 EPSILON, DELTA = 1.0, 1e-6
 K = 10
 WIDTH, MOST = 30, 3  # of records that all conjunctions are looked at for, and literals of one
-ENTRIES = 1 << 26  # of records, where d varies
 CANDIDATES = 1_000  # of the others' medians
 CONCEPTS, LABELLED = 1_000, 100_000
 CHUNK = 2048  # words: numpy's arrays for them stay in the cache
@@ -52,7 +51,7 @@ def packed(n: int, d: int) -> tuple[Any, Any]:
 # --- counts
 
 
-def _count(n: int, d: int) -> Any:
+def count(n: int, d: int) -> Any:
     X, y = records(n, d, 1)
 
     def call() -> Any:
@@ -63,13 +62,13 @@ def _count(n: int, d: int) -> Any:
     return call
 
 
-def _count_packed(n: int, d: int) -> Any:
+def count_packed(n: int, d: int) -> Any:
     examples = Examples(*packed(n, d))
     examples.read(keep=True)
     return examples.falsified
 
 
-def _numpy_sums(d: int, k: int = 1) -> Side:
+def numpy_sums(d: int, k: int = 1) -> Side:
     def make(n: int) -> Call:
         X, y = records(n, d, k)
         return lambda: (X[y].sum(0), X[~y].sum(0))
@@ -87,7 +86,7 @@ def _ones(words: Any) -> Any:
     return _ONES[words.view(np.uint8)].sum(axis=-1)
 
 
-def _numpy_words(d: int) -> Side:
+def numpy_words(d: int) -> Side:
     """Column by column, so that what is between stays in the cache."""
 
     def make(n: int) -> Call:
@@ -244,14 +243,18 @@ def _numpy_choose(n: int) -> Call:
 # --- cases
 
 
-def _counts_case(name: str, work: str, n: int, d: int, *pairs: Any, are_packed: bool = False, **more: Any) -> Case:
-    count = _count_packed if are_packed else _count
-
+def drawn_counts(counting: Callable[[int, int], Any], n: int, d: int) -> Callable[[int], Any]:
     def drawn(size: int) -> Any:
         few = min(max(size, 100_000), n)  # several blocks
-        return (*records(few, d, 1), count(few, d)())
+        return (*records(few, d, 1), counting(few, d)())
 
-    return _case(name, work, n, lambda n: count(n, d), *pairs, oracle="sums of bits", drawn=drawn, **more)
+    return drawn
+
+
+def _counts_case(name: str, work: str, n: int, d: int, *pairs: Any, are_packed: bool = False, **more: Any) -> Case:
+    counting = count_packed if are_packed else count
+    drawn = drawn_counts(counting, n, d)
+    return _case(name, work, n, lambda n: counting(n, d), *pairs, oracle="sums of bits", drawn=drawn, **more)
 
 
 def _bytes_case(d: int) -> Case:
@@ -260,22 +263,9 @@ def _bytes_case(d: int) -> Case:
         f"who falsifies each literal, of positives and negatives, d={d}, packing included",
         MILLION,
         d,
-        (_numpy_sums(d), faster("numpy", avx512=8, avx2=8)),
+        (numpy_sums(d), faster("numpy", avx512=8, avx2=8)),
+        headline=d == 100,
     )
-
-
-def _packed_curve(name: str, n: int, d: int, calls: int) -> Case:
-    return _counts_case(
-        f"literals-packed-{name}", f"who falsifies each literal, d={d:,}, packed", n, d, (_numpy_words(d), None),
-        are_packed=True, calls=calls,
-    )  # fmt: skip
-
-
-def _bytes_curve(d: int) -> Case:
-    return _counts_case(
-        f"literals-d-{d}", f"who falsifies each literal, d={d:,}, packing included", ENTRIES // d, d,
-        (_numpy_sums(d), None),
-    )  # fmt: skip
 
 
 def _enough(n: int) -> int:
@@ -293,11 +283,12 @@ def _peel_case(k: int) -> Case:
         f"learn_conjunction, d=100, k={k}, beside two sums of bytes",
         MILLION,
         lambda n: _fit(n, 100, k),
-        (_numpy_sums(100, k), target),
+        (numpy_sums(100, k), target),
         oracle="a conjunction",
         drawn=drawn,
         epsilon=EPSILON,
         delta=DELTA,
+        headline=k == K,
         k=k,
     )
 
@@ -322,7 +313,7 @@ def _box_case(method: str) -> Case:
 def _point_case(name: str, work: str, kind: str, *pairs: Any) -> Case:
     return _case(
         name, work, MILLION, _point(kind), *pairs, oracle="a middle rank",
-        drawn=lambda n: (values(kind, n), _point(kind)(n)()), epsilon=EPSILON,
+        drawn=lambda n: (values(kind, n), _point(kind)(n)()), epsilon=EPSILON, headline=name.endswith("-int64"),
     )  # fmt: skip
 
 
@@ -332,7 +323,7 @@ CASES = (
         "who falsifies each literal, of positives and negatives, d=100, packed",
         MILLION,
         100,
-        (_numpy_words(100), faster("numpy, packed", avx512=6, avx2=3.8)),
+        (numpy_words(100), faster("numpy, packed", avx512=6, avx2=3.8)),
         are_packed=True,
         calls=5,
     ),
@@ -370,12 +361,9 @@ CASES = (
         "two threads, who falsifies each literal, d=100, packing included",
         MILLION,
         100,
-        (Side("one thread", lambda n: _count(n, 100)), faster("one thread", avx512=1.6, avx2=1.6)),
+        (Side("one thread", lambda n: count(n, 100)), faster("one thread", avx512=1.6, avx2=1.6)),
         threads=2,
     ),
-    *(_packed_curve(f"n-1e{power}", 10**power, 32, 10 ** max(0, 6 - power)) for power in (3, 4, 5, 6, 7)),
-    *(_packed_curve(f"d-{d}", ENTRIES // d, d, 2) for d in (1, 4, 16, 64, 250, 2_000)),
-    *map(_bytes_curve, (1, 4, 16, 64, 250, 2_000)),
     *map(_box_case, ("peel", "interior-point")),
     _case(
         "concepts",

@@ -18,6 +18,7 @@ from typing import Any
 
 import fastdp
 
+from ..machine import cores
 from .registry import Call, Case, Side
 
 ROUNDS = (7, 60)  # at least and at most
@@ -40,17 +41,20 @@ class ChildClock:
 child_clock = ChildClock()
 
 
-def python_seconds(code: str) -> float:
+def python_seconds(code: str, **environment: str) -> float:
     """Run `code` in a new interpreter; the seconds that it prints."""
-    command = [sys.executable, "-P", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    command, inherited = [sys.executable, "-P", "-c", code], {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=inherited)
     if done.returncode:
         raise RuntimeError(f"{code!r} in a new interpreter: {done.stderr.strip().splitlines()[-1:]}")
     return float(done.stdout)
 
 
 def missing(side: Side) -> str | None:
-    """Why the module that this side needs is not there. diffprivlib for one is, and does not always import."""
+    """Why a side cannot run: too few cores, or the module that it needs is not there. diffprivlib for one is, and does
+    not always import."""
+    if side.threads > cores():
+        return f"needs {side.threads} cores"
     if side.needs is None:
         return None
     if find_spec(side.needs) is None:
@@ -80,8 +84,8 @@ class Contestant:
 class Duel:
     """The timing of one case. As a context manager it puts threads and core affinity back as they were."""
 
-    def __init__(self, case: Case, *, quick: bool = False) -> None:
-        self.case, self.quick = case, quick
+    def __init__(self, case: Case, *, quick: bool = False, seconds: float = SECONDS) -> None:
+        self.case, self.quick, self.seconds = case, quick, 0.1 if quick else seconds
         self.calls = 1 if quick else case.calls
         self.clock: Callable[[], float] = child_clock if case.clock == "child" else perf_counter
         self.mine = self._prepare(case.ours)
@@ -94,10 +98,12 @@ class Duel:
         first = self._time(self.mine)  # compiles, loads, fills caches
         for rival in self.rivals:
             self._try(rival)
-        first = min(first, self._time(self.mine))
+        if self.case.rounds is None:
+            first = min(first, self._time(self.mine))
         round_seconds = self.calls * (first + sum(r.times[0] for r in self.rivals if r.times and r.times[0] < 1e-1))
         least, most = QUICK_ROUNDS if self.quick else ROUNDS
-        self.rounds = max(least, min(most, int((0.1 if self.quick else SECONDS) / max(round_seconds, 1e-9))))
+        self.rounds = max(least, min(most, int(self.seconds / max(round_seconds, 1e-9))))
+        self.rounds = min(self.rounds, self.case.rounds or most)
         gc.collect()
         return self
 

@@ -53,7 +53,7 @@ def _numpy_words(n: int) -> Call:
 # --- Laplace
 
 
-def _our_laplace(values: Callable[[int], Any], scale: float, *, in_place: bool = False) -> Callable[[int], Call]:
+def our_laplace(values: Callable[[int], Any], scale: float, *, in_place: bool = False) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         array, epsilon = values(n), 1 / scale
         out = array if in_place else None
@@ -62,7 +62,7 @@ def _our_laplace(values: Callable[[int], Any], scale: float, *, in_place: bool =
     return make
 
 
-def _numpy_laplace(scale: float) -> Callable[[int], Call]:
+def numpy_laplace(scale: float) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         rng = np.random.default_rng()
         return lambda: rng.laplace(scale=scale, size=n)
@@ -70,7 +70,7 @@ def _numpy_laplace(scale: float) -> Callable[[int], Call]:
     return make
 
 
-def _numpy_laplace_added(scale: float) -> Callable[[int], Call]:
+def numpy_laplace_added(scale: float) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         rng, array = np.random.default_rng(), int_values(n)
         return lambda: array + rng.laplace(scale=scale, size=n)
@@ -90,7 +90,7 @@ def _opendp_laplace(scale: float) -> Callable[[int], Call]:
     return make
 
 
-def _laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], Any]:
+def laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], Any]:
     def drawn(n: int) -> Any:
         values = int_values(n)
         before = values.copy()
@@ -103,16 +103,17 @@ def _laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], A
 def _laplace_case(scale: float, *, in_place: bool) -> Case:
     place, short = ("in place", "in-place") if in_place else ("new array", "new")
     opendp = Side("OpenDP", _opendp_laplace(scale), n=OPENDP_N, needs="opendp")
-    numpy = Side("numpy", _numpy_laplace(scale))
+    numpy = Side("numpy", numpy_laplace(scale))
     return _case(
         f"laplace-int64-{_name(scale)}-{short}",
         f"laplace int64, scale {_name(scale)}, {place}",
         N,
-        _our_laplace(int_values, scale, in_place=in_place),
+        our_laplace(int_values, scale, in_place=in_place),
         (numpy, faster("numpy", avx512=6, avx2=3)),
         *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000))]),
         oracle="laplace_law",
-        drawn=_laplace_drawn(scale, in_place=in_place),
+        drawn=laplace_drawn(scale, in_place=in_place),
+        headline=scale == 100 and not in_place,
         scale=scale,
     )
 
@@ -128,8 +129,8 @@ def _float_laplace_case(scale: float) -> Case:
         f"laplace-float64-{_name(scale)}",
         f"laplace float64, scale {_name(scale)}",
         N,
-        _our_laplace(float_values, scale),
-        (Side("numpy", _numpy_laplace(scale)), faster("numpy", avx512=5.5, avx2=3)),
+        our_laplace(float_values, scale),
+        (Side("numpy", numpy_laplace(scale)), faster("numpy", avx512=5.5, avx2=3)),
         oracle="laplace_law, rounded",
         drawn=drawn,
         scale=scale,
@@ -143,23 +144,36 @@ def _gaussian(values: Any, sigma: float) -> Any:
     return fastdp.gaussian(values, sensitivity=1, rho=1 / (2 * sigma**2))
 
 
-def _gaussian_case(sigma: float) -> Case:
-    def ours(n: int) -> Call:
+def our_gaussian(sigma: float) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
         array = int_values(n)
         return lambda: _gaussian(array, sigma)
 
-    def numpy(n: int) -> Call:
+    return make
+
+
+def numpy_gaussian(sigma: float) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
         rng = np.random.default_rng()
         return lambda: rng.normal(scale=sigma, size=n)
 
+    return make
+
+
+def gaussian_drawn(sigma: float) -> Callable[[int], Any]:
+    return lambda n: _gaussian(int_values(n), sigma) - int_values(n)
+
+
+def _gaussian_case(sigma: float) -> Case:
     return _case(
         f"gaussian-int64-{_name(sigma)}",
         f"gaussian int64, sigma {_name(sigma)}",
         N,
-        ours,
-        (Side("numpy", numpy), faster("numpy", avx512=2, avx2=1.05)),
+        our_gaussian(sigma),
+        (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=2, avx2=1.05)),
         oracle="gaussian_law",
-        drawn=lambda n: _gaussian(int_values(n), sigma) - int_values(n),
+        drawn=gaussian_drawn(sigma),
+        headline=sigma == 100,
         sigma=sigma,
     )
 
@@ -185,8 +199,8 @@ def _values_case(kind: str, plain: Callable[[int], Any], extreme: Callable[[int]
         f"laplace-{kind}-extreme-values",
         f"laplace {kind}, scale 100, values at the ends of the range",
         N,
-        _our_laplace(extreme, 100.0),
-        (Side("plain values", _our_laplace(plain, 100.0)), within("plain values", 1.05)),
+        our_laplace(extreme, 100.0),
+        (Side("plain values", our_laplace(plain, 100.0)), within("plain values", 1.05)),
         oracle="laplace_law" if kind == "int64" else "laplace_law, rounded",
         drawn=drawn,
         scale=100.0,
@@ -226,10 +240,10 @@ CASES = (
         "laplace-small-call",
         "one laplace call on 10 numbers, scale 100",
         10,
-        _our_laplace(int_values, 100.0),
-        (Side("numpy", _numpy_laplace_added(100.0)), within("numpy", 4)),
+        our_laplace(int_values, 100.0),
+        (Side("numpy", numpy_laplace_added(100.0)), within("numpy", 4)),
         oracle="laplace_law",
-        drawn=_laplace_drawn(100.0),
+        drawn=laplace_drawn(100.0),
         calls=2000,
         scale=100.0,
     ),
@@ -237,10 +251,10 @@ CASES = (
         "laplace-two-threads",
         "two threads, laplace int64, scale 100",
         N,
-        _our_laplace(int_values, 100.0),
-        (Side("one thread", _our_laplace(int_values, 100.0)), faster("one thread", avx512=1.7, avx2=1.7)),
+        our_laplace(int_values, 100.0),
+        (Side("one thread", our_laplace(int_values, 100.0)), faster("one thread", avx512=1.7, avx2=1.7)),
         oracle="laplace_law",
-        drawn=_laplace_drawn(100.0),
+        drawn=laplace_drawn(100.0),
         threads=2,
         scale=100.0,
     ),
@@ -253,6 +267,7 @@ CASES = (
         oracle="a clock",
         drawn=lambda n: _import("fastdp")(n)(),
         clock="child",
+        headline=True,
     ),
     _case(
         "first-number",

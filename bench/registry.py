@@ -8,11 +8,11 @@ oracle that the tests hold its output against, and the targets it was asked to m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
@@ -85,6 +85,8 @@ class Case:
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     calls: int = 1  # calls in one timed round, where a single one is too short for the clock
     clock: Literal["call", "child"] = "call"  # "child": a call returns the seconds that a new process measured itself
+    rounds: int | None = None  # at most, where one takes long
+    headline: bool = False  # one of the dozen that plain `fastdp bench` shows
 
     def __post_init__(self) -> None:
         names = [side.name for side in self.rivals]
@@ -109,7 +111,9 @@ def make_case(
     drawn: Callable[[int], Any],
     calls: int = 1,
     clock: Literal["call", "child"] = "call",
+    rounds: int | None = None,
     threads: int = 1,
+    headline: bool = False,
     **parameters: float,
 ) -> Case:
     """What most cases are: our side, each rival with its target, and the parameters of the work."""
@@ -126,7 +130,21 @@ def make_case(
         parameters=MappingProxyType(parameters),
         calls=calls,
         clock=clock,
+        rounds=rounds,
+        headline=headline,
     )
+
+
+def with_threads(case: Case, threads: tuple[int, ...]) -> Case:
+    """The case with our side, on so many threads, among the rivals: it is then timed in the same rounds."""
+    if case.clock == "child":
+        return case
+    more = tuple(
+        replace(case.ours, name=f"fastdp, {number} thread{'s' * (number > 1)}", threads=number)
+        for number in threads
+        if number != case.ours.threads
+    )
+    return replace(case, rivals=case.rivals + more)
 
 
 @cache
@@ -135,14 +153,32 @@ def cases() -> tuple[Case, ...]:
     return tuple(case for room in ROOMS for case in import_module(f"fastdp.bench.{room}").CASES)
 
 
+class Named(Protocol):
+    """What can be chosen: a case, a curve."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def room(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
 def choose(only: tuple[str, ...]) -> tuple[Case, ...]:
     """The cases of the rooms, or with the names (or beginnings of names), that `only` lists; all when it is empty."""
+    check_words(only, cases())
+    return matching(only, cases())
+
+
+def check_words(only: tuple[str, ...], among: tuple[Named, ...]) -> None:
+    """ValueError for a word that chooses nothing."""
     for word in only:
-        if not any(_matches(case, word) for case in cases()):
-            names = ", ".join(case.name for case in cases())
-            raise ValueError(f"only={word!r}: must be a room ({', '.join(ROOMS)}) or the start of a case: {names}")
-    return tuple(case for case in cases() if not only or any(_matches(case, word) for word in only))
+        if not matching((word,), among):
+            rooms, names = dict.fromkeys(one.room for one in among), ", ".join(one.name for one in among)
+            raise ValueError(f"only={word!r}: must be a room ({', '.join(rooms)}) or the start of a case: {names}")
 
 
-def _matches(case: Case, word: str) -> bool:
-    return case.room == word or case.name.startswith(word)
+def matching(only: tuple[str, ...], among: tuple[N, ...]) -> tuple[N, ...]:
+    """Those of the rooms, or with the names, that `only` lists; all when it is empty."""
+    return tuple(one for one in among if not only or any(one.room == w or one.name.startswith(w) for w in only))

@@ -11,14 +11,18 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..machine import SIMD_NAMES, simd_level
 from ..machine import target as compiled_for
 from ..progress import Progress, reporting
-from .registry import SIMD_LEVELS, Case, Target, choose
+from .curves import Curve, curves
+from .limits import Limits
+from .measure import QUICK_N
+from .registry import SIMD_LEVELS, Case, Target, cases, check_words, matching, with_threads
+from .series import IN_ROWS, Peak, latencies, measure_peak, memories
 
 # both sides work on one thread unless a row says otherwise: the libraries that numpy and jax multiply with, too
 ONE_THREAD = {
@@ -56,14 +60,24 @@ class Report:
     rows: tuple[Row, ...]
     measured: tuple[dict[str, Any], ...]  # every time of every round
     failed: dict[str, str]  # case: why
+    threads: tuple[int, ...] = ()  # that ours was measured with beside those that a row says
+    curves: tuple[dict[str, Any], ...] = ()  # elements a second
+    limits: dict[str, Any] | None = None
+    latency: tuple[Row, ...] = ()
+    memory: tuple[Peak, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "format": 1,
+            "format": 2,
             "machine": self.machine,
             "quick": self.quick,
             "avx2": self.avx2,
+            "threads": list(self.threads),
             "rows": [asdict(row) for row in self.rows],
+            "curves": list(self.curves),
+            "limits": self.limits,
+            "latency": [asdict(row) for row in self.latency],
+            "memory": [asdict(peak) for peak in self.memory],
             "measured": list(self.measured),
             "failed": self.failed,
         }
@@ -73,49 +87,101 @@ def run(
     only: Iterable[str] = (),
     *,
     targets: bool = False,
+    full: bool = False,
+    threads: Iterable[int] = (),
     avx2: bool = False,
     quick: bool = False,
     progress: Progress = None,
 ) -> Report:
-    """Measure the chosen cases and judge them.
+    """Measure the chosen cases and judge them; without `only`, `targets` or `full`, the dozen of the headline table.
 
     targets   only the rows that have one
+    full      the curves, latency and memory, too
+    threads   our side of rows and curves with these numbers of threads, beside what a row says
     avx2      our side compiled as for a machine without AVX-512, and the targets of such machines
     quick     small arrays and few rounds
     """
+    words, threads = tuple(only), tuple(dict.fromkeys(threads))
+    if any(number < 1 for number in threads):
+        raise ValueError(f"threads={threads}: must all be >= 1")
     if avx2 and (level := simd_level(*compiled_for())) not in SIMD_LEVELS:
         raise ValueError(f"avx2=True: must be run on a machine that has AVX2; this one has {SIMD_NAMES[level]}")
-    chosen = [case for case in choose(tuple(only)) if case.targets or not targets]
+    drawn, late, held = (curves(), latencies(), memories()) if full else ((), (), ())
+    check_words(words, (*cases(), *drawn, *late, *held))
+    chosen = [
+        with_threads(case, threads)
+        for case in matching(words, cases())
+        if (case.targets or not targets) and (case.headline or words or targets or full)
+    ]
+    drawn, late, held = matching(words, drawn), matching(words, late), matching(words, held)
+    points = {
+        f"{curve.name}@{x}": with_threads(curve.case(x), threads)
+        for curve in drawn
+        for x in (curve.quick_points(QUICK_N) if quick else curve.points)
+    }
+    jobs = {"limits": "the limits of this machine"} if points else {}
+    jobs |= {case.name: case.work for case in (*chosen, *points.values(), *late)}
+    environment = {**os.environ, **ONE_THREAD, **(AVX2 if avx2 else {})}
     with reporting(progress, "bench") as report:
-        machine, measured, failed = _measure(chosen, avx2, quick, report)
-    rows = [row for case in chosen for row in judge(case, measured.get(case.name), failed.get(case.name), machine)]
-    rows = [row for row in rows if row.kind is not None or not targets]
-    return Report(machine, quick, avx2, tuple(rows), tuple(measured.values()), failed)
+        total = len(jobs) + len(held)
+        machine, measured, failed = _measure(jobs, environment, quick, threads, lambda i, what: report(i, total, what))
+        peaks = []
+        for i, memory in enumerate(held, len(jobs)):
+            report(i, total, memory.work)
+            peaks.append(measure_peak(memory, environment, quick=quick))
+            if peaks[-1].why_not:
+                failed[memory.name] = peaks[-1].why_not
+        report(total, total, "")
+    found = measured.pop("limits", None)
+    limits = Limits.from_json(found) if found else None
+
+    def judged(cases: Iterable[Case]) -> list[Row]:
+        return [row for case in cases for row in judge(case, measured.get(case.name), failed.get(case.name), machine)]
+
+    rows = [row for row in judged(chosen) if row.kind is not None or not targets]
+    latency = [row for row in rows if row.case in IN_ROWS] if late else []
+    return Report(
+        machine=machine,
+        quick=quick,
+        avx2=avx2,
+        rows=tuple(rows),
+        measured=tuple(measured.values()),
+        failed=failed,
+        threads=threads,
+        curves=tuple(drawn_curve(curve, points, measured, failed, limits) for curve in drawn),
+        limits=limits.to_json() if limits else None,
+        latency=(*latency, *judged(late)),
+        memory=tuple(peaks),
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # measuring
 
 
-def _command(quick: bool, names: list[str]) -> list[str]:
-    return [sys.executable, "-P", "-m", "fastdp.bench.worker", *(["--quick"] if quick else []), *names]
+def _command(quick: bool, threads: tuple[int, ...], names: list[str]) -> list[str]:
+    options = ["--quick"] if quick else []
+    options += [f"--threads={','.join(map(str, threads))}"] if threads else []
+    return [sys.executable, "-P", "-m", "fastdp.bench.worker", *options, *names]
 
 
 def _measure(
-    chosen: list[Case], avx2: bool, quick: bool, report: Any
+    work: dict[str, str],
+    environment: dict[str, str],
+    quick: bool,
+    threads: tuple[int, ...],
+    report: Callable[[int, str], object],
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[str, str]]:
     """Run workers until every case was measured or has failed; a worker that dies takes one case with it."""
-    work = {case.name: case.work for case in chosen}
     machine: dict[str, Any] = {}
     measured: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
-    environment = {**os.environ, **ONE_THREAD, **(AVX2 if avx2 else {})}
     while left := [name for name in work if name not in measured and name not in failed]:
         current = left[0]
         with (
             tempfile.TemporaryFile("w+") as log,
             subprocess.Popen(
-                _command(quick, left), stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+                _command(quick, threads, left), stdout=subprocess.PIPE, stderr=log, text=True, env=environment
             ) as worker,
         ):
             assert worker.stdout is not None
@@ -125,7 +191,7 @@ def _measure(
                     machine = event["machine"]
                 elif "start" in event:
                     current = event["start"]
-                    report(len(measured) + len(failed), len(work), work[current])
+                    report(len(measured) + len(failed), work[current])
                 elif "failed" in event:
                     failed[event["failed"]] = event["why"]
                 else:
@@ -138,7 +204,6 @@ def _measure(
             failed.update(dict.fromkeys(left, why))
         elif current not in measured:
             failed.setdefault(current, why)
-    report(len(work), len(work), "")
     return machine, measured, failed
 
 
@@ -210,6 +275,49 @@ def _verdict(
     return "holds" if holds else "falls short"
 
 
+def drawn_curve(
+    curve: Curve,
+    points: dict[str, Case],
+    measured: dict[str, dict[str, Any]],
+    failed: dict[str, str],
+    limits: Limits | None,
+) -> dict[str, Any]:
+    """A curve as it is written: elements a second of both sides, and at most, at every point."""
+    drawn = []
+    for x in curve.points:
+        name = f"{curve.name}@{x}"
+        if (case := points.get(name)) is None:  # left out of a quick run
+            continue
+        point: dict[str, Any] = {"x": x, "n": case.n, "ours": None, "numpy": None, "limit": None, "threads": {}}
+        found = measured.get(name)
+        whys = {} if found else {"fastdp": failed.get(name, "not measured")}
+        if found is not None:
+            each, n = curve.elements(x), found["n"]
+            point["n"], point["ours"] = n, n * each / min(found["ours"])
+            speeds: dict[str, float] = {}
+            for rival, times in found["theirs"].items():
+                if times["seconds"] and times["why_not"] is None:
+                    speeds[rival] = times["n"] * each / min(times["seconds"])
+                else:
+                    whys[rival] = times["why_not"]
+            point["numpy"] = speeds.get(curve.numpy_name)
+            sides = {side.name: side.threads for side in case.rivals if side.name != curve.numpy_name}
+            point["threads"] = {str(sides[rival]): speed for rival, speed in speeds.items() if rival in sides}
+            if limits is not None:
+                point["limit"] = n * each / limits.seconds(curve.traffic(x), n * each)
+        drawn.append(point | ({"why_not": whys} if whys else {}))
+    return {
+        "name": curve.name,
+        "room": curve.room,
+        "title": curve.title,
+        "axis": curve.axis,
+        "unit": curve.unit,
+        "numpy": curve.numpy_name,
+        "threads": curve.threads,
+        "points": drawn,
+    }
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # showing
 
@@ -245,41 +353,116 @@ def _target(row: Row) -> str:
     return wording[row.kind or "seconds"].format(f"{row.limit:,.4g}")
 
 
+def size(value: float) -> str:
+    """Bytes, with three digits and their unit."""
+    for unit, one in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= 0.9995 * one:
+            return f"{digits(value / one)} {unit}"
+    return f"{value:,.0f} B"
+
+
+def rate(value: float | None) -> str:
+    """Elements a second, with three digits."""
+    if value is None:
+        return ""
+    for unit, one in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= 0.9995 * one:
+            return f"{digits(value / one)} {unit}/s"
+    return f"{digits(value)} /s"
+
+
 def show(report: Report, console: Any) -> None:
-    """Print the table, the machine it was measured on, and one line that sums it up."""
-    from rich.table import Table
-    from rich.text import Text
-
-    def cell(*lines: str) -> Text:
-        first, *details = [line for line in lines if line] or [""]
-        return Text.assemble(first, *(("\n" + detail, "dim") for detail in details))
-
-    colours = {"holds": "green", "falls short": "bold yellow", "no target": "dim"}
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("work", "ours", "theirs", "ratio", "target", "verdict"):
-        table.add_column(cell(heading, "each") if heading == "ours" else heading, overflow="fold")
-    case = None
-    for row in report.rows:
-        first = row.case != case  # of its case: what does not change is said once
-        ours = seconds(row.ours) if row.ours is not None else ""
-        theirs = f"{row.rival} {seconds(row.theirs) if row.theirs is not None else ''}" if row.rival else ""
-        other_n = f"n={row.rival_n:,}" if row.rival_n is not None and row.rival_n != row.n else ""
-        table.add_row(
-            cell(row.work, f"n={row.n:,}" if row.n > 1 else "") if first else "",
-            cell(ours, _each(row.ours, row.n)) if first else "",
-            cell(theirs, _each(row.theirs, row.rival_n), other_n),
-            _ratio(row),
-            _target(row),
-            Text(row.verdict, style=colours.get(row.verdict, "red")),
-        )
-        case = row.case
-    console.print(table)
-    console.print()
+    """Print the tables, the machine they were measured on, and one line that sums them up."""
+    titled = [(f"{curve['title']}: an element is {curve['unit']}", _curve_table(curve)) for curve in report.curves]
+    if report.latency:
+        titled.append(("latency", _row_table(report.latency)))
+    if report.memory:
+        titled.append(("memory: what a call adds at its height, beside its input", _memory_table(report.memory)))
+    if report.rows or not titled:
+        console.print(_row_table(report.rows))
+        console.print()
+    for title, table in titled:
+        console.print(title, style="bold", highlight=False, markup=False)
+        console.print(table)
+        console.print()
     console.print(_caption(report), style="dim", highlight=False, markup=False)
     counts = {word: sum(row.verdict == word for row in report.rows) for word in ("holds", "falls short")}
     others = sum(row.kind is not None and row.verdict not in counts for row in report.rows)
     tail = f", {others} without a verdict" if others else ""
     console.print(f"{counts['holds']} hold, {counts['falls short']} fall short{tail}", style="bold", highlight=False)
+
+
+def _empty_table(*headings: Any) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _cell(*lines: str) -> Any:
+    from rich.text import Text
+
+    first, *details = [line for line in lines if line] or [""]
+    return Text.assemble(first, *(("\n" + detail, "dim") for detail in details))
+
+
+def _row_table(rows: tuple[Row, ...]) -> Any:
+    from rich.text import Text
+
+    colours = {"holds": "green", "falls short": "bold yellow", "no target": "dim"}
+    table = _empty_table("work", _cell("ours", "each"), "theirs", "ratio", "target", "verdict")
+    case = None
+    for row in rows:
+        first = row.case != case  # of its case: what does not change is said once
+        ours = seconds(row.ours) if row.ours is not None else ""
+        theirs = f"{row.rival} {seconds(row.theirs) if row.theirs is not None else ''}" if row.rival else ""
+        other_n = f"n={row.rival_n:,}" if row.rival_n is not None and row.rival_n != row.n else ""
+        table.add_row(
+            _cell(row.work, f"n={row.n:,}" if row.n > 1 else "") if first else "",
+            _cell(ours, _each(row.ours, row.n)) if first else "",
+            _cell(theirs, _each(row.theirs, row.rival_n), other_n),
+            _ratio(row),
+            _target(row),
+            Text(row.verdict, style=colours.get(row.verdict, "red")),
+        )
+        case = row.case
+    return table
+
+
+def _curve_table(curve: dict[str, Any]) -> Any:
+    threads = sorted({number for point in curve["points"] for number in point["threads"]}, key=int)
+    more = [f"ours, {number} thread{'s' * (number != '1')}" for number in threads]
+    table = _empty_table(curve["axis"], "ours", *more, curve["numpy"], "ratio", "machine's limit", "of it")
+    for point in curve["points"]:
+        ours, theirs, limit = point["ours"], point["numpy"], point["limit"]
+        table.add_row(
+            f"{point['x']:,}",
+            rate(ours) if ours else "; ".join(point.get("why_not", {}).values()),
+            *(rate(point["threads"].get(number)) for number in threads),
+            rate(theirs),
+            f"{digits(ours / theirs)}x" if ours and theirs else "",
+            rate(limit),
+            f"{ours / limit:.0%}" if ours and limit else "",
+        )
+    return table
+
+
+def _memory_table(peaks: tuple[Peak, ...]) -> Any:
+    def against(value: int | None, of: int) -> str:
+        return f"{size(value)}, {digits(value / of)}x" if value else "0 B" if value == 0 else ""
+
+    table = _empty_table("work", "input", "ours", "theirs", "")
+    for peak in peaks:
+        table.add_row(
+            _cell(peak.work, f"n={peak.n:,}"),
+            size(peak.input),
+            against(peak.ours, peak.input),
+            f"{peak.rival} {against(peak.theirs, peak.input)}" if peak.rival else "",
+            _cell(peak.why_not or ""),
+        )
+    return table
 
 
 def _caption(report: Report) -> str:

@@ -47,12 +47,12 @@ def equal_scores(n: int) -> Any:
 # --- fastdp
 
 
-def _exponential(**arguments: Any) -> Choose:
+def exponential(**arguments: Any) -> Choose:
     return lambda scores: fastdp.exponential_mechanism(scores, sensitivity=1, epsilon=1.0, **arguments)
 
 
 def _with_one_at(distance: float) -> Choose:
-    choose = _exponential()
+    choose = exponential()
 
     def set_and_choose(scores: Any) -> Any:
         scores[scores.size // 2] = 1 + distance
@@ -71,7 +71,7 @@ def _permute_and_flip(scores: Any) -> Any:
 
 def _lazily(scores: Any) -> Any:
     """The function only looks its scores up: what is timed is the choosing."""
-    return _exponential(candidates=scores.size)(lambda start, stop: scores[start:stop])
+    return exponential(candidates=scores.size)(lambda start, stop: scores[start:stop])
 
 
 def _offered(scores: Any) -> Any:
@@ -81,7 +81,7 @@ def _offered(scores: Any) -> Any:
     return race.winner()
 
 
-def _on(scores: Scores, choose: Choose) -> Callable[[int], Call]:
+def on(scores: Scores, choose: Choose) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         array = scores(n)
         return lambda: choose(array)
@@ -92,7 +92,7 @@ def _on(scores: Scores, choose: Choose) -> Callable[[int], Call]:
 # --- the others
 
 
-def _numpy(name: str, scores: Scores, choose: Callable[[Any, np.random.Generator], Any]) -> Side:
+def numpy_choice(name: str, scores: Scores, choose: Callable[[Any, np.random.Generator], Any]) -> Side:
     def make(n: int) -> Call:
         array, rng = scores(n), np.random.default_rng()
         return lambda: choose(array, rng)
@@ -100,7 +100,7 @@ def _numpy(name: str, scores: Scores, choose: Callable[[Any, np.random.Generator
     return Side(name, make)
 
 
-def _gumbel(scores: Any, rng: np.random.Generator) -> Any:
+def gumbel(scores: Any, rng: np.random.Generator) -> Any:
     return np.argmax(scores / 2 + rng.gumbel(size=scores.size))
 
 
@@ -108,7 +108,7 @@ def _noisy_max(scores: Any, rng: np.random.Generator) -> Any:
     return np.argmax(scores / 2 + rng.exponential(size=scores.size))
 
 
-def _softmax(scores: Any, rng: np.random.Generator) -> Any:
+def softmax(scores: Any, rng: np.random.Generator) -> Any:
     sums = np.cumsum(np.exp((scores - scores.max()) / 2))
     return np.searchsorted(sums, rng.random() * sums[-1], side="right")
 
@@ -144,6 +144,18 @@ def _diffprivlib(n: int) -> Call:
 # --- cases
 
 
+def choices(scores: Scores, choose: Choose, n: int, *, at_once: bool = False) -> Callable[[int], Any]:
+    def drawn(size: int) -> tuple[Any, Any]:
+        """The scores, and for each choice a row: the winner, or the k best."""
+        array = scores(min(size, n))
+        first = np.atleast_1d(choose(array))
+        if at_once:
+            return array, first[:, None]
+        return array, np.stack([first, *(np.atleast_1d(choose(array)) for _ in range(CHECKED - 1))])
+
+    return drawn
+
+
 def _case(
     name: str,
     work: str,
@@ -154,27 +166,21 @@ def _case(
     oracle: str = "softmax",
     calls: int = 1,
     epsilon: float = 1.0,
+    headline: bool = False,
     **parameters: Any,
 ) -> Case:
-    def drawn(size: int) -> tuple[Any, Any]:
-        """The scores, and for each choice a row: the winner, or the k best."""
-        array = scores(min(size, n))
-        first = np.atleast_1d(choose(array))
-        if "draws" in parameters:
-            return array, first[:, None]
-        return array, np.stack([first, *(np.atleast_1d(choose(array)) for _ in range(CHECKED - 1))])
-
     return make_case(
         "selection",
         name,
         work,
         n,
-        _on(scores, choose),
+        on(scores, choose),
         *pairs,
         oracle=oracle,
-        drawn=drawn,
+        drawn=choices(scores, choose, n, at_once="draws" in parameters),
         calls=calls,
         epsilon=epsilon,
+        headline=headline,
         **parameters,
     )
 
@@ -185,10 +191,11 @@ def _auto_case(kind: str, power: int) -> Case:
         f"select-{kind}-1e{power}",
         f"exponential mechanism, {kind}, 10^{power} candidates",
         10**power,
-        _exponential(),
-        (_numpy("numpy argmax", scores, _gumbel), faster("numpy argmax", avx512=15, avx2=12)),
-        (_numpy("numpy softmax", scores, _softmax), faster("numpy softmax", avx512=7, avx2=5)),
+        exponential(),
+        (numpy_choice("numpy argmax", scores, gumbel), faster("numpy argmax", avx512=15, avx2=12)),
+        (numpy_choice("numpy softmax", scores, softmax), faster("numpy softmax", avx512=7, avx2=5)),
         scores=scores,
+        headline=kind == "float64" and power == 6,
     )
 
 
@@ -202,6 +209,7 @@ def _top_k_case(name: str, epsilon: float, note: str, opendp_n: int | None) -> C
         (_opendp("make_noisy_top_k", 2 * K / epsilon, opendp_n, k=K), faster("OpenDP", avx512=1000, avx2=500)),
         epsilon=epsilon,
         k=K,
+        headline=opendp_n is not None,
     )
 
 
@@ -214,7 +222,7 @@ def _time_case(name: str) -> Case:
         f"exponential mechanism, {name}",
         M,
         _with_one_at(INPUTS[name]),
-        *((Side(other, _on(equal_scores, _with_one_at(INPUTS[other]))), within(other, 1.15)) for other in others),
+        *((Side(other, on(equal_scores, _with_one_at(INPUTS[other]))), within(other, 1.15)) for other in others),
         scores=equal_scores,
         oracle="softmax, at any scale",
     )
@@ -226,7 +234,7 @@ CASES = (
         "select-opendp",
         f"exponential mechanism, float64, 10^6 candidates, {OPENDP_CALLS} calls in a row",
         M,
-        _exponential(),
+        exponential(),
         (_opendp("make_noisy_max", 2.0, OPENDP_M), faster("OpenDP", avx512=400, avx2=400)),
         calls=OPENDP_CALLS,
     ),
@@ -234,7 +242,7 @@ CASES = (
         "select-float64-1e5",
         "exponential mechanism, float64, 10^5 candidates",
         PEER_M,
-        _exponential(),
+        exponential(),
         (Side("diffprivlib", _diffprivlib, needs="diffprivlib"), faster("diffprivlib", avx512=400, avx2=400)),
         calls=20,  # a single call after 50 ms of somebody else's Python finds cold caches: 150 us instead of 35
     ),
@@ -242,23 +250,23 @@ CASES = (
         "select-small-call",
         "exponential mechanism, one call on 1,000 candidates",
         FEW,
-        _exponential(),
-        (_numpy("numpy argmax", float_scores, _gumbel), faster("numpy argmax", avx512=1, avx2=1)),
+        exponential(),
+        (numpy_choice("numpy argmax", float_scores, gumbel), faster("numpy argmax", avx512=1, avx2=1)),
         calls=100,
     ),
     _case(
         "select-gumbel",
         "exponential mechanism, method gumbel",
         M,
-        _exponential(method="gumbel"),
-        (_numpy("numpy argmax", float_scores, _gumbel), faster("numpy argmax", avx512=5, avx2=2.3)),
+        exponential(method="gumbel"),
+        (numpy_choice("numpy argmax", float_scores, gumbel), faster("numpy argmax", avx512=5, avx2=2.3)),
     ),
     _case(
         "permute-and-flip",
         "permute and flip",
         M,
         _permute_and_flip,
-        (_numpy("numpy argmax", float_scores, _noisy_max), faster("numpy argmax", avx512=3.5, avx2=1.7)),
+        (numpy_choice("numpy argmax", float_scores, _noisy_max), faster("numpy argmax", avx512=3.5, avx2=1.7)),
         oracle="permute and flip",
     ),
     _top_k_case("top-k", 1.0, "epsilon 1 for all rounds", None),
@@ -268,8 +276,8 @@ CASES = (
         "select-many-draws",
         f"exponential mechanism, {DRAWS:,} draws",
         M,
-        _exponential(size=DRAWS),
-        (_numpy("numpy softmax", float_scores, _softmax_draws), None),
+        exponential(size=DRAWS),
+        (numpy_choice("numpy softmax", float_scores, _softmax_draws), None),
         oracle="softmax, at any scale",
         draws=DRAWS,
     ),

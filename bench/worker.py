@@ -1,7 +1,8 @@
 """The process that measures: pytest over `test_speed.py`, with one line of JSON on standard output per event.
 
 It is a process of its own so that the bar that its parent draws takes no time from it, so that `--avx2` can give it
-another CPU, and so that a crash costs one row. Run as `python -m fastdp.bench.worker [--quick] case ...`.
+another CPU, and so that a crash costs one row. Run as `python -m fastdp.bench.worker [--quick] [--threads=1,2]
+case ...`; a case is also the point of a curve, a latency, or "limits".
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from .. import machine
 class Narrator:
     """A pytest plugin that tells the parent what starts and what came out."""
 
-    def __init__(self, events: IO[str], names: list[str], quick: bool) -> None:
-        self.events, self.names, self.quick = events, names, quick
+    def __init__(self, events: IO[str], names: list[str], quick: bool, threads: tuple[int, ...]) -> None:
+        self.events, self.names, self.quick, self.threads = events, set(names), quick, threads
 
     def tell(self, **event: Any) -> None:
         print(json.dumps(event), file=self.events, flush=True)
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.option.fastdp_quick = self.quick
+        config.option.fastdp_threads = self.threads
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if self._case(item.nodeid) in self.names]
@@ -51,16 +53,18 @@ class Narrator:
 
 def main(arguments: list[str]) -> int:
     quick = "--quick" in arguments
-    names = [argument for argument in arguments if argument != "--quick"]
+    given = [argument.removeprefix("--threads=") for argument in arguments if argument.startswith("--threads=")]
+    threads = tuple(int(number) for number in given[-1].split(",")) if given else ()
+    names = [argument for argument in arguments if not argument.startswith("--")]
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever pytest or another library prints goes to standard error
     here = Path(__file__).parent
-    narrator = Narrator(events, names, quick)
+    narrator = Narrator(events, names, quick, threads)
     narrator.tell(machine={**machine.describe(), "threads": fastdp.get_num_threads()})
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the host's plugins and options are not ours to measure with
     os.environ.pop("PYTEST_ADDOPTS", None)
     options = ["--noconftest", f"--rootdir={here}", "-c", os.devnull, "-q", "-s"]
-    options += ["-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin"]
+    options += ["-p", "no:cacheprovider", "-p", "no:warnings", "-p", "pytest_benchmark.plugin"]
     return int(pytest.main([*options, "--benchmark-quiet", str(here / "test_speed.py")], plugins=[narrator]))
 
 

@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--no-png", action="store_true", help="draw in the terminal only")
     demo.set_defaults(run=_demo)
 
-    bench = commands.add_parser("bench", help="work, ours, theirs, ratio, target: holds or falls short")
+    bench = commands.add_parser("bench", help="the headline table: work, ours, theirs, ratio, target")
     bench.add_argument(
         "--only",
         action="append",
@@ -73,7 +73,15 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="a room, or the start of a case's name; may be repeated",
     )
-    bench.add_argument("--targets", action="store_true", help="only rows that have a target")
+    bench.add_argument("--targets", action="store_true", help="all rows that have a target")
+    bench.add_argument("--full", action="store_true", help="all rows, the curves, latency and memory: half an hour")
+    bench.add_argument(
+        "--threads",
+        type=_numbers,
+        default=(),
+        metavar="1,2",
+        help="our side of rows and curves with so many threads, too",
+    )
     bench.add_argument(
         "--avx2", action="store_true", help="compile our side for AVX2 and use the targets of such machines"
     )
@@ -88,6 +96,16 @@ def _parser() -> argparse.ArgumentParser:
     info.add_argument("--json", action="store_true", help="as JSON")
     info.set_defaults(run=_info)
     return parser
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be numbers of threads with commas between, as in 1,2")
+    return numbers
 
 
 def _console() -> Any:
@@ -132,7 +150,13 @@ def _bench(options: argparse.Namespace) -> int:
     path = _writable(options.json) if options.json else None
     try:
         report = runner.run(
-            options.only, targets=options.targets, avx2=options.avx2, quick=options.quick, progress=True
+            options.only,
+            targets=options.targets,
+            full=options.full,
+            threads=options.threads,
+            avx2=options.avx2,
+            quick=options.quick,
+            progress=True,
         )
     except ValueError as error:
         raise CommandError(str(error)) from None
