@@ -17,13 +17,14 @@ make_venv = for python in $(2); do \
 	done; \
 	echo 'no working Python found that has venv and $(3); set PYTHON=/path/to/python' >&2; exit 1
 
-.PHONY: help demo test lint bench test-floor wheel clean
+.PHONY: help demo test lint bench counts test-floor wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
 	@echo 'make test        the whole test suite'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make bench       every measured claim beside its target'
+	@echo 'make counts      instruction counts beside their baseline; wants valgrind'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
 	@echo 'make wheel       wheel and sdist, into dist/'
 	@echo 'make clean       remove everything that these made'
@@ -41,6 +42,9 @@ lint: $(VENV)/.ready
 
 bench: $(VENV)/.peers
 	@$(PY) -m fastdp bench --targets
+
+counts: $(VENV)/.ready
+	@$(PY) -m fastdp.bench.instructions
 
 test-floor: $(FLOOR)/.ready
 	@$(FLOOR_PY) -m pytest

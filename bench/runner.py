@@ -29,6 +29,7 @@ ONE_THREAD = {
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"),
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
+FORMAT = 2  # of the results file; another one wherever what it says changes
 AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": ""}  # the name alone keeps what else the machine has
 
 
@@ -68,7 +69,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "format": 2,
+            "format": FORMAT,
             "machine": self.machine,
             "quick": self.quick,
             "avx2": self.avx2,

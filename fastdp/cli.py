@@ -87,6 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--quick", action="store_true", help="small arrays, few rounds: shows that every row works")
     bench.add_argument("--json", type=Path, metavar="FILE", help="write every row, and every time of every round")
+    bench.add_argument(
+        "--compare",
+        type=Path,
+        metavar="FILE",
+        help="set each ratio beside the one in an older --json file; exit code 1 where one is lost",
+    )
     bench.set_defaults(run=_bench)
 
     warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
@@ -144,9 +150,17 @@ def _bench(options: argparse.Namespace) -> int:
     import pytest  # noqa: F401  the worker needs both: say so before it starts
     import pytest_benchmark  # noqa: F401
 
-    from .bench import runner
+    from . import machine
+    from .bench import compare, runner
 
     console = _console()
+    older = None
+    if options.compare:  # before minutes of work
+        simd: machine.SimdLevel = "avx2" if options.avx2 else machine.simd_level(*machine.target())
+        try:
+            older = compare.load(options.compare, simd)
+        except compare.CannotCompareError as error:
+            raise CommandError(str(error)) from None
     path = _writable(options.json) if options.json else None
     try:
         report = runner.run(
@@ -163,7 +177,11 @@ def _bench(options: argparse.Namespace) -> int:
     runner.show(report, console)
     if path:
         path.write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
-    return 1 if report.failed else 0
+    if older is None:
+        return 1 if report.failed else 0
+    comparison = compare.compare(options.compare, older, report)
+    compare.show(comparison, console)
+    return 1 if report.failed or comparison.lost else 0
 
 
 def _warmup(options: argparse.Namespace) -> int:
