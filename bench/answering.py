@@ -24,6 +24,7 @@ from fastdp.answering.tables import marginal_tables, spread_tables, transform
 from fastdp.errors import AccuracyWarning
 from fastdp.kernels._jit import jit
 
+from .peers.inputs import binary_records
 from .registry import Call, Case, Side, faster, make_case, within, within_seconds
 
 BINARY = Domain.binary(20)
@@ -265,12 +266,7 @@ def conjunctions(domain: Domain, k: int) -> list[Any]:
 
 
 def records(domain: Domain, n: int = RECORDS) -> Any:
-    """Attributes that are 1 in turn less and more often, each likelier after a 1 than after a 0."""
-    rng = np.random.default_rng(0)
-    codes = (rng.random((n, len(domain))) < np.linspace(0.1, 0.6, len(domain))).astype(np.uint8)
-    for j in range(1, len(domain)):
-        codes[:, j] |= codes[:, j - 1] & (rng.random(n) < 0.3)
-    return codes
+    return binary_records(n, len(domain))
 
 
 def _mwem(n: int) -> Call:

@@ -11,13 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
 import fastdp
 
+from .child import Child, PeerError
+from .environments import PEERS
 from .registry import Call, Case, Side
 
 ROUNDS = (7, 60)  # at least and at most
@@ -49,28 +49,16 @@ def python_seconds(code: str) -> float:
     return float(done.stdout)
 
 
-def missing(side: Side) -> str | None:
-    """Why the module that this side needs is not there. diffprivlib for one is, and does not always import."""
-    if side.needs is None:
-        return None
-    if find_spec(side.needs) is None:
-        return "not installed"
-    try:
-        import_module(side.needs)
-    except Exception as error:
-        return f"not available: {type(error).__name__}: {error}"
-    return None
-
-
 @dataclass
 class Contestant:
-    """A side, prepared; or why it could not be."""
+    """A side, prepared; or why it could not be. What works in a child is timed there, in turn with the others."""
 
     side: Side
     n: int
     call: Call | None
     why_not: str | None = None
     times: list[float] = field(default_factory=list)  # seconds a call
+    child: Child | None = None
 
     @property
     def spent(self) -> float:
@@ -102,6 +90,9 @@ class Duel:
         return self
 
     def __exit__(self, *error: object) -> None:
+        for rival in self.rivals:
+            if rival.child is not None:
+                rival.child.close()
         fastdp.set_num_threads(self._threads_before)
         if self._cores_before is not None:
             os.sched_setaffinity(0, self._cores_before)
@@ -118,17 +109,27 @@ class Duel:
         self._run(self.mine)
 
     def _prepare(self, side: Side) -> Contestant:
+        n = self._size(side)
+        if side.make is not None:
+            return Contestant(side, n, side.make(n))
+        peer = PEERS[str(side.peer)]
+        if why_not := peer.why_not():
+            return Contestant(side, n, None, why_not)
+        child = Child(peer.python, peer.script)
+        child.prepare(side.task, n, side.parameters)
+        return Contestant(side, n, None, child=child)
+
+    def _size(self, side: Side) -> int:
         n = side.n or self.case.n
-        n = min(n, QUICK_N) if self.quick else n
-        return Contestant(side, n, side.make(n))
+        return min(n, QUICK_N) if self.quick else n
 
     def _prepare_rival(self, side: Side) -> Contestant:
-        if why_not := missing(side):
-            return Contestant(side, side.n or self.case.n, None, why_not)
         try:
             return self._prepare(side)
+        except PeerError as error:
+            return Contestant(side, self._size(side), None, f"{error}")
         except Exception as error:  # another library's failure is a cell of the table, not the end of the run
-            return Contestant(side, side.n or self.case.n, None, f"{type(error).__name__}: {error}")
+            return Contestant(side, self._size(side), None, f"{type(error).__name__}: {error}")
 
     def _enter(self, contestant: Contestant) -> None:
         """The threads and cores of this side; where they change, one call that is not timed wakes them up."""
@@ -153,17 +154,21 @@ class Duel:
 
     def _time(self, contestant: Contestant) -> float:
         self._enter(contestant)
+        if contestant.child is not None:
+            return contestant.child.run(self.calls) / self.calls
         start = self.clock()
         self._run(contestant)
         return (self.clock() - start) / self.calls
 
     def _try(self, rival: Contestant) -> None:
-        if rival.call is None:
+        if rival.why_not is not None:
             return
         try:
             rival.times.append(self._time(rival))
+        except PeerError as error:
+            rival.why_not = f"{error}"
         except Exception as error:
-            rival.call, rival.why_not = None, f"{type(error).__name__}: {error}"
+            rival.why_not = f"{type(error).__name__}: {error}"
 
     def result(self, rounds: list[float]) -> dict[str, Any]:
         """What was measured, given ours' times per round: seconds a call, in full, for both sides."""
@@ -173,7 +178,13 @@ class Duel:
             "threads": self.mine.side.threads,
             "ours": [seconds / self.calls for seconds in rounds],
             "theirs": {
-                rival.side.name: {"n": rival.n, "seconds": rival.times, "why_not": rival.why_not}
+                rival.side.name: {
+                    "n": rival.n,
+                    "seconds": rival.times,
+                    "why_not": rival.why_not,
+                    "parameters": dict(rival.side.parameters),
+                    "versions": rival.child.versions if rival.child is not None else {},
+                }
                 for rival in self.rivals
             },
         }

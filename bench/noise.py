@@ -16,21 +16,14 @@ import numpy as np
 import fastdp
 
 from .measure import python_seconds
-from .registry import Call, Case, Side, faster, make_case, within, within_seconds
+from .peers.inputs import float_values, int_values
+from .registry import Call, Case, Side, beside, faster, make_case, within, within_seconds
 
 N = 1_000_000
 OPENDP_N = 100_000
+PEER_N = 10_000  # numbers of the others that take more than 10 us for each
 
 _case = partial(make_case, "noise")
-
-
-def int_values(n: int) -> Any:
-    """Counts, filled: an array of np.zeros would be one page of memory, however long it is."""
-    return np.arange(n, dtype=np.int64) % 1000
-
-
-def float_values(n: int) -> Any:
-    return np.linspace(-1e3, 1e3, n)
 
 
 def _name(value: float) -> str:
@@ -78,18 +71,6 @@ def _numpy_laplace_added(scale: float) -> Callable[[int], Call]:
     return make
 
 
-def _opendp_laplace(scale: float) -> Callable[[int], Call]:
-    def make(n: int) -> Call:
-        import opendp.prelude as dp
-
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        release, array = dp.m.make_laplace(*space, scale=scale), int_values(n)
-        return lambda: release(array)
-
-    return make
-
-
 def _laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], Any]:
     def drawn(n: int) -> Any:
         values = int_values(n)
@@ -102,7 +83,8 @@ def _laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], A
 
 def _laplace_case(scale: float, *, in_place: bool) -> Case:
     place, short = ("in place", "in-place") if in_place else ("new array", "new")
-    opendp = Side("OpenDP", _opendp_laplace(scale), n=OPENDP_N, needs="opendp")
+    opendp = beside("opendp", "laplace", OPENDP_N, kind="int64", scale=scale)
+    diffprivlib = beside("diffprivlib", "laplace", PEER_N, kind="int64", scale=scale)
     numpy = Side("numpy", _numpy_laplace(scale))
     return _case(
         f"laplace-int64-{_name(scale)}-{short}",
@@ -110,7 +92,7 @@ def _laplace_case(scale: float, *, in_place: bool) -> Case:
         N,
         _our_laplace(int_values, scale, in_place=in_place),
         (numpy, faster("numpy", avx512=6, avx2=3)),
-        *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000))]),
+        *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000)), (diffprivlib, None)]),
         oracle="laplace_law",
         drawn=_laplace_drawn(scale, in_place=in_place),
         scale=scale,
@@ -130,6 +112,7 @@ def _float_laplace_case(scale: float) -> Case:
         N,
         _our_laplace(float_values, scale),
         (Side("numpy", _numpy_laplace(scale)), faster("numpy", avx512=5.5, avx2=3)),
+        *((beside(peer, "laplace", PEER_N, kind="float64", scale=scale), None) for peer in ("opendp", "diffprivlib")),
         oracle="laplace_law, rounded",
         drawn=drawn,
         scale=scale,
@@ -158,6 +141,7 @@ def _gaussian_case(sigma: float) -> Case:
         N,
         ours,
         (Side("numpy", numpy), faster("numpy", avx512=2, avx2=1.05)),
+        (beside("opendp", "gaussian", PEER_N, scale=sigma), None),
         oracle="gaussian_law",
         drawn=lambda n: _gaussian(int_values(n), sigma) - int_values(n),
         sigma=sigma,

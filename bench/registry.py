@@ -14,6 +14,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal
 
+from .environments import PEERS
+
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
 
@@ -28,13 +30,27 @@ class Side:
     """One way of doing a case's work.
 
     `make(n)` prepares the work on n elements (arrays filled, mechanisms built) and returns a call that does it once.
+    A library with an environment of its own has no `make` here: its process prepares `task`, with `parameters`.
     """
 
     name: str
-    make: Callable[[int], Call]
+    make: Callable[[int], Call] | None
     n: int | None = None  # measured on so many elements where the case's own n would take minutes
     threads: int = 1
-    needs: str | None = None  # a module that must be importable; otherwise the table says why it is not
+    peer: str | None = None  # of `environments.PEERS`; its file in `peers/` holds the task
+    task: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if (self.make is None) != (self.peer is not None):
+            raise ValueError(f"make={self.make!r}, peer={self.peer!r}: must be one of both")
+        if self.peer is not None and self.peer not in PEERS:
+            raise ValueError(f"peer={self.peer!r}: must be one of {', '.join(PEERS)}")
+
+
+def beside(peer: str, task: str, n: int | None = None, /, **parameters: Any) -> Side:
+    """A task of another library, in its own environment."""
+    return Side(PEERS[peer].title, None, n, peer=peer, task=task, parameters=MappingProxyType(parameters))
 
 
 @dataclass(frozen=True)

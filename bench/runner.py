@@ -18,6 +18,7 @@ from typing import Any
 from ..machine import SIMD_NAMES, simd_level
 from ..machine import target as compiled_for
 from ..progress import Progress, reporting
+from .environments import install
 from .registry import SIMD_LEVELS, Case, Target, choose
 
 # both sides work on one thread unless a row says otherwise: the libraries that numpy and jax multiply with, too
@@ -75,6 +76,7 @@ def run(
     targets: bool = False,
     avx2: bool = False,
     quick: bool = False,
+    peers: bool = False,
     progress: Progress = None,
 ) -> Report:
     """Measure the chosen cases and judge them.
@@ -82,10 +84,14 @@ def run(
     targets   only the rows that have one
     avx2      our side compiled as for a machine without AVX-512, and the targets of such machines
     quick     small arrays and few rounds
+    peers     first install the other libraries that the cases name, each in an environment of its own
     """
     if avx2 and (level := simd_level(*compiled_for())) not in SIMD_LEVELS:
         raise ValueError(f"avx2=True: must be run on a machine that has AVX2; this one has {SIMD_NAMES[level]}")
     chosen = [case for case in choose(tuple(only)) if case.targets or not targets]
+    if peers:
+        with reporting(progress, "peers") as report:
+            install((side.peer for case in chosen for side in case.rivals if side.peer is not None), report)
     with reporting(progress, "bench") as report:
         machine, measured, failed = _measure(chosen, avx2, quick, report)
     rows = [row for case in chosen for row in judge(case, measured.get(case.name), failed.get(case.name), machine)]
@@ -286,7 +292,13 @@ def _caption(report: Report) -> str:
     machine = report.machine
     if not machine:
         return "nothing could be measured"
-    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    peers = {
+        name: number
+        for measured in report.measured
+        for theirs in measured["theirs"].values()
+        for name, number in theirs.get("versions", {}).items()
+    }
+    versions = ", ".join(f"{name} {number}" for name, number in {**machine["versions"], **peers}.items())
     lesser = "; the others use all that the machine has" if report.avx2 else ""
     rough = "quick run on small arrays: the figures are rough; " if report.quick else ""
     return (
