@@ -41,7 +41,7 @@ class Child:
     ) -> None:
         self.most_bytes, self.start_seconds, self.call_seconds = most_bytes, start_seconds, call_seconds
         self._buffer = b""
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
         command = [str(python), "-I", str(SCRIPTS / "protocol.py"), str(script), str(most_bytes)]
         try:
             self._process = subprocess.Popen(
@@ -89,7 +89,7 @@ class Child:
         return self._receive(seconds)
 
     def _receive(self, seconds: float) -> dict[str, Any]:
-        """The next line, or an end: a process that is late, or talks nonsense, is not asked again."""
+        """The next line, or an end: a process that is late, or says why not, is not asked again."""
         assert self._process.stdout is not None
         until = monotonic() + seconds
         while b"\n" not in self._buffer:

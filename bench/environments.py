@@ -94,15 +94,18 @@ PEERS = _peers(
     Peer(
         "smartnoise_synth",
         "smartnoise-synth",
-        ("opendp==0.14.2 numpy pandas scikit-learn", "--no-deps smartnoise-synth==1.0.8 smartnoise-sql"),
+        (
+            "smartnoise-sql==1.0.10 opendp==0.14.2 faker>=17 disjoint-set>=0.9,<0.10 numpy scipy",
+            "--no-deps smartnoise-synth==1.0.8",
+        ),
     ),
 )
 
 
 def root() -> Path:
-    """Beside the compiled kernels: $FASTDP_CACHE_DIR/peers, else fastdp/peers in the user's cache."""
-    if named := os.environ.get("FASTDP_CACHE_DIR"):
-        return Path(named).absolute() / "peers"
+    """$FASTDP_PEERS_DIR, else fastdp/peers in the user's cache: a few GB, if all are there."""
+    if named := os.environ.get("FASTDP_PEERS_DIR"):
+        return Path(named).absolute()
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "fastdp" / "peers"

@@ -22,7 +22,8 @@ from .registry import Call, Case, Side
 
 ROUNDS = (7, 60)  # at least and at most
 SECONDS = 1.5  # the rounds of a case take about so long ...
-SLOW_SECONDS = 2.0  # ... and a rival that alone takes longer stops after this, but not before its third round
+SLOW_SECONDS = 2.0  # ... and a rival that alone takes longer stops after this, but not before its third round ...
+SLOWEST_SECONDS = 5.0  # ... or its second, where a call takes longer than this: the first may have compiled
 QUICK_N = 20_000  # a quick run shows that every row works; its figures are rough
 QUICK_ROUNDS = (3, 5)
 
@@ -100,7 +101,8 @@ class Duel:
     def before_round(self) -> None:
         """Time every rival once; leave the process as ours needs it. Not part of ours' time."""
         for rival in self.rivals:
-            if len(rival.times) < 3 or rival.spent * self.calls < SLOW_SECONDS:
+            least = 2 if rival.times and min(rival.times) > SLOWEST_SECONDS else 3
+            if len(rival.times) < least or rival.spent * self.calls < SLOW_SECONDS:
                 self._try(rival)
         self._enter(self.mine)
 

@@ -21,6 +21,7 @@ from .registry import Call, Case, Side, beside, faster, make_case, within, withi
 
 N = 1_000_000
 OPENDP_N = 100_000
+MOST = 1_000  # of values that a mean is taken of
 PEER_N = 10_000  # numbers of the others that take more than 10 us for each
 
 _case = partial(make_case, "noise")
@@ -177,6 +178,20 @@ def _values_case(kind: str, plain: Callable[[int], Any], extreme: Callable[[int]
     )
 
 
+# --- a mean
+
+
+def _mean(n: int) -> Call:
+    """The sum is exact, and so is its noise."""
+    values = int_values(n)
+    return lambda: fastdp.laplace(int(values.clip(0, MOST).sum()), sensitivity=MOST, epsilon=1.0) / n
+
+
+def _numpy_mean(n: int) -> Call:
+    values, rng = int_values(n), np.random.default_rng()
+    return lambda: values.clip(0, MOST).mean() + rng.laplace(scale=MOST / n)
+
+
 # --- what a new process pays
 
 
@@ -216,6 +231,17 @@ CASES = (
         drawn=_laplace_drawn(100.0),
         calls=2000,
         scale=100.0,
+    ),
+    _case(
+        "mean",
+        f"the mean of 10^6 int64 within 0 and {MOST:,}, clipped, with Laplace noise",
+        N,
+        _mean,
+        (Side("numpy", _numpy_mean), None),
+        (beside("diffprivlib", "mean", epsilon=1.0, most=MOST), None),
+        oracle="a mean",
+        drawn=lambda n: (int_values(n), _mean(n)()),
+        epsilon=1.0,
     ),
     _case(
         "laplace-two-threads",

@@ -288,17 +288,19 @@ def show(report: Report, console: Any) -> None:
     console.print(f"{counts['holds']} hold, {counts['falls short']} fall short{tail}", style="bold", highlight=False)
 
 
+def _versions(numbers: dict[str, str]) -> str:
+    return " with ".join(f"{name} {number}" for name, number in numbers.items())
+
+
 def _caption(report: Report) -> str:
     machine = report.machine
     if not machine:
         return "nothing could be measured"
-    peers = {
-        name: number
-        for measured in report.measured
-        for theirs in measured["theirs"].values()
-        for name, number in theirs.get("versions", {}).items()
-    }
-    versions = ", ".join(f"{name} {number}" for name, number in {**machine["versions"], **peers}.items())
+    peers = [theirs.get("versions", {}) for measured in report.measured for theirs in measured["theirs"].values()]
+    environments = [{name: number} for name, number in machine["versions"].items()] + [
+        found for found in peers if found
+    ]
+    versions = ", ".join(dict.fromkeys(map(_versions, environments)))
     lesser = "; the others use all that the machine has" if report.avx2 else ""
     rough = "quick run on small arrays: the figures are rough; " if report.quick else ""
     return (

@@ -35,11 +35,11 @@ def median(n: int, *, epsilon: float) -> Callable[[], Any]:
     return lambda: median(array, epsilon=epsilon, bounds=(-(2.0**63), 2.0**63))
 
 
-def mean(n: int, *, epsilon: float, bound: float) -> Callable[[], Any]:
+def mean(n: int, *, epsilon: float, most: float) -> Callable[[], Any]:
     from diffprivlib.tools import mean
 
-    array = float_values(n)
-    return lambda: mean(array, epsilon=epsilon, bounds=(-bound, bound))
+    array = int_values(n)
+    return lambda: mean(array, epsilon=epsilon, bounds=(0, most))
 
 
 def top_k(n: int) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-"""opacus: noisy descent of logistic regression, the whole batch, by its hooks, which keep a gradient for each record."""
+"""opacus: noisy descent of logistic regression, whole batch, by its hooks, which keep a gradient for each record."""
 
 from __future__ import annotations
 
