@@ -89,7 +89,7 @@ TASKS = {f.__name__: f for f in (works, late, raises, lacks, imports, out_of_dat
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "root", lambda: tmp_path / "peers")
+    monkeypatch.setenv("FASTDP_PEERS_DIR", str(tmp_path / "peers"))
 
 
 @pytest.fixture
@@ -138,9 +138,12 @@ def test_a_peer_stays_on_one_core(child: Child) -> None:
     ],
 )
 def test_whatever_goes_wrong_is_one_line(child: Child, task: str, why: str) -> None:
-    with pytest.raises(PeerError) as caught:
+    def prepare_and_run() -> None:
         child.prepare(task, 7, {})
         child.run(1)
+
+    with pytest.raises(PeerError) as caught:
+        prepare_and_run()
     assert str(caught.value).startswith(why)
     assert "\n" not in str(caught.value)
     with pytest.raises(PeerError, match="its process has ended"):
@@ -218,7 +221,7 @@ def test_an_environment_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cache_that_cannot_be_written_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(environments, "root", lambda: tmp_path / "file" / "peers")
+    monkeypatch.setenv("FASTDP_PEERS_DIR", str(tmp_path / "file" / "peers"))
     assert bring(_peer()) == "could not be installed: Not a directory"
     assert str(_peer().why_not()).startswith("not usable: Not a directory")
 
@@ -322,16 +325,20 @@ def test_peers_are_asked_for_by_a_flag(
         return "could not be installed: no luck"
 
     monkeypatch.setattr(environments, "_make", make)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("FASTDP_CACHE_DIR", raising=False)
-    monkeypatch.setattr(environments, "root", lambda: tmp_path / "fastdp" / "peers")
-    if sys.platform == "darwin":
-        return  # the worker looks elsewhere
     assert main(["bench", "--quick", "--peers", "--only", "above"]) == 0
     assert "could not be installed: no luck" in " ".join(capsys.readouterr().out.split())
-    assert [path.name.split("-")[0] for path in (tmp_path / "fastdp" / "peers").iterdir() if path.is_dir()] == [
-        "opendp"
-    ]
+    assert [path.name.split("-")[0] for path in (tmp_path / "peers").iterdir() if path.is_dir()] == ["opendp"]
+
+
+def test_environments_live_in_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environments.root() == tmp_path / "peers"
+    monkeypatch.delenv("FASTDP_PEERS_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if sys.platform != "darwin":
+        assert environments.root() == tmp_path / "fastdp" / "peers"
+        monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert environments.root() == tmp_path / ".cache" / "fastdp" / "peers"
 
 
 def test_a_side_is_ours_to_make_or_a_peers() -> None:
