@@ -270,7 +270,7 @@ def expected() -> list[str]:
     names += [
         f"fastdp/kernels/{path.name}" for pattern in ("*.py", "*.md") for path in (ROOT / "kernels").glob(pattern)
     ]
-    names += [f"fastdp/bench/{path.name}" for path in (ROOT / "bench").glob("*.py")]
+    names += [f"fastdp/bench/{path.relative_to(ROOT / 'bench')}" for path in (ROOT / "bench").rglob("*.py")]
     return sorted(names)
 
 
