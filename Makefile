@@ -40,8 +40,8 @@ lint: $(VENV)/.ready
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 
-bench: $(VENV)/.peers
-	@$(PY) -m fastdp bench --targets
+bench: $(VENV)/.ready
+	@$(PY) -m fastdp bench --targets --peers
 
 counts: $(VENV)/.ready
 	@$(PY) -m fastdp.bench.instructions
@@ -62,10 +62,6 @@ clean:
 $(VENV)/.ready: pyproject.toml
 	@$(call make_venv,$(VENV),$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
 	@$(PY) -m pip install -q --config-settings editable_mode=compat -e '.[dev]'
-	@touch $@
-
-$(VENV)/.peers: $(VENV)/.ready
-	@$(PY) -m pip install -q --config-settings editable_mode=compat -e '.[opendp]' || echo 'a peer could not be installed; its cells will say so'
 	@touch $@
 
 # numba 0.61 runs on Python 3.10 to 3.13, numpy 1.26 on 3.9 to 3.12; newer pyarrow wants numpy 2 and does not say so.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ import numpy as np
 import fastdp
 
 from ..threshold import split
-from .registry import Call, Side, faster, make_case
+from .peers.inputs import noise_scales
+from .registry import Call, Side, beside, faster, make_case
 
 QUERIES, GUARANTEES = 1_000_000, 1_000
 THRESHOLD, EPSILON = 10**6, 1.0
@@ -52,29 +52,10 @@ def _numpy_walk(n: int) -> Call:
 # --- composition
 
 
-def noise_scales(n: int) -> list[tuple[str, float]]:
-    """n releases, no two alike: Laplace noise of so large a scale, and Gaussian noise of such a sigma, in turn."""
-    return [("laplace", 100.0 + i) if i % 2 == 0 else ("gaussian", 100.0 + i / 8) for i in range(n)]
-
-
 def _our_composition(n: int) -> Call:
     kinds = {"laplace": fastdp.Renyi.laplace, "gaussian": fastdp.Renyi.gaussian}
     scales = noise_scales(n)
     return lambda: fastdp.compose(*(kinds[kind](scale) for kind, scale in scales), delta=DELTA)
-
-
-def _dp_accounting_composition(n: int) -> Call:
-    dp, rdp = import_module("dp_accounting"), import_module("dp_accounting.rdp")
-    kinds = {"laplace": dp.LaplaceDpEvent, "gaussian": dp.GaussianDpEvent}
-    scales = noise_scales(n)
-
-    def compose() -> Any:
-        accountant = rdp.RdpAccountant()
-        for kind, scale in scales:
-            accountant.compose(kinds[kind](scale))
-        return accountant.get_epsilon(DELTA)
-
-    return compose
 
 
 _case = partial(make_case, "accounting")
@@ -86,6 +67,7 @@ CASES = (
         QUERIES,
         _our_walk,
         (Side("numpy", _numpy_walk), faster("numpy", avx512=3, avx2=3)),
+        (beside("opendp", "above_threshold"), None),
         oracle="the last query",
         drawn=lambda n: (_our_walk(n)(), n),
         headline=True,
@@ -96,7 +78,7 @@ CASES = (
         "compose 1,000 mixed guarantees, all different, bounds rounded up",
         GUARANTEES,
         _our_composition,
-        (Side("dp-accounting", _dp_accounting_composition, needs="dp_accounting"), None),
+        (beside("dp_accounting", "compose", delta=DELTA), None),
         oracle="Renyi, in float64",
         drawn=lambda n: (_our_composition(min(n, 100))(), noise_scales(min(n, 100))),
         delta=DELTA,

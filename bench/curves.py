@@ -17,6 +17,7 @@ from fastdp import sets
 
 from . import answering, learning, noise, optimizing, selection
 from .limits import Traffic
+from .peers.inputs import float_scores, int_values
 from .registry import Call, Case, Side
 
 Axis = Literal["domain cells", "dimension", "records", "candidates"]
@@ -94,11 +95,11 @@ def _select_curve(method: str, title: str, words: float) -> Curve:
         axis="candidates",
         unit="a candidate",
         points=_domains(),
-        ours=_always(selection.on(selection.float_scores, choose)),
-        numpy=_always(selection.numpy_choice("numpy argmax", selection.float_scores, selection.gumbel).make),
+        ours=_always(selection.on(float_scores, choose)),
+        numpy=_always(selection.numpy_choice("numpy argmax", float_scores, selection.gumbel).make),
         traffic=_always(Traffic(read=8, words=words, held=8)),
         oracle="softmax",
-        drawn=lambda x: selection.choices(selection.float_scores, choose, x),
+        drawn=lambda x: selection.choices(float_scores, choose, x),
         burst=100_000,
         numpy_name="numpy argmax",
         parameters=(("epsilon", 1.0),),
@@ -223,7 +224,7 @@ def curves() -> tuple[Curve, ...]:
         _count_curve("d", narrow, "dimension", packed=False),
         _count_curve("packed-n", _powers(), "records", packed=True),
         _noise_curve(
-            "laplace", "laplace int64, scale 100", noise.our_laplace(noise.int_values, scale),
+            "laplace", "laplace int64, scale 100", noise.our_laplace(int_values, scale),
             noise.numpy_laplace(scale), noise.laplace_drawn(scale), 0.5, scale=scale,
         ),
         _noise_curve(

@@ -18,7 +18,8 @@ import fastdp
 from fastdp.bits import all_bits
 from fastdp.learning.examples import Examples
 
-from .registry import Call, Case, Side, faster, make_case, within
+from .peers.inputs import numbers as values
+from .registry import Call, Case, Side, beside, faster, make_case, within
 
 MILLION = 1_000_000
 EPSILON, DELTA = 1.0, 1e-6
@@ -174,10 +175,6 @@ def _numpy_box(n: int) -> Call:
 # --- interior points
 
 
-def values(kind: str, n: int) -> Any:
-    return np.random.default_rng(0).integers(-(2**63), 2**63 - 1, n).astype(kind)
-
-
 def _point(kind: str) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         array = values(kind, n)
@@ -192,25 +189,6 @@ def _sort(kind: str) -> Side:
         return lambda: np.sort(array)
 
     return Side("np.sort", make)
-
-
-def _opendp_median(n: int) -> Call:
-    """Of floats, as integers of such a size, too, are compared with candidates as they are; eta is 1 / scale."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    array = values("float64", n)
-    space = dp.vector_domain(dp.atom_domain(T="f64", nan=False), size=n), dp.symmetric_distance()
-    candidates = np.linspace(-(2.0**63), 2.0**63, CANDIDATES).tolist()
-    choose = dp.m.make_private_quantile(*space, dp.max_divergence(), candidates, alpha=0.5, scale=2 / EPSILON)
-    return lambda: choose(array)
-
-
-def _diffprivlib_median(n: int) -> Call:
-    from diffprivlib.tools import median
-
-    array = values("float64", n)
-    return lambda: median(array, epsilon=EPSILON, bounds=(-(2.0**63), 2.0**63))
 
 
 # --- finite classes
@@ -353,8 +331,8 @@ CASES = (
         "interior-point-candidates",
         f"interior point among all floats, beside medians, OpenDP's among {CANDIDATES:,} candidates",
         "float64",
-        (Side("OpenDP", _opendp_median, needs="opendp"), None),
-        (Side("diffprivlib", _diffprivlib_median, needs="diffprivlib"), None),
+        (beside("opendp", "median", candidates=CANDIDATES, epsilon=EPSILON), None),
+        (beside("diffprivlib", "median", epsilon=EPSILON), None),
     ),
     _counts_case(
         "literals-two-threads",

@@ -11,19 +11,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
 import fastdp
 
 from ..machine import cores
-from .registry import Call, Case, Side
+from .child import Child, PeerError
+from .environments import PEERS
+from .registry import Call, Case, PeerSide, Rival
 
 ROUNDS = (7, 60)  # at least and at most
 SECONDS = 1.5  # the rounds of a case take about so long ...
-SLOW_SECONDS = 2.0  # ... and a rival that alone takes longer stops after this, but not before its third round
+SLOW_SECONDS = 2.0  # ... and a rival that alone takes longer stops after this, but not before its third round ...
+SLOWEST_SECONDS = 5.0  # ... or its second, where a call takes longer than this: the first may have compiled
 QUICK_N = 20_000  # a quick run shows that every row works; its figures are rough
 QUICK_ROUNDS = (3, 5)
 
@@ -50,31 +51,16 @@ def python_seconds(code: str, **environment: str) -> float:
     return float(done.stdout)
 
 
-def missing(side: Side) -> str | None:
-    """Why a side cannot run: too few cores, or the module that it needs is not there. diffprivlib for one is, and does
-    not always import."""
-    if side.threads > cores():
-        return f"needs {side.threads} cores"
-    if side.needs is None:
-        return None
-    if find_spec(side.needs) is None:
-        return "not installed"
-    try:
-        import_module(side.needs)
-    except Exception as error:
-        return f"not available: {type(error).__name__}: {error}"
-    return None
-
-
 @dataclass
 class Contestant:
-    """A side, prepared; or why it could not be."""
+    """A side, prepared; or why it could not be. What works in a child is timed there, in turn with the others."""
 
-    side: Side
+    side: Rival
     n: int
     call: Call | None
     why_not: str | None = None
     times: list[float] = field(default_factory=list)  # seconds a call
+    child: Child | None = None
 
     @property
     def spent(self) -> float:
@@ -100,7 +86,8 @@ class Duel:
             self._try(rival)
         if self.case.rounds is None:
             first = min(first, self._time(self.mine))
-        round_seconds = self.calls * (first + sum(r.times[0] for r in self.rivals if r.times and r.times[0] < 1e-1))
+        others = [rival.times[0] for rival in self.rivals if rival.times and rival.child is None]
+        round_seconds = self.calls * (first + sum(seconds for seconds in others if seconds < 1e-1))
         least, most = QUICK_ROUNDS if self.quick else ROUNDS
         self.rounds = max(least, min(most, int(self.seconds / max(round_seconds, 1e-9))))
         self.rounds = min(self.rounds, self.case.rounds or most)
@@ -108,33 +95,59 @@ class Duel:
         return self
 
     def __exit__(self, *error: object) -> None:
+        for rival in self.rivals:
+            if rival.child is not None:
+                rival.child.close()
         fastdp.set_num_threads(self._threads_before)
         if self._cores_before is not None:
             os.sched_setaffinity(0, self._cores_before)
 
     def before_round(self) -> None:
-        """Time every rival once; leave the process as ours needs it. Not part of ours' time."""
-        for rival in self.rivals:
-            if len(rival.times) < 3 or rival.spent * self.calls < SLOW_SECONDS:
+        """Time every rival once; leave the process as ours needs it. Not part of ours' time.
+
+        Children come first, and a call of ours after them that is not timed: after another process has had the core
+        ours takes 10 % longer, which is not what a row with a peer is about."""
+        ran = False
+        for rival in sorted(self.rivals, key=lambda rival: rival.child is None):
+            if rival.child is None and ran:
+                self._time(self.mine)
+                ran = False
+            least = 2 if rival.times and min(rival.times) > SLOWEST_SECONDS else 3
+            if len(rival.times) < least or rival.spent * self.calls < SLOW_SECONDS:
                 self._try(rival)
+                ran = rival.child is not None
+        if ran:
+            self._time(self.mine)
         self._enter(self.mine)
 
     def round(self) -> None:
         """One timed round of ours."""
         self._run(self.mine)
 
-    def _prepare(self, side: Side) -> Contestant:
-        n = side.n or self.case.n
-        n = min(n, QUICK_N) if self.quick else n
-        return Contestant(side, n, side.make(n))
+    def _prepare(self, side: Rival) -> Contestant:
+        n = self._size(side)
+        if not isinstance(side, PeerSide):
+            return Contestant(side, n, side.make(n))
+        peer = PEERS[side.peer]
+        if why_not := peer.why_not():
+            return Contestant(side, n, None, why_not)
+        child = Child(peer.python, peer.script)
+        child.prepare(side.task, n, side.parameters)
+        return Contestant(side, n, None, child=child)
 
-    def _prepare_rival(self, side: Side) -> Contestant:
-        if why_not := missing(side):
-            return Contestant(side, side.n or self.case.n, None, why_not)
+    def _size(self, side: Rival) -> int:
+        n = side.n or self.case.n
+        return min(n, QUICK_N) if self.quick else n
+
+    def _prepare_rival(self, side: Rival) -> Contestant:
+        if side.threads > cores():
+            return Contestant(side, self._size(side), None, f"needs {side.threads} cores")
         try:
             return self._prepare(side)
+        except PeerError as error:
+            return Contestant(side, self._size(side), None, f"{error}")
         except Exception as error:  # another library's failure is a cell of the table, not the end of the run
-            return Contestant(side, side.n or self.case.n, None, f"{type(error).__name__}: {error}")
+            return Contestant(side, self._size(side), None, f"{type(error).__name__}: {error}")
 
     def _enter(self, contestant: Contestant) -> None:
         """The threads and cores of this side; where they change, one call that is not timed wakes them up."""
@@ -159,17 +172,21 @@ class Duel:
 
     def _time(self, contestant: Contestant) -> float:
         self._enter(contestant)
+        if contestant.child is not None:
+            return contestant.child.run(self.calls) / self.calls
         start = self.clock()
         self._run(contestant)
         return (self.clock() - start) / self.calls
 
     def _try(self, rival: Contestant) -> None:
-        if rival.call is None:
+        if rival.why_not is not None:
             return
         try:
             rival.times.append(self._time(rival))
+        except PeerError as error:
+            rival.why_not = f"{error}"
         except Exception as error:
-            rival.call, rival.why_not = None, f"{type(error).__name__}: {error}"
+            rival.why_not = f"{type(error).__name__}: {error}"
 
     def result(self, rounds: list[float]) -> dict[str, Any]:
         """What was measured, given ours' times per round: seconds a call, in full, for both sides."""
@@ -179,7 +196,13 @@ class Duel:
             "threads": self.mine.side.threads,
             "ours": [seconds / self.calls for seconds in rounds],
             "theirs": {
-                rival.side.name: {"n": rival.n, "seconds": rival.times, "why_not": rival.why_not}
+                rival.side.name: {
+                    "n": rival.n,
+                    "seconds": rival.times,
+                    "why_not": rival.why_not,
+                    "parameters": dict(rival.side.parameters) if isinstance(rival.side, PeerSide) else {},
+                    "versions": rival.child.versions if rival.child is not None else {},
+                }
                 for rival in self.rivals
             },
         }

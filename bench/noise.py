@@ -16,21 +16,15 @@ import numpy as np
 import fastdp
 
 from .measure import python_seconds
-from .registry import Call, Case, Side, faster, make_case, within, within_seconds
+from .peers.inputs import float_values, int_values
+from .registry import Call, Case, Side, beside, faster, make_case, within, within_seconds
 
 N = 1_000_000
 OPENDP_N = 100_000
+MOST = 1_000  # of values that a mean is taken of
+PEER_N = 10_000  # numbers of the others that take more than 10 us for each
 
 _case = partial(make_case, "noise")
-
-
-def int_values(n: int) -> Any:
-    """Counts, filled: an array of np.zeros would be one page of memory, however long it is."""
-    return np.arange(n, dtype=np.int64) % 1000
-
-
-def float_values(n: int) -> Any:
-    return np.linspace(-1e3, 1e3, n)
 
 
 def _name(value: float) -> str:
@@ -78,18 +72,6 @@ def numpy_laplace_added(scale: float) -> Callable[[int], Call]:
     return make
 
 
-def _opendp_laplace(scale: float) -> Callable[[int], Call]:
-    def make(n: int) -> Call:
-        import opendp.prelude as dp
-
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        release, array = dp.m.make_laplace(*space, scale=scale), int_values(n)
-        return lambda: release(array)
-
-    return make
-
-
 def laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], Any]:
     def drawn(n: int) -> Any:
         values = int_values(n)
@@ -102,7 +84,8 @@ def laplace_drawn(scale: float, *, in_place: bool = False) -> Callable[[int], An
 
 def _laplace_case(scale: float, *, in_place: bool) -> Case:
     place, short = ("in place", "in-place") if in_place else ("new array", "new")
-    opendp = Side("OpenDP", _opendp_laplace(scale), n=OPENDP_N, needs="opendp")
+    opendp = beside("opendp", "laplace", OPENDP_N, kind="int64", scale=scale)
+    diffprivlib = beside("diffprivlib", "laplace", PEER_N, kind="int64", scale=scale)
     numpy = Side("numpy", numpy_laplace(scale))
     return _case(
         f"laplace-int64-{_name(scale)}-{short}",
@@ -110,7 +93,7 @@ def _laplace_case(scale: float, *, in_place: bool) -> Case:
         N,
         our_laplace(int_values, scale, in_place=in_place),
         (numpy, faster("numpy", avx512=6, avx2=3)),
-        *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000))]),
+        *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000)), (diffprivlib, None)]),
         oracle="laplace_law",
         drawn=laplace_drawn(scale, in_place=in_place),
         headline=scale == 100 and not in_place,
@@ -131,6 +114,7 @@ def _float_laplace_case(scale: float) -> Case:
         N,
         our_laplace(float_values, scale),
         (Side("numpy", numpy_laplace(scale)), faster("numpy", avx512=5.5, avx2=3)),
+        *((beside(peer, "laplace", PEER_N, kind="float64", scale=scale), None) for peer in ("opendp", "diffprivlib")),
         oracle="laplace_law, rounded",
         drawn=drawn,
         scale=scale,
@@ -171,6 +155,7 @@ def _gaussian_case(sigma: float) -> Case:
         N,
         our_gaussian(sigma),
         (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=2, avx2=1.05)),
+        (beside("opendp", "gaussian", PEER_N, scale=sigma), None),
         oracle="gaussian_law",
         drawn=gaussian_drawn(sigma),
         headline=sigma == 100,
@@ -205,6 +190,20 @@ def _values_case(kind: str, plain: Callable[[int], Any], extreme: Callable[[int]
         drawn=drawn,
         scale=100.0,
     )
+
+
+# --- a mean
+
+
+def _mean(n: int) -> Call:
+    """The sum is exact, and so is its noise."""
+    values = int_values(n)
+    return lambda: fastdp.laplace(int(values.clip(0, MOST).sum()), sensitivity=MOST, epsilon=1.0) / n
+
+
+def _numpy_mean(n: int) -> Call:
+    values, rng = int_values(n), np.random.default_rng()
+    return lambda: values.clip(0, MOST).mean() + rng.laplace(scale=MOST / n)
 
 
 # --- what a new process pays
@@ -246,6 +245,17 @@ CASES = (
         drawn=laplace_drawn(100.0),
         calls=2000,
         scale=100.0,
+    ),
+    _case(
+        "mean",
+        f"the mean of 10^6 int64 within 0 and {MOST:,}, clipped, with Laplace noise",
+        N,
+        _mean,
+        (Side("numpy", _numpy_mean), None),
+        (beside("diffprivlib", "mean", epsilon=1.0, most=MOST), None),
+        oracle="a mean",
+        drawn=lambda n: (int_values(n), _mean(n)()),
+        epsilon=1.0,
     ),
     _case(
         "laplace-two-threads",

@@ -8,12 +8,8 @@ does only once (checks, norms, noise) counts twice as much against us as in 100.
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import lru_cache, partial
-from itertools import count
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,28 +20,17 @@ from fastdp.kernels.projections import project_one
 from fastdp.optimizing.points import Points
 
 from .limits import plain_sum
-from .registry import Call, Case, Pair, Side, faster, make_case, within
+from .peers.inputs import labels_of
+from .peers.inputs import points as records
+from .registry import Call, Case, Pair, PeerSide, Side, beside, faster, make_case, within
 
 LOSSES: dict[str, Any] = {"squared": losses.SquaredError(x_norm=1, y_bound=1), "logistic": losses.Logistic(x_norm=1)}
 CLIP, RADIUS, EPSILON, DELTA = 1.0, 1.0, 1.0, 1e-6
 DEVIATION, RATE = 85.0, 0.05  # of the others' noise in a sum, and of their steps: about what ours takes
+OTHERS = {"clip": CLIP, "radius": RADIUS, "deviation": DEVIATION, "rate": RATE}
 UNIT = 2.0**30
 MILLION = 1_000_000
 NET, NET_RADIUS = 0.225, 4.0  # the spacing of about a thousand points in the plane
-
-
-@lru_cache(maxsize=1)  # all sides of a case read the same memory
-def records(n: int, d: int, kind: str) -> tuple[Any, Any]:
-    """Points a little within the unit ball, so that they still are in float32; labels within 1."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, d))
-    X /= (1.000001 * np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
-    y = X @ rng.normal(size=d) / 3 + rng.normal(0, 0.3, n)
-    return X.astype(kind, copy=False), y.clip(-1, 1)
-
-
-def labels_of(loss: str, y: Any) -> Any:
-    return y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
 
 
 # --- fastdp
@@ -128,83 +113,8 @@ def numpy_descent(loss: str, d: int, kind: str, steps: int, *, box: bool = False
     return Side("numpy", make)
 
 
-@contextmanager
-def _one_core() -> Iterator[None]:
-    """jax makes as many threads as it finds cores when it is first used, and never asks again."""
-    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    if cores is not None:
-        os.sched_setaffinity(0, {max(cores)})
-    try:
-        yield
-    finally:
-        if cores is not None:
-            os.sched_setaffinity(0, cores)
-
-
-def _jax(loss: str, d: int, kind: str, steps: int) -> Side:
-    def make(n: int) -> Call:
-        with _one_core():
-            import jax
-            import jax.numpy as jnp
-
-            jax.config.update("jax_enable_x64", True)
-            X, y = records(n, d, kind)
-            inputs = jax.device_put(X), jax.device_put(labels_of(loss, y).astype(kind))
-
-        @jax.jit  # type: ignore[untyped-decorator, unused-ignore]
-        def descend(X: Any, labels: Any, key: Any) -> Any:
-            norms = jnp.sqrt((X * X).sum(axis=1))
-
-            def step(w: Any, key: Any) -> Any:
-                score = X @ w
-                slope = 2 * (score - labels) if loss == "squared" else -labels / (1 + jnp.exp(labels * score))
-                slope = slope / jnp.maximum(jnp.abs(slope) * norms, CLIP)
-                w = w - RATE / n * (CLIP * (slope @ X) + DEVIATION * jax.random.normal(key, (d,), X.dtype))
-                return w * jnp.minimum(1, RADIUS / jnp.linalg.norm(w)), None
-
-            return jax.lax.scan(step, jnp.zeros(d, X.dtype), jax.random.split(key, steps))[0]
-
-        numbers = count()
-        return lambda: np.asarray(descend(*inputs, jax.random.key(next(numbers))))
-
-    return Side("jax jit", make, needs="jax")
-
-
-def _opacus(d: int, steps: int) -> Side:
-    """Logistic, the whole batch, by its hooks, which keep the gradient of every record."""
-
-    def make(n: int) -> Call:
-        import torch
-        from opacus import GradSampleModule
-        from opacus.optimizers import DPOptimizer
-
-        torch.set_num_threads(1)
-        X, y = records(n, d, "float32")
-        points, labels = torch.from_numpy(X), torch.from_numpy(labels_of("logistic", y).astype(np.float32))
-        layer = torch.nn.Linear(d, 1, bias=False)
-        model = GradSampleModule(layer)
-        descend = DPOptimizer(
-            torch.optim.SGD(model.parameters(), lr=RATE),
-            noise_multiplier=DEVIATION / CLIP,
-            max_grad_norm=CLIP,
-            expected_batch_size=n,
-        )
-
-        def call() -> Any:
-            torch.nn.init.zeros_(layer.weight)
-            for _ in range(steps):
-                descend.zero_grad()
-                with warnings.catch_warnings():  # of a hook on points that need no gradient
-                    warnings.simplefilter("ignore")
-                    torch.nn.functional.softplus(-labels * model(points)[:, 0]).mean().backward()
-                descend.step()
-                with torch.no_grad():
-                    layer.weight *= min(1.0, RADIUS / float(layer.weight.norm()))
-            return layer.weight.detach().numpy()[0].copy()
-
-        return call
-
-    return Side("opacus", make, needs="opacus")
+def _jax(loss: str, d: int, kind: str, steps: int) -> PeerSide:
+    return beside("jax", "descent", loss=loss, d=d, kind=kind, steps=steps, **OTHERS)
 
 
 def _stream(d: int) -> Callable[[int], Call]:
@@ -341,7 +251,7 @@ def _large_cases(n: int, d: int, steps: int) -> Iterator[Case]:
             (numpy_descent(loss, d, "float64", steps), faster("numpy", avx512=numpy_times, avx2=numpy_times)),
             (_jax(loss, d, "float64", steps), faster("jax jit", avx512=2, avx2=2)),
         )  # fmt: skip
-        of_opacus = (_opacus(d, steps), faster("opacus", avx512=14, avx2=14))
+        of_opacus = (beside("opacus", "descent", d=d, steps=steps, **OTHERS), faster("opacus", avx512=14, avx2=14))
         yield _descent_case(
             f"descent-{loss}-{size}-float32", loss, n, d, "float32", steps,
             (_jax(loss, d, "float32", steps), faster("jax jit", avx512=jax_times, avx2=jax_times if d == 20 else 1.1)),

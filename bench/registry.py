@@ -14,6 +14,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
+from .environments import PEERS
+
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
 
@@ -34,7 +36,28 @@ class Side:
     make: Callable[[int], Call]
     n: int | None = None  # measured on so many elements where the case's own n would take minutes
     threads: int = 1
-    needs: str | None = None  # a module that must be importable; otherwise the table says why it is not
+
+
+@dataclass(frozen=True)
+class PeerSide:
+    """The same work by another library: its own process, in an environment of its own, prepares a task and calls it."""
+
+    name: str
+    peer: str  # of `environments.PEERS`; its file in `peers/` holds the task
+    task: str
+    n: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    threads: int = 1
+
+
+Rival = Side | PeerSide
+
+
+def beside(peer: str, task: str, n: int | None = None, /, **parameters: Any) -> PeerSide:
+    """A task of another library, in its own environment."""
+    if peer not in PEERS:
+        raise ValueError(f"peer={peer!r}: must be one of {', '.join(PEERS)}")
+    return PeerSide(PEERS[peer].title, peer, task, n, MappingProxyType(parameters))
 
 
 @dataclass(frozen=True)
@@ -78,7 +101,7 @@ class Case:
     work: str  # as the table prints it, with its parameters
     n: int  # elements a call; times are given per call and per element
     ours: Side
-    rivals: tuple[Side, ...]
+    rivals: tuple[Rival, ...]
     targets: tuple[Target, ...]
     oracle: str  # what tests/test_bench.py holds `drawn` against
     drawn: Callable[[int], Any]  # what one call of ours at size n produced, in the oracle's terms
@@ -97,7 +120,7 @@ class Case:
                 raise ValueError(f"rival={target.rival!r}: must be one of {names}")
 
 
-Pair = tuple[Side | None, Target | None]  # another way of doing the work, and what a case must reach beside it, if any
+Pair = tuple[Rival | None, Target | None]  # another way of doing the work, and what a case must reach beside it, if any
 
 
 def make_case(

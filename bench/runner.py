@@ -19,9 +19,10 @@ from ..machine import SIMD_NAMES, simd_level
 from ..machine import target as compiled_for
 from ..progress import Progress, reporting
 from .curves import Curve, curves
+from .environments import install
 from .limits import Limits
 from .measure import QUICK_N
-from .registry import SIMD_LEVELS, Case, Target, cases, check_words, matching, with_threads
+from .registry import SIMD_LEVELS, Case, PeerSide, Target, cases, check_words, matching, with_threads
 from .series import IN_ROWS, Peak, latencies, measure_peak, memories
 
 # both sides work on one thread unless a row says otherwise: the libraries that numpy and jax multiply with, too
@@ -92,6 +93,7 @@ def run(
     threads: Iterable[int] = (),
     avx2: bool = False,
     quick: bool = False,
+    peers: bool = False,
     progress: Progress = None,
 ) -> Report:
     """Measure the chosen cases and judge them; without `only`, `targets` or `full`, the dozen of the headline table.
@@ -101,6 +103,7 @@ def run(
     threads   our side of rows and curves with these numbers of threads, beside what a row says
     avx2      our side compiled as for a machine without AVX-512, and the targets of such machines
     quick     small arrays and few rounds
+    peers     first install the other libraries that the cases name, each in an environment of its own
     """
     words, threads = tuple(only), tuple(dict.fromkeys(threads))
     if any(number < 1 for number in threads):
@@ -123,6 +126,9 @@ def run(
     jobs = {"limits": "the limits of this machine"} if points else {}
     jobs |= {case.name: case.work for case in (*chosen, *points.values(), *late)}
     environment = {**os.environ, **ONE_THREAD, **(AVX2 if avx2 else {})}
+    if peers:
+        with reporting(progress, "peers") as report:
+            install((side.peer for case in chosen for side in case.rivals if isinstance(side, PeerSide)), report)
     with reporting(progress, "bench") as report:
         total = len(jobs) + len(held)
         machine, measured, failed = _measure(jobs, environment, quick, threads, lambda i, what: report(i, total, what))
@@ -393,6 +399,10 @@ def show(report: Report, console: Any) -> None:
     console.print(f"{counts['holds']} hold, {counts['falls short']} fall short{tail}", style="bold", highlight=False)
 
 
+def _versions(numbers: dict[str, str]) -> str:
+    return " with ".join(f"{name} {number}" for name, number in numbers.items())
+
+
 def _empty_table(*headings: Any) -> Any:
     from rich.table import Table
 
@@ -470,7 +480,11 @@ def _caption(report: Report) -> str:
     machine = report.machine
     if not machine:
         return "nothing could be measured"
-    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    peers = [theirs.get("versions", {}) for measured in report.measured for theirs in measured["theirs"].values()]
+    environments = [{name: number} for name, number in machine["versions"].items()] + [
+        found for found in peers if found
+    ]
+    versions = ", ".join(dict.fromkeys(map(_versions, environments)))
     lesser = "; the others use all that the machine has" if report.avx2 else ""
     rough = "quick run on small arrays: the figures are rough; " if report.quick else ""
     return (

@@ -15,7 +15,8 @@ import numpy as np
 
 import fastdp
 
-from .registry import Call, Case, Pair, Side, faster, make_case, within
+from .peers.inputs import float_scores
+from .registry import Call, Case, Pair, Side, beside, faster, make_case, within
 
 M, FEW = 1_000_000, 1_000  # candidates
 PEER_M = 100_000
@@ -27,10 +28,6 @@ INPUTS = {"all equal": 0.0, "one at +5": 5.0, "one at +20": 20.0, "one at +100":
 
 Scores = Callable[[int], Any]
 Choose = Callable[[Any], Any]
-
-
-def float_scores(n: int) -> Any:
-    return np.random.default_rng(0).normal(0, 10, n)
 
 
 def int_scores(n: int) -> Any:
@@ -118,29 +115,6 @@ def _softmax_draws(scores: Any, rng: np.random.Generator) -> Any:
     return np.searchsorted(sums, rng.random(DRAWS) * sums[-1], side="right")
 
 
-def _opendp(constructor: str, scale: float, n: int | None = None, **arguments: Any) -> Side:
-    """With Gumbel noise of this scale, 1 / eta, which is what zCDP makes of it."""
-
-    def make(n: int) -> Call:
-        import opendp.prelude as dp
-
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")
-        measure = dp.zero_concentrated_divergence()
-        choose, array = getattr(dp.m, constructor)(*space, measure, scale=scale, **arguments), float_scores(n)
-        return lambda: choose(array)
-
-    return Side("OpenDP", make, n=n, needs="opendp")
-
-
-def _diffprivlib(n: int) -> Call:
-    """It takes a list, and weighs the scores when it is made."""
-    from diffprivlib.mechanisms import Exponential
-
-    utility = float_scores(n).tolist()
-    return lambda: Exponential(epsilon=1.0, sensitivity=1.0, utility=utility).randomise()
-
-
 # --- cases
 
 
@@ -206,7 +180,8 @@ def _top_k_case(name: str, epsilon: float, note: str, opendp_n: int | None) -> C
         f"top_k, k={K}, {note}",
         M,
         _top_k(epsilon),
-        (_opendp("make_noisy_top_k", 2 * K / epsilon, opendp_n, k=K), faster("OpenDP", avx512=1000, avx2=500)),
+        (beside("opendp", "top_k", opendp_n, k=K, scale=2 * K / epsilon), faster("OpenDP", avx512=1000, avx2=500)),
+        (beside("diffprivlib", "top_k"), None),
         epsilon=epsilon,
         k=K,
         headline=opendp_n is not None,
@@ -235,7 +210,7 @@ CASES = (
         f"exponential mechanism, float64, 10^6 candidates, {OPENDP_CALLS} calls in a row",
         M,
         exponential(),
-        (_opendp("make_noisy_max", 2.0, OPENDP_M), faster("OpenDP", avx512=400, avx2=400)),
+        (beside("opendp", "select", OPENDP_M, scale=2.0), faster("OpenDP", avx512=400, avx2=400)),
         calls=OPENDP_CALLS,
     ),
     _case(
@@ -243,7 +218,7 @@ CASES = (
         "exponential mechanism, float64, 10^5 candidates",
         PEER_M,
         exponential(),
-        (Side("diffprivlib", _diffprivlib, needs="diffprivlib"), faster("diffprivlib", avx512=400, avx2=400)),
+        (beside("diffprivlib", "select", epsilon=1.0), faster("diffprivlib", avx512=400, avx2=400)),
         calls=20,  # a single call after 50 ms of somebody else's Python finds cold caches: 150 us instead of 35
     ),
     _case(

@@ -24,7 +24,8 @@ import numpy as np
 import fastdp
 
 from . import learning, noise, selection
-from .measure import QUICK_N, missing, python_seconds
+from .measure import QUICK_N, python_seconds
+from .peers.inputs import float_scores, int_values, numbers
 from .registry import Call, Case, Side, cases, make_case
 
 SMALL = (1, 10, 1_000)
@@ -92,12 +93,12 @@ def _first_case(name: str, *, cold: bool) -> Case:
 
 
 def _median(n: int) -> Call:
-    array = learning.values("int64", n)
+    array = numbers("int64", n)
     return lambda: fastdp.median(array, epsilon=1.0)
 
 
 def _numpy_median(n: int) -> Call:
-    array = learning.values("int64", n)
+    array = numbers("int64", n)
     return lambda: np.median(array)
 
 
@@ -117,26 +118,25 @@ def _drawn_conjunction(n: int) -> Any:
 
 
 def _small_cases(n: int) -> tuple[Case, ...]:
-    numbers = f"{n:,} number{'s' * (n > 1)}"
+    counted = f"{n:,} number{'s' * (n > 1)}"
     exponential = selection.exponential()
-    scores = selection.float_scores
     return (
         _case(
-            f"small-laplace-{n}", f"one laplace call on {numbers}, scale 100", n,
-            noise.our_laplace(noise.int_values, 100.0),
+            f"small-laplace-{n}", f"one laplace call on {counted}, scale 100", n,
+            noise.our_laplace(int_values, 100.0),
             (Side("numpy", noise.numpy_laplace_added(100.0)), None),
             oracle="laplace_law", drawn=noise.laplace_drawn(100.0), calls=500, scale=100.0,
         ),
         _case(
             f"small-exponential_mechanism-{n}", f"one exponential_mechanism call on {n:,} candidate{'s' * (n > 1)}", n,
-            selection.on(scores, exponential),
-            (selection.numpy_choice("numpy argmax", scores, selection.gumbel), None),
-            oracle="softmax", drawn=selection.choices(scores, exponential, 1_000), calls=200, epsilon=1.0,
+            selection.on(float_scores, exponential),
+            (selection.numpy_choice("numpy argmax", float_scores, selection.gumbel), None),
+            oracle="softmax", drawn=selection.choices(float_scores, exponential, 1_000), calls=200, epsilon=1.0,
         ),
         _case(
-            f"small-median-{n}", f"one median call on {numbers}, int64", n,
+            f"small-median-{n}", f"one median call on {counted}, int64", n,
             _median, (Side("numpy", _numpy_median), None),
-            oracle="a middle rank", drawn=lambda n: (learning.values("int64", n), _median(n)()), calls=100,
+            oracle="a middle rank", drawn=lambda n: (numbers("int64", n), _median(n)()), calls=100,
             epsilon=1.0,
         ),
         _case(
@@ -229,7 +229,7 @@ def measure_peak(memory: Memory, environment: Mapping[str, str], *, quick: bool 
     """Both sides, each in a process of its own; a side that fails there says so."""
     case = memory.of
     n = min(case.n, QUICK_N) if quick else case.n
-    rival = case.rivals[0] if case.rivals else None
+    rival = next(iter(_here(case)[1:]), None)
     found: dict[str, int | None] = {}
     failures: list[str] = []
     for side in (case.ours, *([rival] if rival else [])):
@@ -249,6 +249,11 @@ def measure_peak(memory: Memory, environment: Mapping[str, str], *, quick: bool 
     )
 
 
+def _here(case: Case) -> list[Side]:
+    """Ours, and the rivals that need no environment of their own."""
+    return [side for side in (case.ours, *case.rivals) if isinstance(side, Side)]
+
+
 def _run(command: list[str], environment: Mapping[str, str]) -> tuple[int | None, str | None]:
     try:
         done = subprocess.run(
@@ -260,8 +265,7 @@ def _run(command: list[str], environment: Mapping[str, str]) -> tuple[int | None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
         return None, f"ended with {done.returncode}: {lines[-1][:200]}"
-    answer = json.loads(done.stdout.splitlines()[-1])
-    return answer.get("bytes"), answer.get("why_not")
+    return json.loads(done.stdout.splitlines()[-1])["bytes"], None
 
 
 def _resident(field: str, status: Path = Path("/proc/self/status")) -> int:
@@ -298,10 +302,7 @@ def rise(call: Call) -> int:
 def main(arguments: list[str]) -> int:
     name, side_name, n = arguments
     case = next(case for case in cases() if case.name == name)
-    side = next(side for side in (case.ours, *case.rivals) if side.name == side_name)
-    if why_not := missing(side):
-        print(json.dumps({"why_not": why_not}))
-        return 0
+    side = next(side for side in _here(case) if side.name == side_name)
     fastdp.set_num_threads(side.threads)
     side.make(min(max(int(n) // 10, 1), QUICK_N))()  # loads the kernels; their code is no part of the work
     print(json.dumps({"bytes": rise(side.make(int(n)))}))

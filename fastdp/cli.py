@@ -86,6 +86,11 @@ def _parser() -> argparse.ArgumentParser:
         "--avx2", action="store_true", help="compile our side for AVX2 and use the targets of such machines"
     )
     bench.add_argument("--quick", action="store_true", help="small arrays, few rounds: shows that every row works")
+    bench.add_argument(
+        "--peers",
+        action="store_true",
+        help="first install the other libraries, each in an environment of its own in the user's cache (some GB)",
+    )
     bench.add_argument("--json", type=Path, metavar="FILE", help="write every row, and every time of every round")
     bench.add_argument(
         "--compare",
@@ -170,6 +175,7 @@ def _bench(options: argparse.Namespace) -> int:
             threads=options.threads,
             avx2=options.avx2,
             quick=options.quick,
+            peers=options.peers,
             progress=True,
         )
     except ValueError as error:

@@ -270,7 +270,11 @@ def expected() -> list[str]:
     names += [
         f"fastdp/kernels/{path.name}" for pattern in ("*.py", "*.md") for path in (ROOT / "kernels").glob(pattern)
     ]
-    names += [f"fastdp/bench/{path.name}" for pattern in ("*.py", "*.json") for path in (ROOT / "bench").glob(pattern)]
+    names += [
+        f"fastdp/bench/{path.relative_to(ROOT / 'bench')}"
+        for pattern in ("*.py", "*.json")
+        for path in (ROOT / "bench").rglob(pattern)
+    ]
     return sorted(names)
 
 

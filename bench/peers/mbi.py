@@ -1,0 +1,56 @@
+"""mbi, which is private-pgm: a distribution fitted to noisy tables. It has no mechanism: the noise is numpy's."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from .inputs import binary_records
+
+PACKAGES = ("mbi", "jax")
+
+
+def _mbi() -> Any:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)  # or it warns that it may not converge
+    import mbi
+
+    return mbi
+
+
+def fit_pairs(n: int, *, d: int, sigma: float, steps: int) -> Callable[[], Any]:
+    """All two-way tables of n records, with Gaussian noise, and so many steps of mirror descent from the uniform."""
+    mbi = _mbi()
+    names = [f"v{j}" for j in range(d)]
+    domain = mbi.Domain(names, [2] * d)
+    codes, rng = binary_records(n, d), np.random.default_rng()
+    records = mbi.Dataset(dict(zip(names, codes.T, strict=True)), domain)
+
+    def call() -> Any:
+        measured = []
+        for pair in combinations(names, 2):
+            table = np.asarray(records.project(pair).datavector())
+            noisy = table + rng.normal(0, sigma, table.size)
+            measured.append(mbi.LinearMeasurement(noisy, pair, stddev=sigma))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = mbi.estimation.MirrorDescent().estimate(domain, measured, known_total=float(n), iters=steps)
+        return [np.asarray(model.project(pair).datavector()) for pair in combinations(names, 2)]
+
+    return call
+
+
+def mwem(n: int) -> Callable[[], Any]:
+    mbi = _mbi()
+    if not [name for name in dir(mbi) if "mwem" in name.lower() or "mechanism" in name.lower()]:
+        raise NotImplementedError(f"mbi {version('mbi')} has no mechanism: neither MWEM nor AIM, only what fits tables")
+    raise NotImplementedError(f"mbi {version('mbi')} has a mechanism that this row does not know yet")
+
+
+TASKS = {"fit_pairs": fit_pairs, "mwem": mwem}

@@ -1,0 +1,33 @@
+"""smartnoise-synth: MWEM, whose queries are slices of the cube of all cells. Its choices are not drawn securely."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .inputs import binary_records
+
+PACKAGES = ("smartnoise-synth", "opendp")
+
+
+def mwem(n: int, *, records: int, cuboids: int, rounds: int) -> Callable[[], Any]:
+    """n cells of binary columns; so many cuboids of at most three columns, each with all its slices, drawn afresh."""
+    from snsynth.mwem import MWEMSynthesizer
+
+    d = n.bit_length() - 1
+    codes = binary_records(records, d).astype(int)
+
+    def call() -> Any:
+        made = MWEMSynthesizer(
+            epsilon=1.0, q_count=cuboids, iterations=rounds, mult_weights_iterations=1, marginal_width=3, split_factor=d
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made.fit(codes, categorical_columns=list(range(d)))
+        return made.synthetic_histograms[0][0]
+
+    return call
+
+
+TASKS = {"mwem": mwem}
