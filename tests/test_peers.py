@@ -282,8 +282,8 @@ def _fake_peer(monkeypatch: pytest.MonkeyPatch, script: Path) -> None:
 def test_peers_take_turns_and_fail_alone(monkeypatch: pytest.MonkeyPatch, script: Path) -> None:
     _fake_peer(monkeypatch, script)
     parameters = {"seconds": 0.002}
-    sides = [Side(task, None, 500, peer="fake", task=task) for task in ("exits", "lacks", "fills")]
-    case = _case(Side("works", None, 500, peer="fake", task="works", parameters=parameters), beside("jax", "x"), *sides)
+    sides = [PeerSide(task, "fake", task, 500) for task in ("exits", "lacks", "fills")]
+    case = _case(PeerSide("works", "fake", "works", 500, parameters), beside("jax", "x"), *sides)
     with measure.Duel(case, quick=True) as duel:
         for _ in range(duel.rounds):
             duel.before_round()
@@ -341,11 +341,9 @@ def test_environments_live_in_the_users_cache(tmp_path: Path, monkeypatch: pytes
         assert environments.root() == tmp_path / ".cache" / "fastdp" / "peers"
 
 
-def test_a_side_is_ours_to_make_or_a_peers() -> None:
-    with pytest.raises(ValueError, match="must be one of both"):
-        Side("nothing", None)
+def test_peers_are_known_by_name() -> None:
     with pytest.raises(ValueError, match="peer='nobody'"):
-        Side("nothing", None, peer="nobody")
+        beside("nobody", "nothing")
 
 
 # --- the peers' files
