@@ -7,7 +7,6 @@ sides and in both files, is its spread, and a change counts only beyond it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -17,17 +16,15 @@ from typing import Any
 import numpy as np
 
 from ..machine import SIMD_NAMES, SimdLevel
+from . import results
 from .registry import cases
-from .runner import FORMAT, Report, digits
+from .results import Report, ResultsError
+from .wording import digits
 
 LOSS = 0.15  # of a ratio, beyond the spread: from here on the command fails
 GOOD_SHARE = 0.25  # of the rounds, the best: the slowest of them beside the fastest is the spread
 
 Key = tuple[str, str]  # case and rival
-
-
-class CannotCompareError(Exception):
-    """What is wrong with the older file, in one line."""
 
 
 @dataclass(frozen=True)
@@ -73,37 +70,27 @@ class Comparison:
 # the older file
 
 
-def load(path: Path, simd: SimdLevel) -> dict[str, Any]:
+def load(path: Path, simd: SimdLevel) -> Report:
     """The older file, if it can be set beside a run of kernels compiled for this SIMD level."""
-    name = repr(str(path))
+    name, older = repr(str(path)), results.load(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CannotCompareError(f"{name}: cannot be read ({error.strerror})") from None
-    except ValueError:
-        raise CannotCompareError(f"{name}: not a results file of fastdp bench (no JSON)") from None
-    if not isinstance(content, dict) or not {"format", "machine", "measured"} <= set(content):
-        raise CannotCompareError(f"{name}: not a results file of fastdp bench")
-    if content["format"] != FORMAT:
-        raise CannotCompareError(f"{name}: has format {content['format']!r}; this fastdp reads {FORMAT}")
-    try:
-        ratios(content)
-        _where(content["machine"])
-        compiled_for = content["machine"]["simd"]
+        ratios(older)
+        _where(older.machine)
+        compiled_for = older.machine["simd"]
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise CannotCompareError(f"{name}: not as fastdp bench writes it ({what})") from None
+        raise ResultsError(f"{name}: not as fastdp bench writes it ({what})") from None
     if compiled_for != simd:
         hint = "; --avx2 makes them alike" if (compiled_for, simd) == ("avx2", "avx512") else ""
         then, now = (SIMD_NAMES.get(level, level) for level in (compiled_for, simd))
-        raise CannotCompareError(f"{name}: its kernels were compiled for {then}, those of this run are for {now}{hint}")
-    return content
+        raise ResultsError(f"{name}: its kernels were compiled for {then}, those of this run are for {now}{hint}")
+    return older
 
 
-def ratios(content: Mapping[str, Any]) -> dict[Key, Ratio]:
-    """Every row of a results file that has a figure for both sides."""
+def ratios(report: Report) -> dict[Key, Ratio]:
+    """Every row that has a figure for both sides."""
     found = {}
-    for one in content["measured"]:
+    for one in report.measured:
         ours = np.array(one["ours"], np.float64) / one["n"]
         for rival, other in one["theirs"].items():
             if other["seconds"] and other["why_not"] is None:
@@ -127,9 +114,9 @@ def _spread(times: Any) -> float:
 # comparing
 
 
-def compare(path: Path, old: Mapping[str, Any], report: Report) -> Comparison:
+def compare(path: Path, old: Report, report: Report) -> Comparison:
     """Set the rows that were measured now beside the same rows of an older file, as `load` returned it."""
-    before, now = ratios(old), ratios(report.to_json())
+    before, now = ratios(old), ratios(report)
     run = {row.case for row in report.rows}
     known = {case.name for case in cases()}
     keys = [(row.case, row.rival) for row in report.rows if row.rival is not None]
@@ -160,9 +147,9 @@ def _where(machine: Mapping[str, Any]) -> str:
     return f"{machine['cpu']}, {machine['cores']} cores, compiled for {machine['compiled for']}"
 
 
-def _notes(old: Mapping[str, Any], report: Report) -> list[str]:
+def _notes(old: Report, report: Report) -> list[str]:
     notes = []
-    then, now = old["machine"], report.machine
+    then, now = old.machine, report.machine
     if not now:
         return []
     if _where(then) != _where(now):
@@ -172,7 +159,7 @@ def _notes(old: Mapping[str, Any], report: Report) -> list[str]:
     if differing:
         each = [f"{name} {versions[0].get(name, 'none')} then, {versions[1][name]} now" for name in differing]
         notes.append(f"other versions: {'; '.join(each)}")
-    if old.get("quick") or report.quick:
+    if old.quick or report.quick:
         notes.append("a quick run: its figures are rough")
     return notes
 

@@ -30,7 +30,8 @@ from typing import Any
 from ..machine import SIMD_NAMES, simd_level, target
 from .counted import calls
 from .registry import SIMD_LEVELS
-from .runner import AVX2, ONE_THREAD, digits
+from .runner import AVX2, ONE_THREAD
+from .wording import digits
 
 BASELINE = Path(__file__).with_name("instructions.json")
 TOLERANCE = 0.03

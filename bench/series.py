@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from . import learning, noise, selection
 from .measure import QUICK_N, python_seconds
 from .peers.inputs import float_scores, int_values, numbers
 from .registry import Call, Case, Side, cases, make_case
+from .results import Peak
 
 SMALL = (1, 10, 1_000)
 COLUMNS, LITERALS = 10, 2  # of the smallest conjunctions
@@ -206,23 +207,6 @@ def memories() -> tuple[Memory, ...]:
         Memory("peel-10", 100.0 + 1),
         Memory("interior-point-int64", number),
     )
-
-
-@dataclass(frozen=True)
-class Peak:
-    """One line of the memory table; bytes, in full."""
-
-    case: str
-    work: str
-    n: int
-    input: int
-    ours: int | None  # what one call adds to what is resident, at its height
-    rival: str | None
-    theirs: int | None
-    why_not: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def measure_peak(memory: Memory, environment: Mapping[str, str], *, quick: bool = False) -> Peak:

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,13 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="first install the other libraries, each in an environment of its own in the user's cache (some GB)",
     )
-    bench.add_argument("--json", type=Path, metavar="FILE", help="write every row, and every time of every round")
+    bench.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write every row, and every time of every round; in a folder, a file named by machine and commit",
+    )
+    bench.add_argument("--html", type=Path, metavar="FILE", help="the tables and curves as one page, to look at")
     bench.add_argument(
         "--compare",
         type=Path,
@@ -125,11 +132,11 @@ def _console() -> Any:
     return Console()
 
 
-def _writable(path: Path) -> Path:
-    """The path, if a file can be written there: asked before minutes of work, not after."""
+def _writable(path: Path, *, folder: bool = False) -> Path:
+    """The path, if a file can be written there, or within it: asked before minutes of work, not after."""
     new = not path.exists()
     try:
-        with open(path, "ab"):
+        with tempfile.TemporaryFile(dir=path) if folder and path.is_dir() else open(path, "ab"):
             pass
         if new:
             path.unlink()
@@ -156,7 +163,7 @@ def _bench(options: argparse.Namespace) -> int:
     import pytest_benchmark  # noqa: F401
 
     from . import machine
-    from .bench import compare, runner
+    from .bench import compare, page, results, runner, terminal
 
     console = _console()
     older = None
@@ -164,9 +171,12 @@ def _bench(options: argparse.Namespace) -> int:
         simd: machine.SimdLevel = "avx2" if options.avx2 else machine.simd_level(*machine.target())
         try:
             older = compare.load(options.compare, simd)
-        except compare.CannotCompareError as error:
+        except results.ResultsError as error:
             raise CommandError(str(error)) from None
-    path = _writable(options.json) if options.json else None
+    if options.html:
+        import matplotlib  # noqa: F401  said before minutes of work, too
+    to_json = _writable(options.json, folder=True) if options.json else None
+    to_html = _writable(options.html) if options.html else None
     try:
         report = runner.run(
             options.only,
@@ -180,9 +190,11 @@ def _bench(options: argparse.Namespace) -> int:
         )
     except ValueError as error:
         raise CommandError(str(error)) from None
-    runner.show(report, console)
-    if path:
-        path.write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")
+    terminal.show(report, console)
+    if to_json:
+        report.write(to_json / report.name if to_json.is_dir() else to_json)
+    if to_html:
+        page.write(report, to_html)
     if older is None:
         return 1 if report.failed else 0
     comparison = compare.compare(options.compare, older, report)

@@ -16,7 +16,7 @@ import pytest
 import reference
 
 import fastdp
-from fastdp.bench import measure, runner
+from fastdp.bench import judging, measure, runner, wording
 from fastdp.bench.registry import (
     ROOMS,
     SIMD_LEVELS,
@@ -752,13 +752,13 @@ def _measured(ours: float, theirs: float, why_not: str | None = None) -> dict[st
 )
 def test_verdicts(target: Target, simd: str, ours: float, theirs: float, verdict: str) -> None:
     case = _case(targets=(target,))
-    rows = runner.judge(case, _measured(ours, theirs), None, MACHINE | {"simd": simd})
+    rows = judging.judge(case, _measured(ours, theirs), None, MACHINE | {"simd": simd})
     assert rows[0].verdict == verdict
 
 
 def test_rows_without_a_figure_say_why() -> None:
     def verdicts(case: Case, *arguments: Any) -> list[str]:
-        return [row.verdict for row in runner.judge(case, *arguments)]
+        return [row.verdict for row in judging.judge(case, *arguments)]
 
     assert verdicts(_case(), _measured(1, 1, "not installed"), None, MACHINE) == ["not installed"]
     assert verdicts(_case(), None, "it crashed", MACHINE) == ["it crashed"]
@@ -779,7 +779,7 @@ def test_rows_without_a_figure_say_why() -> None:
     ],
 )
 def test_times_are_written_with_three_digits(value: float, text: str) -> None:
-    assert runner.seconds(value) == text
+    assert wording.seconds(value) == text
 
 
 def test_a_worker_that_dies_costs_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from test_bench import ORACLES
 
-from fastdp.bench import limits, runner, series
+from fastdp.bench import judging, limits, results, runner, series
 from fastdp.bench.curves import Curve, curves
 from fastdp.bench.limits import Limits, Traffic
 from fastdp.bench.registry import ROOMS, Case, cases, choose, matching, with_threads
@@ -232,7 +232,7 @@ def test_a_curve_as_it_is_written() -> None:
         first: _measured(points[first], 1e-3, {"numpy": 2e-3, "fastdp, 2 threads": 5e-4}),
         second: _measured(points[second], 1e-3, {"numpy": None, "fastdp, 2 threads": None}),
     }
-    drawn = runner.drawn_curve(curve, points, measured, {third: "it crashed"}, KNOWN)
+    drawn = judging.drawn_curve(curve, points, measured, {third: "it crashed"}, KNOWN)
     one, two, three = json.loads(json.dumps(drawn))["points"]
     assert one["x"] == 1_000
     assert one["ours"] == pytest.approx(1_000 * 8 * 10 / 1e-3)
@@ -279,7 +279,7 @@ def test_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
         return {"cores": 2, "simd": "avx2"}, {}, dict.fromkeys(jobs, "not measured")
 
     monkeypatch.setattr(runner, "_measure", nothing)
-    monkeypatch.setattr(runner, "measure_peak", lambda memory, *more, **most: series.Peak("", "", 1, 8, 8, None, None))
+    monkeypatch.setattr(runner, "measure_peak", lambda memory, *more, **most: results.Peak("", "", 1, 8, 8, None, None))
     runner.run()
     runner.run(targets=True)
     report = runner.run(full=True)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastdp.bench import environments, measure, runner
+from fastdp.bench import environments, judging, measure
 from fastdp.bench.child import Child, PeerError
 from fastdp.bench.environments import MISSING, PEERS, Peer, bring, install
 from fastdp.bench.registry import Case, PeerSide, Side, beside, cases
@@ -304,7 +304,7 @@ def test_peers_take_turns_and_fail_alone(monkeypatch: pytest.MonkeyPatch, script
     }
     assert all(rival.child is None or rival.child._process.poll() is not None for rival in duel.rivals)
 
-    rows = runner.judge(case, result | {"theirs": {**theirs, "works": works}}, None, MACHINE)
+    rows = judging.judge(case, result | {"theirs": {**theirs, "works": works}}, None, MACHINE)
     assert {row.rival: row.verdict for row in rows} == {
         "works": "no target",
         "jax jit": MISSING,

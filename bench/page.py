@@ -1,7 +1,7 @@
-"""A results file as one page: `fastdp bench --html report.html`. Tables, curves, the machine, the versions.
+"""Results as one page: `fastdp bench --html report.html`. Tables, curves, the machine, the versions.
 
 The page is one file without a network: curves are SVG that takes the colours of the page, which follow the reader's
-choice of light or dark and are black on white in print. Nothing is measured here, and every number comes from the file.
+choice of light or dark and are black on white in print. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..machine import SIMD_NAMES
-from .runner import digits, seconds
+from . import wording
+from .results import Peak, Report, Row
 
 INK, OURS, OTHER, LIMIT = "#010203", "#040506", "#070809", "#0a0b0c"  # stand for the colours of the page in drawings
 _VARIABLES = {INK: "--ink", OURS: "--ours", OTHER: "--other", LIMIT: "--limit"}
@@ -36,6 +36,7 @@ nav a { margin-right: 1rem; } a { color: var(--other); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--soft); } td.number, th.number { text-align: right; white-space: nowrap; }
+th.room { padding-top: 1.2rem; color: var(--ink); } tr.more td { border-top: none; }
 .holds { color: var(--good); } .short { color: var(--bad); font-weight: 600; } .none { color: var(--soft); }
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.2rem; }
 figure { margin: 0; padding: .6rem; background: var(--band); border-radius: 8px; }
@@ -45,96 +46,72 @@ dt { color: var(--soft); } dd { margin: 0; }
 """
 
 
-def write(results: dict[str, Any], path: Path) -> None:
-    """The page of a results file."""
-    path.write_text(page(results), encoding="utf-8")
+def write(report: Report, path: Path) -> None:
+    path.write_text(page(report), encoding="utf-8")
 
 
-def page(results: dict[str, Any]) -> str:
-    machine = results["machine"]
+def page(report: Report) -> str:
     parts = [
-        ("Rows", "rows", _rows(results["rows"])),
-        ("Curves", "curves", _curves(results.get("curves", []))),
-        ("Latency", "latency", _plain(results.get("latency", []))),
-        ("Memory", "memory", _plain(results.get("memory", []))),
-        ("Machine", "machine", _machine(results)),
+        ("Rows", "rows", _rows(report.rows)),
+        ("Curves", "curves", _curves(report.curves)),
+        ("Latency", "latency", _rows(report.latency)),
+        ("Memory", "memory", _memory(report.memory)),
+        ("Machine", "machine", _machine(report)),
     ]
     parts = [part for part in parts if part[2]]
     links = "".join(f'<a href="#{anchor}">{title}</a>' for title, anchor, _ in parts)
     body = "".join(f'<h2 id="{anchor}">{title}</h2>{inner}' for title, anchor, inner in parts)
-    simd = SIMD_NAMES.get(machine.get("simd", ""), "")
-    rough = "<p>A quick run on small arrays: the figures are rough.</p>" if results.get("quick") else ""
+    rough = "<p>A quick run on small arrays: the figures are rough.</p>" if report.quick else ""
+    where = wording.where(report) if report.machine else "nothing could be measured"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>fastdp bench</title><style>{_STYLE}</style>"
-        f'<h1>fastdp bench</h1><p class="soft">{_escape(machine.get("cpu", ""))}, {machine.get("cores", "?")} cores, '
-        f"{_escape(simd)}. Both sides in turn in one process, one thread unless a row says otherwise, the least time "
-        f"of several rounds.</p>{rough}<p>{_sum(results['rows'])}</p><nav>{links}</nav>{body}</html>\n"
+        f'<h1>fastdp bench</h1><p class="soft">{_escape(where)}. {_escape(_capital(wording.METHOD))}.</p>{rough}'
+        f"<p>{_escape(_capital(wording.counted(report)))}. Rows where fastdp loses stay in.</p><nav>{links}</nav>{body}"
+        "</html>\n"
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 # --- tables
 
 
-def _sum(rows: Sequence[dict[str, Any]]) -> str:
-    counts = {word: sum(row["verdict"] == word for row in rows) for word in ("holds", "falls short")}
-    return (
-        f'<span class="holds">{counts["holds"]} targets hold</span>, '
-        f'<span class="short">{counts["falls short"]} fall short</span>, of {len(rows)} rows. '
-        "Rows where fastdp loses stay in."
-    )
+def _table(head: Sequence[str], numbers: Sequence[str], body: Sequence[str]) -> str:
+    cells = "".join(f'<th class="{"number" if name in numbers else ""}">{name}</th>' for name in head)
+    return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
 
 
-def _rows(rows: Sequence[dict[str, Any]]) -> str:
-    lines, room = [], None
+def _rows(rows: Sequence[Row]) -> str:
+    lines: list[str] = []
+    room = case = None
     for row in rows:
-        if row["room"] != room:
-            room = row["room"]
-            lines.append(f'<tr><th colspan="6">{_escape(room)}</th></tr>')
+        if row.room != room:
+            room = row.room
+            lines.append(f'<tr><th colspan="6" class="room">{_escape(room)}</th></tr>')
+        first = row.case != case  # of its case: what does not change is said once
+        case = row.case
         lines.append(
-            "<tr>"
-            + _cell(row["work"], _details(row))
-            + _number(_time(row["ours"]), _each(row["ours"], row["n"]))
-            + _cell(row["rival"] or "")
-            + _number(_time(row["theirs"]), _each(row["theirs"], row["rival_n"]))
-            + _number(_ratio(row), _target(row))
-            + _verdict(row["verdict"])
+            ("<tr>" if first else '<tr class="more">')
+            + (_cell(row.work, wording.parameters(row)) if first else _cell(""))
+            + (_number(wording.seconds(row.ours), _each(row.ours, row.n)) if first else _cell(""))
+            + _cell(row.rival or "", wording.rival_parameters(row))
+            + _number(wording.seconds(row.theirs), _each(row.theirs, row.rival_n))
+            + _number(wording.ratio(row), wording.target(row))
+            + _verdict(row.verdict)
             + "</tr>"
         )
-    number = ("fastdp", "takes", "ratio")
-    names = ("work", "fastdp", "against", "takes", "ratio", "target")
-    head = "".join(f'<th class="{"number" if name in number else ""}">{name}</th>' for name in names)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
-
-
-def _details(row: dict[str, Any]) -> str:
-    parameters = [f"{name}={value:g}" for name, value in row["parameters"].items()]
-    threads = [f"{row['threads']} threads"] if row["threads"] > 1 else []
-    return ", ".join([*([f"n={row['n']:,}"] if row["n"] > 1 else []), *parameters, *threads])
-
-
-def _time(value: float | None) -> str:
-    return "" if value is None else seconds(value)
+    if not lines:
+        return ""
+    return _table(("work", "fastdp", "against", "takes", "ratio", "target"), ("fastdp", "takes", "ratio"), lines)
 
 
 def _each(value: float | None, n: int | None) -> str:
-    return f"{digits(value / n * 1e9)} ns each" if value is not None and n is not None and n > 1 else ""
-
-
-def _ratio(row: dict[str, Any]) -> str:
-    if row["ratio"] is None:
-        return ""
-    within = row["kind"] == "within"
-    return f"{digits(1 / row['ratio'] if within else row['ratio'])}{' times its time' if within else 'x'}"
-
-
-def _target(row: dict[str, Any]) -> str:
-    if row["limit"] is None:
-        return ""
-    return {"faster": "at least {:g}x", "within": "at most {:g}", "seconds": "at most {:g} s"}[row["kind"]].format(
-        row["limit"]
-    )
+    said = wording.each(value, n)
+    return f"{said} each" if said else ""
 
 
 def _verdict(verdict: str) -> str:
@@ -150,33 +127,33 @@ def _number(text: str, detail: str = "") -> str:
     return f'<td class="number">{_escape(text)}{f"<br><small>{_escape(detail)}</small>" if detail else ""}</td>'
 
 
-def _plain(lines: Sequence[dict[str, Any]]) -> str:
-    """A table of whatever columns the lines have."""
-    if not lines:
+def _memory(peaks: Sequence[Peak]) -> str:
+    """What a call adds to what is resident, at its height."""
+    lines = [
+        "<tr>"
+        + _cell(peak.work, f"n={peak.n:,}")
+        + _number(wording.size(peak.input))
+        + _number(wording.against(peak.ours, peak.input))
+        + _cell(peak.rival or "", peak.why_not or "")
+        + _number(wording.against(peak.theirs, peak.input))
+        + "</tr>"
+        for peak in peaks
+    ]
+    head = ("work", "input", "a call of fastdp adds", "against", "which adds")
+    return _table(head, (head[1], head[2], head[4]), lines) if lines else ""
+
+
+def _machine(report: Report) -> str:
+    if not report.machine:
         return ""
-    names = list(lines[0])
-    head = "".join(f"<th>{_escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(_cell(_said(line.get(name))) for name in names) + "</tr>" for line in lines)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _said(value: Any) -> str:
-    if value is None:
-        return ""
-    return digits(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _machine(results: dict[str, Any]) -> str:
-    machine = dict(results["machine"])
-    versions = machine.pop("versions", {})
-    facts = {**{name: value for name, value in machine.items() if not isinstance(value, dict)}, **versions}
-    said = "".join(f"<dt>{_escape(name)}</dt><dd>{_escape(str(value))}</dd>" for name, value in facts.items())
-    failed = results.get("failed", {})
-    lines = "".join(f"<li>{_escape(name)}: {_escape(why)}</li>" for name, why in failed.items())
+    facts = {name: value for name, value in report.machine.items() if not isinstance(value, dict)}
+    facts |= {"versions": wording.versions(report), "commit of fastdp": report.commit or "", "date": report.date}
+    said = "".join(f"<dt>{_escape(name)}</dt><dd>{_escape(value)}</dd>" for name, value in facts.items() if value != "")
+    lines = "".join(f"<li>{_escape(name)}: {_escape(why)}</li>" for name, why in report.failed.items())
     return f"<dl>{said}</dl>" + (f"<p>Not measured:</p><ul>{lines}</ul>" if lines else "")
 
 
-def _escape(text: str) -> str:
+def _escape(text: object) -> str:
     return html.escape(str(text))
 
 
@@ -198,8 +175,8 @@ def _curves(curves: Sequence[dict[str, Any]]) -> str:
 
 def _caption(curve: dict[str, Any]) -> str:
     best = max((p["ours"] / p["numpy"] for p in curve["points"] if p.get("numpy")), default=None)
-    said = "" if best is None else f" At best {digits(best)}x numpy."
-    return _escape(f"{curve['unit']} against {curve['axis']}, both logarithmic; higher is faster.{said}")
+    said = "" if best is None else f" At best {wording.digits(best)} times {curve['numpy']}."
+    return _escape(f"An element is {curve['unit']}; elements a second against {curve['axis']}, both logarithmic.{said}")
 
 
 def _drawing(curve: dict[str, Any]) -> str:

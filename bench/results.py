@@ -1,0 +1,140 @@
+"""What a run of `fastdp bench` found, and the file that keeps it: rows, curves, latency, memory, all times.
+
+A results file says on which machine, with which versions and from which commit of fastdp it is. Tables and pages are
+made from it (`terminal.py`, `page.py`, `publish.py`), and later runs are set beside it (`compare.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+FORMAT = 2  # of the file; another one wherever what it says changes
+
+
+class ResultsError(Exception):
+    """What is wrong with a results file, in one line."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a case beside one other way of doing it, or beside a limit in seconds."""
+
+    case: str
+    room: str
+    work: str
+    parameters: dict[str, float]
+    threads: int
+    n: int
+    ours: float | None  # seconds a call, least of the rounds
+    rival: str | None
+    rival_n: int | None
+    rival_parameters: dict[str, Any]
+    theirs: float | None
+    ratio: float | None  # how many times as fast as the rival ours is, per element
+    kind: str | None
+    limit: float | None
+    verdict: str  # "holds", "falls short", "no target", or why there is no figure
+
+
+@dataclass(frozen=True)
+class Peak:
+    """One line of the memory table; bytes, in full."""
+
+    case: str
+    work: str
+    n: int
+    input: int
+    ours: int | None  # what one call adds to what is resident, at its height
+    rival: str | None
+    theirs: int | None
+    why_not: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    machine: dict[str, Any]
+    quick: bool
+    avx2: bool  # ours was compiled for less than the machine has; the others were not
+    rows: tuple[Row, ...]
+    measured: tuple[dict[str, Any], ...]  # every time of every round
+    failed: dict[str, str]  # case: why
+    threads: tuple[int, ...] = ()  # that ours was measured with beside those that a row says
+    curves: tuple[dict[str, Any], ...] = ()  # elements a second
+    limits: dict[str, Any] | None = None
+    latency: tuple[Row, ...] = ()
+    memory: tuple[Peak, ...] = ()
+    commit: str | None = None  # of fastdp's source, where that is known
+    date: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, **asdict(self)}
+
+    @staticmethod
+    def from_json(content: dict[str, Any]) -> Report:
+        """ResultsError unless it is as `to_json` gives it."""
+        if not isinstance(content, dict) or not {"format", "machine", "measured"} <= set(content):
+            raise ResultsError("not a results file of fastdp bench")
+        if content["format"] != FORMAT:
+            raise ResultsError(f"has format {content['format']!r}; this fastdp reads {FORMAT}")
+        given = {name: value for name, value in content.items() if name != "format"}
+        try:
+            for name, kind in (("rows", Row), ("latency", Row), ("memory", Peak)):
+                given[name] = tuple(kind(**one) for one in given[name])
+            for name in ("measured", "threads", "curves"):
+                given[name] = tuple(given[name])
+            return Report(**given)
+        except (KeyError, TypeError) as error:
+            raise ResultsError(f"not as fastdp bench writes it ({type(error).__name__}: {error})") from None
+
+    @property
+    def name(self) -> str:
+        """By machine and commit: what the file is called where a folder is given."""
+        machine = [str(self.machine.get(key, "unknown")) for key in ("cpu", "compiled for")]
+        parts = [re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") for part in machine]
+        return "_".join([*parts, self.commit or "installed"]) + ".json"
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> Report:
+    """A results file; ResultsError, which names it, if it is none."""
+    name = repr(str(path))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Report.from_json(content)
+    except OSError as error:
+        raise ResultsError(f"{name}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise ResultsError(f"{name}: not a results file of fastdp bench (no JSON)") from None
+    except ResultsError as error:
+        raise ResultsError(f"{name}: {error}") from None
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+def commit() -> str | None:
+    """Of the checkout that this file is in, with a mark where files of it were changed; None where it is installed."""
+    here = Path(__file__).resolve().parent
+    asked = (
+        ["ls-files", "--error-unmatch", Path(__file__).name],  # not in a checkout of something else
+        ["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"],
+    )
+    said = ""
+    for words in asked:
+        try:
+            done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=False)
+        except OSError:  # no git
+            return None
+        if done.returncode:
+            return None
+        said = done.stdout.strip()
+    return said
