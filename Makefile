@@ -17,7 +17,7 @@ make_venv = for python in $(2); do \
 	done; \
 	echo 'no working Python found that has venv and $(3); set PYTHON=/path/to/python' >&2; exit 1
 
-.PHONY: help demo test lint bench counts test-floor wheel clean
+.PHONY: help demo test lint bench figures counts test-floor wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
@@ -42,6 +42,12 @@ lint: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	@$(PY) -m fastdp bench --targets --peers
+
+figures: $(VENV)/.ready
+	@mkdir -p docs/results
+	@$(PY) -m fastdp bench --full --peers --json docs/results
+	@$(PY) -m fastdp bench --full --avx2 --json docs/results
+	@$(PY) -m fastdp.bench.publish docs/results
 
 counts: $(VENV)/.ready
 	@$(PY) -m fastdp.bench.instructions

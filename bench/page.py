@@ -7,17 +7,13 @@ choice of light or dark and are black on white in print. Nothing is measured her
 from __future__ import annotations
 
 import html
-import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from . import wording
+from .drawing import curve_svg
 from .results import Peak, Report, Row
-
-INK, OURS, OTHER, LIMIT = "#010203", "#040506", "#070809", "#0a0b0c"  # stand for the colours of the page in drawings
-_VARIABLES = {INK: "--ink", OURS: "--ours", OTHER: "--other", LIMIT: "--limit"}
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #24292f; --soft: #6b737c; --line: #d8dee4; --ours: #c4314b;
@@ -41,6 +37,11 @@ th.room { padding-top: 1.2rem; color: var(--ink); } tr.more td { border-top: non
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.2rem; }
 figure { margin: 0; padding: .6rem; background: var(--band); border-radius: 8px; }
 figure svg { width: 100%; height: auto; display: block; } figcaption { font-size: .85rem; margin-top: .3rem; }
+@media (max-width: 44rem) {  /* a row becomes a block: the work, then its figures side by side */
+  thead { display: none; } tr { display: grid; grid-template-columns: 1fr 1fr auto; gap: 0 .8rem; padding: .4rem 0;
+          border-bottom: 1px solid var(--line); } tr.more { border-top: none; }
+  td, th { border: none; padding: .1rem 0; } td:first-child, th.room { grid-column: 1 / -1; font-weight: 600; }
+  td:empty { display: none; } td.number, th.number { text-align: left; } td small { font-weight: 400; } }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; }
 dt { color: var(--soft); } dd { margin: 0; }
 """
@@ -159,51 +160,17 @@ def _escape(text: object) -> str:
 
 # --- curves
 
-_LINES = (
-    ("ours", "fastdp", OURS, "o-"), ("numpy", "numpy", OTHER, "s-"), ("limit", "limit of the machine", LIMIT, "--"),
-)  # fmt: skip
-
 
 def _curves(curves: Sequence[dict[str, Any]]) -> str:
     if not curves:
         return ""
     figures = "".join(
-        f"<figure>{_drawing(curve)}<figcaption>{_caption(curve)}</figcaption></figure>" for curve in curves
+        f"<figure>{curve_svg(curve)}<figcaption>{_escape(_caption(curve))}</figcaption></figure>" for curve in curves
     )
     return f'<div class="curves">{figures}</div>'
 
 
 def _caption(curve: dict[str, Any]) -> str:
-    best = max((p["ours"] / p["numpy"] for p in curve["points"] if p.get("numpy")), default=None)
+    best = max((p["ours"] / p["numpy"] for p in curve["points"] if p["ours"] and p["numpy"]), default=None)
     said = "" if best is None else f" At best {wording.digits(best)} times {curve['numpy']}."
-    return _escape(f"An element is {curve['unit']}; elements a second against {curve['axis']}, both logarithmic.{said}")
-
-
-def _drawing(curve: dict[str, Any]) -> str:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    style: Any = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
-    style |= {"svg.fonttype": "none", "svg.hashsalt": "fastdp", "font.size": 9, "grid.color": LIMIT}
-    with rc_context(style):
-        figure = Figure(figsize=(5.2, 3.2), layout="constrained")
-        axes = figure.subplots()
-        for key, label, color, look in _LINES:
-            points = [(p["x"], p[key]) for p in curve["points"] if p.get(key)]
-            if points:
-                axes.loglog(*zip(*points, strict=True), look, color=color, label=label, markersize=3.5, linewidth=1.6)
-        axes.set(title=curve["title"], xlabel=curve["axis"], ylabel=curve["unit"])
-        axes.grid(alpha=0.25)
-        axes.minorticks_off()
-        axes.patch.set_alpha(0)
-        axes.legend(frameon=False, fontsize=8)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-    return _in_colours_of_the_page(out.getvalue())
-
-
-def _in_colours_of_the_page(svg: str) -> str:
-    svg = svg[svg.index("<svg") :]
-    for colour, variable in _VARIABLES.items():
-        svg = re.sub(colour, f"var({variable})", svg, flags=re.IGNORECASE)
-    return re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    return f"An element is {curve['unit']}.{said}"

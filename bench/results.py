@@ -100,7 +100,24 @@ class Report:
         return "_".join([*parts, self.commit or "installed"]) + ".json"
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+        """One line for each row, so that two files can be compared as text."""
+        parts = []
+        for name, value in self.to_json().items():
+            if isinstance(value, tuple | list) and value:
+                said = "[\n" + ",\n".join(json.dumps(_short(one)) for one in value) + "\n]"
+            else:
+                said = json.dumps(_short(value))
+            parts.append(f"{json.dumps(name)}: {said}")
+        path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def _short(value: Any) -> Any:
+    """Six digits are more than any clock has; a whole number is a parameter."""
+    if isinstance(value, float) and not value.is_integer():
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _short(one) for key, one in value.items()}
+    return [_short(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def load(path: Path) -> Report:
@@ -118,7 +135,7 @@ def load(path: Path) -> Report:
 
 
 def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d")
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def commit() -> str | None:

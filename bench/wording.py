@@ -65,14 +65,18 @@ def target(row: Row) -> str:
 def parameters(row: Row) -> str:
     """Of the work, as far as they are not 1."""
     said = [f"n={row.n:,}"] if row.n > 1 else []
-    said += [f"{name}={value:g}" for name, value in row.parameters.items()]
+    said += [f"{name}={_value(value)}" for name, value in row.parameters.items()]
     return ", ".join(said + ([f"{row.threads} threads"] if row.threads > 1 else []))
 
 
 def rival_parameters(row: Row) -> str:
     """What another library was given, and on how many elements, where that is not what ours was."""
     said = [f"n={row.rival_n:,}"] if row.rival_n is not None and row.rival_n != row.n else []
-    return ", ".join(said + [f"{name}={value}" for name, value in row.rival_parameters.items()])
+    return ", ".join(said + [f"{name}={_value(value)}" for name, value in row.rival_parameters.items()])
+
+
+def _value(value: object) -> str:
+    return f"{value:,.10g}" if isinstance(value, float | int) else str(value)
 
 
 def counted(report: Report) -> str:

@@ -192,7 +192,9 @@ def _bench(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     terminal.show(report, console)
     if to_json:
-        report.write(to_json / report.name if to_json.is_dir() else to_json)
+        to_json = to_json / report.name if to_json.is_dir() else to_json
+        report.write(to_json)
+        print(to_json)
     if to_html:
         page.write(report, to_html)
     if older is None:
