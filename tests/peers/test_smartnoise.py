@@ -348,7 +348,7 @@ def test_wrong_parameters(options, match):
 
 
 @pytest.mark.parametrize(("options", "match"), [
-    ({"categorical_columns": ["sex"]}, "categorical_columns: must not"), ({"preprocessor_eps": 1.0}, "preprocessor_eps: "),
+    ({"categorical_columns": ["sex"]}, "categorical_columns: must"), ({"preprocessor_eps": 1.0}, "preprocessor_eps: "),
     ({"nullable": True}, "nullable: must not"), ({"transformer": {"sex": "drop"}}, "transformer: must not"),
     ({"transformer": NoTransformer()}, "transformer: must not"),
 ])  # fmt: skip
