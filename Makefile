@@ -36,7 +36,7 @@ demo: $(VENV)/.ready
 	@$(PY) -m fastdp demo
 
 test: $(VENV)/.ready
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.ready
 	@$(PY) -m ruff check .
@@ -56,7 +56,7 @@ counts: $(VENV)/.ready
 	@$(PY) -m fastdp.bench.instructions
 
 test-floor: $(FLOOR)/.ready
-	@$(FLOOR_PY) -m pytest
+	@$(FLOOR_PY) -m pytest -n auto --dist worksteal
 
 # The two libraries want different versions of mbi, so each has an environment. A file of tests that is skipped fails
 # here: pytest ends with 5 where nothing was collected.
