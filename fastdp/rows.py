@@ -256,9 +256,7 @@ class LocalRows(Rows):
         lock = threading.Lock()
 
         def add(block: Block) -> None:
-            cells = np.require(cells_of(block), np.uint32, "C")
-            if cells.size and int(cells.max()) >= size:
-                raise ValueError(f"cells: must be below size={size}; there are others")
+            cells = cells_below(cells_of(block), size)
             with lock:
                 count_cells_into(cells, counts)
 
@@ -304,9 +302,15 @@ class MemoryRows(LocalRows):
         self._step = min(max(wide, 1024), BLOCK_RECORDS)
         self._tasks = -(-n // self._step)
 
-    def select(self, columns: Sequence[str | int]) -> Rows:
+    def select(self, columns: Sequence[str | int]) -> MemoryRows:
         at = positions_of(columns, self.names, self.width)
         return MemoryRows([self._columns[j] for j in at], _named(self.names, at), self.n)
+
+    def blocks(self) -> Generator[Block, None, None]:
+        """All blocks in order, at least one, for who reads them on a thread of its own."""
+        if not self.n:
+            yield self._nothing()
+        yield from self._read(0, self._tasks)
 
     def whole(self) -> Block | None:
         return self._block(0, self.n)
@@ -419,6 +423,14 @@ def joined(sums: Halves) -> NDArray[np.int64]:
     if high.size and (high.max() >= 2**31 or high.min() < -(2**31)):
         raise OverflowError("total: must be within int64")
     return np.asarray((high << 32) | (low & 0xFFFFFFFF), np.int64)
+
+
+def cells_below(cells: Array, size: int) -> NDArray[np.uint32]:
+    """Cells as `count_cells_into` takes them; ValueError unless they are below `size`."""
+    cells = np.require(cells, np.uint32, "C")
+    if cells.size and int(cells.max()) >= size:
+        raise ValueError(f"cells: must be below size={size}; there are others")
+    return cells
 
 
 def column_values(rows: Rows) -> Array:

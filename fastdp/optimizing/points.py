@@ -157,6 +157,7 @@ class Points:
 
     def moments(self, x_norm: float, y_bound: float, unit: float) -> NDArray[np.int64]:
         """The sum of all second moments, in units of the grid: kernels/moments.py."""
+
         def statistic(block: Block) -> NDArray[np.int64]:
             from ..kernels.moments import add_moments
 

@@ -1,0 +1,1 @@
+"""Ways from and to other libraries: one file each, imported on demand."""
