@@ -85,8 +85,8 @@ class DaskRows(Rows):
     def beside(self, labels: Any) -> tuple[Rows, Any]:
         if not isinstance(labels, DaskRows):
             raise ValueError(
-                f"y: type {type(labels).__name__}: must be a Dask array or Series with the partitions of X, or the name "
-                "of one of its columns, as X is a Dask collection"
+                f"y: type {type(labels).__name__}: must be a Dask array or Series with the partitions of X, or the "
+                "name of one of its columns, as X is a Dask collection"
             )
         self._collection.check_labels(labels._collection)
         rows = self._copy()

@@ -38,8 +38,9 @@ class Examples(Labelled):
         self.labels = _Labels(positive)
         if keep:
             self.rows = self.rows.packed()
-            if isinstance(self.rows, PackedRows):  # its blocks start with a word
-                self.labels = _Labels(positive, pack_flags(positive(self.rows.whole())))
+            whole = self.rows.whole()
+            if isinstance(self.rows, PackedRows) and whole is not None:  # its blocks start with a word
+                self.labels = _Labels(positive, pack_flags(positive(whole)))
 
     def falsified(self, literals: Sequence[int] = ()) -> Falsified:
         """Counts over the records that satisfy all of these literals."""

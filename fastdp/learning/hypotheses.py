@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..columns import comes_from
 from ..errors import AccuracyWarning, levels_to_caller
-from ..labels import Labelled, label_vector, names_column, positives
+from ..labels import Labelled, label_vector, names_column, positives, with_labels
 from ..rows import Block, PerRecord, Rows, column_values, rows_of
 from ..shown import Shown
 
@@ -83,9 +83,8 @@ def error(h: Any, X: Any, y: Any) -> float:
         used, says = h._on(records.rows)
         return int(used.total(lambda block: [np.count_nonzero(says(block) != right(block))])[0]) / records.n
     if names_column(y):
-        named = Labelled(X, y)
-        labels = positives(column_values(named.given))
-        X = _without(X, y)
+        _, given = with_labels(X, y)
+        labels, X = positives(column_values(given)), _without(X, y)
     else:
         labels = positives(label_vector(y))
         if not labels.size:
