@@ -30,13 +30,16 @@ def may_gather(rows: Rows) -> bool:
 class Ordered:
     """The positions of all records, uint64 numbers 0 .. last, in their order.
 
+    add    whether what they add up to is found as well
+
     The line is cut into parts (c, d], of which is known how many positions are up to d, and what these add up to. A
     part is settled if its positions are all at d.
     """
 
-    def __init__(self, rows: Rows, positions: PerRecord, last: int) -> None:
-        self._rows, self._positions = rows, positions
-        self._ends, self._counts, self._sums, self._settled = [last], [rows.n], [0], [False]
+    def __init__(self, rows: Rows, positions: PerRecord, last: int, *, add: bool = False) -> None:
+        self._rows, self._positions, self._add = rows, positions, add
+        self._ends, self._counts, self._sums = [last], [rows.n], [0]
+        self._settled, self._listed = [False], [False]
         self._cut(0)
 
     @property
@@ -46,7 +49,7 @@ class Ordered:
 
     @property
     def total(self) -> int:
-        """What they add up to."""
+        """What they add up to, or 0."""
         return self._sums[-1]
 
     def at(self, rank: int) -> int:
@@ -56,7 +59,7 @@ class Ordered:
         return self._ends[j]
 
     def up_to(self, z: int) -> tuple[int, int]:
-        """How many positions are at most z, and their sum."""
+        """How many positions are at most z, and their sum, or 0."""
         if z < 0 or not self.m:
             return 0, 0
         z = min(z, self._ends[-1])
@@ -77,11 +80,11 @@ class Ordered:
             return
         first = stop = j
         growing = True
-        while growing:  # to both sides in turn: who asks for a rank asks for the next
+        while growing:  # to both sides in turn, up to what is listed: who asks for a rank asks for the next
             growing = False
-            if first and not self._settled[first - 1] and self._within(first - 1, stop) <= _LISTED:
+            if first and not self._listed[first - 1] and self._within(first - 1, stop) <= _LISTED:
                 first, growing = first - 1, True
-            if stop + 1 < len(self._ends) and not self._settled[stop + 1] and self._within(first, stop + 1) <= _LISTED:
+            if stop + 1 < len(self._ends) and not self._listed[stop + 1] and self._within(first, stop + 1) <= _LISTED:
                 stop, growing = stop + 1, True
         self._list(first, stop)
 
@@ -94,20 +97,22 @@ class Ordered:
         width = end - begin + 1
         parts = min(_PARTS, width)
         ends = [begin + (i + 1) * width // parts - 1 for i in range(parts)]
-        positions, edges = self._positions, np.array([begin, *ends], np.uint64)
+        positions, add = self._positions, self._add
+        edges = np.array([begin, *ends], np.uint64)
 
         def statistic(block: Block) -> NDArray[np.int64]:
             found = _between(positions(block), edges[0], edges[-1])
             found.sort()
             places = np.searchsorted(found, edges[1:], "right")
-            sums = np.zeros((3, found.size + 1), np.int64)
-            sums[0] = np.arange(found.size + 1)
-            np.cumsum(found >> np.uint64(_HALF), out=sums[1, 1:], dtype=np.int64)
-            np.cumsum(found & np.uint64(2**_HALF - 1), out=sums[2, 1:], dtype=np.int64)
-            return sums[:, places]
+            if not add:
+                return places[None]
+            sums = np.zeros((2, found.size + 1), np.int64)
+            np.cumsum(found >> np.uint64(_HALF), out=sums[0, 1:], dtype=np.int64)
+            np.cumsum(found & np.uint64(2**_HALF - 1), out=sums[1, 1:], dtype=np.int64)
+            return np.concatenate([places[None], sums[:, places]])
 
-        counts, high, low = self._rows.total(statistic).tolist()
-        sums = [(some << _HALF) + more for some, more in zip(high, low, strict=True)]
+        counts, *halves = self._rows.total(statistic).tolist()
+        sums = [(high << _HALF) + low for high, low in zip(*halves, strict=True)] if add else [0] * parts
         steps = zip([begin - 1, *ends], ends, [0, *counts], counts, strict=False)
         self._replace(
             j, j, ends, [count + some for some in counts], [total + some for some in sums],
@@ -125,21 +130,22 @@ class Ordered:
         values, numbers = self._rows.merge(statistic, _together)
         ends, counts, sums = [], [], []
         for value, number in zip(values.tolist(), numbers.tolist(), strict=True):
-            count, total = count + number, total + value * number
+            count, total = count + number, total + value * number * self._add
             ends.append(value)
             counts.append(count)
             sums.append(total)
         if not ends or ends[-1] < end:
             ends, counts, sums = [*ends, end], [*counts, count], [*sums, total]
-        self._replace(first, stop, ends, counts, sums, [True] * len(ends))
+        self._replace(first, stop, ends, counts, sums, [True] * len(ends), listed=True)
 
     def _replace(
-        self, first: int, stop: int, ends: list[int], counts: list[int], sums: list[int], settled: list[bool]
-    ) -> None:
+        self, first: int, stop: int, ends: list[int], counts: list[int], sums: list[int], settled: list[bool],
+        listed: bool = False,
+    ) -> None:  # fmt: skip
         """Parts first .. stop by finer ones, which cover the same."""
         part = slice(first, stop + 1)
         self._ends[part], self._counts[part], self._sums[part] = ends, counts, sums
-        self._settled[part] = settled
+        self._settled[part], self._listed[part] = settled, [listed] * len(ends)
 
 
 def _between(positions: NDArray[np.uint64], low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:

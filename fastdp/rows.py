@@ -27,7 +27,7 @@ from .threads import run_chunks
 T = TypeVar("T")
 
 PerRecord = Callable[["Block"], NDArray[Any]]  # what says something of every record of a block
-Halves = tuple[NDArray[np.int64], NDArray[np.int64]]  # of integers: 2^32 times the first and the second
+Halves = tuple[NDArray[Any], NDArray[Any]]  # of integers: 2^32 times the first and the second
 
 BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records start with a word
 _BLOCK_VALUES = 2**21
@@ -418,8 +418,8 @@ def add_halves(sums: Halves, more: Halves) -> Halves:
 
 
 def joined(sums: Halves) -> NDArray[np.int64]:
-    high, low = sums
-    high = high + (low >> 32)
+    high, low = (half.astype(np.int64) for half in sums)
+    high += low >> 32
     if high.size and (high.max() >= 2**31 or high.min() < -(2**31)):
         raise OverflowError("total: must be within int64")
     return np.asarray((high << 32) | (low & 0xFFFFFFFF), np.int64)

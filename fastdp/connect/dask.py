@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..columns import Array, comes_from
-from ..rows import Block, PerRecord, Rows, add_halves, at_least_one, halves_of, joined, label_of, positions_of, rows_of
+from ..rows import Block, PerRecord, Rows, at_least_one, joined, label_of, positions_of, rows_of
 from ..threads import alone
-from .partitions import Count, Failure, Merge, Reader, Work, blocks_of, combine, summarise
+from .partitions import Count, Failure, Merge, Reader, Total, Work, blocks_of, combine, summarise
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class DaskRows(Rows):
         return labels
 
     def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
-        return joined(self.merge(lambda block: halves_of(statistic(block)), add_halves))
+        return joined(self._run(Total(statistic)))
 
     def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
         return self._run(Merge(statistic, combine))
@@ -157,7 +157,8 @@ class _Collection:
     def __init__(self, data: Any, name: str) -> None:
         _check_version()
         self._name = name or "data"
-        self._is_frame = hasattr(data, "npartitions") and comes_from(data._meta, "pandas", "DataFrame", "Series")
+        meta = getattr(data, "_meta", None)
+        self._is_frame = hasattr(data, "npartitions") and comes_from(meta, "pandas", "DataFrame", "Series")
         if self._is_frame:
             self._data, self._empty = self._of_pandas(data, bool(name))
         elif comes_from(data, "dask", "Array"):

@@ -195,7 +195,11 @@ def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class
     if is_dask(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
         _no_records(X)
         # an array has a concept a row, as one of numpy's
-        by_record = predictions if isinstance(predictions, Rows) or hasattr(predictions, "columns") else predictions.T
+        by_record = (
+            predictions
+            if isinstance(predictions, Rows) or hasattr(predictions, "columns")
+            else getattr(predictions, "T", predictions)
+        )
         examples = Labelled(by_record, y, may_be_empty=may_be_empty)
         return _Class(examples.n, np.empty(0), lambda: _errors_of_rows(examples.rows, examples.read_labels()[0]))
     labels = label_vector(y)

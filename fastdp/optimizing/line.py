@@ -260,7 +260,8 @@ class _Median(LinePlan):
     def _losses(self, points: Points) -> Callable[[int], int]:
         positions = self.positions(points)
         if not may_gather(points.rows):
-            return self._losses_of(Ordered(points.rows, lambda block: positions(block).view(np.uint64), self.last))
+            far = Ordered(points.rows, lambda block: positions(block).view(np.uint64), self.last, add=True)
+            return self._losses_of(far)
         at = np.concatenate(points.rows.merge(lambda block: [positions(block)], lambda a, b: a + b))
         at.sort()
         below = np.zeros((2, at.size + 1), np.int64)
