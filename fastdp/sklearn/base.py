@@ -41,6 +41,7 @@ from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
 OUTSIDE = ("raise", "clip")
+LEFT_BEHIND = "left behind in the process that pickled this"  # what a fitted estimator has for a budget: no Budget
 
 
 class PrivateEstimator(BaseEstimator):
@@ -66,10 +67,12 @@ class PrivateEstimator(BaseEstimator):
     # --- one budget is one budget
 
     def __getstate__(self) -> dict[str, Any]:
-        if not hasattr(self, "guarantee_") and getattr(self, "budget", None) is None and counting(None):
-            _refuse_to_travel()
         state: dict[str, Any] = super().__getstate__()
-        return state
+        if "guarantee_" in state:
+            return {**state, "budget": state["budget"] and LEFT_BEHIND}
+        if state["budget"] is None and counting(None):
+            _refuse_to_travel()
+        return state  # which a Budget in it makes impossible
 
     # --- showing
 

@@ -87,7 +87,7 @@ class ConjunctionClassifier(BinaryClassifier):
 
     def predict(self, X: Any) -> Any:
         """The class of each record."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False, dtype="numeric")
         return self._named(self.concept_.predict(self._bits(X, self.cuts_)))
 
@@ -173,7 +173,7 @@ class BoxClassifier(BinaryClassifier):
 
     def predict(self, X: Any) -> Any:
         """The class of each record; what is beyond the bounds is as what is at them."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         least, below = self.intervals_.T
         return self._named(((least <= X) & (below > X)).all(axis=1))

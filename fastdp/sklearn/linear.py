@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class _LinearModel(PrivateEstimator):
     delta: float
     bounds: Any
     data_norm: float | None
-    radius: float
+    radius: float | None
     fit_intercept: bool
     method: Any
     outside: Any
@@ -36,9 +37,10 @@ class _LinearModel(PrivateEstimator):
         return Scaling.of(self.bounds, self.data_norm, d, bool(self.fit_intercept))
 
     def _minimise(self, Z: Floats, y: Any, loss: Loss) -> Floats:
+        radius = sqrt(Z.shape[1]) if self.radius is None else positive("radius", self.radius, toward=0)
         found: PrivateMinimum = private_erm(
-            Z, y, loss=loss, over=Ball(positive("radius", self.radius, toward=0)), epsilon=self.epsilon,
-            delta=self.delta, method=self.method, outside="clip", rng=self._randomness(), budget=self.budget,
+            Z, y, loss=loss, over=Ball(radius), epsilon=self.epsilon, delta=self.delta, method=self.method,
+            outside="clip", rng=self._randomness(), budget=self.budget,
         )  # fmt: skip
         self.result_, self.guarantee_ = found, found.guarantee
         self.n_iter_ = int(getattr(found.details, "steps", 1))
@@ -113,7 +115,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
 
     def decision_function(self, X: Any) -> Floats:
         """The log odds of the positive class."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 
@@ -135,7 +137,8 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
     """Least squares over a ball, privately.
 
     y_bounds   (lower, upper) of the targets
-    radius     of the ball of coefficients, where rows are scaled to norm 1 and targets to [-1, 1]
+    radius     of the ball of coefficients, where rows are scaled to norm 1 and targets to [-1, 1], intercept included;
+               by default the square root of their number, which is room for a single column to explain all of y
 
     All else is as in PrivateLogisticRegression. Fitted: coef_, intercept_, guarantee_, n_iter_, result_.
     Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
@@ -158,7 +161,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         bounds: Any = None,
         y_bounds: Any = None,
         data_norm: float | None = None,
-        radius: float = 10.0,
+        radius: float | None = None,
         fit_intercept: bool = True,
         method: Any = "auto",
         outside: Any = "raise",
@@ -195,7 +198,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
 
     def predict(self, X: Any) -> Floats:
         """The linear function of each record."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)
 

@@ -34,12 +34,12 @@ class _Centering(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     def transform(self, X: Any) -> Floats:
         """X - center_."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) - self.center_)
 
     def inverse_transform(self, X: Any) -> Floats:
         """X + center_."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) + self.center_)
 
 
@@ -53,7 +53,7 @@ class PrivateMean(_Centering):
     outside          "raise" a DomainError for records beyond bounds or norm, or "clip" them
 
     `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: center_ (the means), noise_scale_ (of the noise in each: sigma of Gaussian noise, b of Laplace), guarantee_.
+    Fitted: center_ (the means), noise_scale_ (the standard deviation of the noise in each), guarantee_.
     Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
     Not covered  `transform`, which changes records one by one and releases nothing
 
@@ -95,7 +95,7 @@ class PrivateMean(_Centering):
         )
         center = scaling.center + released.value * scaling.half
         self.center_ = center if scaling.lower is None else np.clip(center, scaling.lower, scaling.upper)
-        self.noise_scale_ = released.noise_scale * scaling.half
+        self.noise_scale_ = released.deviation * scaling.half
         self.guarantee_ = released.guarantee
         return self
 

@@ -108,7 +108,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Records as codes of the domain: numbers of bins, or places in lists of labels."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         return np.column_stack(encode(self._columns(self._read(X)), self.domain_, self.outside))
 
     def score_samples(self, X: Any) -> Floats:
@@ -126,7 +126,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
         """So many synthetic records: as the domain declares them, or the middles of bins."""
-        check_is_fitted(self)
+        check_is_fitted(self, "guarantee_")
         records = self.distribution_.sample(n_samples, randomness(random_state))
         return records if self._grid is None else self._grid.centers(records)
 
