@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
@@ -52,7 +53,7 @@ def checked() -> list[Any]:
         PrivateLinearRegression(EXACT, bounds=(-5, 5), y_bounds=(-5, 5), outside="clip", method="moments"),
         PrivateMean(EXACT, bounds=(-5, 5), outside="clip"),
         PrivateMedian(EXACT, bounds=(-5, 5), outside="clip"),
-        MWEMSynthesizer(EXACT, bounds=(-5, 5), bins=2, outside="clip"),
+        MWEMSynthesizer(EXACT, bounds=(-5, 5), bins=2, degree=1, outside="clip"),
     ]
 
 
@@ -76,22 +77,21 @@ def test_everything_that_scikit_learn_checks(estimator: Any) -> None:
     assert set(found["skipped"]) <= {"check_array_api_input"}  # where the environment leaves SCIPY_ARRAY_API unset
 
 
-LABELS = "labels are declared as 0 and 1, and this check has others: they are refused, which no data decides"
-DECLARED = {
-    "check_estimators_dtypes": LABELS,
-    "check_classifier_data_not_an_array": LABELS,
-    "check_classifiers_classes": LABELS,
-    "check_classifier_not_supporting_multiclass": LABELS,
-    "check_fit2d_1feature": LABELS,
+REFUSED = "y: Unknown label type: must be one of classes=(0, 1); there are other labels"
+# checks whose labels are others, and that report what was raised in words of their own
+IN_OTHER_WORDS = {
+    "check_classifier_not_supporting_multiclass": "three labels are refused, without saying that there are three",
+    "check_fit2d_1feature": "other labels are refused, where an error about columns may be raised, but no other",
     "check_classifiers_one_label": "all of ten records are positive: a box by interior points leaves some of them out",
 }
 
 
 @pytest.mark.parametrize("estimator", checked()[:3], ids=lambda e: type(e).__name__)
 def test_with_declared_classes_only_checks_with_other_labels_fail(estimator: Any) -> None:
-    found = results_of(clone(estimator).set_params(classes=(0, 1)), DECLARED)
-    assert not found["failed"]
-    assert {name for name, why in DECLARED.items() if why == LABELS} <= set(found["xfail"])
+    found = results_of(clone(estimator).set_params(classes=(0, 1)), IN_OTHER_WORDS)
+    assert set(found["failed"].values()) == {REFUSED}
+    assert {"check_classifiers_classes"} <= set(found["failed"])
+    assert {"check_classifier_not_supporting_multiclass"} <= set(found["xfail"])
 
 
 # --- what a fit finds, on records that make it easy
@@ -206,7 +206,7 @@ def test_linear_regression_is_least_squares_when_epsilon_is_large(fit_intercept:
     y = X @ [0.5, -2.0] + (3.0 if fit_intercept else 0.0)
     bounds = None if data_norm else ([-2, -0.3], [4, 0.3])
     model = PrivateLinearRegression(
-        1e6, bounds=bounds, data_norm=data_norm and 4.1, y_bounds=(-10, 10), radius=20.0, fit_intercept=fit_intercept,
+        1e6, bounds=bounds, data_norm=data_norm and 4.1, y_bounds=(-8, 12), radius=20.0, fit_intercept=fit_intercept,
         random_state=0,
     ).fit(X, y)  # fmt: skip
     exact = LinearRegression(fit_intercept=fit_intercept).fit(X, y)
@@ -220,7 +220,7 @@ def test_logistic_regression_separates_as_the_exact_one_does() -> None:
     _, X, y = cases()[2]
     model = PrivateLogisticRegression(1.0, 1e-6, bounds=BOX, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.97
-    exact = LogisticRegression().fit(X, y).coef_[0]
+    exact = LogisticRegression(solver="newton-cholesky").fit(X, y).coef_[0]
     assert model.coef_[0] @ exact / np.linalg.norm(model.coef_) / np.linalg.norm(exact) > 0.98
     assert model.coef_.shape == (1, 3)
     assert model.intercept_.shape == (1,)
@@ -632,6 +632,8 @@ def test_frames_bring_names(library: str) -> None:
     frames = pytest.importorskip(library)
     names = ["age", "hours", "pay"]
     frame = frames.DataFrame({name: SQUARE[:, j] for j, name in enumerate(names)})
+    if sklearn.__version__ < "1.7" and not hasattr(frame, "__dataframe__"):
+        pytest.skip("scikit-learn 1.6 sees names by a protocol that this polars has no more")
     model = ConjunctionClassifier(
         1.0, 1e-6, thresholds={"age": [20, 30, 40], "hours": 60, "pay": [10, 50]}, max_literals=2, random_state=0
     ).fit(frame, INSIDE)
@@ -691,12 +693,13 @@ def test_one_that_is_to_be_fitted_does_not_leave_its_budget(case: Any) -> None:
 def test_seeds_are_for_tests_and_the_default_is_not_one(case: Any) -> None:
     estimator, X, y = case
     few = slice(0, N if isinstance(estimator, BoxClassifier) else 500)
+    epsilon = 0.01 if isinstance(estimator, ConjunctionClassifier) else 0.3  # so that rules are all about as likely
     y = None if y is None else y[few]
 
     def fitted(random_state: Any) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = clone(estimator).set_params(random_state=random_state, epsilon=0.3).fit(X[few], y)
+            model = clone(estimator).set_params(random_state=random_state, epsilon=epsilon).fit(X[few], y)
         kept = ("coef_", "center_", "intervals_", "rule_")
         found = [getattr(model, name) for name in kept if hasattr(model, name)]
         if isinstance(model, MWEMSynthesizer):
