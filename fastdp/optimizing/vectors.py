@@ -47,13 +47,18 @@ class VectorRelease(Shown):
     resolution: float
     guarantee: Guarantee
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise in each coordinate of `value`."""
+        return _deviation(self.noise, self.noise_scale)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(self.value, dtype) if copy or dtype is not None else self.value
 
     def _shown(self) -> Lines:
         return [
             ("value", np.array2string(self.value, precision=4, threshold=6, edgeitems=2)),
-            ("noise", f"{self.noise}, standard deviation {_deviation(self.noise, self.noise_scale):.4g}"),
+            ("noise", f"{self.noise}, standard deviation {self.deviation:.4g}"),
             ("kinds", ", ".join(f"{name} {_deviation(name, scale):.4g}" for name, scale in self.scales.items())),
             ("clip", f"{self.clip:.4g}"),
             ("guarantee", str(self.guarantee)),
