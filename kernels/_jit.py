@@ -103,13 +103,22 @@ class Callback:
         self._compiled: Any = None
 
     @property
+    def function(self) -> Callable[..., Any]:
+        """The kernel in Python."""
+        return self._function
+
+    @property
+    def signature(self) -> Any:
+        """Its arguments and result, as numba names them."""
+        return _core.sigutils.normalize_signature(self._signature)
+
+    @property
     def address(self) -> int:
         if self._compiled is None:
             with _lock:
                 if self._compiled is None:
-                    signature = _core.sigutils.normalize_signature(self._signature)
                     options = {"nopython": True, "error_model": "numpy"}
-                    compiled = _core.ccallback.CFunc(self._function, signature, {}, options)
+                    compiled = _core.ccallback.CFunc(self._function, self.signature, {}, options)
                     compiled._cache = _KernelCache(self._function, "callback")
                     _number_apart(compiled._compiler)
                     compiled.compile()

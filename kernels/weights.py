@@ -117,3 +117,18 @@ def count_valued(counts: I64Array, values: I64Array) -> int:
     for i in range(counts.size):
         total += counts[i] * values[i]
     return total
+
+
+@jit
+def count_outside(values: F64Array) -> int:
+    """How many values are not within 0 and 1; a NaN is not.
+
+    Shapes    values float64[D]
+    Cost      one read of values
+    Used by   fastdp/capi/calls.py
+    Oracle    numpy
+    """
+    count = int64(0)
+    for i in range(values.size):
+        count += int64(not (values[i] >= 0.0 and values[i] <= 1.0))
+    return count
