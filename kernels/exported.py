@@ -11,15 +11,15 @@ from typing import Any
 from numba import carray, types
 
 from ._jit import Callback, compile_callback
-from .gradients import LEAST_SQUARE, norms_into, sum_margins
 from .chacha import words_into
+from .gradients import LEAST_SQUARE, norms_into, sum_margins
+from .lanes import int64
 from .literals import count_among_into, pack_rows_into
 from .noise import add_gaussian_into, add_gaussian_on_grid_into, add_laplace_into, add_laplace_on_grid_into
-from .lanes import int64
 from .projections import project_one
 from .weights import scale_masked, scale_valued, sum_cells, sum_masked, sum_valued
 
-WRITTEN = frozenset({"out", "undecided", "weights", "point", "tail", "space", "rest"})
+WRITTEN = frozenset({"out", "undecided", "weights", "point", "tail", "space"})
 
 _I64, _F64, _BYTES = types.CPointer(types.int64), types.CPointer(types.float64), types.CPointer(types.uint8)
 _KEY, _WORDS = types.CPointer(types.uint32), types.CPointer(types.uint64)
@@ -207,7 +207,9 @@ def count_among(columns: Any, d: Any, words: Any, first: Any, second: Any, out: 
 
     Requires  columns[d words] as `pack_rows` makes them; first[words], second[words]: a bit for each record
     """
-    count_among_into(carray(columns, (d, words)), carray(first, (words,)), carray(second, (words,)), carray(out, (2, d)))
+    count_among_into(
+        carray(columns, (d, words)), carray(first, (words,)), carray(second, (words,)), carray(out, (2, d))
+    )
 
 
 TABLE: dict[str, Callback] = {

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from .build import BuildError, build
+from .library import BuildError, build
 
 
 def main() -> int:
@@ -21,4 +21,5 @@ def main() -> int:
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,6 +7,7 @@ array has them. What is wrong is an exception, as everywhere in fastdp; `embedde
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from math import exp, inf, isfinite
 from typing import Any
 
@@ -202,7 +203,7 @@ def _check_values(values: Vector) -> None:
 
 # --- gradients
 
-LOSSES = {
+LOSSES: dict[str, Callable[[float, int], forms.Loss]] = {
     "SQUARED": lambda parameter, derivative: forms.SquaredError(),
     "LOGISTIC": lambda parameter, derivative: forms.Logistic(),
     "HINGE": lambda parameter, derivative: forms.Hinge(),

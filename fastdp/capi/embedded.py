@@ -1,6 +1,6 @@
 """Calls from C: pointers become arrays, exceptions become statuses and a message.
 
-Runs inside the library that `build.py` made, as the Python side of its functions. Nothing leaves here as an exception.
+Runs inside the library that `library.py` made, as the Python side of its functions. No exception leaves here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ from .text import digest
 _CODES = {name: code for code, name in enumerate(STATUS)}
 _LONGEST = 2**48
 _DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
-    **{
-        f"{name}_t": (np.dtype(name), 1)
-        for name in ("int64", "uint64", "uint32", "uint8")
-    },
+    **{f"{name}_t": (np.dtype(name), 1) for name in ("int64", "uint64", "uint32", "uint8")},
     "double": (np.dtype(np.float64), 1),
     **{f"fastdp_{name}": (np.dtype(np.float64), 0) for name in STRUCTS},
 }  # of an entry, and how many numbers it is; 0: see its struct

@@ -2,7 +2,7 @@
  * host runs. Whatever fails is a status and a message, never an exit; nothing of the host's is changed: no signal
  * handlers, no locale, no streams, none of its environment is read by Python.
  *
- * build.py puts FASTDP_EXECUTABLE and FASTDP_LIBPYTHON before this, fastdp.h, and the fronts of the functions after it.
+ * library.py puts FASTDP_EXECUTABLE and FASTDP_LIBPYTHON before this, fastdp.h, and the fronts of the functions after it.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -119,8 +119,8 @@ charged."""
 FUNCTIONS: tuple[Function, ...] = (
     Function(
         "rng_seeded",
-        "A source of keys that are the same in every run, FOR TESTS: whoever knows the seed can remove the noise. To be "
-        "given as `rng`, where 0 asks the operating system for a fresh key: what every release should do.",
+        """A source of keys that are the same in every run, FOR TESTS: whoever knows the seed can remove the noise. To
+        be given as `rng`, where 0 asks the operating system for a fresh key: what every release should do.""",
         (number("seed", "int64_t"), write("rng", "int64_t", 1)),
         calls.rng_seeded,
     ),
@@ -181,8 +181,8 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     Function(
         "weights_evaluate_mask",
-        """Multiplicative weights over cells. The share of the weights in the cells where mask is 1 and not 0; `total` is
-        the sum of all weights, as an update leaves it, or 0 to add it up.""",
+        """Multiplicative weights over cells. The share of the weights in the cells where mask is 1 and not 0; `total`
+        is the sum of all weights, as an update leaves it, or 0 to add it up.""",
         (
             read("weights", "double", "cells"), length("cells", 1), read("mask", "uint8_t", "cells"), number("total"),
             write("value", "double", 1),
@@ -191,8 +191,8 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     Function(
         "weights_update_mask",
-        """Multiply the weights by e^rate, |rate| at most 300, where mask is 1 and not 0; *total is their sum after that.
-        They are scaled by a constant when the sum leaves 1e-20 to 1e20, and mean nothing after FASTDP_DOMAIN.""",
+        """Multiply the weights by e^rate, |rate| at most 300, where mask is 1 and not 0; *total is their sum after
+        that. They are scaled by a constant when the sum leaves 1e-20 to 1e20, and mean nothing after FASTDP_DOMAIN.""",
         (
             write("weights", "double", "cells"), length("cells", 1), read("mask", "uint8_t", "cells"), number("rate"),
             write("total", "double", 1),
@@ -221,8 +221,8 @@ FUNCTIONS: tuple[Function, ...] = (
         "gradient_sum",
         """NOT PRIVATE. The sum of the gradients at w of n records of d doubles, each shortened to L2 norm `clip`, in
         units of `resolution`, a power of two: out[j] resolution is the sum of coordinate j. It is made of integers, so
-        replacing a record moves it by at most 2 clip / resolution in L2 (adding or removing one: half of that), exactly,
-        and fastdp_gaussian_i64 with that sensitivity makes it private. labels may be NULL for the losses of distances;
+        replacing a record moves it by at most 2 clip / resolution in L2 (adding or removing one: half of that),
+        exactly, and fastdp_gaussian_i64 with that sensitivity makes it private. labels: NULL for losses of distances;
         -1 or 1 (or 0 or 1) for LOGISTIC and HINGE. `parameter` is the threshold of HUBER and otherwise 0. `derivative`
         is the slope of CUSTOM, otherwise NULL: it is called from several threads at once, and must depend on its
         arguments alone.""",

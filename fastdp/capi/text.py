@@ -37,9 +37,7 @@ def types_text() -> str:
     enums = [f"enum {{ {', '.join(status_lines())} }};"]
     for values in CONSTANTS.values():
         enums.append(f"enum {{ {', '.join(f'FASTDP_{name} = {value}' for name, value in values.items())} }};")
-    structs = [
-        f"typedef struct {{ double {', '.join(fields)}; }} fastdp_{name};" for name, fields in STRUCTS.items()
-    ]
+    structs = [f"typedef struct {{ double {', '.join(fields)}; }} fastdp_{name};" for name, fields in STRUCTS.items()]
     derivative = f"typedef double (*{_DERIVATIVE})(double score, double label);"
     kernels = "\n".join(f"    {member};" for member in members().values())
     table = f"typedef struct {{\n    uint32_t version;\n    uint32_t size;\n{kernels}\n}} fastdp_kernel_table;"
@@ -146,8 +144,8 @@ _HEADER = """\
  * thread. None aborts, and none prints. Look at the status: where out is values, they are still there, without noise.
  *
  * All may be called from several threads at once. The first call starts Python, which takes about a second; a host
- * that forks must do so before. Arrays are contiguous and aligned, lengths at most 2^48; a pointer may be NULL where its
- * length is 0. A `sensitivity` is what one record moves, under the relation of neighbours that you mean. `rng` is 0.
+ * that forks must do so before. Arrays are contiguous and aligned, lengths at most 2^48; a pointer may be NULL where
+ * its length is 0. A `sensitivity` is what one record moves, under the relation of neighbours that you mean.
  */
 #ifndef FASTDP_H
 #define FASTDP_H

@@ -7,6 +7,7 @@ environment; whoever moves or upgrades the environment writes it anew.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -120,7 +121,9 @@ def _write_source(path: Path, libpython: Path) -> None:
 
 def _quoted(text: str) -> str:
     """A C string: every byte that is not plainly itself as an octal number."""
-    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in os.fsencode(text)) + '"'
+    return (
+        '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in os.fsencode(text)) + '"'
+    )
 
 
 # What runs first in Python. It must not raise: cffi would print. Only where the library itself started Python does it
@@ -143,7 +146,8 @@ except BaseException as error:
 
 
 def _pkg_config(place: Path) -> str:
-    return f"""prefix={place}
+    escaped = re.sub(r"([\s\\#$'\"])", r"\\\1", str(place))
+    return f"""prefix={escaped}
 
 Name: fastdp
 Description: differential privacy, exact and fast
