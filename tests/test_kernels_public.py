@@ -19,7 +19,7 @@ from fastdp.kernels import catalogue
 from fastdp.kernels.catalogue import FIELDS, MACHINERY, MODULES, entries
 from fastdp.kernels.chacha import word_one, words_into
 from fastdp.kernels.elementary import ln_one
-from fastdp.kernels.gradients import LOGISTIC, sum_margins
+from fastdp.kernels.gradients import LEAST_SQUARE, norms_into
 from fastdp.kernels.literals import count_among_into
 from fastdp.kernels.noise import GAUSSIAN_BLOCK, LAPLACE_BLOCK, add_gaussian_into, add_laplace_into
 from fastdp.kernels.projections import BALL, project_one
@@ -118,18 +118,11 @@ def projections(out: Any, part: int) -> Any:
     out[part, :9] = w.view(np.int64)
 
 
-def gradients(out: Any, part: int) -> Any:
+def norms(out: Any, part: int) -> Any:
     n, d = 70, 5
-    X = np.cos(np.arange(n * d) * 0.1 + part)
-    labels, w, mask = np.ones(n), np.zeros(8), np.zeros(8)
-    mask[:d] = 1.0
-    w[:d] = 0.25
-    norms, sums = np.full(n, 3.0), np.zeros(d, np.int64)
-    tail, space = np.empty(32 * d + 8), np.empty(8)
-    sum_margins(
-        X, labels, norms, w, mask, LOGISTIC, 0.0, 0, np.inf, 2.0**20, 2.0**20, tail, space, sums
-    )  # fmt: skip
-    out[part, :d] = sums
+    found = np.empty(n)
+    norms_into(np.cos(np.arange(n * d) * 0.1 + part), d, LEAST_SQUARE, found)
+    out[part, :n] = found.view(np.int64)
 
 
 def literals(out: Any, part: int) -> Any:
@@ -140,7 +133,7 @@ def literals(out: Any, part: int) -> Any:
     out[part, 6:12] = counts[1]
 
 
-WORK = [words_and_logarithms, laplace_noise, gaussian_noise, weights_and_tops, projections, gradients, literals]
+WORK = [words_and_logarithms, laplace_noise, gaussian_noise, weights_and_tops, projections, norms, literals]
 
 
 def spread(piece: Any, parallel: bool) -> Any:
