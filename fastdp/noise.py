@@ -79,16 +79,7 @@ def laplace(
     dtype('float64')
     """
     array = numbers_array("values", values)
-    sensitivity = positive("sensitivity", sensitivity, toward=inf)
-    epsilon = positive("epsilon", epsilon, toward=0)
-    if array.dtype == np.int64:
-        _no_resolution(resolution)
-        grid = None
-        plan = _laplace_for_integers(sensitivity, epsilon)
-    else:
-        if resolution is not None:
-            resolution = power_of_two("resolution", resolution)
-        grid, plan = _laplace_for_floats(sensitivity, epsilon, resolution, array.size)
+    sensitivity, epsilon, grid, plan = laplace_terms(array.dtype, array.size, sensitivity, epsilon, resolution)
     if neighbors == "replace-one" and not counting(budget):
         return release(array, grid, plan, out, rng)
     guarantee = PureDP(epsilon, neighbors=neighbors)
@@ -135,28 +126,9 @@ def gaussian(
     dtype('float64')
     """
     array = numbers_array("values", values)
-    sensitivity = positive("sensitivity", sensitivity, toward=inf)
-    if rho is not None:
-        if epsilon is not None or delta is not None:
-            raise ValueError(f"rho={rho!r}: give either rho, or epsilon and delta")
-        price: _Price = (positive("rho", rho, toward=0), None)
-    else:
-        if epsilon is None or delta is None:
-            raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: give both, or rho instead")
-        price = (positive("epsilon", epsilon, toward=0), probability("delta", delta))
-        for name, value in (("epsilon", epsilon), ("delta", delta)):
-            if value < SMALLEST:
-                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
-        if price[0] > MAX_EPSILON:
-            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
-    if array.dtype == np.int64:
-        _no_resolution(resolution)
-        grid = None
-        plan = _gaussian_for_integers(sensitivity, price, array.size)
-    else:
-        if resolution is not None:
-            resolution = power_of_two("resolution", resolution)
-        grid, plan = _gaussian_for_floats(sensitivity, price, resolution, array.size)
+    sensitivity, price, grid, plan = gaussian_terms(
+        array.dtype, array.size, sensitivity, rho, epsilon, delta, resolution
+    )
     if neighbors == "replace-one" and not counting(budget):
         return release(array, grid, plan, out, rng)
     guarantee, parameters = _gaussian_guarantee(sensitivity, price, grid, plan, array.size, neighbors)
@@ -175,6 +147,52 @@ def _gaussian_guarantee(
     rho = up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2)
     both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
     return both, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta}
+
+
+def laplace_terms(
+    dtype: np.dtype[Any], n: int, sensitivity: float, epsilon: float, resolution: float | None
+) -> tuple[float, float, float | None, LaplacePlan]:
+    """The parameters of `laplace` for n values, checked, and what follows: the grid of floats, and the noise."""
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    epsilon = positive("epsilon", epsilon, toward=0)
+    if dtype == np.int64:
+        _no_resolution(resolution)
+        return sensitivity, epsilon, None, _laplace_for_integers(sensitivity, epsilon)
+    if resolution is not None:
+        resolution = power_of_two("resolution", resolution)
+    return sensitivity, epsilon, *_laplace_for_floats(sensitivity, epsilon, resolution, n)
+
+
+def gaussian_terms(
+    dtype: np.dtype[Any],
+    n: int,
+    sensitivity: float,
+    rho: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    resolution: float | None,
+) -> tuple[float, _Price, float | None, GaussianPlan]:
+    """The parameters of `gaussian` for n values, checked, and what follows: the grid of floats, and the noise."""
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise ValueError(f"rho={rho!r}: give either rho, or epsilon and delta")
+        price: _Price = (positive("rho", rho, toward=0), None)
+    else:
+        if epsilon is None or delta is None:
+            raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: give both, or rho instead")
+        price = (positive("epsilon", epsilon, toward=0), probability("delta", delta))
+        for name, value in (("epsilon", epsilon), ("delta", delta)):
+            if value < SMALLEST:
+                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
+        if price[0] > MAX_EPSILON:
+            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+    if dtype == np.int64:
+        _no_resolution(resolution)
+        return sensitivity, price, None, _gaussian_for_integers(sensitivity, price, n)
+    if resolution is not None:
+        resolution = power_of_two("resolution", resolution)
+    return sensitivity, price, *_gaussian_for_floats(sensitivity, price, resolution, n)
 
 
 def _no_resolution(resolution: float | None) -> None:
@@ -422,13 +440,13 @@ def add_noise(
     try:
         found = add(*place, key, *law, out, undecided)
         for i in undecided[:found].tolist() if found else ():
-            _settle(plan, grid, key, out, i, first)
+            settle(plan, grid, key, out, i, first)
     except BaseException:
         out.fill(0)  # interrupted: leave no value behind that has no noise
         raise
 
 
-def _settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
+def settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
     """Add what the kernel left out: one draw (Laplace), or those of the block that starts at i (Gaussian)."""
     if isinstance(plan, LaplacePlan):
         _add_draw(out, i, exact.geometric_draw(word_source(key), first + i, plan.scale, two_sided=True), grid)

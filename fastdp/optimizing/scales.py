@@ -201,12 +201,17 @@ class Grid:
 
     def limit(self, d: int) -> float:
         """What computed norms keep, so that true ones keep `size` (descent.md, lemma 1)."""
-        return self.size * (1 - (d + 64) * 2.0**-53)
+        return limit_of(self.size, d)
 
     @property
     def deviation(self) -> float:
         """The standard deviation of the noise of a coordinate of the sum."""
         return sqrt(self.scale.variance) / self.unit
+
+
+def limit_of(size: float, d: int) -> float:
+    """What computed norms of d coordinates keep, so that true ones keep `size` (descent.md, lemma 1)."""
+    return size * (1 - (d + 64) * 2.0**-53)
 
 
 @lru_cache(256)
