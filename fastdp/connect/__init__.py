@@ -1,0 +1,1 @@
+"""Adapters to other libraries, one a file, each imported on demand."""
