@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import exact
 from .budget import Budget, charge, counting
-from .calibration import MAX_EPSILON, SMALLEST, gaussian_sigma, zcdp_sigma
+from .calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
 from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
 from .directed import down, lower, up, upper
 from .errors import DomainError
@@ -141,11 +141,12 @@ def _gaussian_guarantee(
 ) -> tuple[Guarantee, dict[str, float]]:
     """What the noise of a plan promises: the price that was asked, and the rho that its sigma amounts to."""
     epsilon, delta = price
+    moved = up(upper(sensitivity)) if grid is None else _l2_on_grid(sensitivity, grid, n)
+    mu = gaussian_mu(moved, plan.sigma, n)
     if delta is None:
-        return ZCDP(epsilon, neighbors=neighbors), {"sensitivity": sensitivity, "rho": epsilon}
-    moved = sensitivity if grid is None else _l2_on_grid(sensitivity, grid, n)
+        return ZCDP(epsilon, mu=mu, neighbors=neighbors), {"sensitivity": sensitivity, "rho": epsilon}
     rho = up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2)
-    both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
+    both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
     return both, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta}
 
 

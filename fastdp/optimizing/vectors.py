@@ -14,7 +14,7 @@ import numpy as np
 from ..budget import Budget, charge
 from ..checks import check_records, one_of, positive, power_of_two, small_delta, whole
 from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
 from ..shown import Lines, Shown
 from .losses import Formula
@@ -26,7 +26,7 @@ NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VectorRelease(Shown):
+class VectorRelease(Shown, Accounted):
     """A private sum or mean of vectors.
 
     value         the sum or mean
@@ -161,7 +161,7 @@ def release_vectors(
         clip=clip, n=known, d=d, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors,
         resolution=resolution,
     )  # fmt: skip
-    guarantee = promise(grid, 1, epsilon, delta, neighbors)
+    guarantee = promise(grid, d, 1, epsilon, delta, neighbors)
     divisor = 1 if over is None else over or points.n
     factor = 1 / (grid.unit * divisor)
     with charge(budget, guarantee, name, {"epsilon": epsilon, "delta": delta, "clip": clip}) as final:
