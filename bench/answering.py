@@ -41,6 +41,8 @@ STEPS = 200  # of the others: after 50 the largest error is still seven times wh
 SAMPLED = 1_000_000
 THREE = (0, 1, 1)  # the values of three literals
 HIGHEST = (21, 22, 23)  # bits of the cell number
+PREPARED = 4  # objects that answer, for a row in which each answer changes them
+PAIR_SHARE = 0.52  # of records, beside a quarter of the cells: off by more than the threshold until one update
 IN_A_ROW = 10
 
 
@@ -251,6 +253,95 @@ def _in_two_passes(bits: tuple[int, int, int]) -> Callable[[int], Call]:
     return make
 
 
+# --- one answer at a time
+
+
+def _asked(n: int, literals_each: int, share: float | None) -> tuple[Domain, list[Conjunction], Any]:
+    """Queries, each on attributes of its own; each holds for this share of the records, or, if None, for as many as
+    where all cells are equally frequent."""
+    domain, rng = binary(n), np.random.default_rng(0)
+    names, codes = domain.names, rng.integers(0, 2, (RECORDS, len(domain)), np.uint8)
+    blocks = [slice(j, j + literals_each) for j in range(0, len(domain) - literals_each + 1, literals_each)]
+    for block in blocks if share is not None else []:
+        codes[codes[:, block].all(axis=1), block.start] = 0
+        codes[rng.random(RECORDS) < share, block] = 1
+    return domain, [Conjunction(dict.fromkeys(names[block], 1)) for block in blocks], codes
+
+
+def _online(codes: Any, domain: Domain) -> PrivateMultiplicativeWeights:
+    return PrivateMultiplicativeWeights(codes, domain, epsilon=1.0, delta=1e-6, max_queries=10**6)
+
+
+def _answer(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 3, None)
+    online = _online(codes, domain)
+    return lambda: online.answer(query)
+
+
+def _answer_and_update(n: int) -> Call:
+    """Each object answers a query a block of attributes; they are made beforehand, for some 40 calls."""
+    domain, queries, codes = _asked(n, 2, PAIR_SHARE)
+
+    def more() -> list[tuple[PrivateMultiplicativeWeights, Conjunction]]:
+        online = _online(codes, domain)
+        return [(online, query) for query in queries]
+
+    ready = [each for _ in range(PREPARED) for each in more()]
+
+    def call() -> float:
+        if not ready:
+            ready.extend(more())
+        online, query = ready.pop()
+        return online.answer(query)
+
+    return call
+
+
+def _numpy_online(codes: Any, domain: Domain, query: Conjunction) -> Call:
+    """Two tests, as ours, and weights that are kept normalised; small updates, so that the answer stays as far off."""
+    rng, index = np.random.default_rng(), _index(domain, query)
+    columns = [np.ascontiguousarray(codes[:, domain.names.index(name)] == 1) for name in query.allowed]
+    x, n = np.full(domain.sizes, 1 / domain.size), len(codes)
+    threshold = 0.2 * n + rng.laplace(scale=250)
+
+    def call() -> float:
+        nonlocal x
+        truth = np.count_nonzero(np.logical_and.reduce(columns))
+        value = float(x[index].sum())
+        gap = truth - n * value
+        if max(gap + rng.laplace(scale=250), -gap + rng.laplace(scale=250)) >= threshold:
+            x[index] *= np.exp(np.sign(gap) * RATE)
+            x /= x.sum()
+            value = float(x[index].sum())
+        return value
+
+    return call
+
+
+def _numpy_answer(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 3, None)
+    return _numpy_online(codes, domain, query)
+
+
+def _numpy_answer_and_update(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 2, PAIR_SHARE)
+    return _numpy_online(codes, domain, query)
+
+
+def _drawn_answers(literals_each: int, share: float | None) -> Callable[[int], Any]:
+    """The truth, and per query: the answer, and after how many updates it was given."""
+
+    def drawn(n: int) -> Any:
+        domain, queries, codes = _asked(n, literals_each, share)
+        online, found = _online(codes, domain), []
+        for query in queries:
+            before = online.updates
+            found.append((online.answer(query), online.updates - before))
+        return codes, literals_each, online.alpha, found
+
+    return drawn
+
+
 # --- mwem
 
 
@@ -355,6 +446,19 @@ def _numpy_slice(n: int) -> Call:
     cube, index = cell_weights(domain.size).reshape(domain.sizes), _index(domain, literals(domain, HIGHEST))
     cube /= cube.sum()
     return lambda: cube[index].sum()
+
+
+def _marginal(n: int) -> Call:
+    domain = binary(n)
+    synthetic = SyntheticDistribution(cell_weights(domain.size), domain)
+    return lambda: synthetic.marginal(domain.names[1:4])
+
+
+def _numpy_marginal(n: int) -> Call:
+    domain = binary(n)
+    cube = cell_weights(domain.size).reshape(domain.sizes)
+    cube /= cube.sum()
+    return lambda: cube.sum(axis=(0, *range(4, len(domain))))
 
 
 def _answer_many(n: int) -> Call:
@@ -576,6 +680,39 @@ CASES = (
         oracle="values",
         drawn=drawn_values(_answer_slice, _of_literals(HIGHEST), 1),
         calls=100,
+    ),
+    _case(
+        "marginal",
+        "a three-way table of the synthetic distribution, 2^20 cells",
+        BINARY.size,
+        _marginal,
+        (Side("numpy", _numpy_marginal), None),
+        oracle="a table",
+        drawn=lambda n: (cell_weights(power_below(n)).reshape(binary(n).sizes), _marginal(n)()),
+    ),
+    _case(
+        "pmw-answer",
+        f"one answer of PMW that needs no update, {RECORDS:,} records, 2^20 cells, 3 literals",
+        BINARY.size,
+        _answer,
+        (Side("numpy", _numpy_answer), None),
+        oracle="answers after updates",
+        drawn=_drawn_answers(3, None),
+        calls=20,
+        epsilon=1.0,
+        delta=1e-6,
+    ),
+    _case(
+        "pmw-update",
+        f"one answer of PMW after one update, {RECORDS:,} records, 2^20 cells, 2 literals",
+        BINARY.size,
+        _answer_and_update,
+        (Side("numpy", _numpy_answer_and_update), None),
+        oracle="answers after updates",
+        drawn=_drawn_answers(2, PAIR_SHARE),
+        rounds=30,
+        epsilon=1.0,
+        delta=1e-6,
     ),
     _case(
         "answer-conjunctions",
