@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations, cycle
-from math import expm1, log, sqrt
+from math import expm1, log, prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from fastdp import Conjunction, Domain, Mask, PrivateMultiplicativeWeights, SyntheticDistribution
+from fastdp import Conjunction, Domain, Linear, Mask, PrivateMultiplicativeWeights, SyntheticDistribution
 from fastdp.answering.dense import DenseWeights
 from fastdp.answering.mwem import mwem
 from fastdp.answering.queries import Marginals, marginals
@@ -30,6 +30,7 @@ from .registry import Call, Case, Side, beside, faster, make_case, within, withi
 
 BINARY = Domain.binary(20)
 CENSUS = Domain(age=15, work=53, kids=2, first=2, second=2, a=2, b=2, c=2)  # the sizes of AER/Fertility
+DECIMAL = Domain(**dict.fromkeys("abcdef", 10))
 WAYS = 3
 CELLS = 1 << 24
 FEW = 60  # tables, or queries
@@ -38,7 +39,7 @@ QUERIES, ROUNDS, RECORDS = 1_000, 10, 100_000  # of mwem
 FEW_QUERIES = 200
 PAIRED, SIGMA = 16, 65.45  # columns of which all pairs are released; the noise that our guarantee takes
 STEPS = 200  # of the others: after 50 the largest error is still seven times what it comes to
-SAMPLED = 1_000_000
+SAMPLED, SEARCHED = 1_000_000, 10_000
 THREE = (0, 1, 1)  # the values of three literals
 HIGHEST = (21, 22, 23)  # bits of the cell number
 PREPARED = 4  # objects that answer, for a row in which each answer changes them
@@ -86,10 +87,14 @@ def _on_cells(domain: Domain, function: Callable[[Any, Domain, Marginals], Any])
     return make
 
 
+def tables_of(asked: Marginals) -> list[Any]:
+    return [counts(prod(shape)).reshape(shape) / 8 for shape in asked.shapes]
+
+
 def _on_tables(domain: Domain, function: Callable[[Any, Domain, Marginals], Any]) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         asked = workload(domain, n)
-        tables = [counts(8).reshape(shape) / 8 for shape in asked.shapes]
+        tables = tables_of(asked)
         return lambda: function(tables, domain, asked)
 
     return make
@@ -209,13 +214,45 @@ def numpy_both(n: int) -> Call:
     return call
 
 
+def cell_values(cells: int) -> Any:
+    """Eighths."""
+    return counts(cells) % 9 / 8
+
+
+def _values_both(n: int) -> Call:
+    domain, rates = binary(n), cycle((RATE, -RATE))
+    weights, bound = dense(domain), Linear(cell_values(domain.size)).bind(domain)
+
+    def call() -> float:
+        value = weights.evaluate(bound)
+        weights.scale(bound, next(rates))
+        return value
+
+    return call
+
+
+def _numpy_values_both(n: int) -> Call:
+    cells, rates = power_below(n), cycle((RATE, -RATE))
+    x, values = cell_weights(cells), cell_values(cells)
+    x /= x.sum()
+
+    def call() -> Any:
+        nonlocal x
+        value = np.dot(values, x)
+        x *= np.exp(next(rates) * values)
+        x /= x.sum()
+        return value
+
+    return call
+
+
 # --- conjunctions
 
 
-def literals(domain: Domain, bits: tuple[int, int, int]) -> Conjunction:
-    """Three literals, on these bits of the cell number, or the next ones below in a domain that has not so many."""
+def literals(domain: Domain, bits: tuple[int, ...]) -> Conjunction:
+    """A literal on each of these bits of the cell number, or the next one below in a domain that has not so many."""
     d = len(domain)
-    return Conjunction({f"v{d - min(bit, d - 3 + i)}": THREE[i] for i, bit in enumerate(bits)})
+    return Conjunction({f"v{d - min(bit, d - len(bits) + i)}": THREE[i % 3] for i, bit in enumerate(bits)})
 
 
 def conjunction_mask(domain: Domain, query: Conjunction) -> Any:
@@ -228,7 +265,7 @@ def _index(domain: Domain, query: Conjunction) -> Any:
     return tuple(query.allowed.get(name, slice(None)) for name in domain.names)
 
 
-def _in_one_pass(bits: tuple[int, int, int]) -> Callable[[int], Call]:
+def _in_one_pass(bits: tuple[int, ...]) -> Callable[[int], Call]:
     """An update; what the query came to before it is seen from the totals, since the same pass adds it up."""
 
     def make(n: int) -> Call:
@@ -245,7 +282,7 @@ def _in_one_pass(bits: tuple[int, int, int]) -> Callable[[int], Call]:
     return make
 
 
-def _in_two_passes(bits: tuple[int, int, int]) -> Callable[[int], Call]:
+def _in_two_passes(bits: tuple[int, ...]) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         domain = binary(n)
         return two_passes(domain, conjunction_mask(domain, literals(domain, bits)))
@@ -276,6 +313,37 @@ def _answer(n: int) -> Call:
     domain, (query, *_), codes = _asked(n, 3, None)
     online = _online(codes, domain)
     return lambda: online.answer(query)
+
+
+def of_all_cells(kind: str, cells: int) -> Any:
+    return cell_mask(cells) if kind == "a mask" else cell_values(cells)
+
+
+def _answer_on_all(kind: str, n: int) -> Any:
+    domain, _, codes = _asked(n, 3, None)
+    online, values = _online(codes, domain), of_all_cells(kind, domain.size)
+    query = Mask(values) if kind == "a mask" else Linear(values)
+    return online, lambda: online.answer(query)
+
+
+def _numpy_answer_on_all(kind: str) -> Side:
+    def make(n: int) -> Call:
+        domain, _, codes = _asked(n, 3, None)
+        x, values = np.full(domain.size, 1 / domain.size), of_all_cells(kind, domain.size).astype(np.float64)
+        histogram = np.bincount(codes @ np.array(domain.strides), minlength=domain.size).astype(np.float64)
+        rng = np.random.default_rng()
+        threshold = 0.2 * RECORDS + rng.laplace(scale=250)
+
+        def call() -> float:
+            value = np.dot(values, x)
+            gap = np.dot(values, histogram) - RECORDS * value
+            if max(gap + rng.laplace(scale=250), -gap + rng.laplace(scale=250)) >= threshold:
+                raise RuntimeError("the records are not uniform")
+            return float(value)
+
+        return call
+
+    return Side("numpy", make)
 
 
 def _answer_and_update(n: int) -> Call:
@@ -495,10 +563,51 @@ def _numpy_sample(n: int) -> Call:
     return call
 
 
+def rising(cells: int) -> Any:
+    return np.arange(1.0, cells + 1)
+
+
+def _search(n: int) -> Call:
+    domain = binary(n)
+    synthetic = SyntheticDistribution(rising(domain.size), domain)
+    return lambda: synthetic.sample(SEARCHED)
+
+
+def _numpy_search(n: int) -> Call:
+    domain, rng = binary(n), np.random.default_rng()
+    sums = np.cumsum(rising(domain.size))
+
+    def call() -> Any:
+        cells = np.searchsorted(sums, rng.random(SEARCHED) * sums[-1], side="right")
+        return (cells[:, None] // np.array(domain.strides) & 1).astype(np.uint8)
+
+    return call
+
+
 # --- cases
 
 
 _case = partial(make_case, "answering")
+
+
+def _on_all_case(kind: str) -> Case:
+    def drawn(n: int) -> Any:
+        domain, _, codes = _asked(n, 3, None)
+        online, answer = _answer_on_all(kind, n)
+        return codes, of_all_cells(kind, domain.size), online.alpha, answer(), online.updates
+
+    return _case(
+        f"pmw-answer-{kind.split()[-1]}",
+        f"one answer of PMW that needs no update, {RECORDS:,} records, 2^16 cells, {kind}",
+        1 << 16,
+        lambda n: _answer_on_all(kind, n)[1],
+        (_numpy_answer_on_all(kind), None),
+        oracle="an answer",
+        drawn=drawn,
+        calls=20,
+        epsilon=1.0,
+        delta=1e-6,
+    )
 
 
 def _drawn_tables(domain: Domain) -> Any:
@@ -509,10 +618,13 @@ def _drawn_tables(domain: Domain) -> Any:
     return drawn
 
 
-def _drawn_spread(n: int) -> tuple[Any, ...]:
-    asked = workload(BINARY, n)
-    tables = [counts(8).reshape(shape) / 8 for shape in asked.shapes]
-    return tables, asked.positions, spread_tables(tables, BINARY, asked)
+def _drawn_spread(domain: Domain) -> Any:
+    def drawn(n: int) -> tuple[Any, ...]:
+        asked = workload(domain, n)
+        tables = tables_of(asked)
+        return domain.sizes, tables, asked.positions, spread_tables(tables, domain, asked)
+
+    return drawn
 
 
 def drawn_values(make: Callable[[int], Call], mask: Callable[[int], Any], times: int) -> Callable[[int], Any]:
@@ -529,7 +641,7 @@ def half(n: int) -> Any:
     return cell_mask(power_below(n))
 
 
-def _of_literals(bits: tuple[int, int, int]) -> Callable[[int], Any]:
+def _of_literals(bits: tuple[int, ...]) -> Callable[[int], Any]:
     return lambda n: conjunction_mask(binary(n), literals(binary(n), bits))
 
 
@@ -541,15 +653,17 @@ def _drawn_fit(k: int) -> Callable[[int], tuple[Any, ...]]:
     return drawn
 
 
-def _conjunction_case(kind: str, work: str, bits: tuple[int, int, int], times: float | None) -> Case:
+def _conjunction_case(
+    kind: str, work: str, bits: tuple[int, ...], times: float | None, *, cold: bool | None = None
+) -> Case:
     """With a target, calls in a row: the 16 MB of the cells touched then stay in a large L3. Without one, a single call
     after a rival that has read and written all weights: what it takes to fetch them."""
     rival = Side("mask, two passes", _in_two_passes(bits))
-    cold = times is None
+    cold = times is None if cold is None else cold
     return _case(
         f"conjunction-{kind}{'-cold' * cold}",
-        f"3 literals, 2^24 cells, evaluate and update as one call, {work} (bits {', '.join(map(str, bits))}), "
-        + ("caches cold" if cold else f"{IN_A_ROW} calls in a row"),
+        f"{len(bits)} literals, 2^24 cells, evaluate and update as one call, {work} "
+        f"(bits {', '.join(map(str, bits))}), " + ("caches cold" if cold else f"{IN_A_ROW} calls in a row"),
         CELLS,
         _in_one_pass(bits),
         (rival, None if times is None else faster(rival.name, avx512=times, avx2=times)),
@@ -599,6 +713,16 @@ CASES = (
     _conjunction_case("long-runs", "cells in long runs", HIGHEST, 15),
     _conjunction_case("long-runs", "cells in long runs", HIGHEST, None),
     _conjunction_case("cells", "single cells", (0, 1, 2), 1.5),
+    _conjunction_case("scattered", "cells far apart", (0, 1, 2, 3, 4, 5), None, cold=False),
+    _case(
+        "values-update",
+        "evaluate and update by a query with a value for each cell, 2^24 cells",
+        CELLS,
+        _values_both,
+        (Side("numpy", _numpy_values_both), None),
+        oracle="values before updates",
+        drawn=drawn_values(_values_both, lambda n: cell_values(power_below(n)), 3),
+    ),
     _case(
         "marginals-binary",
         "all 1,140 three-way marginals of 2^20 binary cells",
@@ -625,7 +749,34 @@ CASES = (
         _on_tables(BINARY, spread_tables),
         (Side("numpy", _on_tables(BINARY, _numpy_spread), n=FEW), None),
         oracle="broadcasts",
-        drawn=_drawn_spread,
+        drawn=_drawn_spread(BINARY),
+    ),
+    _case(
+        "marginals-decimal",
+        "all 20 three-way marginals of 6 attributes of 10 values, 10^6 cells",
+        20,
+        _on_cells(DECIMAL, marginal_tables),
+        (Side("numpy", _on_cells(DECIMAL, _numpy_tables)), None),
+        oracle="sums over axes",
+        drawn=_drawn_tables(DECIMAL),
+    ),
+    _case(
+        "spread-decimal",
+        "20 three-way tables back to 10^6 cells of 6 attributes of 10 values",
+        20,
+        _on_tables(DECIMAL, spread_tables),
+        (Side("numpy", _on_tables(DECIMAL, _numpy_spread)), None),
+        oracle="broadcasts",
+        drawn=_drawn_spread(DECIMAL),
+    ),
+    _case(
+        "spread-mixed",
+        "56 three-way tables back to 50,880 cells of 8 attributes",
+        56,
+        _on_tables(CENSUS, spread_tables),
+        (Side("numpy", _on_tables(CENSUS, _numpy_spread)), None),
+        oracle="broadcasts",
+        drawn=_drawn_spread(CENSUS),
     ),
     _case(
         "transform",
@@ -702,6 +853,7 @@ CASES = (
         epsilon=1.0,
         delta=1e-6,
     ),
+    *map(_on_all_case, ("a mask", "a query of values")),
     _case(
         "pmw-update",
         f"one answer of PMW after one update, {RECORDS:,} records, 2^20 cells, 2 literals",
@@ -741,5 +893,14 @@ CASES = (
         (Side("numpy", _numpy_sample), None),
         oracle="rising weights",
         drawn=lambda n: _sample(n)(),
+    ),
+    _case(
+        "sample-searched",
+        f"sample {SEARCHED:,} records from 2^25 cells, for which no tables are made",
+        1 << 25,
+        _search,
+        (Side("numpy", _numpy_search), None),
+        oracle="cells that rise",
+        drawn=lambda n: _search(1 << 25)(),
     ),
 )
