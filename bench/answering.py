@@ -299,9 +299,10 @@ def _asked(n: int, literals_each: int, share: float | None) -> tuple[Domain, lis
     domain, rng = binary(n), np.random.default_rng(0)
     names, codes = domain.names, rng.integers(0, 2, (RECORDS, len(domain)), np.uint8)
     blocks = [slice(j, j + literals_each) for j in range(0, len(domain) - literals_each + 1, literals_each)]
-    for block in blocks if share is not None else []:
-        codes[codes[:, block].all(axis=1), block.start] = 0
-        codes[rng.random(RECORDS) < share, block] = 1
+    if share is not None:
+        for block in blocks:
+            codes[codes[:, block].all(axis=1), block.start] = 0
+            codes[rng.random(RECORDS) < share, block] = 1
     return domain, [Conjunction(dict.fromkeys(names[block], 1)) for block in blocks], codes
 
 
