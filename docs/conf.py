@@ -12,7 +12,6 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]  # docstrings are those of the sources beside the pages
 
-
 import fastdp  # noqa: E402
 
 project = "fastdp"
@@ -32,13 +31,12 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 maximum_signature_line_length = 80
-python_display_short_literal_types = True
 
 html_theme = "furo"
 html_title = f"fastdp {version}"
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_copy_source = False
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 html_additional_pages = {"index": "start.html"}  # build/site/index.html leads to docs/index.html
 templates_path = ["templates"]

@@ -151,7 +151,14 @@ def process(app: Any, kind: str, name: str, thing: Any, options: Any, lines: lis
     lines[:] = restructured(lines)
 
 
+def skip(app: Any, kind: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
+    """Sphinx asks which members to leave out: besides its own choice, those that others put into our classes."""
+    home = getattr(thing, "__module__", None) or "fastdp"
+    return None if home.partition(".")[0] == "fastdp" else True
+
+
 def setup(app: Any) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", process)
     app.connect("autodoc-process-signature", sign)
+    app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True}

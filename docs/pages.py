@@ -20,6 +20,7 @@ class Pages(TocTree):
     """A toctree of those of its pages and patterns that match anything."""
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
         self.options["glob"] = None
         here = Path("/" + self.env.docname).parent
         there = [
@@ -37,6 +38,7 @@ class Hosts(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
         given = {row[0]: row[1:] for row in ([cell.strip() for cell in line.split("|")] for line in self.content)}
         there = {path.stem: path for path in sorted(HOSTS.glob("*.md")) if path.stem != "index"}
         order = [*(name for name in given if name in there), *(name for name in there if name not in given)]
@@ -56,24 +58,26 @@ def _opening(path: Path) -> tuple[str, str]:
 
 
 class Adapters(SphinxDirective):
-    """The reference of every adapter with a page in docs/connect; of one whose extra is missing here, the reason."""
+    """The reference of those of the named modules that there are; of one whose extra is missing here, the reason."""
+
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
         text = []
-        for path in sorted(HOSTS.glob("*.md")):
-            for name in (f"fastdp.{path.stem}", f"fastdp.connect.{path.stem}"):
-                if (HERE.parent / name.replace(".", "/")).with_suffix(".py").exists() or (
-                    HERE.parent / name.replace(".", "/") / "__init__.py"
-                ).exists():
-                    text += [f"## {name}", "", *self._module(name), ""]
+        for name in self.content:
+            place = HERE.parent / name.replace(".", "/")
+            if place.with_suffix(".py").exists() or (place / "__init__.py").exists():
+                text += [f"## {name}", "", *_module(name), ""]
         return self.parse_text_to_nodes("\n".join(text), allow_section_headings=True) if text else []
 
-    def _module(self, name: str) -> list[str]:
-        try:
-            importlib.import_module(name)
-        except ImportError as missing:
-            return [f"Not where this site was built: {missing}"]
-        return ["```{eval-rst}", f".. automodule:: {name}", "```"]
+
+def _module(name: str) -> list[str]:
+    try:
+        importlib.import_module(name)
+    except ImportError as missing:
+        return [f"Not installed where this site was built: {missing}"]
+    return ["```{eval-rst}", f".. automodule:: {name}", "```"]
 
 
 def setup(app: Any) -> dict[str, Any]:

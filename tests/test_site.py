@@ -129,6 +129,18 @@ def test_every_public_name_is_in_the_reference(reference: set[str]) -> None:
     assert [name for name in names if name not in reference] == []
 
 
+def test_every_adapter_with_a_page_is_in_the_reference(site: Path) -> None:
+    pages = {page.stem.replace("-", "_") for page in ROOT.glob("docs/connect/*.md")}
+    modules = {path.stem for path in ROOT.glob("fastdp/connect/*.py")}
+    text = (site / "docs" / "api" / "adapters.html").read_text(encoding="utf-8")
+    assert [name for name in sorted(pages & modules) if f"fastdp.connect.{name}" not in text] == []
+
+
+def test_every_page_about_a_host_is_on_the_landing_page(site: Path) -> None:
+    links = Page(site / "docs" / "connect" / "index.html").links
+    assert [p for p in ROOT.glob("docs/connect/*.md") if p.stem != "index" and f"{p.stem}.html" not in links] == []
+
+
 def test_docstrings_are_shown_as_they_are_meant(site: Path) -> None:
     text = (site / "docs" / "api" / "noise.html").read_text(encoding="utf-8")
     assert "<dt><strong>Not covered</strong></dt>" in text
