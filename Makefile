@@ -18,12 +18,13 @@ make_venv = for python in $(2); do \
 	done; \
 	echo 'no working Python found that has venv and $(3); set PYTHON=/path/to/python' >&2; exit 1
 
-.PHONY: help demo test lint bench figures counts test-floor test-peers wheel clean
+.PHONY: help demo test lint docs bench figures counts test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
 	@echo 'make test        the whole test suite'
 	@echo 'make lint        ruff and mypy'
+	@echo 'make docs        the documentation as a site, in build/site'
 	@echo 'make bench       every measured claim beside its target, and beside other libraries'
 	@echo 'make figures     the results files, and the tables in README and docs that are made from them'
 	@echo 'make counts      instruction counts beside their baseline; wants valgrind'
@@ -42,6 +43,10 @@ lint: $(VENV)/.ready
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+
+docs: $(VENV)/.ready
+	@$(PY) -m sphinx -q -W --keep-going -c docs . build/site
+	@echo 'build/site/index.html'
 
 bench: $(VENV)/.ready
 	@$(PY) -m fastdp bench --targets --peers
