@@ -44,6 +44,7 @@ THREE = (0, 1, 1)  # the values of three literals
 HIGHEST = (21, 22, 23)  # bits of the cell number
 PREPARED = 4  # objects that answer, for a row in which each answer changes them
 PAIR_SHARE = 0.52  # of records, beside a quarter of the cells: off by more than the threshold until one update
+LOWEST = (0, 1, 2, 3, 4, 5)
 IN_A_ROW = 10
 
 
@@ -504,15 +505,15 @@ def mwem_rate(domain: Domain) -> float:
 # --- the synthetic distribution
 
 
-def _answer_slice(n: int) -> Call:
+def _answer_slice(n: int, bits: tuple[int, ...] = HIGHEST) -> Call:
     domain = binary(n)
-    synthetic, query = SyntheticDistribution(cell_weights(domain.size), domain), literals(domain, HIGHEST)
+    synthetic, query = SyntheticDistribution(cell_weights(domain.size), domain), literals(domain, bits)
     return lambda: synthetic.answer(query)
 
 
-def _numpy_slice(n: int) -> Call:
+def _numpy_slice(n: int, bits: tuple[int, ...] = HIGHEST) -> Call:
     domain = binary(n)
-    cube, index = cell_weights(domain.size).reshape(domain.sizes), _index(domain, literals(domain, HIGHEST))
+    cube, index = cell_weights(domain.size).reshape(domain.sizes), _index(domain, literals(domain, bits))
     cube /= cube.sum()
     return lambda: cube[index].sum()
 
@@ -714,7 +715,7 @@ CASES = (
     _conjunction_case("long-runs", "cells in long runs", HIGHEST, 15),
     _conjunction_case("long-runs", "cells in long runs", HIGHEST, None),
     _conjunction_case("cells", "single cells", (0, 1, 2), 1.5),
-    _conjunction_case("scattered", "cells far apart", (0, 1, 2, 3, 4, 5), None, cold=False),
+    _conjunction_case("scattered", "cells far apart", LOWEST, None, cold=False),
     _case(
         "values-update",
         "evaluate and update by a query with a value for each cell, 2^24 cells",
@@ -831,6 +832,16 @@ CASES = (
         (Side("numpy slice", _numpy_slice), None),
         oracle="values",
         drawn=drawn_values(_answer_slice, _of_literals(HIGHEST), 1),
+        calls=100,
+    ),
+    _case(
+        "answer-scattered",
+        "one answer of the synthetic distribution, 2^20 cells, 6 literals, cells far apart",
+        BINARY.size,
+        partial(_answer_slice, bits=LOWEST),
+        (Side("numpy slice", partial(_numpy_slice, bits=LOWEST)), None),
+        oracle="values",
+        drawn=drawn_values(partial(_answer_slice, bits=LOWEST), _of_literals(LOWEST), 1),
         calls=100,
     ),
     _case(

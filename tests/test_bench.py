@@ -138,7 +138,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         *("marginals-mixed", "spread-binary", "transform", "answer-slice", "answer-conjunctions", "sample"),
         *("mwem-small", "release-pairs", "marginal", "pmw-answer", "pmw-update"),
         *("pmw-answer-mask", "pmw-answer-values", "marginals-decimal", "spread-decimal", "spread-mixed"),
-        *("conjunction-scattered", "values-update", "sample-searched"),
+        *("conjunction-scattered", "answer-scattered", "values-update", "sample-searched"),
         *("conjunction-runs-cold", "conjunction-long-runs-cold"),
     }
 
@@ -849,7 +849,13 @@ NOT_RUN = {
     "multiply_cells": "only after so many updates that the weights' sum leaves 1e-20 .. 1e20",
 }
 # elsewhere a tiny size does: kernels are chosen by more than this
-LARGE = {"sample-searched": 1 << 25, "transform": 1 << 20, "conjunction-scattered": 1 << 14, "release-pairs": 20_000}
+LARGE = {
+    "sample-searched": 1 << 25,
+    "transform": 1 << 20,
+    "answer-scattered": 1 << 14,
+    "conjunction-scattered": 1 << 14,
+    "release-pairs": 20_000,
+}
 # long, and by kernels that other cases run, too
 LONG = {"end-to-end-16", "compose-mixed", "peel-1", "peel-3", "peel-30", "box-peel"}
 
