@@ -1,8 +1,9 @@
 # What a newcomer and CI run. Wants Python >= 3.11, make and git, and touches nothing outside this folder.
-# PYTHON=/path/to/python chooses the interpreter of .venv, FLOOR_PYTHON that of .venv-floor.
+# PYTHON=/path/to/python chooses the interpreter of .venv and .venv-peers, FLOOR_PYTHON that of .venv-floor.
 
 VENV := .venv
 FLOOR := .venv-floor
+PEERS := .venv-peers
 PY := $(VENV)/bin/python
 FLOOR_PY := $(FLOOR)/bin/python
 
@@ -17,16 +18,18 @@ make_venv = for python in $(2); do \
 	done; \
 	echo 'no working Python found that has venv and $(3); set PYTHON=/path/to/python' >&2; exit 1
 
-.PHONY: help demo test lint docs bench figures counts test-floor wheel clean
+.PHONY: help demo test lint docs bench figures counts test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
 	@echo 'make test        the whole test suite'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs        the documentation as a site, in build/site'
-	@echo 'make bench       every measured claim beside its target'
+	@echo 'make bench       every measured claim beside its target, and beside other libraries'
+	@echo 'make figures     the results files, and the tables in README and docs that are made from them'
 	@echo 'make counts      instruction counts beside their baseline; wants valgrind'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
+	@echo 'make test-peers  the adapters whose libraries are large: mbi, smartnoise-synth'
 	@echo 'make wheel       wheel and sdist, into dist/'
 	@echo 'make clean       remove everything that these made'
 
@@ -34,7 +37,7 @@ demo: $(VENV)/.ready
 	@$(PY) -m fastdp demo
 
 test: $(VENV)/.ready
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.ready
 	@$(PY) -m ruff check .
@@ -58,7 +61,15 @@ counts: $(VENV)/.ready
 	@$(PY) -m fastdp.bench.instructions
 
 test-floor: $(FLOOR)/.ready
-	@$(FLOOR_PY) -m pytest
+	@$(FLOOR_PY) -m pytest -n auto --dist worksteal
+
+# The two libraries want different versions of mbi, so each has an environment. A file of tests that is skipped fails
+# here: pytest ends with 5 where nothing was collected.
+test-peers: $(PEERS)/mbi/.ready $(PEERS)/smartnoise/.ready
+	@for name in mbi smartnoise; do \
+	  $(PEERS)/$$name/bin/python -m pytest tests/peers/test_$$name.py && \
+	  $(PEERS)/$$name/bin/python -m pytest tests/test_docs.py -k "$$name" || exit 1; \
+	done
 
 wheel: $(VENV)/.ready
 	@rm -rf build dist
@@ -67,7 +78,7 @@ wheel: $(VENV)/.ready
 	@ls dist
 
 clean:
-	@rm -rf $(VENV) $(FLOOR) build dist fastdp.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks demo.png
+	@rm -rf $(VENV) $(FLOOR) $(PEERS) build dist fastdp.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks demo.png
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.ready: pyproject.toml
@@ -80,4 +91,20 @@ $(FLOOR)/.ready: pyproject.toml
 	@$(call make_venv,$(FLOOR),$(FLOOR_PYTHON) python3.12 python3.11 python3 python,(3, 11) <= sys.version_info < (3, 13))
 	@$(FLOOR_PY) -m pip install -q --config-settings editable_mode=compat -e '.[test]' 'pyarrow<20' \
 	  $$($(FLOOR_PY) -c 'import tomllib; print(*[d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]])')
+	@touch $@
+
+$(PEERS)/mbi/.ready: pyproject.toml
+	@mkdir -p $(PEERS)
+	@$(call make_venv,$(PEERS)/mbi,$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
+	@$(PEERS)/mbi/bin/python -m pip install -q --config-settings editable_mode=compat -e '.[mbi]' 'pytest>=8' 'pandas>=2'
+	@touch $@
+
+# smartnoise-synth asks for opacus, and so for torch with several GB of CUDA, and for mbi < 2. Its base class, its
+# transformers and its MWEM, which are all that is tested, need none of them.
+$(PEERS)/smartnoise/.ready: pyproject.toml
+	@mkdir -p $(PEERS)
+	@$(call make_venv,$(PEERS)/smartnoise,$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
+	@$(PEERS)/smartnoise/bin/python -m pip install -q --config-settings editable_mode=compat -e . 'pytest>=8' \
+	  'smartnoise-sql>=1.0.10' 'faker>=17' 'disjoint-set>=0.9,<0.10' scipy
+	@$(PEERS)/smartnoise/bin/python -m pip install -q --no-deps 'smartnoise-synth>=1.0.8'
 	@touch $@

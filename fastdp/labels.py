@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from .checks import numbers_array
 from .columns import comes_from
 from .errors import DomainError
-from .rows import Rows, position_of, rows_of
+from .rows import PerRecord, Rows, column_rows, is_dask, position_of, rows_of
 
 _CLASSES = "0 and 1, or -1 and 1"
 
 
 def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
-    """The records, and their labels as they were given, or as rows of one column where y names a column of X."""
+    """The records, and their labels as they were given, or as rows of one column where y is one of a collection."""
     rows = rows_of(X)
     if names_column(y):
         try:
@@ -28,10 +28,10 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
             raise ValueError(f"y={y!r}: must be labels, or the name of their column ({error})") from None
         if rows.width == 1:
             raise ValueError(f"y={y!r}: must not be the only column")
-        return rows.select([j for j in range(rows.width) if j != at]), rows.select([at])
+        return rows.select([j for j in range(rows.width) if j != at]).beside(rows.select([at]))
     if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
         raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
-    return rows, y
+    return (rows, None) if y is None else rows.beside(column_rows("y", y) if is_dask(y) else y)
 
 
 def names_column(y: Any) -> bool:
@@ -54,12 +54,12 @@ class Labelled:
             raise ValueError("X: n=0 records: must be at least one")
         if labels is None:
             raise ValueError("y=None: must be the labels of the records, or the name of their column")
-        self._given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
+        self.given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
 
-    def read_labels(self) -> NDArray[np.bool_]:
-        """Which records are labelled 1."""
-        given = column_values(self._given) if isinstance(self._given, Rows) else self._given
-        return np.ascontiguousarray(positives(given))  # bits of a column of an array are packed 100 times as slowly
+    def read_labels(self) -> tuple[PerRecord, int]:
+        """Which records are labelled 1, and how many."""
+        labels = self.rows.label(self.given, positives, np.bool_)
+        return labels, int(self.rows.total(lambda block: [np.count_nonzero(labels(block))])[0])
 
 
 def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
@@ -79,14 +79,10 @@ def label_vector(y: Any) -> NDArray[Any]:
     """Labels, not looked at, where there are no records that say how many there must be."""
     if y is None or isinstance(y, str):
         raise ValueError(f"y={y!r}: must be the labels of the records")
+    if is_dask(y):
+        raise ValueError("y: a Dask collection: must be an array here")
     given = np.asarray(getattr(y, "to_numpy", lambda: y)())
     return label_array(given, given.size, _CLASSES)
-
-
-def column_values(rows: Rows) -> NDArray[Any]:
-    """The first column, whole."""
-    parts: list[NDArray[Any]] = rows.merge(lambda block: [block.column(0)], lambda a, b: a + b)
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def positives(labels: NDArray[Any], name: str = "y") -> NDArray[np.bool_]:

@@ -1,4 +1,5 @@
-"""Where records live and how they are summed: arrays, data frames, bit-packed columns; files are in parquet.py.
+"""Where records live and how they are summed: arrays, data frames, bit-packed columns; files are in parquet.py, and
+Dask collections in connect/dask.py.
 
 Whoever reads records says what to compute of a block of them; `Rows` says where the blocks are, and puts the results
 together. Blocks never depend on the number of threads, and sums are exact integers, so results have the same bits for
@@ -25,14 +26,18 @@ from .threads import run_chunks
 
 T = TypeVar("T")
 
+PerRecord = Callable[["Block"], NDArray[Any]]  # what says something of every record of a block
+Halves = tuple[NDArray[Any], NDArray[Any]]  # of integers: 2^32 times the first and the second
+
 BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records start with a word
 _BLOCK_VALUES = 2**21
 _BLOCK_BITS = 2**18  # packed records of a block: 20 us a column
 _BITS_OF_A_CHUNK = 2**22  # that are worth a thread
 _MOST_SPANS = 256
+_MOST_KEPT = 2**30  # bytes of what is kept of every record; more than that is computed anew each time
 _KINDS = (
     "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
-    "a Parquet file or a list of them, or packed rows"
+    "a Parquet file or a list of them, packed rows, or a Dask array or DataFrame"
 )
 
 
@@ -41,7 +46,10 @@ class Block:
 
     first   the global index of the first of them: ties and random numbers go by it, never by the block
     n       how many they are
+    beside  an entry of another column for each of them, where records are read together with their labels
     """
+
+    beside: Array | None = None
 
     def __init__(
         self,
@@ -118,13 +126,16 @@ class Rows(ABC):
 
     n, width   how many records and columns
     names      of the columns, or None when they have positions only
+    gathers    whether one number for each record may be brought together in this process
 
-    A function that is given to a method here may run on several threads at once and must not keep its block.
+    A function that is given to a method here may run on several threads at once, or in another process, to which it is
+    sent: it must not keep its block, change what is around it, or know where the records are.
     """
 
     n: int
     width: int
     names: tuple[str, ...] | None
+    gathers: bool = True
 
     @abstractmethod
     def select(self, columns: Sequence[str | int]) -> Rows:
@@ -150,6 +161,26 @@ class Rows(ABC):
 
         Cost      one int64[size] and the cells of one block for each thread, however many records there are
         """
+
+    @abstractmethod
+    def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
+        """The same as `function` for blocks of these records, which is called once for each of them where that helps.
+
+        Its errors come now, or when what comes back is called.
+        """
+
+    @abstractmethod
+    def beside(self, labels: Any) -> tuple[Rows, Any]:
+        """These records and their labels, an array or rows of one column, as `label` takes both: ValueError if the two
+        do not go together."""
+
+    @abstractmethod
+    def label(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
+        """What `read` makes of the labels that came `beside` these records: the same number of entries."""
+
+    @abstractmethod
+    def packed(self) -> Rows:
+        """The same records, of 0 and 1, made ready to be looked at as bits several times."""
 
     @abstractmethod
     def whole(self) -> Block | None:
@@ -185,6 +216,30 @@ class LocalRows(Rows):
         nothing = self._nothing()
         return tuple(nothing.column(j).dtype for j in range(self.width))
 
+    def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
+        if self.n * np.dtype(dtype).itemsize > _MOST_KEPT:
+            self._run(function)
+            return function
+        kept = np.empty(self.n, dtype)
+
+        def fill(block: Block) -> None:
+            kept[block.first : block.first + block.n] = function(block)
+
+        self._run(fill)
+        return _Kept(kept)
+
+    def beside(self, labels: Any) -> tuple[Rows, Any]:
+        if isinstance(labels, Rows) and not isinstance(labels, LocalRows):
+            raise ValueError("y: a Dask collection: must be an array, as the records are in this process")
+        return self, labels
+
+    def label(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
+        values = column_values(given) if isinstance(given, Rows) else given
+        return _Kept(np.ascontiguousarray(read(values), dtype))
+
+    def packed(self) -> Rows:
+        return pack(self)
+
     def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
         summaries = self._run(statistic, combine)
         merged = summaries[0]
@@ -201,9 +256,7 @@ class LocalRows(Rows):
         lock = threading.Lock()
 
         def add(block: Block) -> None:
-            cells = np.require(cells_of(block), np.uint32, "C")
-            if cells.size and int(cells.max()) >= size:
-                raise ValueError(f"cells: must be below size={size}; there are others")
+            cells = cells_below(cells_of(block), size)
             with lock:
                 count_cells_into(cells, counts)
 
@@ -226,6 +279,16 @@ class LocalRows(Rows):
         return run_chunks(span, self._tasks, -(-self._tasks // _MOST_SPANS))
 
 
+class _Kept:
+    """Something that is known of every record, in their order."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def __call__(self, block: Block) -> Array:
+        return self.values[block.first : block.first + block.n]
+
+
 class MemoryRows(LocalRows):
     """Columns in memory."""
 
@@ -239,9 +302,15 @@ class MemoryRows(LocalRows):
         self._step = min(max(wide, 1024), BLOCK_RECORDS)
         self._tasks = -(-n // self._step)
 
-    def select(self, columns: Sequence[str | int]) -> Rows:
+    def select(self, columns: Sequence[str | int]) -> MemoryRows:
         at = positions_of(columns, self.names, self.width)
         return MemoryRows([self._columns[j] for j in at], _named(self.names, at), self.n)
+
+    def blocks(self) -> Generator[Block, None, None]:
+        """All blocks in order, at least one, for who reads them on a thread of its own."""
+        if not self.n:
+            yield self._nothing()
+        yield from self._read(0, self._tasks)
 
     def whole(self) -> Block | None:
         return self._block(0, self.n)
@@ -313,34 +382,61 @@ class _Total:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._halves: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        self._halves: Halves | None = None
 
     def add(self, value: Any) -> None:
-        array = np.asarray(value)
-        if array.dtype.kind not in "biu":
-            raise ValueError(f"statistic: dtype {array.dtype}: must be integers")
-        if array.dtype == np.uint64 and array.size and array.max() > np.uint64(2**63 - 1):
-            raise OverflowError("statistic: must be below 2^63")
-        array = array.astype(np.int64)
-        high = np.asarray(array >> 32)
-        array &= 0xFFFFFFFF
+        halves = halves_of(value)
         with self._lock:
-            if self._halves is None:
-                self._halves = high, array
-                return
-            if self._halves[0].shape != array.shape:
-                shapes = f"{self._halves[0].shape}, {array.shape}"
-                raise ValueError(f"statistic: shapes {shapes}: must be the same for all blocks")
-            self._halves[0][...] += high
-            self._halves[1][...] += array
+            self._halves = halves if self._halves is None else add_halves(self._halves, halves)
 
     def result(self) -> NDArray[np.int64]:
         assert self._halves is not None
-        high, low = self._halves
-        high = high + (low >> 32)
-        if high.size and (high.max() >= 2**31 or high.min() < -(2**31)):
-            raise OverflowError("total: must be within int64")
-        return np.asarray((high << 32) | (low & 0xFFFFFFFF), np.int64)
+        return joined(self._halves)
+
+
+def halves_of(value: Any) -> Halves:
+    """Integers in two halves, of which many can be added before they are joined again."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biu":
+        raise ValueError(f"statistic: dtype {array.dtype}: must be integers")
+    if array.dtype == np.uint64 and array.size and array.max() > np.uint64(2**63 - 1):
+        raise OverflowError("statistic: must be below 2^63")
+    array = array.astype(np.int64)
+    high = np.asarray(array >> 32)
+    array &= 0xFFFFFFFF
+    return high, array
+
+
+def add_halves(sums: Halves, more: Halves) -> Halves:
+    """The first, to which the second has been added."""
+    if sums[0].shape != more[0].shape:
+        shapes = f"{sums[0].shape}, {more[0].shape}"
+        raise ValueError(f"statistic: shapes {shapes}: must be the same for all blocks")
+    sums[0][...] += more[0]
+    sums[1][...] += more[1]
+    return sums
+
+
+def joined(sums: Halves) -> NDArray[np.int64]:
+    high, low = (half.astype(np.int64) for half in sums)
+    high += low >> 32
+    if high.size and (high.max() >= 2**31 or high.min() < -(2**31)):
+        raise OverflowError("total: must be within int64")
+    return np.asarray((high << 32) | (low & 0xFFFFFFFF), np.int64)
+
+
+def cells_below(cells: Array, size: int) -> NDArray[np.uint32]:
+    """Cells as `count_cells_into` takes them; ValueError unless they are below `size`."""
+    cells = np.require(cells, np.uint32, "C")
+    if cells.size and int(cells.max()) >= size:
+        raise ValueError(f"cells: must be below size={size}; there are others")
+    return cells
+
+
+def column_values(rows: Rows) -> Array:
+    """The first column, whole."""
+    parts: list[Array] = rows.merge(lambda block: [block.column(0)], lambda a, b: a + b)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def rows_of(data: Any) -> Rows:
@@ -365,7 +461,26 @@ def rows_of(data: Any) -> Rows:
         return _of_columns(data.columns, data.get_columns(), data.height)
     if comes_from(data, "pyarrow", "Table", "RecordBatch"):
         return _of_columns(data.schema.names, data.columns, data.num_rows)
+    if is_dask(data):
+        from .connect.dask import DaskRows
+
+        return DaskRows(data)
     raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}")
+
+
+def column_rows(name: str, data: Any) -> Rows:
+    """Records of one column, from an array, a Series or what else is a column."""
+    if is_dask(data):
+        from .connect.dask import DaskRows
+
+        return DaskRows(data, name)
+    column = column_of(name, data)
+    return MemoryRows([column], None, len(column))
+
+
+def is_dask(data: Any) -> bool:
+    """Whether this is a collection of Dask's, of whatever kind."""
+    return hasattr(type(data), "__dask_graph__")
 
 
 def pack(data: Any) -> PackedRows:
@@ -384,6 +499,8 @@ def pack(data: Any) -> PackedRows:
     rows = rows_of(data)
     if isinstance(rows, PackedRows):
         return rows
+    if not isinstance(rows, LocalRows):
+        raise ValueError("data: a Dask collection is not packed into this process: learners pack it where it is")
 
     whole = rows.whole()
     if whole is not None and not whole.by_records:  # column by column: blocks would be short pieces of each

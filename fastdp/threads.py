@@ -10,9 +10,9 @@ import itertools
 import operator
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from numbers import Integral
 from typing import Generic, TypeVar, cast
 
@@ -21,6 +21,7 @@ T = TypeVar("T")
 _lock = threading.Lock()
 _count: int | None = None
 _pool: tuple[int, ThreadPoolExecutor] | None = None
+_here = threading.local()  # .alone: whether this thread must do without helpers
 
 
 def run_chunks(function: Callable[[int, int], T], n: int, chunk: int) -> list[T]:
@@ -35,10 +36,20 @@ def run_chunks(function: Callable[[int, int], T], n: int, chunk: int) -> list[T]
     if 0 < n <= chunk:
         return [function(0, n)]
     chunks = -(-n // chunk)
-    threads = min(get_num_threads(), chunks)
+    threads = 1 if getattr(_here, "alone", False) else min(get_num_threads(), chunks)
     if threads <= 1:
         return [function(start, min(start + chunk, n)) for start in range(0, n, chunk)]
     return _Job(function, n, chunk, chunks).run(_get_pool(), threads - 1)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let this thread work without helpers: for a host that keeps all cores busy with threads of its own."""
+    before, _here.alone = getattr(_here, "alone", False), True
+    try:
+        yield
+    finally:
+        _here.alone = before
 
 
 def get_num_threads() -> int:

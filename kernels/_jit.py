@@ -89,6 +89,8 @@ def jit(function: Any = None, /, *, inline: bool = False, fastmath: Collection[s
         if dispatcher is not function:  # NUMBA_DISABLE_JIT leaves functions as they are
             dispatcher._cache = _KernelCache(function, "kernel")
             _number_apart(dispatcher._compiler)
+            # A string is a global's name to pickle: numba's own way ships the source, and compiles it without our cache
+            dispatcher.__reduce_ex__ = lambda protocol: function.__qualname__
         return dispatcher
 
     return decorate if function is None else decorate(function)

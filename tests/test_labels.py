@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastdp import DomainError
-from fastdp.labels import column_values, label_array, positives, with_labels
-from fastdp.rows import Rows
+from fastdp.labels import label_array, positives, with_labels
+from fastdp.rows import Rows, column_values
 
 CLASSES = "0 and 1, or -1 and 1"
 Y = np.array([1, 0, 0, 1, 1])

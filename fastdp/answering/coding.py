@@ -21,12 +21,12 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
 
     Raises    DomainError that names the column and the rule, for records outside the domain and missing entries
     """
-    rows = _of_domain(data, domain, outside)
+    rows = of_domain(data, domain, outside)
     if whole := rows.whole():
-        return run_chunks(lambda j, _: _codes(domain, j, whole, outside), len(domain), 1)
+        return run_chunks(lambda j, _: codes_of(domain, j, whole, outside), len(domain), 1)
 
     def statistic(block: Block) -> list[list[Codes]]:
-        return [[_codes(domain, j, block, outside)] for j in range(len(domain))]
+        return [[codes_of(domain, j, block, outside)] for j in range(len(domain))]
 
     def combine(before: list[list[Codes]], after: list[list[Codes]]) -> list[list[Codes]]:
         for parts, more in zip(before, after, strict=True):
@@ -39,18 +39,18 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
 
 def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell, in C order; only the codes of a few blocks are ever in memory."""
-    from ..kernels.histograms import number_cells_into
-
     if domain.size > MOST_CELLS:
         raise ValueError(f"domain: {shown(domain.size)} cells: must be at most 2^31 to count the records in each")
-    rows = _of_domain(data, domain, outside)
+    rows = of_domain(data, domain, outside)
     sizes = np.array(domain.sizes, np.int64)
     dtype = np.result_type(*(code_type(size) for size in domain.sizes))
 
     def cells(block: Block) -> NDArray[np.uint32]:
+        from ..kernels.histograms import number_cells_into
+
         codes = np.empty((len(domain), block.n), dtype)
         for j in range(len(domain)):
-            codes[j] = _codes(domain, j, block, outside)
+            codes[j] = codes_of(domain, j, block, outside)
         out = np.empty(block.n, np.uint32)
         number_cells_into(codes, sizes, out)
         return out
@@ -58,7 +58,18 @@ def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[
     return rows.count(cells, domain.size)
 
 
-def _of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
+def check_codes(rows: Rows, domain: Domain, outside: Outside = "raise") -> None:
+    """DomainError if a record is not in the domain; `rows` have its attributes as columns."""
+
+    def statistic(block: Block) -> list[int]:
+        for j in range(len(domain)):
+            codes_of(domain, j, block, outside)
+        return [0]
+
+    rows.total(statistic)
+
+
+def of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
     """The records, with the attributes as columns."""
     if outside not in OUTSIDE:
         raise ValueError(f"outside={outside!r}: must be 'raise' or 'clip'")
@@ -70,14 +81,16 @@ def _of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
     return rows
 
 
-def _codes(domain: Domain, position: int, block: Block, outside: Outside) -> Codes:
-    if domain.labels[position] is not None and (coded := block.coded(position)):
+def codes_of(domain: Domain, position: int, block: Block, outside: Outside, column: int | None = None) -> Codes:
+    """The codes of an attribute, from the column at its own position or at another one."""
+    column = position if column is None else column
+    if domain.labels[position] is not None and (coded := block.coded(column)):
         places, labels = coded
         used = np.flatnonzero(np.bincount(places, minlength=len(labels)))  # the others need not be in the domain
         table = np.zeros(len(labels), code_type(domain.sizes[position]))
         table[used] = domain.encode_column(position, labels[used], outside)
         return np.asarray(table[places])
-    values = block.column(position)
+    values = block.column(column)
     if values.dtype.kind in "biu":
         values = np.ascontiguousarray(values)  # a column of a C-order array: one slow pass instead of three
     if values.dtype == np.float16:

@@ -175,7 +175,7 @@ def mwem(
     one_of("outside", outside, OUTSIDE)
     rows = rows_of(data)
     plan = plan_of(rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
-    check_room(plan.weight_bytes, plan.weight_bytes, Truth.bytes(plan.n, domain))
+    check_room(plan.weight_bytes, plan.weight_bytes, Truth.bytes(plan.n, domain, rows.gathers))
     plan.hint()
     parameters = {"epsilon": plan.epsilon, "delta": plan.delta, "rounds": plan.rounds, "variant": plan.variant}
     with charge(budget, plan.guarantee, "mwem", parameters) as final, reporting(progress, "fitting") as report:

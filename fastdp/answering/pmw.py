@@ -132,7 +132,7 @@ class PrivateMultiplicativeWeights:
         self._n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
         copies = 8 * domain.size if terms.form == "dense" else terms.weight_bytes  # of float32, too, in float64
-        check_room(terms.weight_bytes, copies, Truth.bytes(self.n, domain))
+        check_room(terms.weight_bytes, copies, Truth.bytes(self.n, domain, rows.gathers))
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # pmw.md, theorem 1
         self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         self._hint()

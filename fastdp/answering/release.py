@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, log2, prod, sqrt
@@ -27,7 +27,7 @@ from ..privacy import NEIGHBORS, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, Pu
 from ..progress import Progress, reporting
 from ..randomness import Randomness
 from ..rows import Rows, rows_of
-from .coding import encode, histogram
+from .coding import check_codes, encode, histogram, of_domain
 from .domain import MOST_CELLS, OUTSIDE, Domain, Outside, check_domain, code_type, shown
 from .fits import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
 from .memory import shown_bytes, usable_memory
@@ -286,18 +286,39 @@ def count_tables(data: Any, workload: Marginals, outside: Outside = "raise") -> 
     if domain.size <= _HISTOGRAM_CELLS:
         return flat_of(marginal_tables(histogram(data, domain, outside), domain, workload))
     rows = data if isinstance(data, Rows) else rows_of(data)
-    codes = encode(rows, domain, outside)
+    tables_of = _counter(rows, domain, outside)
     tables: list[Any] = [None] * workload.tables
     for attributes, which in groups_of(workload):
         if not attributes:  # the table of no attributes
             tables[which[0]] = np.array(rows.n)
             continue
-        part = Domain({f"a{p}": domain.sizes[p] for p in attributes})
-        wanted = Marginals(part, [[f"a{p}" for p in workload.positions[i]] for i in which])
-        counts = histogram({f"a{p}": codes[p] for p in attributes}, part)
+        part, counts = tables_of(attributes)
+        wanted = Marginals(part, [[part.names[attributes.index(p)] for p in workload.positions[i]] for i in which])
         for i, table in zip(which, marginal_tables(counts, part, wanted), strict=True):
             tables[i] = table
     return flat_of(tables)
+
+
+def _counter(
+    rows: Rows, domain: Domain, outside: Outside
+) -> Callable[[tuple[int, ...]], tuple[Domain, NDArray[np.int64]]]:
+    """What counts the records in the cells of some attributes: from codes of all of them, kept where records are."""
+    if not rows.gathers:
+        placed = of_domain(rows, domain, outside)
+        check_codes(placed, domain, outside)
+
+        def read(attributes: tuple[int, ...]) -> tuple[Domain, NDArray[np.int64]]:
+            part = domain.project([domain.names[p] for p in attributes])
+            return part, histogram(placed.select(attributes), part, outside)
+
+        return read
+    codes = encode(rows, domain, outside)
+
+    def count(attributes: tuple[int, ...]) -> tuple[Domain, NDArray[np.int64]]:
+        part = Domain({f"a{p}": domain.sizes[p] for p in attributes})
+        return part, histogram({f"a{p}": codes[p] for p in attributes}, part)
+
+    return count
 
 
 def groups_of(workload: Marginals) -> list[tuple[tuple[int, ...], list[int]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,15 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import literals, weights
-from ..rows import rows_of
+from ..rows import Block, Rows, rows_of
 from ..threads import run_chunks
-from .coding import encode, histogram
+from .coding import check_codes, codes_of, encode, histogram, of_domain
 from .dense import CHUNK, count_cells
 from .domain import Codes, Domain, Outside, code_type, shown
 from .queries import GRID_BITS, Bound, BoundCells, BoundProduct
 
 _MOST_CELLS = 1 << 27  # whose counts fit into a histogram: 1 GiB
 _FEW_CELLS = 1 << 17  # for which a histogram is always kept
+_FEW_FAR_CELLS = 1 << 24  # the same where records are elsewhere, and a query would be a pass over them
+_ONE_PASS = 1 << 14  # products that are sent to records together
 _PACKED_BYTES = 1 << 28  # of packed literals that are kept
 
 # Nanoseconds, one thread. A query on a histogram reads about a tenth of it; a query on packed records reads a bit a
@@ -40,11 +43,13 @@ class Truth:
     def __init__(self, data: Any, domain: Domain, outside: Outside = "raise", *, n: int | None = None) -> None:
         self.domain = domain
         self.histogram: NDArray[np.int64] | None = None
-        self._literals: _Literals | None = None
+        self._literals: _Literals | _Elsewhere | None = None
         rows = rows_of(data)
-        if keeps_histogram(rows.n if n is None else n, domain):
+        if keeps_histogram(rows.n if n is None else n, domain, rows.gathers):
             self.histogram = histogram(rows, domain, outside)
             self.n = int(self.histogram.sum())
+        elif not rows.gathers:
+            self.n, self._literals = rows.n, _Elsewhere(rows, domain, outside)
         else:
             # copies: the caller's columns may change, and the answers are about one set of records
             codes = [np.array(column) for column in encode(rows, domain, outside)]
@@ -52,10 +57,12 @@ class Truth:
             self._literals = _Literals(codes, domain)
 
     @staticmethod
-    def bytes(n: int, domain: Domain) -> int:
-        """What so many records will take in memory, at most."""
-        if keeps_histogram(n, domain):
+    def bytes(n: int, domain: Domain, gathers: bool = True) -> int:
+        """What so many records will take in memory, at most; those that are not to be gathered take none."""
+        if keeps_histogram(n, domain, gathers):
             return 8 * domain.size
+        if not gathers:
+            return 0
         codes = sum(int(np.dtype(code_type(size)).itemsize) for size in domain.sizes)
         return n * (codes + 8) + 8 * math.prod(_packed_shape(n, domain))
 
@@ -63,12 +70,38 @@ class Truth:
         """The sum of the query over the records, in units of 2^-16."""
         if self._literals is not None:
             if isinstance(bound, BoundProduct):
-                return self._literals.count(bound) << GRID_BITS
+                return self._literals.counts([bound])[0] << GRID_BITS
+            if isinstance(self._literals, _Elsewhere):
+                return count_values(self.cells(), bound)
             return self._literals.add_up(bound.values)
         assert self.histogram is not None
         if isinstance(bound, BoundProduct):
             return count_cells(self.histogram, bound) << GRID_BITS
         return count_values(self.histogram, bound)
+
+    def counts(self, bounds: Iterable[Bound]) -> NDArray[np.int64]:
+        """The same of several queries; of records that are elsewhere, many products in one pass."""
+        if not isinstance(self._literals, _Elsewhere):
+            return np.array([self.count(bound) for bound in bounds], np.int64)
+        found: list[int] = []
+        waiting: dict[int, BoundProduct] = {}
+
+        def count_those() -> None:
+            assert isinstance(self._literals, _Elsewhere)
+            for i, count in zip(waiting, self._literals.counts(list(waiting.values())), strict=True):
+                found[i] = count << GRID_BITS
+            waiting.clear()
+
+        for i, bound in enumerate(bounds):
+            found.append(0)
+            if not isinstance(bound, BoundProduct):
+                found[i] = self.count(bound)
+                continue
+            waiting[i] = bound
+            if len(waiting) == _ONE_PASS:
+                count_those()
+        count_those()
+        return np.array(found, np.int64)
 
     def cells(self) -> NDArray[np.int64]:
         """How many records are in each cell; ValueError if there are too many cells."""
@@ -79,19 +112,23 @@ class Truth:
                 f"domain: {shown(self.domain.size)} cells: must be at most 2^27 to count the records in each"
             )
         assert self._literals is not None
+        if isinstance(self._literals, _Elsewhere):
+            return self._literals.histogram
         return np.bincount(self._literals.cells, minlength=self.domain.size)
 
     def has_cells_for(self, queries: int) -> bool:
         """Whether so many products are best counted from the number of records in each cell."""
         if self.histogram is not None:
             return True
+        if isinstance(self._literals, _Elsewhere):
+            return False  # one pass is one pass, and its result is smaller
         each = _A_CALL + 3 * _A_RECORD * self.n
         return self.domain.size <= _MOST_CELLS and queries * each > _A_HISTOGRAM_CELL * (self.domain.size + self.n)
 
 
-def keeps_histogram(n: int, domain: Domain) -> bool:
-    """Whether a query is counted in less time on the histogram than on packed records."""
-    most = max(_FEW_CELLS, round(n * 3 * _A_RECORD / _A_CELL))
+def keeps_histogram(n: int, domain: Domain, gathers: bool = True) -> bool:
+    """Whether a query is counted in less time on the histogram than on packed records, or in one pass more."""
+    most = max(_FEW_CELLS if gathers else _FEW_FAR_CELLS, round(n * 3 * _A_RECORD / _A_CELL))
     return domain.size <= min(most, _MOST_CELLS)
 
 
@@ -108,18 +145,25 @@ def count_values(counts: NDArray[np.int64], bound: BoundCells) -> int:
     return sum(run_chunks(part, values.size, CHUNK))
 
 
+Allowed = tuple[tuple[int, NDArray[np.bool_]], ...]  # attributes, and which of their values a product allows
+
+
 class _Literals:
     """Records as packed columns, one for each set of allowed values that has been asked for: the last ones are kept."""
 
-    def __init__(self, codes: list[Codes], domain: Domain) -> None:
+    def __init__(self, codes: Sequence[Codes], domain: Domain) -> None:
         self._codes, self.domain, self.n = codes, domain, codes[0].size
         self._columns = np.empty(_packed_shape(self.n, domain), np.uint64)
         self._slots: OrderedDict[tuple[int, bytes], int] = OrderedDict()
 
-    def count(self, bound: BoundProduct) -> int:
-        if not bound.allowed or not self.n:
+    def counts(self, bounds: Sequence[BoundProduct]) -> list[int]:
+        """How many records satisfy each product."""
+        return [self.count(bound.allowed) for bound in bounds]
+
+    def count(self, allowed: Allowed) -> int:
+        if not allowed or not self.n:
             return self.n
-        slots = np.array([self._slot(position, table) for position, table in bound.allowed])
+        slots = np.array([self._slot(position, table) for position, table in allowed])
         return int(literals.count_all(self._columns, slots))
 
     @cached_property
@@ -145,6 +189,37 @@ class _Literals:
         literals.pack_allowed_into(self._codes[position], table.view(np.uint8), self._columns[slot])
         self._slots[key] = slot
         return slot
+
+
+class _Elsewhere:
+    """Records that stay where they are, and are counted anew whenever queries come."""
+
+    def __init__(self, rows: Rows, domain: Domain, outside: Outside) -> None:
+        self._rows, self._domain, self._outside = of_domain(rows, domain, outside), domain, outside
+        check_codes(self._rows, domain, outside)
+
+    def counts(self, bounds: Sequence[BoundProduct]) -> list[int]:
+        """How many records satisfy each product: one pass over the attributes that they look at."""
+        domain, outside = self._domain, self._outside
+        used = sorted({p for bound in bounds for p in bound.attributes})
+        if not used:
+            return [self._rows.n] * len(bounds)
+        place_of = {p: j for j, p in enumerate(used)}
+        part = domain.project([domain.names[p] for p in used])
+        asked = [tuple((place_of[p], table) for p, table in bound.allowed) for bound in bounds]
+
+        def statistic(block: Block) -> list[int]:
+            codes = [codes_of(domain, p, block, outside, column) for column, p in enumerate(used)]
+            records = _Literals(codes, part)
+            return [records.count(allowed) for allowed in asked]
+
+        counts: list[int] = self._rows.select(used).total(statistic).tolist()
+        return counts
+
+    @cached_property
+    def histogram(self) -> NDArray[np.int64]:
+        """How many records are in each cell, for queries that have a value for each."""
+        return histogram(self._rows, self._domain, self._outside)
 
 
 def _packed_shape(n: int, domain: Domain) -> tuple[int, int]:

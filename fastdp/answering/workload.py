@@ -74,7 +74,7 @@ class Workload:
         """The sums of all queries over the records, in units of 2^-16."""
         if len(self) > FEW and truth.has_cells_for(len(self)):
             return self._values(truth.cells(), truth.count, 1 << GRID_BITS)
-        return np.array([truth.count(self.bound(i)) for i in range(len(self))], np.int64)
+        return truth.counts(self.bound(i) for i in range(len(self)))
 
     def evaluate(
         self, weights: DenseWeights | FactoredWeights, start: int = 0, stop: int | None = None

@@ -183,11 +183,11 @@ def _learn(
 ) -> Sides:  # fmt: skip
     for_choices, for_test, for_records = keys
     if isinstance(plan, ClassPlan):
-        choice = BoxChoice(numbers.all_positions(), numbers.labels, numbers.bits, Fraction(plan.eta), report)
+        choice = BoxChoice(*numbers.all_positions(), numbers.bits, Fraction(plan.eta), report)
         final()
         return _on_lines(choice.draw(for_choices), numbers.orders)
     final()
-    enough = int(np.count_nonzero(numbers.labels)) + int(integer_noise(plan.test.noise, for_test, 1)[0])
+    enough = numbers.positives + int(integer_noise(plan.test.noise, for_test, 1)[0])
     if enough < plan.test.threshold:
         return None
     sides = []

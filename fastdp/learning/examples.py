@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..bits import Words, all_bits, pack_flags
 from ..labels import Labelled
-from ..rows import Block, pack
+from ..rows import Block, PackedRows, PerRecord
 
 Counts = NDArray[np.int64]
 Key = NDArray[np.uint32]
@@ -34,34 +34,28 @@ class Examples(Labelled):
 
     def read(self, *, keep: bool) -> None:
         """Look at all labels; with `keep`, also pack all records, for learners that look at them several times."""
-        self._positive, self._kept = self.read_labels(), np.empty(0, np.uint64)
+        positive, self.positives = self.read_labels()
+        self.labels = _Labels(positive)
         if keep:
-            self.rows, self._kept = pack(self.rows), pack_flags(self._positive)
-
-    @property
-    def positives(self) -> int:
-        """How many records are labelled 1."""
-        return int(np.count_nonzero(self._positive))
-
-    def labels(self, block: Block) -> Words:
-        """Those of a block, as bits, to be read."""
-        if self._kept.size:  # blocks of packed records start with a word
-            return self._kept[block.first // 64 :][: -(-block.n // 64)]
-        return pack_flags(self._positive[block.first : block.first + block.n])
+            self.rows = self.rows.packed()
+            whole = self.rows.whole()
+            if isinstance(self.rows, PackedRows) and whole is not None:  # its blocks start with a word
+                self.labels = _Labels(positive, pack_flags(positive(whole)))
 
     def falsified(self, literals: Sequence[int] = ()) -> Falsified:
         """Counts over the records that satisfy all of these literals."""
-        from ..kernels.literals import count_among_into, satisfying_into
-
         columns = np.array([literal // 2 for literal in literals], np.int64)
         values = np.array([1 - literal % 2 for literal in literals], np.int64)
+        labels = self.labels
 
         def statistic(block: Block) -> Counts:
+            from ..kernels.literals import count_among_into, satisfying_into
+
             bits = block.bits()
             left = all_bits(block.n)
             counts = np.zeros((2, block.width + 1), np.int64)
             counts[0, -1] = satisfying_into(bits, columns, values, left)
-            positive = left & self.labels(block)
+            positive = left & labels(block)
             counts[1, -1] = satisfying_into(bits, columns[:0], values[:0], positive)  # counts them
             ones = np.zeros((2, block.width), np.int64)
             count_among_into(bits, left, positive, ones)
@@ -71,6 +65,18 @@ class Examples(Labelled):
         everyone, positive = self.rows.total(statistic)
         negative = everyone - positive
         return Falsified(int(negative[-1]), int(positive[-1]), _by_literal(negative), _by_literal(positive))
+
+
+class _Labels:
+    """Those of a block, as bits, to be read; `words` are those of all records, where they have been packed."""
+
+    def __init__(self, positive: PerRecord, words: Words | None = None) -> None:
+        self._positive, self._words = positive, words
+
+    def __call__(self, block: Block) -> Words:
+        if self._words is not None:
+            return self._words[block.first // 64 :][: -(-block.n // 64)]
+        return pack_flags(self._positive(block))
 
 
 def _by_literal(ones: Counts) -> Counts:

@@ -93,12 +93,14 @@ def choose_conjunction(examples: Examples, k: int, eta: float, key: Key, report:
 
 def _set_errors(examples: Examples, k: int, starts: Counts, total: int) -> Counts:
     """The errors of every conjunction of ones."""
-    from ..kernels.literals import WIDE, count_subsets_into
+    labels = examples.labels
 
     def statistic(block: Block) -> Counts:
+        from ..kernels.literals import WIDE, count_subsets_into
+
         out = np.zeros(total, np.int64)
         prefixes = np.empty((k, WIDE), np.uint64)
-        count_subsets_into(block.bits(), examples.labels(block), k, starts, prefixes, out)
+        count_subsets_into(block.bits(), labels(block), k, starts, prefixes, out)
         return out
 
     return examples.rows.total(statistic)

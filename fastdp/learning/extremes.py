@@ -6,13 +6,14 @@ Nothing here draws noise or knows a budget.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..labels import Labelled
-from ..rows import Block, label_of
+from ..rows import Block, PerRecord, label_of
 from .order import Order, Positions, bits_of_columns, check_signed
 
 KEY_BITS = 32  # of a record, which tells apart records that stand at one position
@@ -57,19 +58,19 @@ class Numbers(Labelled):
         self.bits = bits_of_columns(bits, self.rows)
         self._signed, self._outside = check_signed(signed), outside
         self.orders: tuple[Order, ...] = ()
-        self.labels = self.left = np.empty(0, np.bool_)
 
     def read(self) -> None:
         """Look at all labels and all numbers once."""
-        self.labels = self.read_labels()
-        self.left = self.labels.copy()
+        self.labels, self.positives = self.read_labels()
+        self.left = self.labels
+        bits, signed, outside, names = self.bits, self._signed, self._outside, self.names
 
         def statistic(block: Block) -> tuple[Order, ...]:
             orders = []
-            for i in range(self.d):
+            for i in range(block.width):
                 values = block.column(i)
-                orders.append(Order.of(values.dtype, self.bits[i], self._signed, label_of(i, self.names)))
-                orders[i].positions(values, self._outside, label_of(i, self.names))
+                orders.append(Order.of(values.dtype, bits[i], signed, label_of(i, names)))
+                orders[i].positions(values, outside, label_of(i, names))
             return tuple(orders)
 
         def same(one: tuple[Order, ...], other: tuple[Order, ...]) -> tuple[Order, ...]:
@@ -78,41 +79,44 @@ class Numbers(Labelled):
             return one
 
         self.orders = self.rows.merge(statistic, same)
+        self._lines = Lines(self.orders, outside, names)
 
-    def positions(self, block: Block, i: int) -> Positions:
-        return self.orders[i].positions(block.column(i), self._outside, label_of(i, self.names))
-
-    def all_positions(self) -> NDArray[np.uint64]:
-        """Of all records in all columns, as uint64[n, d]."""
+    def all_positions(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Of all records in all columns, as uint64[n, d], and their labels; in any order."""
+        lines, labels = self._lines, self.labels
 
         def statistic(block: Block) -> list[NDArray[np.uint64]]:
-            return [np.stack([self.positions(block, i) for i in range(self.d)], axis=1)]
+            places = [lines.positions(block, i) for i in range(block.width)]
+            return [np.stack([*places, labels(block).astype(np.uint64)], axis=1)]
 
-        return np.concatenate(self.rows.merge(statistic, lambda a, b: a + b))
+        if self.rows.gathers:
+            every = np.concatenate(self.rows.merge(statistic, lambda a, b: a + b))
+        else:  # how many are at each place is all that is sent
+            alike = self.rows.merge(lambda block: _alike(statistic(block)[0]), _added)
+            every = np.repeat(alike[:, :-1], alike[:, -1].astype(np.int64), axis=0)
+        return every[:, :-1], every[:, -1].astype(np.bool_)
 
     def delete_beyond(self, i: int, low: int, high: int, key: Key) -> None:
         """Delete who stands below `low` or above `high`, both with the bits of a key."""
-
-        def statistic(block: Block) -> None:
-            left = self.left[block.first : block.first + block.n]
-            some = np.flatnonzero(left)
-            places = self._places(block, i, some, key)
-            left[some[_less(places, low) | _less(places, high, above=True)]] = False
-
-        self.rows.merge(statistic, lambda a, b: None)
+        cut, left = Cut(i, low, high, key), self.left
+        if isinstance(left, _Left):  # where nothing is kept
+            cuts = _Left(left.labels, (*left.cuts, cut), self._lines)
+        else:
+            cuts = _Left(left, (cut,), self._lines)
+        self.left = self.rows.keep(cuts, np.bool_)
 
     def extremes(self, i: int, m: int, key: Key) -> Extremes:
         """The m least and the m greatest of those who are left; all of them if there are fewer."""
+        lines, left = self._lines, self.left
 
         def statistic(block: Block) -> Extremes:
-            some = np.flatnonzero(self.left[block.first : block.first + block.n])
-            positions = self.positions(block, i)[some]
+            some = np.flatnonzero(left(block))
+            positions = lines.positions(block, i)[some]
             least = greatest = np.arange(some.size)
             if some.size > m:
                 least = np.flatnonzero(positions <= np.partition(positions, m - 1)[m - 1])
                 greatest = np.flatnonzero(positions >= np.partition(positions, -m)[-m])
-            keys = _keys(key, block, some) if some.size else np.empty(0, np.uint64)
-            places = Places(positions, keys)
+            places = Places(positions, _keys(key, block, some))
             return Extremes(_first(places.of(least), m), _last(places.of(greatest), m))
 
         def combine(one: Extremes, other: Extremes) -> Extremes:
@@ -124,14 +128,70 @@ class Numbers(Labelled):
 
         return self.rows.merge(statistic, combine)
 
-    def _places(self, block: Block, i: int, some: NDArray[np.intp], key: Key) -> Places:
-        return Places(self.positions(block, i)[some], _keys(key, block, some) if some.size else np.empty(0, np.uint64))
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines that columns are on, and how to find positions on them."""
+
+    orders: tuple[Order, ...]
+    outside: str
+    names: tuple[str, ...] | None
+
+    def positions(self, block: Block, i: int) -> Positions:
+        return self.orders[i].positions(block.column(i), self.outside, label_of(i, self.names))
+
+    def places(self, block: Block, i: int, some: NDArray[np.intp], key: Key) -> Places:
+        """Of some records of a block."""
+        return Places(self.positions(block, i)[some], _keys(key, block, some))
+
+
+class Cut(NamedTuple):
+    """Who stands below `low` or above `high` in a column is deleted, both with the bits of a key."""
+
+    column: int
+    low: int
+    high: int
+    key: Key
+
+
+class _Left:
+    """Which of the records that are labelled 1 no cut deletes."""
+
+    def __init__(self, labels: PerRecord, cuts: tuple[Cut, ...], lines: Lines) -> None:
+        self.labels, self.cuts, self._lines = labels, cuts, lines
+
+    def __call__(self, block: Block) -> NDArray[np.bool_]:
+        some = np.flatnonzero(self.labels(block))
+        for cut in self.cuts:
+            places = self._lines.places(block, cut.column, some, cut.key)
+            some = some[~(_less(places, cut.low) | _less(places, cut.high, above=True))]
+        left = np.zeros(block.n, np.bool_)
+        left[some] = True
+        return left
+
+
+def _alike(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The distinct rows, each with how many there are."""
+    return _added(np.empty((0, rows.shape[1] + 1), np.uint64), np.insert(rows, rows.shape[1], 1, axis=1))
+
+
+def _added(some: NDArray[np.uint64], more: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Rows that end with how many of them there are, each but once."""
+    every = np.concatenate([some, more])
+    every = every[np.lexsort(every[:, :-1].T)]
+    starts = np.flatnonzero(np.append(True, (every[1:, :-1] != every[:-1, :-1]).any(axis=1))[: len(every)])
+    found = every[starts]
+    if len(found):
+        found[:, -1] = np.add.reduceat(every[:, -1], starts)
+    return found
 
 
 def _keys(key: Key, block: Block, some: NDArray[np.intp]) -> NDArray[np.uint64]:
     """Of some records of a block: word i of stream 0 is of record i."""
     from ..kernels.chacha import words_into
 
+    if not some.size:
+        return np.empty(0, np.uint64)
     words = np.empty(block.n, np.uint64)
     words_into(key, 0, block.first, words)
     return words[some] >> np.uint64(64 - KEY_BITS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from ..bits import all_bits, pack_flags
 from ..budget import Budget, charge
 from ..checks import check_records, whole
-from ..labels import label_vector, positives
+from ..labels import Labelled, label_vector, positives
 from ..privacy import Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..race import Race
 from ..randomness import Randomness, fresh_key
-from ..rows import Block, Rows, rows_of
+from ..rows import Block, PerRecord, Rows, is_dask, rows_of
 from ..scores import tops_of
 from ..shown import Lines, Shown
 from ..threads import run_chunks
@@ -85,7 +85,8 @@ def learn_from_class(
     """Choose a concept of a finite class by how many records it is wrong about, privately.
 
     predictions  what each concept says of each record: an array of 0 and 1, concepts x records, or
-                 `fastdp.pack(predictions.T)`, ten times as fast, for several calls. Or any iterable, streamed: of
+                 `fastdp.pack(predictions.T)`, ten times as fast, for several calls; or a Dask array of that shape, or a
+                 data frame with a column for each concept. Or any iterable, streamed: of
                  vectors of predictions, or with X of hypotheses, which have a method `predict` or are functions of X
     y            labels of 0 and 1, or -1 and 1
     records      under add-remove neighbours, where n is private: a public number that takes its place in
@@ -112,24 +113,20 @@ def learn_from_class(
     """
     terms = Terms(*checked(epsilon, delta, beta, neighbors))
     check_records(records, neighbors)
-    labels = label_vector(y)
-    if not labels.size and neighbors == "replace-one":
-        raise ValueError("y: n=0 records: must be at least one")
-    n = labels.size if records is None else whole("records", records, least=1)
+    class_ = _class_of(predictions, y, X, may_be_empty=neighbors == "add-remove")
+    n = class_.n if records is None else whole("records", records, least=1)
     eta = terms.eta(1)
     guarantee = terms.promise_of(1, eta)
-    table = None if _is_stream(predictions) else _table(predictions, labels.size, X)
     with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:
-        positive_ = positives(labels)
         race = _Leader(Race(fresh_key(rng), eta, 1), final)
         with reporting(progress, "learning") as report:
-            if table is not None:
+            if class_.errors is not None:
                 report(0, 1, "concepts")
-                errors = _errors_of_rows(table, positive_) if isinstance(table, Rows) else _errors(table, positive_)
+                errors = class_.errors()
                 race.offer(errors, [None] * errors.size)
                 report(1, 1, "")
             else:
-                _stream(predictions, positive_, X, race, report)
+                _stream(predictions, positives(class_.labels), X, race, report)
         index, hypothesis = race.winner()
     return Chosen(index, hypothesis, race.seen, guarantee, min(1.0, terms.excess(race.seen) / n), terms.beta)
 
@@ -182,10 +179,48 @@ def _is_stream(predictions: Any) -> bool:
     return True
 
 
-def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
-    """Predictions as records of bits with a column for each concept, or as an array of concepts."""
+class _Class(NamedTuple):
+    """How many records a class was asked about, their labels, and how many each concept is wrong about.
+
+    labels    nothing where they are not in this process
+    errors    None where concepts come one by one
+    """
+
+    n: int
+    labels: NDArray[Any]
+    errors: Callable[[], Errors] | None
+
+
+def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class:
+    if is_dask(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
+        _no_records(X)
+        # an array has a concept a row, as one of numpy's
+        by_record = (
+            predictions
+            if isinstance(predictions, Rows) or hasattr(predictions, "columns")
+            else getattr(predictions, "T", predictions)
+        )
+        examples = Labelled(by_record, y, may_be_empty=may_be_empty)
+        return _Class(examples.n, np.empty(0), lambda: _errors_of_rows(examples.rows, examples.read_labels()[0]))
+    labels = label_vector(y)
+    if not labels.size and not may_be_empty:
+        raise ValueError("y: n=0 records: must be at least one")
+    if _is_stream(predictions):
+        return _Class(labels.size, labels, None)
+    table = _table(predictions, labels.size, X)
+    if isinstance(table, Rows):
+        return _Class(labels.size, labels, lambda: _errors_of_rows(table, table.label(labels, positives, np.bool_)))
+    return _Class(labels.size, labels, lambda: _errors(table, positives(labels)))
+
+
+def _no_records(X: Any) -> None:
     if X is not None:
         raise ValueError("X: must be None for an array of predictions; it is for hypotheses that are yet to predict")
+
+
+def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
+    """Predictions as records of bits with a column for each concept, or as an array of concepts."""
+    _no_records(X)
     if not isinstance(predictions, Rows | np.ndarray | list | tuple):
         predictions = rows_of(predictions)
     if isinstance(predictions, Rows):
@@ -217,11 +252,11 @@ def _wrong(said: Any, positive_: NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(found != positive_))
 
 
-def _errors_of_rows(table: Rows, positive_: NDArray[np.bool_]) -> Errors:
-    from ..kernels.literals import count_among_into
-
+def _errors_of_rows(table: Rows, positive_: PerRecord) -> Errors:
     def statistic(block: Block) -> Errors:
-        some = positive_[block.first : block.first + block.n]
+        from ..kernels.literals import count_among_into
+
+        some = positive_(block)
         labels = pack_flags(some)
         counts = np.zeros((2, block.width), np.int64)
         count_among_into(block.bits(), labels, all_bits(block.n) ^ labels, counts)

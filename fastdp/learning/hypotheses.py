@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..columns import comes_from
 from ..errors import AccuracyWarning, levels_to_caller
-from ..labels import Labelled, label_vector, names_column, positives
-from ..rows import Block, rows_of
+from ..labels import Labelled, label_vector, names_column, positives, with_labels
+from ..rows import Block, PerRecord, Rows, column_values, rows_of
 from ..shown import Shown
 
 
@@ -38,6 +38,14 @@ class Hypothesis(Shown):
     def predict(self, X: Any) -> NDArray[np.bool_]:
         """Which records it holds for: by the names of columns where there are names, otherwise by their positions."""
         rows = rows_of(X)
+        if not rows.gathers:
+            raise ValueError("X: a Dask collection: map_partitions(h.predict), or map_blocks, predicts where it is")
+        used, says = self._on(rows)
+        parts: list[NDArray[np.bool_]] = used.merge(lambda block: [says(block)], lambda a, b: a + b)
+        return np.concatenate(parts)
+
+    def _on(self, rows: Rows) -> tuple[Rows, PerRecord]:
+        """The columns of these records that it looks at, and what it says of a block of them."""
         used = list(self._looks_at())
         if rows.names is None or self.names is None:
             if rows.width != self.width:
@@ -46,13 +54,11 @@ class Hypothesis(Shown):
         else:
             at = [self.names[j] for j in used]
         if not used:
-            return self._holds(Block(0, rows.n, (), None, 0), ())
-        chosen = rows.select(at)
+            return rows, lambda block: self._holds(Block(0, block.n, (), None, 0), ())
         places = [0] * self.width
         for place, j in enumerate(used):
             places[j] = place
-        parts: list[NDArray[np.bool_]] = chosen.merge(lambda block: [self._holds(block, places)], lambda a, b: a + b)
-        return np.concatenate(parts)
+        return rows.select(at), lambda block: self._holds(block, places)
 
     def error(self, X: Any, y: Any) -> float:
         """The share of records that it is wrong about. Not private: `error` of fresh or public records."""
@@ -71,11 +77,14 @@ def error(h: Any, X: Any, y: Any) -> float:
     >>> round(fastdp.error(lambda X: X[:, 0] == 1, X, [0, 1, 0]), 3)
     0.333
     """
-    if isinstance(h, Hypothesis) or names_column(y):
+    if isinstance(h, Hypothesis):
         records = Labelled(X, y)
-        labels = records.read_labels()
-        if names_column(y):
-            X = records.rows if isinstance(h, Hypothesis) else _without(X, y)
+        right, _ = records.read_labels()
+        used, says = h._on(records.rows)
+        return int(used.total(lambda block: [np.count_nonzero(says(block) != right(block))])[0]) / records.n
+    if names_column(y):
+        _, given = with_labels(X, y)
+        labels, X = positives(column_values(given)), _without(X, y)
     else:
         labels = positives(label_vector(y))
         if not labels.size:

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from ..budget import Budget, charge
 from ..checks import one_of, positive, probability, small_delta
-from ..columns import column_of
 from ..directed import lower, written
 from ..errors import AccuracyWarning, levels_to_caller
+from ..ordered import Ordered, may_gather
 from ..privacy import NEIGHBORS, BoundedRange, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
-from ..rows import MemoryRows, Rows, rows_of
+from ..rows import Rows, column_rows, is_dask, rows_of
 from .order import OUTSIDE, Order, Outside, Positions, bits_of_columns, check_bits, check_signed
 from .prefix import PrefixPlan, check_prefix
 from .ranks import choose_by_rank
@@ -33,7 +33,7 @@ METHODS = ("exponential", "prefix")
 _BETA = 0.05  # of the promise that decides about a warning
 
 Final = Callable[[], None]
-Draw = Callable[[Positions, int, Final], int]  # (positions, the last of the line, to be called before it draws)
+Draw = Callable[[Positions | Ordered, int, Final], int]  # (positions, last of the line, what is called before it draws)
 
 
 def quantile(
@@ -155,12 +155,15 @@ def interior_point(
     epsilon = positive("epsilon", epsilon, toward=0)
     rows, bits = _one_column(values, domain_bits)
     check_prefix(delta, neighbors)
+    if not may_gather(rows):
+        raise ValueError(f"method='prefix': must be 'exponential' for {rows.n:,} values that are not in memory")
     plan = PrefixPlan.of(rows.n, bits, epsilon=epsilon, delta=delta, beta=beta)
     if not plan.enough:
         _warn(f"{rows.n:,} values are fewer than method='prefix' takes to fail with probability {beta:g} at most")
     parameters = {"epsilon": epsilon, "delta": delta, "beta": beta}
 
-    def draw(positions: Positions, last: int, final: Final) -> int:
+    def draw(positions: Positions | Ordered, last: int, final: Final) -> int:
+        assert not isinstance(positions, Ordered)
         return min(plan.draw(positions if bits <= 64 else positions.tolist(), rng, final), last)
 
     return _release("interior_point", rows, draw, parameters, bits, signed, outside, budget, plan.guarantee)
@@ -180,7 +183,7 @@ def _by_rank(
     one_of("neighbors", neighbors, NEIGHBORS)
     eta = eta_of_rank(epsilon, tau, neighbors)
 
-    def draw(positions: Positions, last: int, final: Final) -> int:
+    def draw(positions: Positions | Ordered, last: int, final: Final) -> int:
         key = fresh_key(rng)
         final()
         return choose_by_rank(positions, tau, last, eta).draw(key)
@@ -221,8 +224,13 @@ def _release(
 
 def read_positions(
     rows: Rows, column: int, bits: int, signed: bool | None, outside: str, label: str
-) -> tuple[Order, Positions]:
+) -> tuple[Order, Positions | Ordered]:
     """A column as positions, and the line that they are on."""
+    if not may_gather(rows) and bits <= 64:
+        line = Order.of(rows.dtypes()[column], bits, signed, label)
+        return line, Ordered(rows, lambda block: line.positions(block.column(column), outside, label), line.last)
+    if not rows.gathers:
+        raise ValueError(f"domain_bits={bits}: must be at most 64 for a Dask collection")
 
     def statistic(block: Any) -> list[tuple[Order, Positions]]:
         found = block.column(column)
@@ -240,13 +248,13 @@ def _one_column(values: Any, domain_bits: Any) -> tuple[Rows, int]:
     """The values as records of one column, and the number of bits of its domain."""
     if isinstance(values, list | tuple | range):
         values = _array_of(values, whole=domain_bits is not None)
-    if isinstance(values, str | os.PathLike | Rows) or getattr(values, "ndim", 1) == 2 or hasattr(values, "columns"):
+    is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
+    if isinstance(values, str | os.PathLike | Rows) or (is_table and not is_dask(values)):
         rows = rows_of(values)
         if rows.width != 1:
             raise ValueError(f"values: {rows.width} columns: must be one")
     else:
-        column = column_of("values", values)
-        rows = MemoryRows([column], None, len(column))
+        rows = column_rows("values", values)
     return rows, bits_of_columns(None if domain_bits is None else check_bits(domain_bits), rows)[0]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ordered import Ordered
 from ..pieces import Levels, Piece, PieceChoice
 from .order import Positions
 
@@ -67,10 +68,23 @@ class Ranks:
         return int(np.count_nonzero(self._values < point)), int(np.count_nonzero(self._values <= point))
 
 
-def choose_by_rank(values: Positions, tau: Fraction, last: int, eta: Fraction) -> PieceChoice:
+class DistantRanks:
+    """The same of values that are not here."""
+
+    def __init__(self, values: Ordered) -> None:
+        self.m, self._values, self.at = values.m, values, values.at
+
+    def sort_between(self, low: int, high: int) -> None:
+        """Nothing: they are made ready when they are asked for."""
+
+    def of(self, z: int) -> tuple[int, int]:
+        return self._values.up_to(z - 1)[0], self._values.up_to(z)[0]
+
+
+def choose_by_rank(values: Positions | Ordered, tau: Fraction, last: int, eta: Fraction) -> PieceChoice:
     """The law with weights exp(-eta F(z) / b) on 0 .. last."""
     a, b = tau.numerator, tau.denominator
-    ranks, rate = Ranks(values), eta / b
+    ranks, rate = DistantRanks(values) if isinstance(values, Ordered) else Ranks(values), eta / b
     levels = Levels(rate)
     m, full = ranks.m, last.bit_length() + 64  # 2^-full: what all points together may weigh and still not matter
     most = levels.first(full)

@@ -14,6 +14,7 @@ from math import ceil, floor, frexp, inf, log
 import numpy as np
 
 from ..directed import lower
+from ..ordered import Ordered, may_gather
 from ..pieces import Levels, Piece, PieceChoice
 from ..privacy import BoundedRange
 from ..progress import Report
@@ -172,11 +173,17 @@ class LinePlan(Plan):
     def _losses(self, points: Points) -> Callable[[int], int]:
         """The sum of all losses at a point."""
 
-    def _positions(self, points: Points, block: Block) -> Integers:
-        X, _, _ = points.parts(block)
-        places = (X.astype(np.float64, copy=False) - self._low) * (1 / self.spacing)
-        np.clip(places, float(self.first), float(self.last), out=places)
-        return np.clip(np.rint(places).astype(np.int64), self.first, self.last)
+    def positions(self, points: Points) -> Callable[[Block], Integers]:
+        """Where the records of a block stand."""
+        low, scale, first, last = self._low, 1 / self.spacing, self.first, self.last
+
+        def of(block: Block) -> Integers:
+            X, _, _ = points.parts(block)
+            places = (X.astype(np.float64, copy=False) - low) * scale
+            np.clip(places, float(first), float(last), out=places)
+            return np.clip(np.rint(places).astype(np.int64), first, last)
+
+        return of
 
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
         report(0, 1, "records")
@@ -228,8 +235,10 @@ class _Mean(LinePlan):
         return self._varies() if self._terms.one_way else 2 * self.steps * (self.last - self.first)
 
     def _losses(self, points: Points) -> Callable[[int], int]:
+        positions = self.positions(points)
+
         def statistic(block: Block) -> list[int]:
-            at = self._positions(points, block)
+            at = positions(block)
             return [int((at >> _HALF).sum()), int((at & (2**_HALF - 1)).sum())]
 
         high, low = points.rows.total(statistic).tolist()
@@ -249,7 +258,11 @@ class _Median(LinePlan):
         return self.steps if self._terms.one_way else 2 * self.steps
 
     def _losses(self, points: Points) -> Callable[[int], int]:
-        at = np.concatenate(points.rows.merge(lambda block: [self._positions(points, block)], lambda a, b: a + b))
+        positions = self.positions(points)
+        if not may_gather(points.rows):
+            far = Ordered(points.rows, lambda block: positions(block).view(np.uint64), self.last, add=True)
+            return self._losses_of(far)
+        at = np.concatenate(points.rows.merge(lambda block: [positions(block)], lambda a, b: a + b))
         at.sort()
         below = np.zeros((2, at.size + 1), np.int64)
         np.cumsum(at >> _HALF, out=below[0, 1:])
@@ -259,6 +272,17 @@ class _Median(LinePlan):
         def losses(k: int) -> int:
             m = int(np.searchsorted(at, k, "right"))
             return k * (2 * m - n) + total - 2 * ((int(below[0, m]) << _HALF) + int(below[1, m]))
+
+        return losses
+
+    @staticmethod
+    def _losses_of(at: Ordered) -> Callable[[int], int]:
+        """The same of positions that are not here."""
+        n, total = at.m, at.total
+
+        def losses(k: int) -> int:
+            m, below = at.up_to(k)
+            return k * (2 * m - n) + total - 2 * below
 
         return losses
 

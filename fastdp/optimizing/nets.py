@@ -33,6 +33,7 @@ _DEFAULT_POINTS, _DEFAULT_WORK = 2**20, 2**31  # of a net that nobody asked for:
 _MOST_UNITS = 2**36  # the largest loss of a record, in units of the grid
 _PRIVATE_UNITS = 2**22  # the same where n is private: 2^40 records add up to 2^62 units
 _PART = 2**30  # losses between two reports
+_FAR_PART = 2**16  # points, and more, whose losses are computed in one pass over records that are elsewhere
 _CHUNK = 2**20  # losses that are worth a thread
 
 
@@ -214,6 +215,10 @@ class GridPlan(Plan):
         rounded: Integers = np.rint(values).astype(np.int64)
         return rounded
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker needs to score records: not the net, of which it gets the part that is meant."""
+        return {name: getattr(self, name) for name in ("resolution", "_limit", "_over")}
+
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
         scores, d = self.scores(points, report), self._terms.d
         return lambda key: self.net.points[:d, draw_one(scores, key, self.eta)].copy()
@@ -222,6 +227,8 @@ class GridPlan(Plan):
         """-F, in the order of the net."""
         net, custom = self.net.points, points.loss.kernel == "CUSTOM"
         part = self.candidates if custom else max(1, _PART // self._terms.n)
+        if not points.rows.gathers:  # a pass takes longer than what it computes
+            part = max(part, _FAR_PART)
         score = self._custom if custom else self._built_in
         totals = np.empty(self.candidates, np.int64)
         parts = range(0, self.candidates, part)

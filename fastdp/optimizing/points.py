@@ -7,6 +7,8 @@ Here records meet kernels. What comes out is integers, of which no record moves 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from ..columns import as_compiled
 from ..errors import DomainError
 from ..labels import label_array, positives, with_labels
-from ..rows import Block, Rows
+from ..rows import Block, PerRecord, Rows
 from .losses import SIGN, Formula
 from .sets import Projection, Vector
 
@@ -25,7 +27,6 @@ _MOST_COLUMNS = 2**20  # descent.md, lemma 1
 # and where lanes along 16 columns or fewer would idle, and the records by columns fit into the cache, one by columns:
 # 1.5 us a step for 1,000 x 10 in place of 2.5; at 30 columns it takes longer
 _FEW_COLUMNS, _FEW_RECORDS = 16, 4096
-_KEPT_NORMS = 2**27  # norms of more records are computed anew in every step: 1 GiB
 _TOLERANCE = 1e-9  # by how much a norm or label may exceed its declared bound by the rounding of whoever scaled it
 
 
@@ -63,9 +64,12 @@ class Points:
         self._clip = outside == "clip"
         self._bound = inf if loss.x_norm is None else loss.x_norm
         self._given = self._given_labels(y)
-        self._labels: Vector | None = None
-        self._norms = np.empty(0)
-        self._checked = False
+        self._labels: PerRecord | None = None
+        self._norms: PerRecord | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker needs to read a block: where the records are is no part of it."""
+        return {**self.__dict__, "rows": None, "_given": None}
 
     # --- reading
 
@@ -82,35 +86,18 @@ class Points:
             return y
         return label_array(y, self.n, "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers")
 
-    def _read_labels(self) -> Vector:
-        loss = self.loss
-        if isinstance(self._given, Rows):
-            array = np.concatenate(self._given.merge(lambda block: [block.matrix()[:, 0]], _append))
-        else:
-            array = np.asarray(self._given, np.float64)
-        if not np.isfinite(array).all():
-            raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
-        if loss.labels == SIGN:
-            return np.where(positives(array), 1.0, -1.0)
-        if loss.label_bound < inf:
-            if not self._clip and (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
-                raise DomainError(
-                    f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others: outside='clip' "
-                    "brings them back"
-                )
-            array = np.clip(array, -loss.label_bound, loss.label_bound)
-        return np.ascontiguousarray(array)
-
     def check(self) -> None:
         """Read all records once: DomainError if one of them is outside what was declared. To be called before sums."""
-        self._norms = np.empty(self.n if self.n <= _KEPT_NORMS else 0)
         if self._given is not None:
-            self._labels = self._read_labels()
+            self._labels = self.rows.label(self._given, _Reading(self.loss, self._clip), np.float64)
+        norms = self._norms = self.rows.keep(_norms_of, np.float64)
+        labels, bound = self._labels, self._bound
 
         def statistic(block: Block) -> list[int]:
-            X = block.matrix()
-            norms = self._norms_of(X, self._norms[block.first : block.first + block.n])
-            return [int(not np.isfinite(norms).all()), int((norms > self._bound * (1 + _TOLERANCE)).any())]
+            if labels is not None:
+                labels(block)  # fails where one is outside
+            found = norms(block)
+            return [int(not np.isfinite(found).all()), int((found > bound * (1 + _TOLERANCE)).any())]
 
         wild, outside = self.rows.total(statistic)
         if wild:
@@ -120,40 +107,27 @@ class Points:
                 f"X: norms must be at most x_norm={self._bound:g}; there are records beyond: scale them by a public "
                 "number, or say outside='clip' to bring them back"
             )
-        self._checked = True
-
-    def _norms_of(self, X: NDArray[Any], out: Vector) -> Vector:
-        from ..kernels.gradients import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
-
-        norms = out if len(out) else np.empty(len(X))
-        least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
-        norms_into(as_compiled(X.reshape(-1)), X.shape[1], least, norms)
-        return norms
 
     def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
         """Points (flat), labels and norms of a block."""
-        assert self._checked
-        X = block.matrix()
-        at = slice(block.first, block.first + block.n)
-        norms = self._norms[at] if len(self._norms) else self._norms_of(X, self._norms)
+        assert self._norms is not None
+        X, norms = block.matrix(), self._norms(block)
         if self.loss.family != "margin":
             X = X.astype(np.float64, copy=False)
             if self._clip and self._bound < inf:  # margin losses shrink as they go
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
-        labels = np.zeros(block.n) if self._labels is None else as_compiled(self._labels[at])
+        labels = np.zeros(block.n) if self._labels is None else as_compiled(self._labels(block))
         return as_compiled(X.reshape(-1)), labels, norms
 
     # --- sums
 
     def gradients(self, w: Vector, unit: float, limit: float) -> NDArray[np.int64]:
         """The sum of all clipped gradients at w, in units of the grid."""
-        kernel = self._kernel("sum")
-        return self.rows.total(lambda block: self._sum(kernel, block, w, unit, limit, np.int64))
+        return self.rows.total(partial(self._sum, "sum", w=w, unit=unit, limit=limit, dtype=np.int64))
 
     def plain_gradients(self, w: Vector) -> Vector:
         """The sum of all gradients at w, neither clipped nor private; the same bits for any number of threads."""
-        kernel = self._kernel("sum_plain")
-        sums = self.rows.merge(lambda block: [self._sum(kernel, block, w, 1.0, inf, np.float64)], _append)
+        sums = self.rows.merge(lambda block: [self._sum("sum_plain", block, w, 1.0, inf, np.float64)], _append)
         total = np.zeros(self.d)
         for each in sums:
             total += each
@@ -161,6 +135,8 @@ class Points:
 
     def plain_parts(self) -> list[NDArray[np.float64]]:
         """All points, block by block; not private."""
+        if not self.rows.gathers:
+            raise ValueError("X: a Dask collection: must be in this process for what is not private")
         parts: list[NDArray[np.float64]] = self.rows.merge(
             lambda block: [np.asarray(self.parts(block)[0].reshape(-1, self.d), np.float64)], _append
         )
@@ -181,9 +157,10 @@ class Points:
 
     def moments(self, x_norm: float, y_bound: float, unit: float) -> NDArray[np.int64]:
         """The sum of all second moments, in units of the grid: kernels/moments.py."""
-        from ..kernels.moments import add_moments
 
         def statistic(block: Block) -> NDArray[np.int64]:
+            from ..kernels.moments import add_moments
+
             X, labels, norms = self.parts(block)
             out = np.zeros((self.d + 2, self.d), np.int64)
             sums, tail = np.empty((self.d + 2) * -(-self.d // 8) * 8), np.empty(4 * self.d + 8, X.dtype)
@@ -218,9 +195,9 @@ class Points:
         all_labels[:n], all_norms[:n] = labels, norms
         return columns.reshape(-1), all_labels, all_norms
 
-    def _sum(self, kernel: Any, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
+    def _sum(self, action: str, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
         out = np.zeros(self.d, dtype)
-        kernel(*self._arguments(block, w, unit, limit), out)
+        self._kernel(action)(*self._arguments(block, w, unit, limit), out)
         return out
 
     def _arguments(self, block: Block, w: Vector, unit: float, limit: float) -> tuple[Any, ...]:
@@ -244,6 +221,40 @@ class Points:
         from ..kernels import gradients
 
         return getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Labels as a loss takes them, from labels as they were given."""
+
+    loss: Formula
+    clip: bool
+
+    def __call__(self, given: NDArray[Any]) -> Vector:
+        if given.dtype.kind not in "biuf":
+            raise ValueError(f"y: dtype {given.dtype}: must be numbers")
+        array, loss = np.asarray(given, np.float64), self.loss
+        if not np.isfinite(array).all():
+            raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
+        if loss.labels == SIGN:
+            return np.where(positives(array), 1.0, -1.0)
+        if loss.label_bound < inf:
+            if not self.clip and (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
+                raise DomainError(
+                    f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others: outside='clip' "
+                    "brings them back"
+                )
+            array = np.clip(array, -loss.label_bound, loss.label_bound)
+        return array
+
+
+def _norms_of(block: Block) -> Vector:
+    from ..kernels.gradients import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
+
+    X, norms = block.matrix(), np.empty(block.n)
+    least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
+    norms_into(as_compiled(X.reshape(-1)), X.shape[1], least, norms)
+    return norms
 
 
 def _append(some: list[T], more: list[T]) -> list[T]:

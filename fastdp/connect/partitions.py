@@ -1,0 +1,199 @@
+"""What is done where a partition of records is: it is read in blocks, and a statistic is taken of them.
+
+All of this is sent to workers, so it knows partitions but not the collection; it needs no Dask.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..columns import column_of
+from ..rows import Block, Halves, MemoryRows, add_halves, cells_below, halves_of, rows_of
+from ..threads import alone
+
+T = TypeVar("T")
+Counts = NDArray[np.int64]
+SomeCounts = Counts | tuple[NDArray[np.uint32], Counts]  # of all cells, or of those that have any
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Which columns of a partition are records, and which are their labels.
+
+    labels     what errors call the columns, which are those of a partition at `places`, and have these `types`
+    names      of the columns
+    beside     the last column holds what the records are labelled with, and is none of them
+    """
+
+    labels: tuple[str, ...]
+    places: tuple[int, ...]
+    types: tuple[np.dtype[Any], ...]
+    names: tuple[str, ...] | None
+    beside: bool = False
+
+    def open(self, partition: Any) -> MemoryRows:
+        """The columns, of which none is copied."""
+        if isinstance(partition, np.ndarray):
+            if partition.ndim == 1:
+                partition = partition[:, None]
+            if not self.beside and self.places == tuple(range(partition.shape[1])):
+                whole = rows_of(partition)
+                assert isinstance(whole, MemoryRows)
+                return self._checked(whole)
+            columns = [partition[:, j] for j in self.places]
+        elif hasattr(partition, "iloc"):
+            columns = [partition] if partition.ndim == 1 else [partition.iloc[:, j] for j in self.places]
+        else:
+            raise ValueError(f"data: a partition of type {type(partition).__name__}: must be of numpy or pandas")
+        found = [column_of(label, column) for label, column in zip(self.labels, columns, strict=True)]
+        return self._checked(MemoryRows(found, self.names, len(partition)))
+
+    def _checked(self, rows: MemoryRows) -> MemoryRows:
+        """Types decide about domains, so they must not depend on the records of a partition."""
+        for label, found, declared in zip(self.labels, rows.dtypes(), self.types, strict=True):
+            if found != declared:
+                raise ValueError(f"{label}: a partition of dtype {found}: must be {declared}, as the collection says")
+        return rows
+
+
+def blocks_of(
+    reader: Reader, of_labels: Reader | None, first: int, n: int, partition: Any, labels: Any = None
+) -> Iterator[Block]:
+    """The blocks of a partition of n records, of which the first one has this global index."""
+    rows, beside = reader.open(partition), None
+    if rows.n != n:
+        raise ValueError(f"data: a partition of {rows.n} records: must have {n}, as when it was first read")
+    if of_labels is not None:
+        beside = of_labels.open(labels)
+        if beside.n != n:
+            raise ValueError(f"y: a partition of {beside.n} labels: must have {n}, as that of X has records")
+        if hasattr(partition, "index") and hasattr(labels, "index") and not partition.index.equals(labels.index):
+            raise ValueError("y: its index differs from that of X")
+    elif reader.beside:
+        last = rows.width - 1
+        rows, beside = rows.select(range(last)), rows.select([last])
+    given = None if beside is None else beside.whole()
+    for block in rows.blocks():
+        if given is not None:
+            block.beside = given.column(0)[block.first : block.first + block.n]
+        block.first += first
+        yield block
+
+
+class Work(ABC, Generic[T]):
+    """A statistic of blocks, and how two of its results become one, which may be the first, changed."""
+
+    @abstractmethod
+    def of(self, blocks: Iterator[Block]) -> T: ...
+
+    @abstractmethod
+    def combine(self, one: T, other: T) -> T: ...
+
+
+class Merge(Work[T]):
+    """What `Rows.merge` does."""
+
+    def __init__(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> None:
+        self._statistic, self._combine = statistic, combine
+
+    def of(self, blocks: Iterator[Block]) -> T:
+        summary = self._statistic(next(blocks))
+        for block in blocks:
+            summary = self._combine(summary, self._statistic(block))
+        return summary
+
+    def combine(self, one: T, other: T) -> T:
+        return self._combine(one, other)
+
+
+class Total(Work[Halves]):
+    """What `Rows.total` does. A result has four bytes for each number that is a count below 2^32."""
+
+    def __init__(self, statistic: Callable[[Block], Any]) -> None:
+        self._statistic = statistic
+
+    def of(self, blocks: Iterator[Block]) -> Halves:
+        sums = halves_of(self._statistic(next(blocks)))
+        for block in blocks:
+            sums = add_halves(sums, halves_of(self._statistic(block)))
+        return self._short(sums)
+
+    def combine(self, one: Halves, other: Halves) -> Halves:
+        first, second = ((high.astype(np.int64), low.astype(np.int64)) for high, low in (one, other))
+        return self._short(add_halves(first, second))
+
+    def _short(self, sums: Halves) -> Halves:
+        high, low = sums
+        high = high + (low >> 32)
+        no_more = not high.any()
+        return high.astype(np.int8) if no_more else high, (low & 0xFFFFFFFF).astype(np.uint32)
+
+
+class Count(Work[SomeCounts]):
+    """What `Rows.count` does. A result takes no more room than a number for each cell, or for each record."""
+
+    def __init__(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> None:
+        self._cells_of, self._size = cells_of, size
+
+    def of(self, blocks: Iterator[Block]) -> SomeCounts:
+        from ..kernels.histograms import count_cells_into
+
+        counts = np.zeros(self._size, np.int64)
+        for block in blocks:
+            count_cells_into(cells_below(self._cells_of(block), self._size), counts)
+        return self._short(counts)
+
+    def combine(self, one: SomeCounts, other: SomeCounts) -> SomeCounts:
+        counts = self.whole(one)
+        counts += self.whole(other)
+        return self._short(counts)
+
+    def whole(self, some: SomeCounts) -> Counts:
+        if not isinstance(some, tuple):
+            return some
+        counts = np.zeros(self._size, np.int64)
+        counts[some[0]] = some[1]
+        return counts
+
+    def _short(self, counts: Counts) -> SomeCounts:
+        used = np.flatnonzero(counts)
+        return (used.astype(np.uint32), counts[used]) if 12 * used.size < 8 * counts.size else counts
+
+
+class Failure:
+    """An error, as a result: raised where it arose, it would be logged together with the records it is about."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error.with_traceback(None)
+
+
+def summarise(
+    work: Work[T], reader: Reader, of_labels: Reader | None, first: int, n: int, partition: Any, labels: Any = None
+) -> T | Failure:
+    """What the work makes of one partition. Hosts keep their cores busy with other ones."""
+    try:
+        with alone():
+            return work.of(blocks_of(reader, of_labels, first, n, partition, labels))
+    except Exception as error:
+        return Failure(error)
+
+
+def combine(work: Work[T], *summaries: T | Failure) -> T | Failure:
+    """One summary of several, in their order; the first error, if there is one."""
+    for each in summaries:
+        if isinstance(each, Failure):
+            return each
+    try:
+        whole: Any = deepcopy(summaries[0])  # Dask may need it again, as it was
+        for each in summaries[1:]:
+            whole = work.combine(whole, each)  # type: ignore[arg-type]
+        return whole  # type: ignore[no-any-return]
+    except Exception as error:
+        return Failure(error)
