@@ -89,7 +89,7 @@ $(VENV)/.ready: pyproject.toml
 # numba 0.61 runs on Python 3.10 to 3.13, numpy 1.26 on 3.9 to 3.12; newer pyarrow wants numpy 2 and does not say so.
 $(FLOOR)/.ready: pyproject.toml
 	@$(call make_venv,$(FLOOR),$(FLOOR_PYTHON) python3.12 python3.11 python3 python,(3, 11) <= sys.version_info < (3, 13))
-	@$(FLOOR_PY) -m pip install -q --config-settings editable_mode=compat -e '.[test]' 'pyarrow<20' \
+	@$(FLOOR_PY) -m pip install -q --config-settings editable_mode=compat -e '.[test]' 'pyarrow<20' 'scikit-learn<1.7' \
 	  $$($(FLOOR_PY) -c 'import tomllib; print(*[d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]])')
 	@touch $@
 

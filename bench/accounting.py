@@ -49,6 +49,26 @@ def _numpy_walk(n: int) -> Call:
     return walk
 
 
+def _ask(n: int) -> Call:
+    """A count far below the threshold, again and again."""
+    test = fastdp.AboveThreshold(THRESHOLD, sensitivity=1, epsilon=EPSILON)
+    return lambda: test.above(1000)
+
+
+def _numpy_ask(n: int) -> Call:
+    rng = np.random.default_rng()
+    of_threshold, of_query = split(Fraction(1), EPSILON)
+    noisy = THRESHOLD + rng.laplace(scale=of_threshold)
+    return lambda: bool(1000 + rng.laplace(scale=of_query) >= noisy)
+
+
+def _drawn_answers(n: int) -> tuple[list[bool], list[bool]]:
+    """Far below and, at last, far above; and at the threshold itself, each by a test of its own."""
+    tests = [fastdp.AboveThreshold(THRESHOLD, sensitivity=1, epsilon=EPSILON) for _ in range(1_000)]
+    far = [*(tests[0].above(1000) for _ in range(1_000)), tests[0].above(2 * THRESHOLD)]
+    return far, [test.above(THRESHOLD) for test in tests[1:]]
+
+
 # --- composition
 
 
@@ -71,6 +91,17 @@ CASES = (
         oracle="the last query",
         drawn=lambda n: (_our_walk(n)(), n),
         headline=True,
+        epsilon=EPSILON,
+    ),
+    _case(
+        "above-threshold-one-query",
+        "AboveThreshold, one query at a time, below",
+        1,
+        _ask,
+        (Side("numpy", _numpy_ask), None),
+        oracle="answers by a threshold",
+        drawn=_drawn_answers,
+        calls=500,
         epsilon=EPSILON,
     ),
     _case(

@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations, cycle
-from math import expm1, log, sqrt
+from math import expm1, log, prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from fastdp import Conjunction, Domain, Mask, PrivateMultiplicativeWeights, SyntheticDistribution
+from fastdp import Conjunction, Domain, Linear, Mask, PrivateMultiplicativeWeights, SyntheticDistribution
 from fastdp.answering.dense import DenseWeights
 from fastdp.answering.mwem import mwem
 from fastdp.answering.queries import Marginals, marginals
@@ -30,6 +30,7 @@ from .registry import Call, Case, Side, beside, faster, make_case, within, withi
 
 BINARY = Domain.binary(20)
 CENSUS = Domain(age=15, work=53, kids=2, first=2, second=2, a=2, b=2, c=2)  # the sizes of AER/Fertility
+DECIMAL = Domain(**dict.fromkeys("abcdef", 10))
 WAYS = 3
 CELLS = 1 << 24
 FEW = 60  # tables, or queries
@@ -38,9 +39,11 @@ QUERIES, ROUNDS, RECORDS = 1_000, 10, 100_000  # of mwem
 FEW_QUERIES = 200
 PAIRED, SIGMA = 16, 65.45  # columns of which all pairs are released; the noise that our guarantee takes
 STEPS = 200  # of the others: after 50 the largest error is still seven times what it comes to
-SAMPLED = 1_000_000
+SAMPLED, SEARCHED = 1_000_000, 10_000
 THREE = (0, 1, 1)  # the values of three literals
 HIGHEST = (21, 22, 23)  # bits of the cell number
+PREPARED = 4  # objects that answer, for a row in which each answer changes them
+PAIR_SHARE = 0.52  # of records, beside a quarter of the cells: off by more than the threshold until one update
 IN_A_ROW = 10
 
 
@@ -84,10 +87,14 @@ def _on_cells(domain: Domain, function: Callable[[Any, Domain, Marginals], Any])
     return make
 
 
+def tables_of(asked: Marginals) -> list[Any]:
+    return [counts(prod(shape)).reshape(shape) / 8 for shape in asked.shapes]
+
+
 def _on_tables(domain: Domain, function: Callable[[Any, Domain, Marginals], Any]) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         asked = workload(domain, n)
-        tables = [counts(8).reshape(shape) / 8 for shape in asked.shapes]
+        tables = tables_of(asked)
         return lambda: function(tables, domain, asked)
 
     return make
@@ -207,13 +214,45 @@ def numpy_both(n: int) -> Call:
     return call
 
 
+def cell_values(cells: int) -> Any:
+    """Eighths."""
+    return counts(cells) % 9 / 8
+
+
+def _values_both(n: int) -> Call:
+    domain, rates = binary(n), cycle((RATE, -RATE))
+    weights, bound = dense(domain), Linear(cell_values(domain.size)).bind(domain)
+
+    def call() -> float:
+        value = weights.evaluate(bound)
+        weights.scale(bound, next(rates))
+        return value
+
+    return call
+
+
+def _numpy_values_both(n: int) -> Call:
+    cells, rates = power_below(n), cycle((RATE, -RATE))
+    x, values = cell_weights(cells), cell_values(cells)
+    x /= x.sum()
+
+    def call() -> Any:
+        nonlocal x
+        value = np.dot(values, x)
+        x *= np.exp(next(rates) * values)
+        x /= x.sum()
+        return value
+
+    return call
+
+
 # --- conjunctions
 
 
-def literals(domain: Domain, bits: tuple[int, int, int]) -> Conjunction:
-    """Three literals, on these bits of the cell number, or the next ones below in a domain that has not so many."""
+def literals(domain: Domain, bits: tuple[int, ...]) -> Conjunction:
+    """A literal on each of these bits of the cell number, or the next one below in a domain that has not so many."""
     d = len(domain)
-    return Conjunction({f"v{d - min(bit, d - 3 + i)}": THREE[i] for i, bit in enumerate(bits)})
+    return Conjunction({f"v{d - min(bit, d - len(bits) + i)}": THREE[i % 3] for i, bit in enumerate(bits)})
 
 
 def conjunction_mask(domain: Domain, query: Conjunction) -> Any:
@@ -226,7 +265,7 @@ def _index(domain: Domain, query: Conjunction) -> Any:
     return tuple(query.allowed.get(name, slice(None)) for name in domain.names)
 
 
-def _in_one_pass(bits: tuple[int, int, int]) -> Callable[[int], Call]:
+def _in_one_pass(bits: tuple[int, ...]) -> Callable[[int], Call]:
     """An update; what the query came to before it is seen from the totals, since the same pass adds it up."""
 
     def make(n: int) -> Call:
@@ -243,12 +282,133 @@ def _in_one_pass(bits: tuple[int, int, int]) -> Callable[[int], Call]:
     return make
 
 
-def _in_two_passes(bits: tuple[int, int, int]) -> Callable[[int], Call]:
+def _in_two_passes(bits: tuple[int, ...]) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         domain = binary(n)
         return two_passes(domain, conjunction_mask(domain, literals(domain, bits)))
 
     return make
+
+
+# --- one answer at a time
+
+
+def _asked(n: int, literals_each: int, share: float | None) -> tuple[Domain, list[Conjunction], Any]:
+    """Queries, each on attributes of its own; each holds for this share of the records, or, if None, for as many as
+    where all cells are equally frequent."""
+    domain, rng = binary(n), np.random.default_rng(0)
+    names, codes = domain.names, rng.integers(0, 2, (RECORDS, len(domain)), np.uint8)
+    blocks = [slice(j, j + literals_each) for j in range(0, len(domain) - literals_each + 1, literals_each)]
+    if share is not None:
+        for block in blocks:
+            codes[codes[:, block].all(axis=1), block.start] = 0
+            codes[rng.random(RECORDS) < share, block] = 1
+    return domain, [Conjunction(dict.fromkeys(names[block], 1)) for block in blocks], codes
+
+
+def _online(codes: Any, domain: Domain) -> PrivateMultiplicativeWeights:
+    return PrivateMultiplicativeWeights(codes, domain, epsilon=1.0, delta=1e-6, max_queries=10**6)
+
+
+def _answer(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 3, None)
+    online = _online(codes, domain)
+    return lambda: online.answer(query)
+
+
+def of_all_cells(kind: str, cells: int) -> Any:
+    return cell_mask(cells) if kind == "a mask" else cell_values(cells)
+
+
+def _answer_on_all(kind: str, n: int) -> Any:
+    domain, _, codes = _asked(n, 3, None)
+    online, values = _online(codes, domain), of_all_cells(kind, domain.size)
+    query = Mask(values) if kind == "a mask" else Linear(values)
+    return online, lambda: online.answer(query)
+
+
+def _numpy_answer_on_all(kind: str) -> Side:
+    def make(n: int) -> Call:
+        domain, _, codes = _asked(n, 3, None)
+        x, values = np.full(domain.size, 1 / domain.size), of_all_cells(kind, domain.size).astype(np.float64)
+        histogram = np.bincount(codes @ np.array(domain.strides), minlength=domain.size).astype(np.float64)
+        rng = np.random.default_rng()
+        threshold = 0.2 * RECORDS + rng.laplace(scale=250)
+
+        def call() -> float:
+            value = np.dot(values, x)
+            gap = np.dot(values, histogram) - RECORDS * value
+            if max(gap + rng.laplace(scale=250), -gap + rng.laplace(scale=250)) >= threshold:
+                raise RuntimeError("the records are not uniform")
+            return float(value)
+
+        return call
+
+    return Side("numpy", make)
+
+
+def _answer_and_update(n: int) -> Call:
+    """Each object answers a query a block of attributes; they are made beforehand, for some 40 calls."""
+    domain, queries, codes = _asked(n, 2, PAIR_SHARE)
+
+    def more() -> list[tuple[PrivateMultiplicativeWeights, Conjunction]]:
+        online = _online(codes, domain)
+        return [(online, query) for query in queries]
+
+    ready = [each for _ in range(PREPARED) for each in more()]
+
+    def call() -> float:
+        if not ready:
+            ready.extend(more())
+        online, query = ready.pop()
+        return online.answer(query)
+
+    return call
+
+
+def _numpy_online(codes: Any, domain: Domain, query: Conjunction) -> Call:
+    """Two tests, as ours, and weights that are kept normalised; small updates, so that the answer stays as far off."""
+    rng, index = np.random.default_rng(), _index(domain, query)
+    columns = [np.ascontiguousarray(codes[:, domain.names.index(name)] == 1) for name in query.allowed]
+    x, n = np.full(domain.sizes, 1 / domain.size), len(codes)
+    threshold = 0.2 * n + rng.laplace(scale=250)
+
+    def call() -> float:
+        nonlocal x
+        truth = np.count_nonzero(np.logical_and.reduce(columns))
+        value = float(x[index].sum())
+        gap = truth - n * value
+        if max(gap + rng.laplace(scale=250), -gap + rng.laplace(scale=250)) >= threshold:
+            x[index] *= np.exp(np.sign(gap) * RATE)
+            x /= x.sum()
+            value = float(x[index].sum())
+        return value
+
+    return call
+
+
+def _numpy_answer(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 3, None)
+    return _numpy_online(codes, domain, query)
+
+
+def _numpy_answer_and_update(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 2, PAIR_SHARE)
+    return _numpy_online(codes, domain, query)
+
+
+def _drawn_answers(literals_each: int, share: float | None) -> Callable[[int], Any]:
+    """The truth, and per query: the answer, and after how many updates it was given."""
+
+    def drawn(n: int) -> Any:
+        domain, queries, codes = _asked(n, literals_each, share)
+        online, found = _online(codes, domain), []
+        for query in queries:
+            before = online.updates
+            found.append((online.answer(query), online.updates - before))
+        return codes, literals_each, online.alpha, found
+
+    return drawn
 
 
 # --- mwem
@@ -357,6 +517,19 @@ def _numpy_slice(n: int) -> Call:
     return lambda: cube[index].sum()
 
 
+def _marginal(n: int) -> Call:
+    domain = binary(n)
+    synthetic = SyntheticDistribution(cell_weights(domain.size), domain)
+    return lambda: synthetic.marginal(domain.names[1:4])
+
+
+def _numpy_marginal(n: int) -> Call:
+    domain = binary(n)
+    cube = cell_weights(domain.size).reshape(domain.sizes)
+    cube /= cube.sum()
+    return lambda: cube.sum(axis=(0, *range(4, len(domain))))
+
+
 def _answer_many(n: int) -> Call:
     synthetic, queries = SyntheticDistribution(cell_weights(BINARY.size), BINARY), conjunctions(BINARY, n)
     return lambda: synthetic.answer_many(queries)
@@ -391,10 +564,51 @@ def _numpy_sample(n: int) -> Call:
     return call
 
 
+def rising(cells: int) -> Any:
+    return np.arange(1.0, cells + 1)
+
+
+def _search(n: int) -> Call:
+    domain = binary(n)
+    synthetic = SyntheticDistribution(rising(domain.size), domain)
+    return lambda: synthetic.sample(SEARCHED)
+
+
+def _numpy_search(n: int) -> Call:
+    domain, rng = binary(n), np.random.default_rng()
+    sums = np.cumsum(rising(domain.size))
+
+    def call() -> Any:
+        cells = np.searchsorted(sums, rng.random(SEARCHED) * sums[-1], side="right")
+        return (cells[:, None] // np.array(domain.strides) & 1).astype(np.uint8)
+
+    return call
+
+
 # --- cases
 
 
 _case = partial(make_case, "answering")
+
+
+def _on_all_case(kind: str) -> Case:
+    def drawn(n: int) -> Any:
+        domain, _, codes = _asked(n, 3, None)
+        online, answer = _answer_on_all(kind, n)
+        return codes, of_all_cells(kind, domain.size), online.alpha, answer(), online.updates
+
+    return _case(
+        f"pmw-answer-{kind.split()[-1]}",
+        f"one answer of PMW that needs no update, {RECORDS:,} records, 2^16 cells, {kind}",
+        1 << 16,
+        lambda n: _answer_on_all(kind, n)[1],
+        (_numpy_answer_on_all(kind), None),
+        oracle="an answer",
+        drawn=drawn,
+        calls=20,
+        epsilon=1.0,
+        delta=1e-6,
+    )
 
 
 def _drawn_tables(domain: Domain) -> Any:
@@ -405,10 +619,13 @@ def _drawn_tables(domain: Domain) -> Any:
     return drawn
 
 
-def _drawn_spread(n: int) -> tuple[Any, ...]:
-    asked = workload(BINARY, n)
-    tables = [counts(8).reshape(shape) / 8 for shape in asked.shapes]
-    return tables, asked.positions, spread_tables(tables, BINARY, asked)
+def _drawn_spread(domain: Domain) -> Any:
+    def drawn(n: int) -> tuple[Any, ...]:
+        asked = workload(domain, n)
+        tables = tables_of(asked)
+        return domain.sizes, tables, asked.positions, spread_tables(tables, domain, asked)
+
+    return drawn
 
 
 def drawn_values(make: Callable[[int], Call], mask: Callable[[int], Any], times: int) -> Callable[[int], Any]:
@@ -425,7 +642,7 @@ def half(n: int) -> Any:
     return cell_mask(power_below(n))
 
 
-def _of_literals(bits: tuple[int, int, int]) -> Callable[[int], Any]:
+def _of_literals(bits: tuple[int, ...]) -> Callable[[int], Any]:
     return lambda n: conjunction_mask(binary(n), literals(binary(n), bits))
 
 
@@ -437,15 +654,17 @@ def _drawn_fit(k: int) -> Callable[[int], tuple[Any, ...]]:
     return drawn
 
 
-def _conjunction_case(kind: str, work: str, bits: tuple[int, int, int], times: float | None) -> Case:
+def _conjunction_case(
+    kind: str, work: str, bits: tuple[int, ...], times: float | None, *, cold: bool | None = None
+) -> Case:
     """With a target, calls in a row: the 16 MB of the cells touched then stay in a large L3. Without one, a single call
     after a rival that has read and written all weights: what it takes to fetch them."""
     rival = Side("mask, two passes", _in_two_passes(bits))
-    cold = times is None
+    cold = times is None if cold is None else cold
     return _case(
         f"conjunction-{kind}{'-cold' * cold}",
-        f"3 literals, 2^24 cells, evaluate and update as one call, {work} (bits {', '.join(map(str, bits))}), "
-        + ("caches cold" if cold else f"{IN_A_ROW} calls in a row"),
+        f"{len(bits)} literals, 2^24 cells, evaluate and update as one call, {work} "
+        f"(bits {', '.join(map(str, bits))}), " + ("caches cold" if cold else f"{IN_A_ROW} calls in a row"),
         CELLS,
         _in_one_pass(bits),
         (rival, None if times is None else faster(rival.name, avx512=times, avx2=times)),
@@ -495,6 +714,16 @@ CASES = (
     _conjunction_case("long-runs", "cells in long runs", HIGHEST, 15),
     _conjunction_case("long-runs", "cells in long runs", HIGHEST, None),
     _conjunction_case("cells", "single cells", (0, 1, 2), 1.5),
+    _conjunction_case("scattered", "cells far apart", (0, 1, 2, 3, 4, 5), None, cold=False),
+    _case(
+        "values-update",
+        "evaluate and update by a query with a value for each cell, 2^24 cells",
+        CELLS,
+        _values_both,
+        (Side("numpy", _numpy_values_both), None),
+        oracle="values before updates",
+        drawn=drawn_values(_values_both, lambda n: cell_values(power_below(n)), 3),
+    ),
     _case(
         "marginals-binary",
         "all 1,140 three-way marginals of 2^20 binary cells",
@@ -521,7 +750,34 @@ CASES = (
         _on_tables(BINARY, spread_tables),
         (Side("numpy", _on_tables(BINARY, _numpy_spread), n=FEW), None),
         oracle="broadcasts",
-        drawn=_drawn_spread,
+        drawn=_drawn_spread(BINARY),
+    ),
+    _case(
+        "marginals-decimal",
+        "all 20 three-way marginals of 6 attributes of 10 values, 10^6 cells",
+        20,
+        _on_cells(DECIMAL, marginal_tables),
+        (Side("numpy", _on_cells(DECIMAL, _numpy_tables)), None),
+        oracle="sums over axes",
+        drawn=_drawn_tables(DECIMAL),
+    ),
+    _case(
+        "spread-decimal",
+        "20 three-way tables back to 10^6 cells of 6 attributes of 10 values",
+        20,
+        _on_tables(DECIMAL, spread_tables),
+        (Side("numpy", _on_tables(DECIMAL, _numpy_spread)), None),
+        oracle="broadcasts",
+        drawn=_drawn_spread(DECIMAL),
+    ),
+    _case(
+        "spread-mixed",
+        "56 three-way tables back to 50,880 cells of 8 attributes",
+        56,
+        _on_tables(CENSUS, spread_tables),
+        (Side("numpy", _on_tables(CENSUS, _numpy_spread)), None),
+        oracle="broadcasts",
+        drawn=_drawn_spread(CENSUS),
     ),
     _case(
         "transform",
@@ -578,6 +834,40 @@ CASES = (
         calls=100,
     ),
     _case(
+        "marginal",
+        "a three-way table of the synthetic distribution, 2^20 cells",
+        BINARY.size,
+        _marginal,
+        (Side("numpy", _numpy_marginal), None),
+        oracle="a table",
+        drawn=lambda n: (cell_weights(power_below(n)).reshape(binary(n).sizes), _marginal(n)()),
+    ),
+    _case(
+        "pmw-answer",
+        f"one answer of PMW that needs no update, {RECORDS:,} records, 2^20 cells, 3 literals",
+        BINARY.size,
+        _answer,
+        (Side("numpy", _numpy_answer), None),
+        oracle="answers after updates",
+        drawn=_drawn_answers(3, None),
+        calls=20,
+        epsilon=1.0,
+        delta=1e-6,
+    ),
+    *map(_on_all_case, ("a mask", "a query of values")),
+    _case(
+        "pmw-update",
+        f"one answer of PMW after one update, {RECORDS:,} records, 2^20 cells, 2 literals",
+        BINARY.size,
+        _answer_and_update,
+        (Side("numpy", _numpy_answer_and_update), None),
+        oracle="answers after updates",
+        drawn=_drawn_answers(2, PAIR_SHARE),
+        rounds=30,
+        epsilon=1.0,
+        delta=1e-6,
+    ),
+    _case(
         "answer-conjunctions",
         f"answers of the synthetic distribution, 2^20 cells, {QUERIES:,} conjunctions",
         QUERIES,
@@ -604,5 +894,14 @@ CASES = (
         (Side("numpy", _numpy_sample), None),
         oracle="rising weights",
         drawn=lambda n: _sample(n)(),
+    ),
+    _case(
+        "sample-searched",
+        f"sample {SEARCHED:,} records from 2^25 cells, for which no tables are made",
+        1 << 25,
+        _search,
+        (Side("numpy", _numpy_search), None),
+        oracle="cells that rise",
+        drawn=lambda n: _search(1 << 25)(),
     ),
 )

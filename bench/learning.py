@@ -8,6 +8,7 @@ what they find is exact and not private, except for OpenDP's and diffprivlib's m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
@@ -28,6 +29,8 @@ WIDTH, MOST = 30, 3  # of records that all conjunctions are looked at for, and l
 CANDIDATES = 1_000  # of the others' medians
 CONCEPTS, LABELLED = 1_000, 100_000
 CHUNK = 2048  # words: numpy's arrays for them stay in the cache
+IN_PLANE, FEW_IN_PLANE = 2_000, 40  # records of which all boxes are looked at; of numpy's
+TENTH = 0.9  # the rank above which a tenth lies
 SURE = 1e-9  # beta of what a test looks at
 
 _case = partial(make_case, "learning")
@@ -105,6 +108,19 @@ def numpy_words(d: int) -> Side:
     return Side("numpy, packed", make)
 
 
+# --- packing
+
+
+def _pack(n: int) -> Call:
+    X, _ = records(n, 100, 1)
+    return lambda: fastdp.pack(X).words
+
+
+def _numpy_pack(n: int) -> Call:
+    X, _ = records(n, 100, 1)
+    return lambda: np.packbits(np.ascontiguousarray(X.T), axis=1, bitorder="little")
+
+
 # --- conjunctions
 
 
@@ -112,6 +128,66 @@ def _fit(n: int, d: int, k: int, **arguments: Any) -> Any:
     X, y = records(n, d, k)
     arguments = dict[str, Any](k=k, epsilon=EPSILON, delta=DELTA) | arguments
     return lambda: fastdp.learn_conjunction(X, y, **arguments)
+
+
+def _numpy_counts(n: int) -> Call:
+    """Records that falsify each literal, with noise; those that hardly any positive record falsifies."""
+    X, y = records(n, 100, K)
+    rng, deviation = np.random.default_rng(), 4.225 * np.sqrt(2 * 100)
+
+    def call() -> Any:
+        ones, positives = X[y].sum(0), y.sum()
+        falsified = np.concatenate((positives - ones, ones)) + rng.normal(0, deviation, 2 * 100)
+        return np.flatnonzero(falsified < 4 * deviation)
+
+    return call
+
+
+def _eliminated(X: Any, y: Any) -> Any:
+    with warnings.catch_warnings():  # that it is not private
+        warnings.simplefilter("ignore", fastdp.PrivacyWarning)
+        return fastdp.learn_conjunction(X, y, method="elimination")
+
+
+def _eliminate(n: int) -> Any:
+    X, y = records(n, 100, K)
+    return lambda: _eliminated(X, y)
+
+
+def _numpy_eliminate(n: int) -> Call:
+    X, y = records(n, 100, K)
+
+    def call() -> Any:
+        positive = X[y]
+        return np.flatnonzero(positive.all(axis=0)), np.flatnonzero(~positive.any(axis=0))
+
+    return call
+
+
+@lru_cache(maxsize=1)
+def judged(n: int) -> tuple[Any, Any, Any]:
+    """A conjunction of the first k columns, and labels of which a tenth are wrong about it."""
+    X, y = records(n, 100, K)
+    return _eliminated(X, y), X, y ^ (np.random.default_rng(1).random(n) < 0.1)
+
+
+def _judge(n: int) -> Call:
+    h, X, y = judged(n)
+    return lambda: fastdp.error(h, X, y)
+
+
+def _numpy_judge(n: int) -> Call:
+    h, X, y = judged(n)
+    columns = [(column, bool(value)) for column, value in h.literals]
+
+    def call() -> Any:
+        (first, value), *more = columns
+        holds = X[:, first] == value
+        for column, value in more:
+            holds &= X[:, column] == value
+        return np.mean(holds != y)
+
+    return call
 
 
 def _look_at_all(n: int, **arguments: Any) -> Any:
@@ -172,6 +248,41 @@ def _numpy_box(n: int) -> Call:
     return call
 
 
+@lru_cache(maxsize=1)
+def plane(n: int) -> tuple[Any, Any]:
+    X = np.random.default_rng(0).integers(0, 1 << 16, (n, 2))
+    return X, (np.abs(X - (1 << 15)) < int(0.9 * (1 << 15))).all(axis=1)
+
+
+def _any_box(n: int, **arguments: Any) -> Any:
+    X, y = plane(n)
+    arguments = dict[str, Any](domain_bits=16, signed=False, epsilon=EPSILON, method="exponential") | arguments
+    return lambda: fastdp.learn_box(X, y, **arguments)
+
+
+def _numpy_any_box(n: int) -> Call:
+    """Gumbel noise for each of the n^4 / 4 boxes whose sides are at records; for each two of the one column, those of
+    the other at once."""
+    X, y = plane(n)
+    by_first, by_second = np.sort(X[:, 0]), np.argsort(X[:, 1])
+    first, gains, rng = X[by_second, 0], np.where(y[by_second], 1, -1), np.random.default_rng()
+    upper = np.triu(np.ones((n + 1, n + 1), np.bool_))
+
+    def call() -> Any:
+        best, box = -np.inf, None
+        for i, low in enumerate(by_first):
+            for high in by_first[i:]:
+                sums = np.concatenate(([0], np.cumsum(gains * ((first >= low) & (first <= high)))))
+                scores = np.where(upper, EPSILON / 2 * (sums[None] - sums[:, None]), -np.inf)
+                scores += rng.gumbel(size=scores.shape)
+                at = int(np.argmax(scores))
+                if scores.flat[at] > best:
+                    best, box = scores.flat[at], (low, high, *divmod(at, n + 1))
+        return box
+
+    return call
+
+
 # --- interior points
 
 
@@ -189,6 +300,31 @@ def _sort(kind: str) -> Side:
         return lambda: np.sort(array)
 
     return Side("np.sort", make)
+
+
+def _in_between(n: int, **more: Any) -> Any:
+    array = few_apart(n)
+    return lambda: fastdp.interior_point(array, epsilon=EPSILON, delta=DELTA, method="prefix", **more)
+
+
+def _numpy_in_between(n: int) -> Call:
+    array = few_apart(n)
+    return lambda: (array.min(), array.max())
+
+
+def few_apart(n: int) -> Any:
+    """Values of which all lie in a thousandth of the line."""
+    return values("int64", n) // 1024 + 2**61
+
+
+def _quantile(n: int) -> Any:
+    array = values("float64", n)
+    return lambda: fastdp.quantile(array, TENTH, epsilon=EPSILON)
+
+
+def _numpy_quantile(n: int) -> Call:
+    array, place = values("float64", n), int(TENTH * n)
+    return lambda: np.partition(array, place)[place]
 
 
 # --- finite classes
@@ -288,6 +424,24 @@ def _box_case(method: str) -> Case:
     )
 
 
+def _fit_case(method: str, work: str, *pairs: Any) -> Case:
+    def drawn(n: int) -> Any:
+        return (*records(_enough(n), 100, K), _fit(_enough(n), 100, K, method=method, beta=SURE)())
+
+    return _case(
+        f"conjunction-by-{method}",
+        f"learn_conjunction, {method}, d=100, k={K}, {work}",
+        MILLION,
+        lambda n: _fit(n, 100, K, method=method),
+        *pairs,
+        oracle="a conjunction",
+        drawn=drawn,
+        epsilon=EPSILON,
+        delta=DELTA,
+        k=K,
+    )
+
+
 def _point_case(name: str, work: str, kind: str, *pairs: Any) -> Case:
     return _case(
         name, work, MILLION, _point(kind), *pairs, oracle="a middle rank",
@@ -342,7 +496,68 @@ CASES = (
         (Side("one thread", lambda n: count(n, 100)), faster("one thread", avx512=1.6, avx2=1.6)),
         threads=2,
     ),
+    _case(
+        "pack",
+        "pack, d=100",
+        MILLION,
+        _pack,
+        (Side("numpy", _numpy_pack), None),
+        oracle="packed bits",
+        drawn=lambda n: (records(n, 100, 1)[0], _pack(n)()),
+    ),
+    _fit_case("greedy", "beside two sums of bytes", (numpy_sums(100, K), None)),
+    _fit_case("counts", "beside sums of bytes with noise", (Side("numpy", _numpy_counts), None)),
+    _case(
+        "conjunction-by-elimination",
+        f"learn_conjunction, elimination, not private, d=100, {K} literals",
+        MILLION,
+        _eliminate,
+        (Side("numpy", _numpy_eliminate), None),
+        oracle="what no positive record falsifies",
+        drawn=lambda n: (*records(n, 100, K), _eliminate(n)()),
+    ),
+    _case(
+        "error",
+        f"error of a conjunction of {K} literals, d=100",
+        MILLION,
+        _judge,
+        (Side("numpy", _numpy_judge), None),
+        oracle="a share of errors",
+        drawn=lambda n: (judged(n)[1], judged(n)[2], _judge(n)()),
+    ),
     *map(_box_case, ("peel", "interior-point")),
+    _case(
+        "box-exponential",
+        "learn_box, exponential: all boxes in the plane, 2 columns of 16 bits",
+        IN_PLANE,
+        _any_box,
+        (Side("numpy", _numpy_any_box, n=FEW_IN_PLANE), None),
+        oracle="a box",
+        drawn=lambda n: (*plane(IN_PLANE), _any_box(IN_PLANE, beta=SURE)()),
+        rounds=5,
+        epsilon=EPSILON,
+    ),
+    _case(
+        "quantile",
+        f"quantile {TENTH:g} of 10^6 values, float64",
+        MILLION,
+        _quantile,
+        (Side("np.partition", _numpy_quantile), None),
+        oracle="a rank",
+        drawn=lambda n: (values("float64", n), TENTH, _quantile(n)()),
+        epsilon=EPSILON,
+    ),
+    _case(
+        "interior-point-prefix",
+        "interior point of 10^6 values, int64, method prefix, beside the least and greatest",
+        MILLION,
+        _in_between,
+        (Side("numpy", _numpy_in_between), None),
+        oracle="a point in between",
+        drawn=lambda n: (few_apart(n), _in_between(n, beta=SURE)()),
+        epsilon=EPSILON,
+        delta=DELTA,
+    ),
     _case(
         "concepts",
         f"learn_from_class, {CONCEPTS:,} concepts, packed",

@@ -44,6 +44,17 @@ def _numpy_words(n: int) -> Call:
     return lambda: rng.integers(0, 2**64, dtype=np.uint64, size=n)
 
 
+def _doubles(n: int) -> Call:
+    """numpy asks for each word by itself, through a pointer."""
+    rng = fastdp.Randomness().generator()
+    return lambda: rng.random(n)
+
+
+def _numpy_doubles(n: int) -> Call:
+    rng = np.random.Generator(np.random.PCG64())
+    return lambda: rng.random(n)
+
+
 # --- Laplace
 
 
@@ -163,6 +174,30 @@ def _gaussian_case(sigma: float) -> Case:
     )
 
 
+def _float_gaussian(n: int) -> Call:
+    array = float_values(n)
+    return lambda: _gaussian(array, 100.0)
+
+
+# --- what a budget costs
+
+
+def charged(n: int) -> Callable[[], tuple[Any, Any]]:
+    """Every call is charged to the same budget, which is never used up."""
+    array, budget = int_values(n), fastdp.Budget(epsilon=1e9)
+    return lambda: (fastdp.laplace(array, sensitivity=1, epsilon=1 / 100, budget=budget), budget)
+
+
+def _in_budget(n: int) -> Call:
+    release = charged(n)
+    return lambda: release()[0]
+
+
+def _drawn_in_budget(n: int) -> tuple[Any, Any]:
+    noisy, budget = charged(n)()
+    return noisy - int_values(n), budget
+
+
 # --- what the time of a call tells about the values: nothing
 
 
@@ -230,9 +265,28 @@ CASES = (
         oracle="uniform words",
         drawn=lambda n: fastdp.Randomness().words(n),
     ),
+    _case(
+        "generator",
+        "random() of a numpy Generator over our words, beside PCG64's",
+        N,
+        _doubles,
+        (Side("numpy", _numpy_doubles), None),
+        oracle="uniform numbers",
+        drawn=lambda n: _doubles(n)(),
+    ),
     *(_laplace_case(scale, in_place=in_place) for in_place in (False, True) for scale in (1.0, 100.0, 2.0**20)),
     *(_float_laplace_case(scale) for scale in (1.0, 100.0)),
     *(_gaussian_case(sigma) for sigma in (1.0, 4.0, 100.0, 1e6)),
+    _case(
+        "gaussian-float64-100",
+        "gaussian float64, sigma 100",
+        N,
+        _float_gaussian,
+        (Side("numpy", numpy_gaussian(100.0)), None),
+        oracle="gaussian_law, rounded",
+        drawn=lambda n: _float_gaussian(n)() - float_values(n),
+        sigma=100.0,
+    ),
     _values_case("int64", int_values, _extreme_ints),
     _values_case("float64", float_values, _extreme_floats),
     _case(
@@ -244,6 +298,17 @@ CASES = (
         oracle="laplace_law",
         drawn=laplace_drawn(100.0),
         calls=2000,
+        scale=100.0,
+    ),
+    _case(
+        "laplace-in-budget",
+        "one laplace call on 10 numbers, charged to a budget, beside the same without",
+        10,
+        _in_budget,
+        (Side("no budget", our_laplace(int_values, 100.0)), None),
+        oracle="laplace_law, charged",
+        drawn=_drawn_in_budget,
+        calls=500,
         scale=100.0,
     ),
     _case(

@@ -9,7 +9,7 @@ does only once (checks, norms, noise) counts twice as much against us as in 100.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,13 @@ DEVIATION, RATE = 85.0, 0.05  # of the others' noise in a sum, and of their step
 OTHERS = {"clip": CLIP, "radius": RADIUS, "deviation": DEVIATION, "rate": RATE}
 UNIT = 2.0**30
 MILLION = 1_000_000
+VECTOR_CLIP = 4.0
+VECTOR_NOISE = {"gaussian": 4.225 * 2 * VECTOR_CLIP, "laplace": 2 * VECTOR_CLIP * np.sqrt(20)}
+OLDEST = 120.0
+POINT_LOSSES: dict[str, Any] = {
+    "absolute deviation": losses.AbsoluteDeviation(),
+    "squared distance": losses.SquaredDistance(x_norm=OLDEST),
+}
 NET, NET_RADIUS = 0.225, 4.0  # the spacing of about a thousand points in the plane
 
 
@@ -127,6 +134,60 @@ def _stream(d: int) -> Callable[[int], Call]:
     return make
 
 
+def our_plain_descent(n: int, **more: Any) -> Any:
+    X, y = records(n, 20, "float64")
+    arguments: dict[str, Any] = {"loss": LOSSES["squared"], "over": sets.Ball(RADIUS), "steps": 50, "step_size": RATE}
+    return lambda: fastdp.projected_gradient_descent(X, y, **arguments, **more)
+
+
+def _numpy_plain_descent(n: int) -> Call:
+    """Two passes a step; the average of the points."""
+    X, y = records(n, 20, "float64")
+    score = np.empty(n)
+
+    def call() -> Any:
+        w, total = np.zeros(20), np.zeros(20)
+        for _ in range(50):
+            total += w
+            np.dot(X, w, out=score)
+            np.subtract(score, y, out=score)
+            w -= 2 * RATE / n * (score @ X)
+            w *= min(1.0, RADIUS / float(np.linalg.norm(w)))
+        return total / 50
+
+    return call
+
+
+# --- sums of vectors
+
+
+@lru_cache(maxsize=1)
+def vectors(n: int) -> Any:
+    """About half of them are longer than the norm that they are cut to."""
+    return np.random.default_rng(0).normal(size=(n, 20))
+
+
+def release(function: Any, kind: str, n: int) -> Any:
+    X = vectors(n)
+    delta = DELTA if kind == "gaussian" else 0.0
+    return lambda: function(X, clip=VECTOR_CLIP, epsilon=EPSILON, delta=delta, noise=kind)
+
+
+def _numpy_release(kind: str, *, mean: bool) -> Side:
+    def make(n: int) -> Call:
+        X, rng = vectors(n), np.random.default_rng()
+        draw = rng.normal if kind == "gaussian" else rng.laplace
+
+        def call() -> Any:
+            norms = np.sqrt(np.einsum("ij,ij->i", X, X))
+            total = np.minimum(1, VECTOR_CLIP / norms) @ X + draw(scale=VECTOR_NOISE[kind], size=20)
+            return total / n if mean else total
+
+        return call
+
+    return Side("numpy", make)
+
+
 # --- projections, second moments, nets
 
 
@@ -204,6 +265,52 @@ def _numpy_choose(n: int) -> Call:
         for first in range(0, n, 100):
             scores += np.log1p(np.exp(-signed[first : first + 100] @ net.T)).sum(axis=0)
         return net[np.argmax(-EPSILON / (2 * largest) * scores + rng.gumbel(size=len(net)))]
+
+    return call
+
+
+# --- exactly, in one dimension
+
+
+@lru_cache(maxsize=1)
+def ages(n: int) -> Any:
+    return np.random.default_rng(0).gamma(9.0, 5.0, (n, 1)).clip(0, OLDEST)
+
+
+def choose_point(loss: str, n: int, **more: Any) -> Any:
+    X = ages(n)
+    arguments = {"loss": POINT_LOSSES[loss], "over": sets.Box(0, OLDEST), "epsilon": EPSILON, "method": "exact"}
+    return lambda: fastdp.exponential_erm(X, **arguments, **more)
+
+
+def _numpy_median_point(n: int) -> Call:
+    """The density falls and rises exponentially between neighbours; Gumbel noise takes one of the pieces."""
+    x, rng, eta = ages(n).ravel(), np.random.default_rng(), EPSILON / (2 * OLDEST)
+
+    def call() -> Any:
+        edges = np.concatenate(([0.0], np.sort(x), [OLDEST]))
+        slopes, widths = eta * (2 * np.arange(n + 1) - n), np.diff(edges)
+        heights = np.concatenate(([0.0], np.cumsum(slopes * widths)))  # the loss at each edge
+        falls = slopes * widths
+        with np.errstate(divide="ignore", invalid="ignore"):
+            masses = np.where(slopes == 0, widths, -np.expm1(-falls) / slopes)
+            i = np.argmax(np.log(masses) - (heights[:-1] - heights.min()) + rng.gumbel(size=n + 1))
+        u = rng.random()
+        return edges[i] + (u * widths[i] if slopes[i] == 0 else -np.log1p(u * np.expm1(-falls[i])) / slopes[i])
+
+    return call
+
+
+def _numpy_mean_point(n: int) -> Call:
+    """A bell around the mean, drawn again until it is within the bounds."""
+    x, rng = ages(n).ravel(), np.random.default_rng()
+    deviation = OLDEST / np.sqrt(EPSILON * n)
+
+    def call() -> Any:
+        mean = x.mean()
+        while not 0 <= (w := rng.normal(mean, deviation)) <= OLDEST:
+            pass
+        return w
 
     return call
 
@@ -297,6 +404,48 @@ def _projection_case(name: str, over: Any, rival: Callable[[int], Call]) -> Case
     )
 
 
+def _vector_case(function: Any, kind: str) -> Case:
+    def drawn(n: int) -> Any:
+        few, again = min(n, 5_000), release(function, kind, min(n, 5_000))
+        return kind, vectors(few), VECTOR_CLIP, function is fastdp.vector_mean, [again() for _ in range(200)]
+
+    name = function.__name__.replace("_", "-")
+    return _case(
+        f"{name}-{kind}",
+        f"{function.__name__} of 20 coordinates, float64, {kind} noise",
+        MILLION,
+        lambda n: lambda: release(function, kind, n)().value,
+        (_numpy_release(kind, mean=function is fastdp.vector_mean), None),
+        oracle="clipped sums with noise",
+        drawn=drawn,
+        epsilon=EPSILON,
+    )
+
+
+def _point_case(name: str, loss: str, rival: Callable[[int], Call]) -> Case:
+    return _case(
+        name,
+        f"exponential_erm, {loss} in one dimension, exactly, on a grid of 2^40 points",
+        MILLION,
+        lambda n: lambda: choose_point(loss, n)().w,
+        (Side("numpy", rival), None),
+        oracle="a good number",
+        drawn=lambda n: (loss, ages(n).ravel(), choose_point(loss, n, beta=1e-9)()),
+        epsilon=EPSILON,
+    )
+
+
+def _erm(n: int) -> Any:
+    X, y = records(n, 20, "float64")
+    arguments: dict[str, Any] = {"loss": LOSSES["squared"], "over": sets.Ball(RADIUS)}
+    return lambda: fastdp.private_erm(X, y, **arguments, epsilon=EPSILON, delta=DELTA)
+
+
+def _drawn_minimum(n: int) -> Any:
+    found = _erm(n)()
+    return (*records(n, 20, "float64"), found.details)
+
+
 def _drawn_moments(n: int) -> Any:
     return (*records(n, 20, "float64"), _least_squares(20)(n)())
 
@@ -321,6 +470,17 @@ CASES = (
         (Side("one thread", our_descent("squared", 20, "float64", 20)), faster("one thread", avx512=1.7, avx2=1.7)),
         threads=2,
     ),
+    _case(
+        "descent-plain",
+        "projected descent, not private, squared, d=20, float64, 50 steps",
+        MILLION,
+        lambda n: lambda: our_plain_descent(n)().w,
+        (Side("numpy", _numpy_plain_descent), None),
+        oracle="descent",
+        drawn=lambda n: (*records(n, 20, "float64"), our_plain_descent(n, history=True)()),
+    ),
+    *(_vector_case(fastdp.vector_sum, kind) for kind in ("gaussian", "laplace")),
+    _vector_case(fastdp.vector_mean, "gaussian"),
     _projection_case("ball", sets.Ball(RADIUS), _numpy_ball),
     _projection_case("box", sets.Box(-1, 1), _numpy_box),
     _case(
@@ -332,6 +492,20 @@ CASES = (
         oracle="noisy moments",
         drawn=_drawn_moments,
     ),
+    _case(
+        "private-erm",
+        "private_erm, squared, d=20, float64: it takes noisy_least_squares",
+        MILLION,
+        lambda n: lambda: _erm(n)().w,
+        (Side("noisy_least_squares", lambda n: lambda: _least_squares(20)(n)().w), None),
+        (Side("numpy X.T @ X", _numpy_moments(20)), None),
+        oracle="noisy moments",
+        drawn=_drawn_minimum,
+        epsilon=EPSILON,
+        delta=DELTA,
+    ),
+    _point_case("exact-deviation", "absolute deviation", _numpy_median_point),
+    _point_case("exact-distance", "squared distance", _numpy_mean_point),
     _case(
         "net",
         "exponential_erm, logistic, a net of some 1,000 points in 2 dimensions",

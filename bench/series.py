@@ -206,6 +206,21 @@ def memories() -> tuple[Memory, ...]:
         Memory("literals-packed", (100.0 + 8) / 8),
         Memory("peel-10", 100.0 + 1),
         Memory("interior-point-int64", number),
+        Memory("gaussian-float64-100", number),
+        Memory("values-update", 2 * number),
+        Memory("marginal", number),
+        Memory("sample-searched", number),
+        Memory("vector-sum-gaussian", 20 * number),
+        Memory("descent-plain", point),
+        Memory("exact-deviation", number),
+        Memory("exact-distance", number),
+        Memory("pack", 100.0),
+        Memory("conjunction-by-greedy", 100.0 + 1),
+        Memory("conjunction-by-counts", 100.0 + 1),
+        Memory("conjunction-by-elimination", 100.0 + 1),
+        Memory("error", 100.0 + 1),
+        Memory("quantile", number),
+        Memory("interior-point-prefix", number),
     )
 
 

@@ -24,7 +24,7 @@ from .calibration import zcdp_rho
 from .checks import one_of, positive, small_delta
 from .directed import down, up, written, written_down, written_up
 from .errors import PrivacyWarning, levels_to_caller
-from .privacy import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, epsilon_of_rho
+from .privacy import NEIGHBORS, ZCDP, Accounted, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, epsilon_of_rho
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
@@ -38,7 +38,7 @@ class BudgetExceeded(ValueError):
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(Accounted):
     """One row of `Budget.releases`."""
 
     mechanism: str
@@ -62,6 +62,12 @@ class Releases(Sequence[Release]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def dp_event(self, accountant: Any = None) -> Any:
+        """All of them as one composed event of the library dp-accounting: connect/dp_accounting.py."""
+        from .connect.dp_accounting import composed
+
+        return composed([row.guarantee for row in self._rows], accountant)
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [

@@ -41,6 +41,23 @@ def zcdp_sigma(sensitivity: float, *, rho: float) -> float:
 
 
 @lru_cache(1024)
+def gaussian_mu(sensitivity: float, sigma: float, dimension: int) -> float:
+    """A mu such that discrete Gaussian noise on integer vectors is mu-Gaussian DP (calibration.md, theorem 4).
+
+    For every s: K / sqrt(sigma^2 - s^2) + 4 dimension theta, theta = 2.001 exp(-2 pi^2 s^2) <= 0.1; the least of a few
+    is taken. inf where the noise is too small for any of them.
+    """
+    found = inf
+    for step in range(200):
+        square = 0.152 + 0.02 * step
+        if square > 0.99 * sigma * sigma:
+            break
+        theta = 2.001 * exp(-2 * pi**2 * square)
+        found = min(found, sensitivity / sqrt(sigma * sigma - square) + 4 * max(dimension, 1) * theta)
+    return found * (1 + 2.0**-40)
+
+
+@lru_cache(1024)
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho found such that rho-zCDP implies (epsilon, delta)-DP, by the tight conversion.
 
@@ -148,4 +165,4 @@ def _ceiling(x: Decimal) -> float:
     return result if Decimal(result) >= x else nextafter(result, inf)
 
 
-__all__ = ["MAX_EPSILON", "gaussian_ratio", "gaussian_sigma", "zcdp_rho", "zcdp_sigma"]
+__all__ = ["MAX_EPSILON", "gaussian_mu", "gaussian_ratio", "gaussian_sigma", "zcdp_rho", "zcdp_sigma"]

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import exact
 from .budget import Budget, charge, counting
-from .calibration import MAX_EPSILON, SMALLEST, gaussian_sigma, zcdp_sigma
+from .calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
 from .checks import MAX_INT64, numbers_array, positive, power_of_two, probability
 from .directed import down, lower, up, upper
 from .errors import DomainError
@@ -79,16 +79,7 @@ def laplace(
     dtype('float64')
     """
     array = numbers_array("values", values)
-    sensitivity = positive("sensitivity", sensitivity, toward=inf)
-    epsilon = positive("epsilon", epsilon, toward=0)
-    if array.dtype == np.int64:
-        _no_resolution(resolution)
-        grid = None
-        plan = _laplace_for_integers(sensitivity, epsilon)
-    else:
-        if resolution is not None:
-            resolution = power_of_two("resolution", resolution)
-        grid, plan = _laplace_for_floats(sensitivity, epsilon, resolution, array.size)
+    sensitivity, epsilon, grid, plan = laplace_terms(array.dtype, array.size, sensitivity, epsilon, resolution)
     if neighbors == "replace-one" and not counting(budget):
         return release(array, grid, plan, out, rng)
     guarantee = PureDP(epsilon, neighbors=neighbors)
@@ -135,6 +126,54 @@ def gaussian(
     dtype('float64')
     """
     array = numbers_array("values", values)
+    sensitivity, price, grid, plan = gaussian_terms(
+        array.dtype, array.size, sensitivity, rho, epsilon, delta, resolution
+    )
+    if neighbors == "replace-one" and not counting(budget):
+        return release(array, grid, plan, out, rng)
+    guarantee, parameters = _gaussian_guarantee(sensitivity, price, grid, plan, array.size, neighbors)
+    with charge(budget, guarantee, "gaussian", parameters) as final:
+        return release(array, grid, plan, out, rng, final)
+
+
+def _gaussian_guarantee(
+    sensitivity: float, price: _Price, grid: float | None, plan: GaussianPlan, n: int, neighbors: Neighbors
+) -> tuple[Guarantee, dict[str, float]]:
+    """What the noise of a plan promises: the price that was asked, and the rho that its sigma amounts to."""
+    epsilon, delta = price
+    moved = up(upper(sensitivity)) if grid is None else _l2_on_grid(sensitivity, grid, n)
+    mu = gaussian_mu(moved, plan.sigma, n)
+    if delta is None:
+        return ZCDP(epsilon, mu=mu, neighbors=neighbors), {"sensitivity": sensitivity, "rho": epsilon}
+    rho = up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2)
+    both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
+    return both, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta}
+
+
+def laplace_terms(
+    dtype: np.dtype[Any], n: int, sensitivity: float, epsilon: float, resolution: float | None
+) -> tuple[float, float, float | None, LaplacePlan]:
+    """The parameters of `laplace` for n values, checked, and what follows: the grid of floats, and the noise."""
+    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    epsilon = positive("epsilon", epsilon, toward=0)
+    if dtype == np.int64:
+        _no_resolution(resolution)
+        return sensitivity, epsilon, None, _laplace_for_integers(sensitivity, epsilon)
+    if resolution is not None:
+        resolution = power_of_two("resolution", resolution)
+    return sensitivity, epsilon, *_laplace_for_floats(sensitivity, epsilon, resolution, n)
+
+
+def gaussian_terms(
+    dtype: np.dtype[Any],
+    n: int,
+    sensitivity: float,
+    rho: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    resolution: float | None,
+) -> tuple[float, _Price, float | None, GaussianPlan]:
+    """The parameters of `gaussian` for n values, checked, and what follows: the grid of floats, and the noise."""
     sensitivity = positive("sensitivity", sensitivity, toward=inf)
     if rho is not None:
         if epsilon is not None or delta is not None:
@@ -149,32 +188,12 @@ def gaussian(
                 raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
         if price[0] > MAX_EPSILON:
             raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
-    if array.dtype == np.int64:
+    if dtype == np.int64:
         _no_resolution(resolution)
-        grid = None
-        plan = _gaussian_for_integers(sensitivity, price, array.size)
-    else:
-        if resolution is not None:
-            resolution = power_of_two("resolution", resolution)
-        grid, plan = _gaussian_for_floats(sensitivity, price, resolution, array.size)
-    if neighbors == "replace-one" and not counting(budget):
-        return release(array, grid, plan, out, rng)
-    guarantee, parameters = _gaussian_guarantee(sensitivity, price, grid, plan, array.size, neighbors)
-    with charge(budget, guarantee, "gaussian", parameters) as final:
-        return release(array, grid, plan, out, rng, final)
-
-
-def _gaussian_guarantee(
-    sensitivity: float, price: _Price, grid: float | None, plan: GaussianPlan, n: int, neighbors: Neighbors
-) -> tuple[Guarantee, dict[str, float]]:
-    """What the noise of a plan promises: the price that was asked, and the rho that its sigma amounts to."""
-    epsilon, delta = price
-    if delta is None:
-        return ZCDP(epsilon, neighbors=neighbors), {"sensitivity": sensitivity, "rho": epsilon}
-    moved = sensitivity if grid is None else _l2_on_grid(sensitivity, grid, n)
-    rho = up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2)
-    both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
-    return both, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta}
+        return sensitivity, price, None, _gaussian_for_integers(sensitivity, price, n)
+    if resolution is not None:
+        resolution = power_of_two("resolution", resolution)
+    return sensitivity, price, *_gaussian_for_floats(sensitivity, price, resolution, n)
 
 
 def _no_resolution(resolution: float | None) -> None:
@@ -422,13 +441,13 @@ def add_noise(
     try:
         found = add(*place, key, *law, out, undecided)
         for i in undecided[:found].tolist() if found else ():
-            _settle(plan, grid, key, out, i, first)
+            settle(plan, grid, key, out, i, first)
     except BaseException:
         out.fill(0)  # interrupted: leave no value behind that has no noise
         raise
 
 
-def _settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
+def settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
     """Add what the kernel left out: one draw (Laplace), or those of the block that starts at i (Gaussian)."""
     if isinstance(plan, LaplacePlan):
         _add_draw(out, i, exact.geometric_draw(word_source(key), first + i, plan.scale, two_sided=True), grid)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import product
 from math import exp, fsum, inf, isfinite, log, log1p, nextafter, prod
 from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from . import directed as d
 from .checks import non_negative, one_of, positive, probability, whole
@@ -108,8 +108,31 @@ class Guarantee:
         """Both at once."""
         return AllOf(self, other)
 
+    def dp_event(self, accountant: Any = None, *, leak: float = 0.0) -> Any:
+        """This promise as an event of the library dp-accounting (extra `[accounting]`): connect/dp_accounting.py."""
+        from .connect.dp_accounting import dp_event
+
+        return dp_event(self, accountant, leak=leak)
+
     def _repr_html_(self) -> str:
         return f"<code>{self}</code>"
+
+
+class HasGuarantee(Protocol):
+    """A release, or what came of one."""
+
+    @property
+    def guarantee(self) -> Guarantee | None: ...
+
+
+class Accounted:
+    """Whatever has a guarantee, as something that accountants take."""
+
+    def dp_event(self: HasGuarantee, accountant: Any = None, *, leak: float = 0.0) -> Any:
+        """What it promises as an event of dp-accounting (extra `[accounting]`): connect/dp_accounting.py."""
+        if self.guarantee is None:
+            raise ValueError(f"{type(self).__name__}: promises nothing: there is no event for it")
+        return self.guarantee.dp_event(accountant, leak=leak)
 
 
 @dataclass(frozen=True)
@@ -172,16 +195,23 @@ class ApproxDP(Guarantee):
 
 @dataclass(frozen=True)
 class ZCDP(Guarantee):
-    """rho-zero-concentrated DP: the Renyi divergence of every order a > 1 is at most a rho."""
+    """rho-zero-concentrated DP: the Renyi divergence of every order a > 1 is at most a rho.
+
+    `mu` may say more, where it is Gaussian noise: neighbours are no easier to tell apart than N(0, 1) and N(mu, 1).
+    Accountants of privacy loss distributions make use of it (connect/dp_accounting.md); nothing here does.
+    """
 
     rho: float
+    mu: float = field(default=inf, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "rho", non_negative("rho", self.rho, toward=inf))
+        if self.mu != inf:
+            object.__setattr__(self, "mu", non_negative("mu", self.mu, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:
-        return (Form(rho=self.rho),)
+        return (Form(rho=self.rho, mu=self.mu),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(form.rho <= self.rho and not form.leak for form in stronger.forms())
@@ -337,6 +367,7 @@ class Form:
     rho: float = inf
     make_curve: Callable[[], Curve] = lambda: _NO_CURVE  # made when it is asked for: most uses need only a number
     range: float = inf
+    mu: float = inf
 
     @property
     def curve(self) -> Curve:
@@ -355,6 +386,7 @@ class Form:
             rho=min(form.rho for form in forms),
             make_curve=lambda: least(form.full_curve() for form in forms),
             range=min(form.range for form in forms),
+            mu=min(form.mu for form in forms),
         )
 
     def full_curve(self) -> Curve:

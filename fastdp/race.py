@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import exact
 from .budget import Budget, charge
 from .checks import whole
-from .privacy import Neighbors
+from .privacy import Accounted, Neighbors
 from .randomness import Randomness, fresh_key, word_source
 from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, kernels, terms_of_range, tops_of
 from .threads import run_chunks
@@ -181,7 +181,7 @@ def _kth_score(scores: NDArray[Any], k: int) -> Any:
     return np.partition(scores, scores.size - k)[scores.size - k].item()
 
 
-class GumbelMax:
+class GumbelMax(Accounted):
     """The exponential mechanism over candidates that come in blocks: in a stream, from threads, shards or machines.
 
     The winner is the one that `exponential_mechanism(scores, method="gumbel")` has for all scores at once with the same

@@ -62,13 +62,10 @@ class Randomness:
 
     def words(self, n: int) -> NDArray[np.uint64]:
         """n random 64-bit words: the first n of stream 0 of a fresh key."""
-        from .kernels.chacha import words_into
-        from .threads import run_chunks
-
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise ValueError(f"n={n!r}: must be a whole number >= 0")
         out, key = np.empty(int(n), np.uint64), self.key()
-        run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 18)
+        fill_words(key, out)
         return out
 
     def bit_generator(self) -> ChaCha20:
@@ -118,6 +115,14 @@ def fresh_key(rng: Randomness | None) -> NDArray[np.uint32]:
     return rng.key()
 
 
+def fill_words(key: NDArray[np.uint32], out: NDArray[np.uint64]) -> None:
+    """The first words of stream 0 of a key."""
+    from .kernels.chacha import words_into
+    from .threads import run_chunks
+
+    run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 18)
+
+
 def word_source(key: NDArray[np.uint32]) -> Callable[[int, int], int]:
     """The words of a key one by one, as a function of (stream, index)."""
     from .kernels.chacha import word_one
@@ -126,4 +131,4 @@ def word_source(key: NDArray[np.uint32]) -> Callable[[int, int], int]:
     return lambda stream, index: int(one(key, stream, index))
 
 
-__all__ = ["Randomness", "fresh_key", "word_source"]
+__all__ = ["Randomness", "fill_words", "fresh_key", "word_source"]

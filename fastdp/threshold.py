@@ -20,7 +20,7 @@ from . import noise
 from .budget import Budget, charge
 from .checks import numbers_array, positive, power_of_two
 from .directed import lower, up, upper
-from .privacy import Neighbors, PureDP
+from .privacy import Accounted, Neighbors, PureDP
 from .randomness import Randomness, fresh_key
 
 _LARGEST_THRESHOLD = 2**50  # in grid units: far from the ends of int64, and exact in float64 together with its noise
@@ -43,7 +43,7 @@ def _plans(moved: Fraction, epsilon: float) -> tuple[noise.LaplacePlan, noise.La
     return first, second
 
 
-class AboveThreshold:
+class AboveThreshold(Accounted):
     """Tell which query of a sequence is the first to lie above a threshold.
 
     threshold      an integer for integer values; a float for values of any kind, which are then rounded to a grid

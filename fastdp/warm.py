@@ -51,7 +51,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .answering.truth import count_values
     from .buckets import Buckets
     from .flips import draw_head
-    from .kernels import literals, nets
+    from .kernels import exported, literals, nets
     from .kernels.chacha import word_one
     from .learning.box_class import BoxChoice
     from .learning.examples import Examples
@@ -200,4 +200,6 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         steps.append((f"laplace, {name}", partial(noise.release, array, grid, noise.laplace_plan(1.0))))
         steps.append((f"gaussian, {name}", partial(noise.release, array, grid, noise.gaussian_plan(1.0))))
         steps.append((f"selection, {name}", partial(choose, array)))
+    pointers = exported.TABLE.items()
+    steps += [(f"function pointer, {name}", partial(getattr, kernel, "address")) for name, kernel in pointers]
     return steps

@@ -1,4 +1,8 @@
-"""The compiled core: numba loops over arrays and scalars, imported as `fastdp.kernels`."""
+"""The compiled core: numba loops over arrays and scalars, imported as `fastdp.kernels`.
+
+Public, for compiled functions of your own as for fastdp itself: docs/kernels.md lists every kernel with its contract,
+made by `python -m fastdp.kernels` from the docstrings here. Kernels check nothing: the contract is the caller's part.
+"""
 
 if __name__ != "fastdp.kernels":
     raise ImportError(

@@ -79,9 +79,11 @@ def jit(function: Any = None, /, *, inline: bool = False, fastmath: Collection[s
         raise ValueError(f"fastmath={unknown}: must be a subset of {{'reassoc', 'contract', 'nsz'}}")
     # forceinline: with neither it nor inline="always" a long helper stays a call under numba 0.61, and its loop runs 8
     # times slower; the two are equally fast (ChaCha20: 8.8 GB/s), and inline="always" takes 10 % longer to compile.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": inline}
-    if fastmath:
-        options["fastmath"] = set(fastmath)
+    # fastmath and error_model in any case: what is not said here is taken over from whoever calls first, a user's own
+    # function with fastmath=True too, and would be kept for all, on disk.
+    options: dict[str, Any] = {
+        "nogil": True, "error_model": "numpy", "forceinline": inline, "fastmath": set(fastmath) or False,
+    }  # fmt: skip
 
     def decorate(function: Any) -> Any:
         njit: Any = numba.njit
@@ -105,13 +107,22 @@ class Callback:
         self._compiled: Any = None
 
     @property
+    def function(self) -> Callable[..., Any]:
+        """The kernel in Python."""
+        return self._function
+
+    @property
+    def signature(self) -> Any:
+        """Its arguments and result, as numba names them."""
+        return _core.sigutils.normalize_signature(self._signature)
+
+    @property
     def address(self) -> int:
         if self._compiled is None:
             with _lock:
                 if self._compiled is None:
-                    signature = _core.sigutils.normalize_signature(self._signature)
                     options = {"nopython": True, "error_model": "numpy"}
-                    compiled = _core.ccallback.CFunc(self._function, signature, {}, options)
+                    compiled = _core.ccallback.CFunc(self._function, self.signature, {}, options)
                     compiled._cache = _KernelCache(self._function, "callback")
                     _number_apart(compiled._compiler)
                     compiled.compile()
@@ -149,12 +160,18 @@ def compile_predicate(function: Any) -> tuple[Any, Any]:
     options = {name: function.targetoptions[name] for name in _MEANING if name in function.targetoptions}
     one = njit(**options)(function.py_func)
     one.compile((_types.intp,))  # by itself: what it calls takes over options of its caller
+    return compile_filler(one), one.nopython_signatures[0].return_type
+
+
+def compile_filler(one: Any) -> Any:
+    """The loop of `compile_predicate` over a function that is compiled, or is a C function of ctypes."""
+    njit: Any = numba.njit
 
     def fill(out: Any) -> None:
         for i in range(out.size):
             out[i] = 1 if one(i) else 0
 
-    return njit(nogil=True, error_model="python")(fill), one.nopython_signatures[0].return_type
+    return njit(nogil=True, error_model="python")(fill)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,14 @@ def words_into(key: U32Array, stream: int, first: int, out: U64Array) -> None:
 
 @jit
 def word_one(key: U32Array, stream: int, index: int) -> int:
-    """The 64-bit word `index` of a stream, by itself (0.15 us: a group is made for it)."""
+    """The 64-bit word `index` of a stream, by itself.
+
+    Shapes    key uint32[8]; stream, index as in words_into
+    Cost      0.15 us: a group of 128 words is made for it
+    Requires  what words_into does
+    Used by   noise, selection, fastdp/randomness.py
+    Oracle    tests/reference.py::stream_words
+    """
     group = stack(np.uint64, GROUP)
     fill_groups_into(key, stream, uint64(index) // uint64(GROUP), group.view(np.uint32))
     return group[int(uint64(index) % uint64(GROUP))]

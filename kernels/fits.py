@@ -50,6 +50,12 @@ def exponentiate_into(logs: F64Array, top: float, out: Any) -> float:
 
 @jit
 def mix(x: F64Array, z: F64Array, keep: float, add: float) -> None:
-    """x = keep x + add z."""
+    """x = keep x + add z.
+
+    Shapes    x, z float64[D]; x is read and written
+    Cost      one pass
+    Used by   fastdp/answering/fits.py
+    Oracle    numpy
+    """
     for i in range(x.size):
         x[i] = keep * x[i] + add * z[i]

@@ -51,8 +51,8 @@ def norms_into(X: Any, d: int, least: float, out: F64Array) -> int:
 
     Shapes    X float64 or float32[n d], out float64[n]; `least` is LEAST_SQUARE, or LEAST_SQUARE_32 for float32
     Cost      one read of X
-    Used by   fastdp/optimizing/points.py
     Returns   1 if a norm is not finite
+    Used by   fastdp/optimizing/points.py
     Oracle    numpy
     """
     bad = 0
@@ -79,7 +79,11 @@ def norms_into(X: Any, d: int, least: float, out: F64Array) -> int:
 def derivatives_into(address: int, scores: F64Array, labels: F64Array, out: F64Array) -> None:
     """What a user's function says of every score and label.
 
+    Shapes    address of a C function double(double, double); scores, labels, out float64[n]
+    Cost      n calls
+    Requires  a function that is there
     Used by   fastdp/optimizing/losses.py
+    Oracle    the function in Python
     """
     for i in range(out.size):
         out[i] = call_at(address, scores[i], labels[i])
@@ -137,16 +141,19 @@ def clip_margins_into(
 
 @jit(inline=True)
 def point_itself(x: Any, w: Any) -> Any:
+    """The gradient's direction of margin losses."""
     return x
 
 
 @jit(inline=True)
 def difference(x: Any, w: Any) -> Any:
+    """The gradient's direction of squared distances."""
     return x - w
 
 
 @jit(inline=True)
 def sign_of_difference(x: Any, w: Any) -> Any:
+    """The gradient's direction of absolute deviations."""
     return signs(x - w)
 
 
@@ -357,11 +364,39 @@ sum_margins.__doc__ = """Add the clipped gradients of margin losses, in units of
     Used by   fastdp/optimizing/points.py
     Oracle    tests/reference.py::clipped_gradients
     """
-sum_differences = _make(difference, False, True)  # the same of SquaredDistance; parameter is 2
-sum_signs = _make(sign_of_difference, False, True)  # of AbsoluteDeviation; parameter is 1
-sum_plain_margins = _make(point_itself, True, False)  # without clipping or privacy: out is float64[d]
+sum_differences = _make(difference, False, True)
+sum_differences.__doc__ = """Add the clipped gradients of squared distances, in units of the grid, as integers.
+
+    Like      sum_margins; parameter is 2, and kind, address and bound mean nothing
+    Shapes    as there; X float64
+    Cost      as there
+    Used by   fastdp/optimizing/points.py
+    Oracle    tests/reference.py::clipped_gradients
+    """
+sum_signs = _make(sign_of_difference, False, True)
+sum_signs.__doc__ = """Add the clipped gradients of absolute deviations, in units of the grid, as integers.
+
+    Like      sum_margins; parameter is 1, and kind, address and bound mean nothing
+    Shapes    as there; X float64
+    Cost      as there
+    Used by   fastdp/optimizing/points.py
+    Oracle    tests/reference.py::clipped_gradients
+    """
+sum_plain_margins = _make(point_itself, True, False)
 sum_plain_differences = _make(difference, False, False)
 sum_plain_signs = _make(sign_of_difference, False, False)
+for _plain, _name in (
+    (sum_plain_margins, "sum_margins"), (sum_plain_differences, "sum_differences"), (sum_plain_signs, "sum_signs"),
+):  # fmt: skip
+    _plain.__doc__ = f"""Add gradients as floats, neither rounded nor, with a limit of infinity, clipped; NOT PRIVATE.
+
+    Like      {_name}
+    Shapes    as there; out float64[d]
+    Cost      as there
+    Requires  unit 1; the last bits depend on nothing but the order of the records
+    Used by   fastdp/optimizing/points.py
+    Oracle    numpy
+    """
 
 
 @jit(inline=True)
@@ -383,6 +418,9 @@ def step_once(
 ) -> None:  # fmt: skip
     """One step of `descend`, for records in several blocks.
 
+    Shapes    sums, noise int64[d]; a, b, w, space float64[d], of which w is moved and space overwritten
+    Cost      O(d), and the projection
+    Requires  what project_one does
     Used by   fastdp/optimizing/descent.py
     Oracle    tests/reference.py::descent
     """
@@ -503,3 +541,14 @@ def _make_descent(sum_gradients: Any) -> Any:
 descend_margins = _make_descent(sum_margins)
 descend_differences = _make_descent(sum_differences)
 descend_signs = _make_descent(sum_signs)
+for _descend, _name in (
+    (descend_margins, "sum_margins"), (descend_differences, "sum_differences"), (descend_signs, "sum_signs"),
+):  # fmt: skip
+    _descend.__doc__ = f"""All steps of a descent in one compiled loop: {_name} and step_once, by turns.
+
+    Like      {_name} and step_once
+    Shapes    as there; noise int64[T, d], rates float64[T]; path float64[T + 1, d], where every point is written
+    Cost      T times theirs
+    Used by   fastdp/optimizing/points.py
+    Oracle    tests/reference.py::descent
+    """

@@ -21,8 +21,8 @@ def number_cells_into(codes: Any, sizes: NDArray[np.int64], out: NDArray[np.uint
 
     Shapes    codes uint8, uint16 or uint32 [d, n], rows contiguous; sizes int64[d]; out uint32[n]
     Cost      0.03 ns a code of uint8, a pass over `out` for each attribute; it stays in L2 for blocks of 2^16 records
-    Used by   fastdp/answering/coding.py
     Requires  codes[j] < sizes[j], product of sizes <= 2^32; checked by fastdp/answering/coding.py
+    Used by   fastdp/answering/coding.py
     Oracle    numpy.ravel_multi_index
     """
     n = out.size
@@ -42,8 +42,8 @@ def count_cells_into(cells: NDArray[np.uint32], out: NDArray[np.int64]) -> None:
 
     Shapes    cells uint32[n]; out int64[D]
     Cost      0.3 ns a record for D = 2^16, 3 ns for 2^24; np.bincount would pass over all D counts for each block
-    Used by   fastdp/rows.py
     Requires  cells < D; checked by fastdp/rows.py
+    Used by   fastdp/rows.py
     Oracle    numpy.bincount
     """
     for i in range(cells.size):

@@ -179,7 +179,7 @@ def load_bytes(typing: Any, array: Any, start: Any, n: Any) -> Any:
     return result(array, types.intp, n), generate
 
 
-def _zip(half: int) -> Any:
+def _zip(half: int, text: str) -> Any:
     def describe(typing: Any, x: Any, y: Any) -> Any:
         if not isinstance(x, Lanes) or x != y or x.dtype != types.uint64:
             return None
@@ -194,11 +194,12 @@ def _zip(half: int) -> Any:
 
         return x(x, y), generate
 
+    describe.__doc__ = text
     return _emit(describe)
 
 
-zip_first = _zip(0)  # the bytes of the first halves of two uint64 lanes by turns: x0 y0 x1 y1 ...
-zip_last = _zip(1)  # of the last halves
+zip_first = _zip(0, "The bytes of the first halves of two uint64 lanes by turns: x0 y0 x1 y1 ...")
+zip_last = _zip(1, "The bytes of the last halves of two uint64 lanes by turns.")
 
 
 @_emit
@@ -334,7 +335,7 @@ def shl(typing: Any, x: Any, distance: Any) -> Any:
     return x(x, distance), lambda context, builder, signature, args: builder.shl(args[0], _constant(args[0].type, left))
 
 
-def _half(shift: int) -> Any:
+def _half(shift: int, text: str) -> Any:
     def describe(typing: Any, x: Any) -> Any:
         if not isinstance(x, Lanes) or x.dtype != types.uint64:
             return None
@@ -345,11 +346,12 @@ def _half(shift: int) -> Any:
 
         return Lanes(types.uint32, x.n)(x), generate
 
+    describe.__doc__ = text
     return _emit(describe)
 
 
-low32 = _half(0)  # the low halves of uint64 lanes, as uint32 lanes
-high32 = _half(32)  # the high halves
+low32 = _half(0, "The low halves of uint64 lanes, as uint32 lanes.")
+high32 = _half(32, "The high halves of uint64 lanes, as uint32 lanes.")
 
 
 def _operator(symbol: Callable[[Any, Any], Any], integers: str, floats: str = "") -> None:
@@ -404,18 +406,19 @@ def mix(typing: Any, x: Any, distance: Any) -> Any:
 # --- scalars: LLVM's vectoriser turns these into lanes by itself
 
 
-def _reinterpret(source: Any, target: Any) -> Any:
+def _reinterpret(source: Any, target: Any, text: str) -> Any:
     def describe(typing: Any, x: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.bitcast(args[0], _ELEMENT[target])
 
         return target(source), generate
 
+    describe.__doc__ = text
     return _emit(describe)
 
 
-bits_of = _reinterpret(types.float64, types.int64)  # the 64 bits of a float, as an int64
-float_of = _reinterpret(types.int64, types.float64)  # the float that has these bits
+bits_of = _reinterpret(types.float64, types.int64, "The 64 bits of a float, as an int64.")
+float_of = _reinterpret(types.int64, types.float64, "The float that has these 64 bits.")
 
 
 @_emit

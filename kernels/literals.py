@@ -313,7 +313,13 @@ def sign_counts_into(
 
 @jit
 def choose(n: int, k: int) -> int:
-    """How many sets of k there are among n; for results below 2^57."""
+    """How many sets of k there are among n; for results below 2^57.
+
+    Shapes    numbers
+    Cost      k divisions
+    Used by   literals
+    Oracle    math.comb
+    """
     total = int64(1)
     if k > n:
         return 0
@@ -324,7 +330,14 @@ def choose(n: int, k: int) -> int:
 
 @jit
 def unrank_into(place: int, chosen: I64Array, s: int) -> None:
-    """The set at a place of the colexicographic order: its columns, the least first."""
+    """The set at a place of the colexicographic order: its columns, the least first.
+
+    Shapes    chosen int64[k], k >= s, whose first s are written
+    Cost      O(columns s)
+    Requires  0 <= place < C(n, s) for some n of which chosen may hold numbers
+    Used by   literals, fastdp/learning/exhaustive.py
+    Oracle    itertools.combinations
+    """
     for i in range(s, 0, -1):
         c = i - 1
         while choose(c + 1, i) <= place:

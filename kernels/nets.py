@@ -53,6 +53,7 @@ def deviation_of(a: float, b: float, c: float, e: float, s: float, t: float, u: 
 
 @jit(inline=True)
 def squared_one(score: float, label: float, parameter: float) -> float:
+    """(score - label)^2."""
     r = score - label
     return r * r
 
@@ -79,12 +80,14 @@ def logistic_one(score: float, label: float, parameter: float) -> float:
 
 @jit(inline=True)
 def hinge_one(score: float, label: float, parameter: float) -> float:
+    """max(0, 1 - label score)."""
     r = 1.0 - label * score
     return 0.0 if r <= 0.0 else r
 
 
 @jit(inline=True)
 def huber_one(score: float, label: float, parameter: float) -> float:
+    """r^2 for r = |score - label| up to the threshold `parameter`, and a line beyond."""
     r = abs(score - label)
     a = r if r < parameter else parameter
     return a * (2.0 * r - a)
@@ -92,6 +95,7 @@ def huber_one(score: float, label: float, parameter: float) -> float:
 
 @jit(inline=True)
 def distance_one(score: float, label: float, parameter: float) -> float:
+    """The distance itself, which is in place of the score."""
     return score
 
 
@@ -163,5 +167,18 @@ add_squared_losses.__doc__ = """Add the losses of records at every point of a ne
 add_logistic_losses = _make(product_of, logistic_one)
 add_hinge_losses = _make(product_of, hinge_one)
 add_huber_losses = _make(product_of, huber_one)
-add_square_distances = _make(square_of, distance_one)  # labels are not read for their value; nor below
+add_square_distances = _make(square_of, distance_one)
 add_deviations = _make(deviation_of, distance_one)
+for _kernel, _loss in (
+    (add_logistic_losses, "logistic losses"), (add_hinge_losses, "hinge losses"), (add_huber_losses, "Huber losses"),
+    (add_square_distances, "squared distances (labels are not read for their value)"),
+    (add_deviations, "absolute deviations (labels are not read for their value)"),
+):  # fmt: skip
+    _kernel.__doc__ = f"""The same as `add_squared_losses` of {_loss}.
+
+    Like      add_squared_losses
+    Shapes    as there
+    Cost      as there
+    Used by   fastdp/optimizing/nets.py
+    Oracle    tests/reference.py::scores_of_net
+    """

@@ -82,6 +82,9 @@ def add_integers_into(values: I64Array, noise: F64Array, out: I64Array) -> None:
     """out = values + noise, held inside int64: a function of the exact sum.
 
     Shapes    values int64[n], noise float64[n] of integers below 2^51 (overwritten), out int64[n] (may be values)
+    Cost      one pass, in two loops that vectorise
+    Used by   noise
+    Oracle    Python's integers
     """
     for i in range(values.size):
         z = to_integer(noise[i])
@@ -99,7 +102,10 @@ def add_on_grid_into(values: F64Array, grid: float, noise: F64Array, out: F64Arr
     A value of 2^52 grid units and more is a multiple of the grid already. No -0.0 leaves here: its sign would tell.
 
     Shapes    values float64[n], noise float64[n] of integers below 2^53 (overwritten), out float64[n] (may be values)
+    Cost      one pass, in two loops that vectorise
     Requires  grid a power of two with a finite inverse
+    Used by   noise
+    Oracle    fractions
     """
     cells = 1.0 / grid
     for i in range(values.size):
@@ -112,7 +118,13 @@ def add_on_grid_into(values: F64Array, grid: float, noise: F64Array, out: F64Arr
 
 @jit
 def count_nan(values: F64Array) -> int:
-    """How many entries are NaN: a loop that vectorises, to find the stretches that need a closer look."""
+    """How many entries are NaN: a loop that vectorises, to find the stretches that need a closer look.
+
+    Shapes    values float64[n]
+    Cost      at memory speed
+    Used by   noise
+    Oracle    numpy
+    """
     count = 0
     for i in range(values.size):
         count += np.isnan(values[i])
@@ -121,14 +133,29 @@ def count_nan(values: F64Array) -> int:
 
 @jit
 def uniform_pair(prefix: int, more: int) -> tuple[float, float]:
-    """prefix + (m + 1/2) 2^-52 as a double-double, m the first 52 bits of `more`; within a relative 2^-104."""
+    """prefix + (m + 1/2) 2^-52 as a double-double, m the first 52 bits of `more`; within a relative 2^-104.
+
+    Shapes    prefix, more uint64; a double-double is returned
+    Cost      a dozen operations
+    Source    fastdp/noise.md, lemma 3
+    Used by   noise
+    Oracle    fractions
+    """
     high, low = two_sum(float64(prefix >> uint64(32)) * 4294967296.0, float64(prefix & uint64(0xFFFFFFFF)))
     return add_pairs(high, low, (float64(more >> uint64(12)) + 0.5) * 2.0**-52, 0.0)
 
 
 @jit
 def floor_pair(y: float, y_low: float, error: float) -> float:
-    """floor(y + y_low) if every number within `error` has the same floor, else NaN."""
+    """floor(y + y_low) if every number within `error` has the same floor, else NaN.
+
+    Shapes    y + y_low a double-double
+    Cost      a dozen operations
+    Source    fastdp/noise.md, lemma 3
+    Requires  error below 1/4, |y| below 2^52
+    Used by   noise
+    Oracle    fractions
+    """
     floor = np.floor(y)
     rest = (y - floor) + y_low  # rounded, which the 2^-51 pays for
     error += 2.0**-51
@@ -143,22 +170,32 @@ def floor_pair(y: float, y_low: float, error: float) -> float:
 
 @jit(inline=True)
 def short_prefix(halves: U32Array, more: U32Array, i: int) -> int:
+    """31 bits of U."""
     return uint64(halves[i]) >> uint64(1)
 
 
 @jit(inline=True)
 def medium_prefix(halves: U32Array, more: U16Array, i: int) -> int:
+    """47 bits of U."""
     return (uint64(halves[i]) >> uint64(1)) << uint64(MEDIUM_EXTRA) | uint64(more[i])
 
 
 @jit(inline=True)
 def long_prefix(halves: U32Array, more: U32Array, i: int) -> int:
+    """63 bits of U."""
     return (uint64(halves[i]) >> uint64(1)) << uint64(LONG_EXTRA) | uint64(more[i])
 
 
 @jit
 def prefix_one(halves: U32Array, more: U32Array, extra: int, i: int) -> int:
-    """The first 31 + extra bits of U of draw i, from the buffers as `fill_words_into` leaves them."""
+    """The first 31 + extra bits of U of draw i, from the buffers as `fill_words_into` leaves them.
+
+    Shapes    halves, more uint32[1024] as fill_words_into leaves them
+    Cost      a dozen operations
+    Requires  extra 0, 16 or 32
+    Used by   noise
+    Oracle    fastdp/exact.py
+    """
     if extra == 0:
         return short_prefix(halves, more, i)
     if extra == MEDIUM_EXTRA:
@@ -170,7 +207,15 @@ def prefix_one(halves: U32Array, more: U32Array, extra: int, i: int) -> int:
 def fill_words_into(
     key: U32Array, first: int, n: int, extra: int, streams: int, halves: U32Array, more: U32Array, coins: U32Array
 ) -> None:
-    """The words of draws first .. first + n - 1: stream 0 to `halves`, 1 to `more`, 2 (of 3 streams) to `coins`."""
+    """The words of draws first .. first + n - 1: stream 0 to `halves`, 1 to `more`, 2 (of 3 streams) to `coins`.
+
+    Shapes    key uint32[8]; halves, more, coins uint32[1024], of which as much is written as n draws take
+    Cost      that of its words
+    Source    fastdp/noise.md, Bits
+    Requires  first a multiple of 1,024 or, with three streams, of 512; n at most as much; extra 0, 16 or 32
+    Used by   noise
+    Oracle    fastdp/exact.py
+    """
     for stream in range(streams):
         target, width = halves, 32
         if stream == U_EXTRA_STREAM:
@@ -208,6 +253,7 @@ def invert_with(prefix: Any, to_float: Any) -> Any:
         Requires  2^-20 <= scale <= 2^40, 0 <= offset <= scale, fixed >= U (5 scale + 2), unit = 2^-bits;
                   signs 1, or 0 for no sign
         Returns   how many are NaN
+        Used by   noise
         Oracle    tests/reference.py::laplace_from_uniform
         """
         count = 0
@@ -233,7 +279,15 @@ invert_long_into = invert_with(long_prefix, from_uint64)
 def invert_pair(
     prefix: int, bits: int, more: int, scale: float, offset: float, offset_low: float, fixed_pair: float
 ) -> float:
-    """floor(offset - scale ln U) from `bits` + 52 bits of U in double-double, or NaN."""
+    """floor(offset - scale ln U) from `bits` + 52 bits of U in double-double, or NaN.
+
+    Shapes    prefix, more uint64; the law as in add_laplace_into
+    Cost      about that of ln_pair: 0.1 us
+    Source    fastdp/noise.md, lemma 3
+    Requires  what add_laplace_into does
+    Used by   noise
+    Oracle    fastdp/exact.py
+    """
     if prefix == uint64(0) and more >> uint64(12) == uint64(0):
         return _NAN
     x, x_low = uniform_pair(prefix, more)
@@ -258,7 +312,16 @@ def laplace_block_into(
     signs: int,
     out: F64Array,
 ) -> int:
-    """One block of draws, NaN where 52 bits more do not decide either; returns how many are NaN."""
+    """One block of draws, NaN where 52 bits more do not decide either.
+
+    Shapes    key uint32[8]; out float64[n], n <= 1,024
+    Cost      most of that of add_laplace_into
+    Source    fastdp/noise.md, theorem 1
+    Requires  the plan of fastdp/noise.py; signs 1, or 0 for no sign
+    Returns   how many are NaN
+    Used by   noise
+    Oracle    fastdp/exact.py
+    """
     n = out.size
     halves, more = stack(np.uint32, LAPLACE_BLOCK), stack(np.uint32, LAPLACE_BLOCK)
     first = uint64(block) * uint64(LAPLACE_BLOCK)
@@ -401,6 +464,7 @@ def draw_geometric_into(
     Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 1
     Requires  the plan of fastdp/noise.py for the scale
     Returns   number of undecided entries, listed in `undecided`; there out[i] = 0, and the caller settles them
+    Used by   whoever wants geometric draws: in tests, so far
     Oracle    fastdp/exact.py
     """
     noise = stack(np.float64, LAPLACE_BLOCK)
@@ -435,6 +499,7 @@ def propose_with(prefix: Any, to_float: Any) -> Any:
         Source    fastdp/noise.md, lemma 4
         Requires  unit = 2^-bits
         Returns   how many are NaN
+        Used by   noise
         Oracle    tests/reference.py::gaussian_magnitude_from_uniform
         """
         body, tail, start, mass, tail_mass, fixed, gap = law[0], law[1], law[2], law[4], law[6], law[10], law[11]
@@ -474,7 +539,9 @@ def accept_into(halves: U32Array, coins: U16Array, law: F64Array, out: F64Array,
     Shapes    halves uint32[n], coins uint16[n], law float64[15], out float64[n], kept uint64[n]
     Cost      O(n), about 0.6 ns an entry with AVX-512
     Source    fastdp/noise.md, lemma 5
+    Requires  the plan of fastdp/noise.py
     Returns   how many are NaN, those that came as NaN included
+    Used by   noise
     Oracle    tests/reference.py::gaussian_accepts
     """
     body, peak, curvature = law[0], law[8], law[9]
@@ -495,7 +562,15 @@ def accept_into(halves: U32Array, coins: U16Array, law: F64Array, out: F64Array,
 
 @jit
 def propose_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
-    """The magnitude proposed by `bits` + 52 bits, in double-double, or NaN."""
+    """The magnitude proposed by `bits` + 52 bits, in double-double, or NaN.
+
+    Shapes    prefix, more uint64; law float64[15]
+    Cost      about that of ln_pair: 0.1 us
+    Source    fastdp/noise.md, lemma 4
+    Requires  the plan of fastdp/noise.py
+    Used by   noise
+    Oracle    fastdp/exact.py
+    """
     if prefix == uint64(0) and more >> uint64(12) == uint64(0):
         return _NAN
     body, tail = law[0], law[1]
@@ -517,7 +592,15 @@ def propose_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
 
 @jit
 def settle_proposal(key: U32Array, at: int, prefix: int, bits: int, sign: int, coin: int, law: F64Array) -> float:
-    """The signed draw of one proposal, on 52 bits of U more and 36 of its coin; infinity if rejected, NaN if open."""
+    """The signed draw of one proposal, on 52 bits of U more and 36 of its coin; infinity if rejected, NaN if open.
+
+    Shapes    key uint32[8]; at, prefix, coin uint64; law float64[15]
+    Cost      two words by themselves, 0.15 us each, and ln_pair
+    Source    fastdp/noise.md, lemma 5
+    Requires  the plan of fastdp/noise.py
+    Used by   noise
+    Oracle    fastdp/exact.py
+    """
     magnitude = propose_pair(prefix, bits, word_one(key, uint64(U_MORE_STREAM), at), law)
     more = float64(word_one(key, uint64(COIN_MORE_STREAM), at) >> uint64(28))
     v = (float64(coin) + (more + 0.5) * 2.0**-36) * 2.0**-COIN_BITS
@@ -532,6 +615,11 @@ def gaussian_block_into(key: U32Array, block: int, extra: int, law: F64Array, ne
     """The first `need` accepted proposals of a block; false if one of them could not be decided.
 
     Shapes    law float64[15], out float64[GAUSSIAN_ROOM]
+    Cost      most of that of add_gaussian_into
+    Source    fastdp/noise.md, theorem 2
+    Requires  need <= 2,208; the plan of fastdp/noise.py
+    Used by   noise
+    Oracle    fastdp/exact.py
     """
     halves, more, coin_words = stack(np.uint32, BATCH), stack(np.uint32, BATCH), stack(np.uint32, BATCH)
     coins = coin_words.view(np.uint16)
@@ -635,6 +723,7 @@ def add_gaussian_on_grid_into(
 def count_not_finite(values: F64Array) -> int:
     """How many entries are NaN or infinite.
 
+    Shapes    values float64[n]
     Cost      O(n), at memory speed
     Used by   fastdp.laplace, fastdp.gaussian
     Oracle    numpy

@@ -25,8 +25,8 @@ def build_aliases_into(scaled: F64Array, table: Any) -> None:
 
     Shapes    scaled float64[D], the probabilities times D (overwritten); table uint64[D, 2]
     Cost      one pass: 6 ns a cell
-    Used by   fastdp/answering/synthetic.py
     Requires  scaled >= 0, with sum D up to rounding; a cell of probability 0 keeps nothing
+    Used by   fastdp/answering/synthetic.py
     Oracle    the law that the table implies is the distribution: tests/test_synthetic.py
     """
     size = scaled.size
@@ -78,8 +78,8 @@ def sample_records_into(
               int64: columns of `out`, last attribute first; sizes int64, alike; out unsigned [d, n]. Space: words
               uint64[1 + most blocks, n], order int64[n], cells int32[n]
     Cost      a word and a line of memory a block (in a loop of its own, so that many are under way), 0.3 ns a code
-    Used by   fastdp/answering/synthetic.py
     Requires  blocks of at most 2^31 cells
+    Used by   fastdp/answering/synthetic.py
     Oracle    tests/test_synthetic.py::slowly
     """
     n = out.shape[1]
@@ -136,8 +136,8 @@ def search_records_into(
     Shapes    words uint64[n], mine int64: which records; x float64[D] or float32[D], ends float64[ceil(D / 512)];
               attributes int64: columns of `out`, last attribute first; sizes int64, alike; out unsigned [d, n]
     Cost      half a microsecond a record, no memory
-    Used by   fastdp/answering/synthetic.py
     Requires  weights >= 0, not all 0
+    Used by   fastdp/answering/synthetic.py
     Oracle    tests/test_synthetic.py::slowly
     """
     last = ends.size - 1

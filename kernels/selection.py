@@ -85,6 +85,7 @@ def count_allowed(scores: F64Array) -> int:
     """How many candidates are not forbidden.
 
     Shapes    scores float64[n]
+    Cost      at memory speed
     Used by   fastdp.top_k
     Oracle    numpy
     """
@@ -145,6 +146,9 @@ def sum_weights_into(tops: Any, weights: U64Array, top: Any, f: float, high: U64
     (high, low)[b] = sum over blocks c <= b of weights[c] 2^(64 - l_c),   l_c ln 2 <= eta (top - tops[c])
 
     Shapes    tops, weights as `weigh_into` leaves them; high, low uint64 of the same length
+    Cost      one pass over the blocks
+    Requires  weights of weigh_into with the same f
+    Used by   fastdp/buckets.py
     Oracle    tests/reference.py::bucket_draws
     """
     h, m = uint64(0), uint64(0)
@@ -186,7 +190,10 @@ def propose_into(
     it is not below the total; its coin is word t of stream 1.
 
     Shapes    blocks, numbers int64[m], rests, coins uint64[m]
+    Cost      three words and O(log blocks) a proposal
+    Requires  high, low of sum_weights_into; fewer than 2^62 proposals under a key
     Returns   the number of the next proposal
+    Used by   fastdp/buckets.py
     Oracle    tests/reference.py::bucket_draws
     """
     last = high.size - 1
@@ -249,6 +256,7 @@ def resolve_into(
               leaves them as they are, so that the time does not tell how many blocks they fell into
     Source    proof in fastdp/selection.md, lemma 2
     Returns   verdicts: 1 accepted, 0 rejected, -1 for the caller to settle
+    Used by   fastdp/buckets.py
     Oracle    tests/reference.py::bucket_draws
     """
     weights, parts = stack(np.uint64, BLOCK), stack(np.uint64, PARTS)
@@ -299,7 +307,11 @@ def resolve_into(
 def log_exponential(half: int, word: int) -> float:
     """ln E, E = -ln(1 - x), x in [0, 1) of 32 and then 64 bits; within 50 U. NaN where the bits leave too much open.
 
+    Shapes    half uint32, word uint64
+    Cost      two logarithms
     Source    fastdp/selection.md, lemma 3
+    Used by   selection
+    Oracle    tests/reference.py::race
     """
     x = from_uint52(uint64(half)) * 2.0**-32 + from_uint64(word) * 2.0**-96
     if x < 0.25:
@@ -340,7 +352,14 @@ def margin_of(half: int, cut: float, lead: float, slack: float) -> float:
 
 @jit
 def replace_worst(heap: F64Array, value: float) -> None:
-    """Replace the largest entry of a max-heap by a smaller one."""
+    """Replace the largest entry of a max-heap by a smaller one.
+
+    Shapes    heap float64[k], read and written
+    Cost      O(log k)
+    Requires  value at most the largest entry, heap[0]
+    Used by   selection
+    Oracle    heapq
+    """
     i = 0
     while True:
         child = 2 * i + 1
@@ -357,7 +376,13 @@ def replace_worst(heap: F64Array, value: float) -> None:
 
 @jit
 def drop_late(indices: I64Array, logs: F64Array, arrivals: F64Array, found: int, cut: float, slack: float) -> int:
-    """Keep, among the first `found`, those that may arrive by `cut`; returns how many those are."""
+    """Keep, among the first `found`, those that may arrive by `cut`; returns how many those are.
+
+    Shapes    indices int64[m], logs, arrivals float64[m], read and written
+    Cost      a pass over the first `found`
+    Used by   selection
+    Oracle    numpy
+    """
     kept = 0
     for c in range(found):
         if not arrivals[c] - error_of(arrivals[c], slack) > cut:  # NaN stays
@@ -488,6 +513,15 @@ def flip_block_into(
     """The coins of one block: flags[i] = 1 if x_i < e^(-eta (top - s_i)), else 0, NaN where 96 bits do not tell.
 
     Returns how many are NaN.
+
+    Shapes    block int64[n] or float64[n], n <= 2,048; key uint32[8]; halves uint32[2560], work space; flags
+              float64[2048]
+    Cost      about 0.8 ns a candidate with AVX-512
+    Source    fastdp/selection.md, theorem 3
+    Requires  top the largest score of all
+    Returns   how many are NaN
+    Used by   selection
+    Oracle    tests/reference.py::flips
     """
     skip = first % GROUP_HALVES
     used = -(-(skip + block.size) // GROUP_HALVES) * GROUP_HALVES
@@ -528,6 +562,7 @@ def count_flips_into(
     Shapes    scores int64[n] or float64[n], counts int64, one for each block, undecided int64[m]
     Cost      O(n): about 0.8 ns a candidate with AVX-512, 1.5 with AVX2
     Source    docs/algorithms.md, selection; proof in fastdp/selection.md, theorem 3
+    Requires  top the largest score of all, not -inf
     Returns   number of undecided coins, the first m of them listed in `undecided`; they are not counted
     Used by   fastdp.permute_and_flip
     Oracle    tests/reference.py::flips
@@ -551,5 +586,12 @@ def count_flips_into(
 
 @jit
 def list_flips_into(block: Any, first: int, key: U32Array, eta: float, top: Any, slack: float, flags: F64Array) -> None:
-    """The coins of one block, as `flip_block_into` leaves them."""
+    """The coins of one block, as `flip_block_into` leaves them.
+
+    Like      flip_block_into, which is given its work space
+    Shapes    block int64[n] or float64[n], n <= 2,048; key uint32[8]; flags float64[n]
+    Cost      as there
+    Used by   fastdp/flips.py
+    Oracle    tests/reference.py::flips
+    """
     flip_block_into(block, first, key, eta, top, slack, stack(np.uint32, _ROOM), flags)

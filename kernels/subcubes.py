@@ -83,7 +83,14 @@ def scale_runs(x: F64Array, outer: I64Array, inner: I64Array, run: int, factor: 
 
 @jit(fastmath=SUMS)
 def sum_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int) -> float:
-    """The same as `sum_runs`, for single cells and for float32."""
+    """The sum of the weights in all runs: for single cells, and for float32.
+
+    Like      sum_runs
+    Shapes    x float64[D] or float32[D]; the rest as there
+    Cost      about 1 ns a cell
+    Used by   fastdp/answering/dense.py
+    Oracle    numpy
+    """
     total = 0.0
     for i in range(outer.size):
         start = outer[i]
@@ -96,7 +103,14 @@ def sum_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int) -> float:
 
 @jit(fastmath=SUMS)
 def scale_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int, factor: float) -> float:
-    """The same as `scale_runs`, for single cells and for float32."""
+    """Multiply the weights in all runs by `factor`: for single cells, and for float32.
+
+    Like      scale_runs
+    Shapes    x float64[D] or float32[D]; the rest as there
+    Cost      about 1 ns a cell
+    Used by   fastdp/answering/dense.py
+    Oracle    numpy
+    """
     total = 0.0
     for i in range(outer.size):
         start = outer[i]
@@ -127,7 +141,14 @@ def sum_pattern(x: Any, outer: I64Array, marks: U8Array) -> float:
 
 @jit(fastmath=SUMS)
 def scale_pattern(x: Any, outer: I64Array, marks: U8Array, factor: float) -> float:
-    """Multiply x[outer[i] + r] by `factor` where marks[r] is 1; returns their sum before that, from the same pass."""
+    """Multiply x[outer[i] + r] by `factor` where marks[r] is 1; returns their sum before that, from the same pass.
+
+    Like      sum_pattern
+    Shapes    as there; x is read and written
+    Cost      reads and writes b cells in a row, a times
+    Used by   fastdp/answering/dense.py
+    Oracle    numpy
+    """
     total = 0.0
     for i in range(outer.size):
         part = x[outer[i] : outer[i] + marks.size]
@@ -140,7 +161,13 @@ def scale_pattern(x: Any, outer: I64Array, marks: U8Array, factor: float) -> flo
 
 @jit
 def count_runs(counts: I64Array, outer: I64Array, inner: I64Array, run: int) -> int:
-    """How many records are in the cells of all runs, exactly."""
+    """How many records are in the cells of all runs, exactly.
+
+    Shapes    counts int64[D], outer int64[a], inner int64[b]
+    Cost      what it reads
+    Used by   fastdp/answering/dense.py
+    Oracle    numpy
+    """
     total = int64(0)
     for i in range(outer.size):
         for j in range(inner.size):
@@ -152,7 +179,13 @@ def count_runs(counts: I64Array, outer: I64Array, inner: I64Array, run: int) -> 
 
 @jit
 def count_pattern(counts: I64Array, outer: I64Array, marks: U8Array) -> int:
-    """How many records are in the cells outer[i] + r where marks[r] is 1, exactly."""
+    """How many records are in the cells outer[i] + r where marks[r] is 1, exactly.
+
+    Shapes    counts int64[D], outer int64[a], marks uint8[b] of 0 and 1
+    Cost      reads b cells in a row, a times
+    Used by   fastdp/answering/dense.py
+    Oracle    numpy
+    """
     total = int64(0)
     for i in range(outer.size):
         part = counts[outer[i] : outer[i] + marks.size]

@@ -127,6 +127,8 @@ def run_sums(x: Any, space: Any, steps: I64Array, first: int, stop: int) -> None
 
     Shapes    x int64 or float64, the whole table; space of the same type; steps int64[s, 6]: where the table is in
               `space`, or -1 for x; where its sums go in `space`; outer, size, inner; and a flag for `run_spreads`
+    Cost      that of its steps
+    Requires  steps as fastdp/answering/tables.py plans them
     Used by   fastdp/answering/tables.py
     Oracle    numpy sums over axes
     """
@@ -142,6 +144,10 @@ def run_sums(x: Any, space: Any, steps: I64Array, first: int, stop: int) -> None
 def run_spreads(x: F64Array, space: F64Array, steps: I64Array, first: int, stop: int) -> None:
     """Take steps `stop` - 1 down to `first` of a plan the other way round; the flag says whether to add.
 
+    Like      run_sums, from the last step to the first
+    Shapes    as there, of float64
+    Cost      that of its steps
+    Requires  steps as fastdp/answering/tables.py plans them
     Used by   fastdp/answering/tables.py
     Oracle    numpy broadcasts
     """

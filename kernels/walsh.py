@@ -54,8 +54,11 @@ def mix_level(
     """Mix the next three of the bits of 2^bits rows, or what is left of them, when the first `done` have been mixed.
 
     Shapes    row r is x[at + r step:][:columns], goes to out[to + r hop:][:columns]; may be in place
+    Cost      one read and one write of the rows, 24 additions for 8 of them
     Requires  columns a multiple of 8
     Returns   nothing; of sets with more than `weight` of the first `done` bits, neither reads nor writes rows
+    Used by   walsh
+    Oracle    scipy.linalg.hadamard
     """
     left = bits - done
     width = min(3, left)
@@ -163,6 +166,7 @@ def begin_spreading(parities: F64Array, bits: int, weight: int, rows: I64Array, 
     """`finish_parities` the other way round: from parities of the array to those of each block.
 
     Shapes    parities float64[2^bits, q, 8], 0 where there is none; rows int64[q], of which `first` to `stop` are mixed
+    Cost      one read and one write of the parities
     Used by   fastdp/answering/tables.py
     Oracle    scipy.linalg.hadamard
     """
@@ -216,7 +220,13 @@ def place_of(cells: int, bits: int, places: I64Array, q: int) -> int:
 
 @jit
 def mix_table(table: Any) -> None:
-    """Transform a table of 2^k cells in place."""
+    """Transform a table of 2^k cells in place.
+
+    Shapes    table int64 or float64[2^k], read and written
+    Cost      k additions a cell
+    Used by   walsh
+    Oracle    scipy.linalg.hadamard
+    """
     half = 1
     while half < table.size:
         for start in range(0, table.size, 2 * half):
@@ -229,7 +239,14 @@ def mix_table(table: Any) -> None:
 
 @jit
 def fill_sets_into(attributes: I64Array, d: int, out: I64Array) -> None:
-    """The set of cell bits for each cell of a table: attribute j of d is bit d - 1 - j, the last varies fastest."""
+    """The set of cell bits for each cell of a table: attribute j of d is bit d - 1 - j, the last varies fastest.
+
+    Shapes    attributes int64[k], out int64, whose first 2^k are written
+    Cost      O(2^k)
+    Requires  attributes below d
+    Used by   walsh
+    Oracle    tests/test_walsh.py
+    """
     out[0] = 0
     n = 1
     for i in range(attributes.size - 1, -1, -1):
@@ -291,6 +308,7 @@ def add_parities_of_tables(
     """`tables_from_parities_into` the other way round: parity(T) += 2^-k sum of (-1)^|T and v| table[v].
 
     Shapes    as there; tables float64, all one after the other, holds no tables afterwards
+    Cost      k + 2 steps for each cell of a table
     Used by   fastdp/answering/tables.py
     Oracle    numpy broadcasts
     """
@@ -315,6 +333,8 @@ def transform_strips(x: Any, bits: int, inner: int, first: int, stop: int) -> No
     Shapes    x int64 or float64[outer, 2^bits, inner], flat; strips `first` to `stop` of outer inner / 64
     Cost      one read and one write of x
     Requires  1 <= bits <= STRIP_BITS, inner a multiple of 64
+    Used by   fastdp/answering/tables.py
+    Oracle    scipy.linalg.hadamard
     """
     buffer = stack(np.int64, _BLOCK_CELLS).view(x.dtype)
     across = inner // STRIP
@@ -336,6 +356,8 @@ def transform_blocks(x: Any, bits: int, first: int, stop: int) -> None:
     Shapes    x int64 or float64, flat; blocks `first` to `stop`
     Cost      one read and one write of x
     Requires  3 <= bits <= BLOCK_BITS
+    Used by   fastdp/answering/tables.py
+    Oracle    scipy.linalg.hadamard
     """
     low = min(bits - LANE_BITS, INNER_BITS)
     high = bits - LANE_BITS - low

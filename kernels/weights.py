@@ -15,6 +15,7 @@ from .lanes import F64Array, I64Array, int64
 def sum_cells(x: Any) -> float:
     """The sum of all weights.
 
+    Shapes    x float64[D] or float32[D]
     Cost      one read of x
     Used by   fastdp/answering/dense.py
     Oracle    math.fsum
@@ -27,7 +28,13 @@ def sum_cells(x: Any) -> float:
 
 @jit
 def multiply_cells(x: Any, factor: float) -> None:
-    """x *= factor."""
+    """x *= factor.
+
+    Shapes    x float64[D] or float32[D], read and written
+    Cost      one pass
+    Used by   fastdp/answering/dense.py
+    Oracle    numpy
+    """
     for i in range(x.size):
         x[i] *= factor
 
@@ -78,7 +85,13 @@ def scale_masked(x: Any, mask: Any, factor: float) -> float:
 
 @jit(fastmath=SUMS)
 def sum_valued(x: Any, values: F64Array) -> float:
-    """The sum of weight times value."""
+    """The sum of weight times value.
+
+    Shapes    x float64[D] or float32[D], values float64[D]
+    Cost      one read of x and values
+    Used by   fastdp/answering/dense.py
+    Oracle    math.fsum
+    """
     total = 0.0
     for i in range(x.size):
         total += x[i] * values[i]
@@ -103,7 +116,13 @@ def scale_valued(x: Any, values: F64Array, rate: float) -> float:
 
 @jit
 def count_masked(counts: I64Array, mask: Any) -> int:
-    """How many records are in the cells where mask is 1."""
+    """How many records are in the cells where mask is 1.
+
+    Shapes    counts int64[D], mask uint8[D] of 0 and 1
+    Cost      one read of both
+    Used by   fastdp/answering/truth.py
+    Oracle    numpy
+    """
     total = int64(0)
     for i in range(counts.size):
         total += counts[i] * int64(mask[i])
@@ -112,8 +131,30 @@ def count_masked(counts: I64Array, mask: Any) -> int:
 
 @jit
 def count_valued(counts: I64Array, values: I64Array) -> int:
-    """The sum of count times integer value."""
+    """The sum of count times integer value.
+
+    Shapes    counts, values int64[D]
+    Cost      one read of both
+    Requires  sums that fit in 63 bits
+    Used by   fastdp/answering/truth.py
+    Oracle    numpy
+    """
     total = int64(0)
     for i in range(counts.size):
         total += counts[i] * values[i]
     return total
+
+
+@jit
+def count_outside(values: F64Array) -> int:
+    """How many values are not within 0 and 1; a NaN is not.
+
+    Shapes    values float64[D]
+    Cost      one read of values
+    Used by   fastdp/capi/calls.py
+    Oracle    numpy
+    """
+    count = int64(0)
+    for i in range(values.size):
+        count += int64(not (values[i] >= 0.0 and values[i] <= 1.0))
+    return count

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import math
 import os
+import pkgutil
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import laws
 import numpy as np
 import pytest
 import reference
+from scipy import stats
 
 import fastdp
-from fastdp.bench import judging, measure, runner, wording
+from fastdp.bench import judging, measure, runner, series, wording
 from fastdp.bench.registry import (
     ROOMS,
     SIMD_LEVELS,
@@ -84,7 +89,7 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
 
 def test_the_targets_of_the_accounting_room_are_all_there() -> None:
     stated = {(case.name, *((t.rival, *t.limits.values()) for t in case.targets)) for case in choose(("accounting",))}
-    assert stated == {("above-threshold", ("numpy", 3, 3)), ("compose-mixed",)}
+    assert stated == {("above-threshold", ("numpy", 3, 3)), ("above-threshold-one-query",), ("compose-mixed",)}
     assert [side.peer for case in choose(("compose",)) for side in case.rivals] == ["dp_accounting"]
 
 
@@ -131,7 +136,9 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
     assert stated_in("answering") == asked
     assert {case.name for case in choose(("answering",)) if not case.targets} == {
         *("marginals-mixed", "spread-binary", "transform", "answer-slice", "answer-conjunctions", "sample"),
-        *("mwem-small", "release-pairs"),
+        *("mwem-small", "release-pairs", "marginal", "pmw-answer", "pmw-update"),
+        *("pmw-answer-mask", "pmw-answer-values", "marginals-decimal", "spread-decimal", "spread-mixed"),
+        *("conjunction-scattered", "values-update", "sample-searched"),
         *("conjunction-runs-cold", "conjunction-long-runs-cold"),
     }
 
@@ -154,7 +161,8 @@ def test_the_targets_of_the_optimizing_room_are_all_there() -> None:
             asked |= {(f"descent-{loss}-{size}-float32", "jax jit", of_jax, with_avx2)}
     assert stated_in("optimizing") == asked
     assert {case.name for case in choose(("optimizing",)) if not case.targets} == {
-        *("project-ball", "project-box", "least-squares", "net"),
+        *("project-ball", "project-box", "least-squares", "net", "descent-plain", "private-erm"),
+        *("vector-sum-gaussian", "vector-sum-laplace", "vector-mean-gaussian", "exact-deviation", "exact-distance"),
     }
 
 
@@ -174,6 +182,8 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
     without = {case.name: case for case in choose(("learning",)) if not case.targets}
     assert set(without) == {
         *("peel-1", "peel-3", "peel-30", "interior-point-candidates", "box-peel", "box-interior-point", "concepts"),
+        *("conjunction-by-greedy", "conjunction-by-counts", "conjunction-by-elimination", "pack", "error", "quantile"),
+        *("box-exponential", "interior-point-prefix"),
     }
     assert [side.peer for side in without["interior-point-candidates"].rivals] == ["opendp", "diffprivlib"]
 
@@ -214,15 +224,35 @@ def _check_law(make: Any) -> Any:
     return check
 
 
-def _check_float_laplace(noise: Any, parameters: Any) -> None:
-    """In steps of 1/256, noise on a fine grid is discrete Laplace noise up to 1e-3 of its CDF."""
-    scale = 256 * parameters["scale"]
-    assert noise.dtype == np.float64
-    assert np.any(noise != np.rint(noise))
-    law, others = reference.laplace_law(Fraction(scale)), laws.wrong_scales(reference.laplace_law, scale)
-    drawn = np.rint(256 * noise).astype(np.int64)
-    assert laws.check_dkw(drawn, law.cdf)
-    assert not any(laws.check_dkw(drawn, other.cdf) for other in others)
+def _check_float_law(make: Any) -> Any:
+    """In steps of 1/256, noise on a fine grid is discrete noise up to 1e-3 of its CDF."""
+
+    def check(noise: Any, parameters: Any) -> None:
+        (scale,) = (256 * value for value in parameters.values())
+        assert noise.dtype == np.float64
+        assert np.any(noise != np.rint(noise))
+        law, others = make(Fraction(scale)), laws.wrong_scales(make, scale)
+        drawn = np.rint(256 * noise).astype(np.int64)
+        assert laws.check_dkw(drawn, law.cdf)
+        assert not any(laws.check_dkw(drawn, other.cdf) for other in others)
+
+    return check
+
+
+def _check_charged(drawn: Any, parameters: Any) -> None:
+    noise, budget = drawn
+    assert budget.spent == fastdp.PureDP(1 / parameters["scale"])
+    assert [release.mechanism for release in budget.releases] == ["laplace"]
+    _check_law(reference.laplace_law)(noise, parameters)
+
+
+def _check_uniform(numbers: Any, parameters: Any) -> None:
+    """Multiples of 2^-53 below 1, high and low bits alike."""
+    whole = numbers * 2.0**53
+    assert np.array_equal(whole, np.floor(whole))
+    assert 0 <= whole.min() < whole.max() < 2.0**53
+    for digits in (whole.astype(np.uint64) >> np.uint64(33), whole.astype(np.uint64) & np.uint64((1 << 20) - 1)):
+        assert laws.check_dkw(digits.astype(np.int64), lambda z: np.clip((z + 1) / 2.0**20, 0, 1))
 
 
 def _check_seconds(seconds: Any, parameters: Any) -> None:
@@ -232,6 +262,13 @@ def _check_seconds(seconds: Any, parameters: Any) -> None:
 def _check_last_query(drawn: Any, parameters: Any) -> None:
     first, n = drawn
     assert first == n - 1
+
+
+def _check_answers_by_a_threshold(drawn: Any, parameters: Any) -> None:
+    """At the threshold each answer is as likely."""
+    far, near = drawn
+    assert far == [False] * 1000 + [True]
+    assert abs(sum(near) - len(near) / 2) < 6.2 * np.sqrt(len(near)) / 2  # false alarm below 1e-9
 
 
 def _check_composition(drawn: Any, parameters: Any) -> None:
@@ -300,9 +337,9 @@ def _check_tables(drawn: Any, parameters: Any) -> None:
 
 def _check_spread(drawn: Any, parameters: Any) -> None:
     """A few cells: each is the sum of its entry of every table."""
-    tables, subsets, cells = drawn
-    for cell in (0, 1, 0b1011 << 15, cells.size - 1):
-        bits = [int(bit) for bit in f"{cell:020b}"]
+    sizes, tables, subsets, cells = drawn
+    for cell in (0, 1, 7 * cells.size // 10, cells.size - 1):
+        bits = [int(code) for code in np.unravel_index(cell, sizes)]
         own = [table[tuple(bits[p] for p in positions)] for positions, table in zip(subsets, tables, strict=True)]
         assert cells[cell] == sum(own)  # eighths: no rounding
 
@@ -316,7 +353,7 @@ def _check_parities(drawn: Any, parameters: Any) -> None:
 
 
 def _exact_value(weights: Any, mask: Any) -> float:
-    return math.fsum(weights[mask]) / math.fsum(weights)
+    return math.fsum(weights * mask) / math.fsum(weights)
 
 
 def _check_values(drawn: Any, parameters: Any) -> None:
@@ -328,7 +365,7 @@ def _check_values(drawn: Any, parameters: Any) -> None:
 def _check_values_before_updates(drawn: Any, parameters: Any) -> None:
     """Up by one thousandth in the logarithm, down, and so on: each call says the value before its own update."""
     weights, mask, values = drawn
-    updated = np.where(mask, weights * np.exp(1e-3), weights)
+    updated = weights * np.exp(1e-3 * mask)
     before, after = _exact_value(weights, mask), _exact_value(updated, mask)
     assert after - before > 1e-5
     assert values == pytest.approx([before, after, before], rel=1e-10)
@@ -389,6 +426,41 @@ def _check_two_way_tables(drawn: Any, parameters: Any) -> None:
     assert np.abs(tables(sample) - exact).max() < np.abs(0.25 - exact).max()
 
 
+def _check_table(drawn: Any, parameters: Any) -> None:
+    cube, table = drawn
+    assert table.shape == (2, 2, 2)
+    for i, j, k in np.ndindex(2, 2, 2):
+        assert table[i, j, k] == pytest.approx(cube[:, i, j, k].sum() / cube.sum(), rel=1e-10)
+
+
+def _check_answers_after_updates(drawn: Any, parameters: Any) -> None:
+    """All cells are equal at first; each update moves the log odds of a query by twice alpha. One answer of the first
+    kind needs none, one of the second one."""
+    codes, attributes, alpha, found = drawn
+    truths = [codes[:, j : j + attributes].all(axis=1).mean() for j in range(0, 14 - attributes, attributes)]
+    odds, updates = 1 / (2**attributes - 1), attributes == 2
+    answer = 1 / (1 + 1 / (odds * math.exp(2 * alpha * updates)))
+    assert len(found) == 14 // attributes
+    assert [times for _, times in found] == [updates] * len(found)
+    assert [value for value, _ in found] == pytest.approx([answer] * len(found), rel=1e-9)
+    assert all(abs(answer - truth) <= alpha < 0.5 for truth in truths)
+
+
+def _check_answer(drawn: Any, parameters: Any) -> None:
+    codes, values, alpha, answer, updates = drawn
+    cells = codes.astype(np.int64) @ (1 << np.arange(codes.shape[1])[::-1])
+    assert updates == 0
+    assert answer == pytest.approx(np.mean(values), rel=1e-9)
+    assert abs(answer - values[cells].mean()) <= alpha < 0.5
+
+
+def _check_cells_that_rise(codes: Any, parameters: Any) -> None:
+    """Cell c has weight c + 1, so that c of N cells have (c / N)^2 of all; cells of equal weight are refuted."""
+    cells, size = codes.astype(np.int64) @ (1 << np.arange(24, -1, -1)), 1 << 25
+    assert laws.check_dkw(cells, lambda z: np.clip((z + 1) / size, 0, 1) * np.clip((z + 2) / (size + 1), 0, 1))
+    assert not laws.check_dkw(cells, lambda z: np.clip((z + 1) / size, 0, 1))
+
+
 def _check_slices(drawn: Any, parameters: Any) -> None:
     weights, queries, values = drawn
     assert len(set(queries)) == values.size == 60
@@ -439,6 +511,47 @@ def _check_clipped_descent(drawn: Any, parameters: Any, order: float = 2) -> Non
     assert abs(z.mean()) < 6.2 / np.sqrt(z.size)
     assert abs((z**2).mean() - 1) < 9 * np.sqrt(2 / z.size)  # of so few, squares have a longer tail
     assert fit.noise_scale == pytest.approx(4.225 * 2 * np.sqrt(steps), rel=1e-3)  # replace-one, at (1, 1e-6)
+
+
+def _check_descent(drawn: Any, parameters: Any) -> None:
+    """Step by step from zero: gradients of all records, back into the ball, and at last the mean of the points."""
+    X, y, fit = drawn
+    w, path = np.zeros(X.shape[1]), []
+    for _ in range(51):
+        path.append(w)
+        w = w - 0.05 * (2 / len(X)) * (X.T @ (X @ w - y))
+        w = w / max(1.0, float(np.linalg.norm(w)))
+    assert np.linalg.norm(path[-1]) > 0.1
+    assert np.allclose(fit.history, path, rtol=0, atol=1e-12)
+    assert np.allclose(fit.w, np.mean(path[:-1], axis=0), rtol=0, atol=1e-12)
+
+
+def _check_vectors(drawn: Any, parameters: Any) -> None:
+    """What a release is beyond the sum of the shortened vectors is noise of the kind and scale that it names."""
+    kind, X, clip, mean, found = drawn
+    norms = np.linalg.norm(X, axis=1)
+    assert 0.2 < (norms > clip).mean() < 0.8
+    exact = (X * np.minimum(1, clip / norms)[:, None]).sum(axis=0)
+    scale = clip * (2 * 4.225 if kind == "gaussian" else 2 * np.sqrt(X.shape[1]))  # replace-one, at (1, 1e-6) and 1
+    factor = len(X) if mean else 1
+    assert all(one.noise_scale * factor == pytest.approx(scale, rel=1e-3) for one in found)
+    z = np.concatenate([one.value * factor - exact for one in found]) / scale
+    shape = stats.norm() if kind == "gaussian" else stats.laplace()
+    assert stats.kstest(z, shape.cdf).pvalue > 1e-9
+    assert stats.kstest(z, lambda x: shape.cdf(x / 1.5)).pvalue < 1e-9
+
+
+def _check_good_number(drawn: Any, parameters: Any) -> None:
+    """As near to the least mean loss as is promised, which few numbers are."""
+    kind, x, choice = drawn
+
+    def losses(points: Any) -> Any:
+        away = np.abs(x - np.asarray(points)[..., None])
+        return (away if kind == "absolute deviation" else away**2).mean(axis=-1)
+
+    least = losses(np.median(x) if kind == "absolute deviation" else x.mean())
+    some = losses(np.arange(0, 121, 2.0)) - least
+    assert losses(choice.w[0]) - least <= choice.bound < np.quantile(some, 0.2)
 
 
 def _check_clipped_descent_in_a_box(drawn: Any, parameters: Any) -> None:
@@ -517,6 +630,40 @@ def _check_middle_rank(drawn: Any, parameters: Any) -> None:
     assert abs((values < point).sum() - len(values) / 2) <= (64 * math.log(2) + math.log(1e9)) * 2
 
 
+def _check_rank(drawn: Any, parameters: Any) -> None:
+    values, q, point = drawn
+    assert abs((values < point).sum() - q * len(values)) <= (64 * math.log(2) + math.log(1e9)) * 2
+
+
+def _check_in_between(drawn: Any, parameters: Any) -> None:
+    """Of a line of which the values take a thousandth."""
+    values, point = drawn
+    assert int(values.max()) - int(values.min()) < 2**55
+    assert values.min() <= point <= values.max()
+
+
+def _check_packed(drawn: Any, parameters: Any) -> None:
+    X, words = drawn
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").T
+    assert np.array_equal(bits[: len(X)], X)
+    assert not bits[len(X) :].any()
+
+
+def _check_elimination(drawn: Any, parameters: Any) -> None:
+    """A literal stays if and only if it holds for every positive record."""
+    X, y, h = drawn
+    kept = {(j, value) for j in range(X.shape[1]) for value in (0, 1) if (X[y, j] == value).all()}
+    assert {(j, 0) for j in range(10)} & kept == set()
+    assert set(h.literals) == kept >= {(j, 1) for j in range(10)}
+
+
+def _check_share_of_errors(drawn: Any, parameters: Any) -> None:
+    X, y, share = drawn
+    wrong = sum(all(row[:10]) != label for row, label in zip(X.tolist(), y.tolist(), strict=True))
+    assert share == wrong / len(X)
+    assert 0.05 < share < 0.15
+
+
 def _check_good_concept(drawn: Any, parameters: Any) -> None:
     """Thresholds: those near to number 370 err about as little as it does."""
     predictions, y, chosen = drawn
@@ -530,7 +677,23 @@ ORACLES = {
     "uniform words": _check_words,
     "laplace_law": _check_law(reference.laplace_law),
     "gaussian_law": _check_law(reference.gaussian_law),
-    "laplace_law, rounded": _check_float_laplace,
+    "laplace_law, rounded": _check_float_law(reference.laplace_law),
+    "gaussian_law, rounded": _check_float_law(reference.gaussian_law),
+    "laplace_law, charged": _check_charged,
+    "uniform numbers": _check_uniform,
+    "answers by a threshold": _check_answers_by_a_threshold,
+    "a table": _check_table,
+    "an answer": _check_answer,
+    "cells that rise": _check_cells_that_rise,
+    "answers after updates": _check_answers_after_updates,
+    "descent": _check_descent,
+    "clipped sums with noise": _check_vectors,
+    "a good number": _check_good_number,
+    "a rank": _check_rank,
+    "a point in between": _check_in_between,
+    "packed bits": _check_packed,
+    "what no positive record falsifies": _check_elimination,
+    "a share of errors": _check_share_of_errors,
     "a clock": _check_seconds,
     "the last query": _check_last_query,
     "Renyi, in float64": _check_composition,
@@ -588,7 +751,7 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             assert np.all((np.asarray([first, second]) >= 0) & (np.asarray([first, second]) < TINY))
         elif case.name.startswith("end-to-end"):
             assert np.shape(first[2]) == np.shape(second[2]) == (len(first[2]), int(case.name[-2:]))
-        elif case.name in ("mwem", "mwem-small", "release-pairs", "sample"):  # drawn afresh
+        elif case.name in ("mwem", "mwem-small", "release-pairs", "sample", "sample-searched"):  # drawn afresh
             assert case.name != "sample" or np.shape(first) == np.shape(second) == (TINY, 20)
         elif case.room == "answering":  # of public numbers: nothing is drawn; what is updated goes up and down
             pairs = zip(first, second, strict=True) if isinstance(first, list) else [(first, second)]
@@ -597,7 +760,8 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             assert np.array_equal(first, second)
         elif case.room == "optimizing" and not case.name.startswith("project"):  # a point of the ball
             assert np.shape(first) == np.shape(second)
-            assert case.name in ("least-squares", "net") or not np.array_equal(first, second)
+            fixed = ("least-squares", "net", "private-erm", "descent-plain")  # of one side at least
+            assert case.name in fixed or not np.array_equal(first, second)
         elif case.name.startswith("literals"):  # of public numbers: nothing is drawn
             assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
         elif case.room == "learning":  # too few records for more than an answer
@@ -606,6 +770,141 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             assert np.shape(first) == (TINY,)
             drawn_afresh = not case.name.endswith("in-place") and case.room != "optimizing"
             assert not drawn_afresh or not np.array_equal(first, second)
+
+
+# --- what has a case
+
+COVERED = {  # what reads records, or draws noise
+    "AboveThreshold": "above-threshold",
+    "Budget": "laplace-in-budget",
+    "GumbelMax": "gumbel-max",
+    "PrivateMultiplicativeWeights": "pmw-answer",
+    "Randomness": "words",
+    "SyntheticDistribution": "answer-slice",
+    "error": "error",
+    "exponential_erm": "exact-deviation",
+    "exponential_mechanism": "select-float64-1e6",
+    "gaussian": "gaussian-int64-100",
+    "interior_point": "interior-point-int64",
+    "laplace": "laplace-int64-100-new",
+    "learn_box": "box-exponential",
+    "learn_conjunction": "peel-10",
+    "learn_from_class": "concepts",
+    "median": "small-median-10",
+    "mwem": "mwem-small",
+    "noisy_least_squares": "least-squares",
+    "noisy_projected_gradient_descent": "descent-squared-small",
+    "pack": "pack",
+    "permute_and_flip": "permute-and-flip",
+    "private_erm": "private-erm",
+    "projected_gradient_descent": "descent-plain",
+    "quantile": "quantile",
+    "release_marginals": "release-pairs",
+    "top_k": "top-k",
+    "vector_mean": "vector-mean-gaussian",
+    "vector_sum": "vector-sum-gaussian",
+}
+NOT_COVERED = {  # why not
+    "what is said of a guarantee, of public numbers": {
+        *("AllOf", "ApproxDP", "BoundedRange", "PureDP", "Renyi", "ZCDP"),
+        *("compose", "share", "peeling_eta", "removal", "removal_eta"),  # "compose-mixed" has one
+    },
+    "what describes a question": {"Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range"}
+    | {"marginals"},
+    "warnings and errors": {"AccuracyWarning", "BudgetExceeded", "DomainError", "PrivacyWarning"},
+    "settings": {"get_num_threads", "set_num_threads", "warmup"},
+    "for comparison only": {"nonprivate_excess_risk", "nonprivate_minimum"},
+}
+
+
+def test_every_public_mechanism_is_said_to_have_a_case() -> None:
+    public = {name for name in fastdp.__all__ if callable(getattr(fastdp, name))}
+    excluded = [name for names in NOT_COVERED.values() for name in names]
+    assert sorted((*COVERED, *excluded)) == sorted(public)
+
+
+def _codes(thing: Any) -> set[Any]:
+    parts = vars(thing).values() if isinstance(thing, type) else [thing]
+    return {part.__code__ for part in parts if hasattr(part, "__code__")}
+
+
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")
+@pytest.mark.parametrize("name", COVERED)
+def test_the_case_of_a_mechanism_calls_it(name: str) -> None:
+    case = next(case for case in (*cases(), *series.latencies()) if case.name == COVERED[name])
+    called: set[Any] = set()
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, argument: called.add(frame.f_code))
+    try:
+        case.ours.make(TINY)()
+    finally:
+        sys.setprofile(before)
+    assert called & _codes(getattr(fastdp, name))
+
+
+# what has no case: why not
+NOT_RUN = {
+    "derivatives_into": "what a Custom loss tells its author",
+    "log_exponential": "exact.log_exponential, which is Python, has the same name",
+    "multiply_cells": "only after so many updates that the weights' sum leaves 1e-20 .. 1e20",
+}
+# elsewhere a tiny size does: kernels are chosen by more than this
+LARGE = {"sample-searched": 1 << 25, "transform": 1 << 20, "conjunction-scattered": 1 << 14, "release-pairs": 20_000}
+# long, and by kernels that other cases run, too
+LONG = {"end-to-end-16", "compose-mixed", "peel-1", "peel-3", "peel-30", "box-peel"}
+
+RUN_CASES = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+from numba.core.dispatcher import Dispatcher
+compile_for_args, ran = Dispatcher._compile_for_args, set()
+def note(self, *arguments, **more):  # what Python calls for types that it has not called it for
+    ran.add(self.py_func.__module__ + "." + self.py_func.__name__)
+    return compile_for_args(self, *arguments, **more)
+Dispatcher._compile_for_args = note
+from fastdp.bench.registry import cases
+sizes, left_out = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+for case in cases():
+    if case.clock == "call" and case.name not in left_out:
+        case.ours.make(sizes.get(case.name, sizes[""]))()
+print(json.dumps(sorted(ran)))
+"""
+
+
+def _kernels() -> dict[str, str]:
+    """By name: the module of every compiled function of fastdp.kernels."""
+    found = {}
+    for one in pkgutil.iter_modules(importlib.import_module("fastdp.kernels").__path__):
+        module = importlib.import_module(f"fastdp.kernels.{one.name}")
+        for name, thing in vars(module).items():
+            if hasattr(thing, "py_func") and thing.py_func.__module__ == module.__name__:
+                assert name not in found
+                found[name] = module.__name__
+    return found
+
+
+def _named_outside() -> set[str]:
+    """Attributes and imports of every module of fastdp that is not a kernel, nor about them all."""
+    root, named = Path(fastdp.__file__).parent, set()
+    for path in root.rglob("*.py"):
+        if path.relative_to(root).parts[0] not in ("kernels", "bench", "warm.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                named |= {node.attr} if isinstance(node, ast.Attribute) else set()
+                if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or ""):
+                    named |= {alias.name for alias in node.names}
+    return named
+
+
+def test_every_kernel_that_others_call_is_run_by_a_case() -> None:
+    """In a process of its own, where nothing else has run any."""
+    kernels = _kernels()
+    public = {name for name in _named_outside() & set(kernels) if not name.startswith("_")}
+    assert len(public) > 70
+    command = [sys.executable, "-c", RUN_CASES, json.dumps(LARGE | {"": TINY}), json.dumps(sorted(LONG))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    ran = set(json.loads(done.stdout.splitlines()[-1]))
+    assert sorted(name for name in public if f"{kernels[name]}.{name}" not in ran) == sorted(NOT_RUN)
 
 
 def test_in_place_cases_write_where_they_read() -> None:
@@ -798,7 +1097,7 @@ for name in sys.argv[1:]:
 """
     monkeypatch.setattr(runner, "_command", lambda quick, threads, names: [sys.executable, "-c", code, *names])
     seen: list[tuple[int, int, str]] = []
-    report = runner.run(("import", "gaussian", "laplace-small"), progress=lambda *now: seen.append(now))
+    report = runner.run(("import", "gaussian-int64", "laplace-small"), progress=lambda *now: seen.append(now))
     assert list(report.failed) == ["import"]
     assert "ended with -6: about to die" in report.failed["import"]
     assert len(report.measured) == 5

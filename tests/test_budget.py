@@ -531,7 +531,7 @@ def test_an_error_after_the_first_draw_keeps_the_charge(where, error, monkeypatc
         monkeypatch.setattr(noise, "add_noise", fail)
     elif where == "settling":
         monkeypatch.setattr(noise, "_kernels", lambda: OneUndecided)
-        monkeypatch.setattr(noise, "_settle", fail)
+        monkeypatch.setattr(noise, "settle", fail)
     else:
         monkeypatch.setattr(noise.np, "empty_like", fail)
     outer, inner = Budget(epsilon=1), Budget(epsilon=1)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import pickle
+import shutil
+import subprocess
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
+import cffi
 import numba
 import numpy as np
 import pandas
@@ -516,6 +520,51 @@ def test_masks_and_linear_queries() -> None:
     assert repr(Linear(np.zeros(5))) == "Linear(<5 cells>)"
 
 
+def c_library(folder: Path) -> Any:
+    """Functions of C, as cffi opens them."""
+    source, library = folder / "mine.c", folder / "mine.so"
+    source.write_text(
+        "#include <stdint.h>\n#include <stdbool.h>\n"
+        "int even_int(int64_t cell) { return cell % 2 == 0 ? -256 : 0; }\n"
+        "int64_t even_long(int64_t cell) { return cell % 2 == 0 ? (int64_t)1 << 40 : 0; }\n"
+        "bool even_bool(int64_t cell) { return cell % 2 == 0; }\n"
+        "int narrow(int cell) { return cell; }\ndouble real(int64_t cell) { return cell; }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", str(source), "-o", str(library)], check=True)
+    ffi = cffi.FFI()
+    ffi.cdef("int even_int(int64_t); int64_t even_long(int64_t); bool even_bool(int64_t);")
+    ffi.cdef("int narrow(int); double real(int64_t);")
+    return ffi, ffi.dlopen(str(library))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_predicates_in_c(tmp_path: Path) -> None:
+    ffi, library = c_library(tmp_path)
+    wanted = cells_of(Predicate(even)).tolist()
+    functions = [library.even_int, library.even_long, library.even_bool, ffi.addressof(library, "even_int")]
+    for function in functions:
+        predicate = Predicate(function)
+        assert cells_of(predicate).tolist() == wanted
+        assert repr(predicate) == "Predicate(a C function)"
+        assert predicate == Predicate(function)
+    null = ffi.cast("int(*)(int64_t)", 0)
+    for wrong in (library.narrow, library.real, null, ffi.new("int *")):
+        with pytest.raises(
+            ValueError, match=r"^function: .*: must take an int64_t and return an int, int64_t or bool$"
+        ):
+            Predicate(wrong)
+
+
+def test_predicates_of_cfuncs() -> None:
+    wanted = cells_of(Predicate(even)).tolist()
+    for signature in ("boolean(int64)", "int64(int64)", "int32(int64)"):
+        assert cells_of(Predicate(numba.cfunc(signature)(lambda cell: cell % 2 == 0))).tolist() == wanted
+    for signature in ("float64(int64)", "int64(int32)", "int64(int64, int64)"):
+        wrong = numba.cfunc(signature)((lambda a, b: a) if "," in signature else (lambda a: a))
+        with pytest.raises(ValueError, match=r"^function: a cfunc .*: must take an int64_t"):
+            Predicate(wrong)
+
+
 @numba.njit
 def even(cell: int) -> bool:
     return cell % 2 == 0
@@ -525,7 +574,7 @@ def test_predicates() -> None:
     assert (cells_of(Predicate(even)) == by_hand(lambda a, r, s: s == 0)).all()
     assert repr(Predicate(even)) == "Predicate(even)"
     with pytest.raises(
-        ValueError, match=r"^function=.*: must be compiled by numba \(numba\.njit\); for others use Mask$"
+        ValueError, match=r"^function=.*: must be compiled by numba \(numba\.njit\), or in C; for others use Mask$"
     ):
         Predicate(lambda cell: True)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^domain: 1.27e\+30 cells: must be at most 2\^31 for a value each"):

@@ -263,8 +263,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def expected() -> list[str]:
     names = [
         f"fastdp/{folder}{path.name}"
-        for folder in ("", "answering/", "connect/", "demo/", "learning/", "optimizing/")
-        for pattern in ("*.py", "*.md", "py.typed")
+        for folder in ("", "answering/", "capi/", "connect/", "demo/", "learning/", "optimizing/", "sklearn/")
+        for pattern in ("*.c", "*.py", "*.md", "py.typed")
         for path in (ROOT / "fastdp" / folder).glob(pattern)
     ]
     names += [

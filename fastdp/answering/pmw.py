@@ -24,7 +24,7 @@ from ..budget import Budget, charge
 from ..calibration import zcdp_rho
 from ..checks import MAX_INT64, one_of, positive, probability, small_delta, whole_number
 from ..errors import AccuracyWarning, levels_to_caller
-from ..privacy import Guarantee, Neighbors, PureDP
+from ..privacy import Accounted, Guarantee, Neighbors, PureDP
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import rows_of
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
     updated: bool  # whether the distribution was changed for it
 
 
-class PrivateMultiplicativeWeights:
+class PrivateMultiplicativeWeights(Accounted):
     """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
 
     It is for very many queries, from hundreds of thousands on: alpha hardly grows with their number, while the error of

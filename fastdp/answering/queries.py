@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..cfunctions import c_function, flag_of_number
 from ..checks import whole
 from .domain import MOST_CELLS, Domain, check_domain, shown
 
@@ -235,11 +236,12 @@ class Linear(Query):
 
 
 class Predicate(Query):
-    """Records in the cells for whose number a function, compiled by numba, says True.
+    """Records in the cells for whose number a function, compiled by numba or in C, says True.
 
     The function gets the number of a cell, from 0 to domain.size - 1, and is called for each cell, not for records.
     The last attribute counts fastest: the code of attribute i is `cell // domain.strides[i] % domain.sizes[i]`. It is
-    compiled anew for this, by Python's rules of division; what it raises for any cell is raised.
+    compiled anew for this, by Python's rules of division; what it raises for any cell is raised. A C function (of cffi,
+    or a numba.cfunc) takes an int64_t and returns an int, int64_t or bool; who hands it in keeps its library open.
 
     Examples
     >>> import numba
@@ -257,7 +259,7 @@ class Predicate(Query):
 
     def __init__(self, function: Callable[[int], bool]) -> None:
         if not hasattr(function, "py_func") or not hasattr(function, "targetoptions"):
-            raise ValueError(f"function={function!r}: must be compiled by numba (numba.njit); for others use Mask")
+            _check_c_function(function)
         self.__dict__["function"] = function
 
     def bind(self, domain: Domain) -> BoundCells:
@@ -268,7 +270,8 @@ class Predicate(Query):
         return BoundCells(domain, values)
 
     def __repr__(self) -> str:
-        return f"Predicate({self.function.py_func.__name__})"
+        python = getattr(self.function, "py_func", None)
+        return f"Predicate({python.__name__ if python else 'a C function'})"
 
     def _key(self) -> Any:
         return self.function
@@ -389,6 +392,15 @@ def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
     return values.reshape(-1)
 
 
+def _check_c_function(function: Any) -> None:
+    known = c_function(function)
+    if known is None:
+        raise ValueError(f"function={function!r}: must be compiled by numba (numba.njit), or in C; for others use Mask")
+    if not known.address or flag_of_number(known) is None:
+        null = "" if known.address else " NULL"
+        raise ValueError(f"function: {known.declared}{null}: must take an int64_t and return an int, int64_t or bool")
+
+
 _fillers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # compiling takes a tenth of a second
 
 
@@ -398,8 +410,12 @@ def _filler(function: Any) -> Any:
         return _fillers[function]
     from numba import types
 
-    from ..kernels._jit import compile_predicate
+    from ..kernels._jit import compile_filler, compile_predicate
 
+    if (known := c_function(function)) is not None:
+        fill = compile_filler(flag_of_number(known))
+        _fillers[function] = fill
+        return fill
     try:
         signature(function.py_func).bind(0)
     except TypeError as error:

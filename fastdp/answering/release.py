@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..budget import Budget, charge
-from ..calibration import MAX_EPSILON, SMALLEST, gaussian_ratio, gaussian_sigma
+from ..calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma
 from ..checks import one_of, positive, small_delta
 from ..directed import down, lower, up
 from ..errors import AccuracyWarning
 from ..noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
-from ..privacy import NEIGHBORS, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy import NEIGHBORS, ZCDP, Accounted, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..progress import Progress, reporting
 from ..randomness import Randomness
 from ..rows import Rows, rows_of
@@ -47,7 +47,7 @@ _FINEST = 20  # bits that the grid may have below 1
 
 
 @dataclass(frozen=True, eq=False)
-class MarginalsRelease:
+class MarginalsRelease(Accounted):
     """Noisy tables of a workload, made to fit together.
 
     guarantee   what the release promises
@@ -265,7 +265,8 @@ def noise_of(workload: Marginals, epsilon: float, delta: float, neighbors: Neigh
     sigma = gaussian_sigma(sensitivity, epsilon=asked[0], delta=asked[1], dimension=len(workload))
     gaussian = gaussian_plan(scale_in_range(sigma, "sigma"))
     rho = up(Fraction(moved << 2 * bits) / Fraction(gaussian.sigma) ** 2 / 2)
-    guarantee = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
+    mu = gaussian_mu(sensitivity, gaussian.sigma, len(workload))
+    guarantee = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
     return _Noise(epsilon, delta, bits, gaussian, gaussian.sigma * 2.0**-bits, guarantee)
 
 

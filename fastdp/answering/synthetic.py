@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import whole
+from ..privacy import Accounted
 from ..randomness import Randomness, fresh_key
 from ..threads import run_chunks
 from .dense import DenseWeights
@@ -54,7 +55,7 @@ class HasFactors(Protocol):
 Weights = HasProbabilities | HasFactors
 
 
-class SyntheticDistribution:
+class SyntheticDistribution(Accounted):
     """A public distribution over the cells of a domain.
 
     weights    DenseWeights or FactoredWeights, or several of them for their mixture in equal parts (the average of

@@ -20,7 +20,7 @@ from ..budget import Budget, charge
 from ..checks import check_records, one_of, whole
 from ..noise import integer_noise
 from ..pieces import Levels, Piece, PieceChoice
-from ..privacy import Guarantee, Neighbors
+from ..privacy import Accounted, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import Block, label_of
@@ -38,7 +38,7 @@ Sides = list[tuple[int, int]] | None  # the first and the last position in each 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedBox(Hypothesis):
+class LearnedBox(Hypothesis, Accounted):
     """A box: a record is in it if each of its numbers is in the interval of its column.
 
     An interval that begins or ends where the domain does has no end there: it holds for what is beyond, too.

@@ -21,7 +21,7 @@ from ..budget import Budget, charge
 from ..checks import check_records, one_of, whole
 from ..errors import PrivacyWarning, levels_to_caller
 from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
 from ..rows import Block
@@ -54,7 +54,7 @@ Draw = Callable[[Counts, float], int]  # of one score by the exponential mechani
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedConjunction(Hypothesis):
+class LearnedConjunction(Hypothesis, Accounted):
     """A conjunction of literals; str() writes it as a person would.
 
     literals     (column, value): the concept holds for records that have this value in this column, for all of them

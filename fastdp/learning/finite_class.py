@@ -18,7 +18,7 @@ from ..bits import all_bits, pack_flags
 from ..budget import Budget, charge
 from ..checks import check_records, whole
 from ..labels import Labelled, label_vector, positives
-from ..privacy import Guarantee, Neighbors
+from ..privacy import Accounted, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..race import Race
 from ..randomness import Randomness, fresh_key
@@ -35,7 +35,7 @@ _CHUNK = 2**22  # predictions that are worth a thread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chosen(Shown):
+class Chosen(Shown, Accounted):
     """Which concept of a class was chosen.
 
     index        its number, counted from 0

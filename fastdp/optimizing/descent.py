@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..budget import Budget, charge
 from ..checks import check_records, one_of, positive, power_of_two, small_delta, whole
 from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..progress import Progress, Report, reporting
 from ..randomness import Randomness, fresh_key
 from ..shown import Lines, Shown
@@ -59,7 +59,7 @@ class Descent(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateDescent(Descent):
+class PrivateDescent(Descent, Accounted):
     """Where a private descent came to.
 
     guarantee     what the whole descent promises
@@ -227,7 +227,7 @@ def noisy_projected_gradient_descent(
     )  # fmt: skip
     _check_length(schedule.steps, points.d)
     grid, scale = schedule.grid, schedule.grid.scale
-    guarantee = promise(grid, schedule.steps, epsilon, delta, neighbors)
+    guarantee = promise(grid, points.d, schedule.steps, epsilon, delta, neighbors)
     parameters = {"epsilon": epsilon, "delta": delta, "steps": schedule.steps, "clip": grid.clip}
     step = Step(1 / (n * grid.unit), problem.lam, schedule.rates, problem.over.projection)
     unit, limit = grid.unit, grid.limit(points.d)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..budget import Budget
 from ..checks import check_records, one_of, positive, small_delta, whole
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness
 from ..shown import Lines, as_html, as_text
@@ -37,7 +37,7 @@ Details = PrivateDescent | LeastSquares | VectorRelease | PrivateChoice
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateMinimum:
+class PrivateMinimum(Accounted):
     """A private minimiser, and how its method was chosen.
 
     w           the point

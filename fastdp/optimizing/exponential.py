@@ -15,7 +15,7 @@ import numpy as np
 
 from ..budget import Budget, charge
 from ..checks import check_records, one_of, positive, power_of_two, probability, whole
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from ..shown import Lines, Shown
@@ -30,7 +30,7 @@ METHODS = ("auto", "grid", "exact")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateChoice(Shown):
+class PrivateChoice(Shown, Accounted):
     """The point that the exponential mechanism chose.
 
     w           the point

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cfunctions import c_function
 from ..checks import moderate, non_negative
 from .sets import ConvexSet
 
@@ -425,21 +426,13 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
         if not 0 < function < 2**63:
             raise ValueError(f"derivative={function!r}: must be the address of a C function")
         return None, int(function), "an address"
-    if isinstance(address := getattr(function, "address", None), int):
-        _check_signature(function)
-        return function, address, "a numba cfunc"
-    if type(function).__module__.partition(".")[0] == "_cffi_backend":
-        import cffi
-
-        ffi = cffi.FFI()
-        kind = ffi.typeof(function)
-        wanted = ffi.typeof("double(*)(double, double)")
-        address = int(ffi.cast("intptr_t", function)) if kind is wanted else 0
-        if not address:
-            raise ValueError(
-                f"derivative: {kind.cname}{' NULL' * (kind is wanted)}: must be a double(*)(double, double)"
-            )
-        return function, address, "a C function"
+    if (known := c_function(function)) is not None:
+        right = (known.arguments, known.result) == (("double", "double"), "double")
+        if not right or not known.address:
+            null = " NULL" if right else ""
+            rule = "float64(float64, float64)" if known.maker == "a numba cfunc" else "a double(*)(double, double)"
+            raise ValueError(f"derivative: {known.declared}{null}: must be {rule}")
+        return function, known.address, known.maker
     if not callable(function):
         raise ValueError(f"derivative={function!r}: must be a function of (score, label)")
     from ..kernels._jit import compile_derivative
@@ -450,12 +443,6 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ValueError(f"derivative={function!r}: numba must be able to compile it ({reason})") from error
     return compiled, int(compiled.address), getattr(function, "__name__", "a function")
-
-
-def _check_signature(function: Any) -> None:
-    signature = str(getattr(function, "_sig", "(float64, float64) -> float64"))
-    if signature != "(float64, float64) -> float64":
-        raise ValueError(f"derivative: a cfunc {signature}: must be float64(float64, float64)")
 
 
 # --- distance losses

@@ -18,7 +18,7 @@ from ..budget import Budget, charge
 from ..checks import check_records, one_of, positive, small_delta, whole
 from ..directed import up
 from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..progress import Progress, reporting
 from ..randomness import Randomness, fresh_key
 from ..shown import Lines, Shown
@@ -33,7 +33,7 @@ _MOST_COLUMNS = 4096
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LeastSquares(Shown):
+class LeastSquares(Shown, Accounted):
     """A least squares fit from noisy second moments.
 
     w             the point of the set that minimises the noisy mean squared error
@@ -117,7 +117,7 @@ def noisy_least_squares(
             f"X: {d} columns: must be at most {_MOST_COLUMNS}; noisy_projected_gradient_descent takes more"
         )
     plan = Plan.of(problem, n, d, epsilon, delta, noise, neighbors)
-    guarantee = promise(plan.grid, 1, epsilon, delta, neighbors)
+    guarantee = promise(plan.grid, plan.entries, 1, epsilon, delta, neighbors)
     parameters = {"epsilon": epsilon, "delta": delta, "noise": plan.grid.scale.noise}
     with charge(budget, guarantee, "noisy_least_squares", parameters) as final:
         with reporting(progress, "summing") as report:

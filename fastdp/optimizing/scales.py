@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..calibration import MAX_EPSILON, SMALLEST, gaussian_ratio, gaussian_sigma, zcdp_rho
+from ..calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma, zcdp_rho
 from ..checks import moderate
 from ..directed import down, lower, up
 from ..noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
@@ -201,12 +201,17 @@ class Grid:
 
     def limit(self, d: int) -> float:
         """What computed norms keep, so that true ones keep `size` (descent.md, lemma 1)."""
-        return self.size * (1 - (d + 64) * 2.0**-53)
+        return limit_of(self.size, d)
 
     @property
     def deviation(self) -> float:
         """The standard deviation of the noise of a coordinate of the sum."""
         return sqrt(self.scale.variance) / self.unit
+
+
+def limit_of(size: float, d: int) -> float:
+    """What computed norms of d coordinates keep, so that true ones keep `size` (descent.md, lemma 1)."""
+    return size * (1 - (d + 64) * 2.0**-53)
 
 
 @lru_cache(256)
@@ -264,15 +269,19 @@ def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
     return found[noise]
 
 
-def promise(grid: Grid, steps: int, epsilon: float, delta: float, neighbors: Neighbors) -> Guarantee:
-    """What `steps` sums with this noise keep to: the total, and what it comes to as zCDP."""
+def promise(grid: Grid, d: int, steps: int, epsilon: float, delta: float, neighbors: Neighbors) -> Guarantee:
+    """What `steps` sums of d entries with this noise keep to: the total, and what it comes to as zCDP."""
     if not delta:
         return PureDP(epsilon, neighbors=neighbors)
     scale = grid.scale
     if scale.calibration == "pure":
         return PureDP(epsilon, neighbors=neighbors)
     rho = up(steps * (Fraction(grid.sensitivity) / Fraction(scale.value)) ** 2 / 2)
-    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
+    mu = inf
+    if scale.noise == "gaussian":
+        far = up(Fraction(grid.sensitivity) * Fraction(_root_up(steps)))
+        mu = gaussian_mu(far, scale.value, d * steps)
+    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
 
 
 __all__ = ["Grid", "Noise", "Scale", "laplace_options", "options", "plan", "promise"]

@@ -14,7 +14,7 @@ import numpy as np
 from ..budget import Budget, charge
 from ..checks import check_records, one_of, positive, power_of_two, small_delta, whole
 from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Guarantee, Neighbors
+from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness import Randomness, fresh_key
 from ..shown import Lines, Shown
 from .losses import Formula
@@ -26,7 +26,7 @@ NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VectorRelease(Shown):
+class VectorRelease(Shown, Accounted):
     """A private sum or mean of vectors.
 
     value         the sum or mean
@@ -47,13 +47,18 @@ class VectorRelease(Shown):
     resolution: float
     guarantee: Guarantee
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise in each coordinate of `value`."""
+        return _deviation(self.noise, self.noise_scale)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(self.value, dtype) if copy or dtype is not None else self.value
 
     def _shown(self) -> Lines:
         return [
             ("value", np.array2string(self.value, precision=4, threshold=6, edgeitems=2)),
-            ("noise", f"{self.noise}, standard deviation {_deviation(self.noise, self.noise_scale):.4g}"),
+            ("noise", f"{self.noise}, standard deviation {self.deviation:.4g}"),
             ("kinds", ", ".join(f"{name} {_deviation(name, scale):.4g}" for name, scale in self.scales.items())),
             ("clip", f"{self.clip:.4g}"),
             ("guarantee", str(self.guarantee)),
@@ -156,7 +161,7 @@ def release_vectors(
         clip=clip, n=known, d=d, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors,
         resolution=resolution,
     )  # fmt: skip
-    guarantee = promise(grid, 1, epsilon, delta, neighbors)
+    guarantee = promise(grid, d, 1, epsilon, delta, neighbors)
     divisor = 1 if over is None else over or points.n
     factor = 1 / (grid.unit * divisor)
     with charge(budget, guarantee, name, {"epsilon": epsilon, "delta": delta, "clip": clip}) as final:

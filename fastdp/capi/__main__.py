@@ -1,0 +1,25 @@
+"""`python -m fastdp.capi DIR`: write fastdp.h, libfastdp.so and fastdp.pc."""
+
+import argparse
+import sys
+
+from .library import BuildError, build
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m fastdp.capi", description="Write fastdp.h, libfastdp.so and fastdp.pc for C programs."
+    )
+    parser.add_argument("folder", metavar="DIR", help="where to; it is made if need be")
+    try:
+        built = build(parser.parse_args().folder)
+    except (BuildError, OSError) as error:
+        print(f"fastdp.capi: {error}", file=sys.stderr)
+        return 2
+    for path in (built.header, built.library, built.pkg_config):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

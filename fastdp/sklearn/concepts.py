@@ -1,0 +1,239 @@
+"""Concepts as classifiers: conjunctions of thresholds, and boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..checks import one_of, whole
+from ..errors import DomainError
+from ..learning.boxes import learn_box
+from ..learning.conjunctions import learn_conjunction
+from .base import OUTSIDE, Floats, PrivateEstimator
+from .grid import Grid
+from .labels import BinaryClassifier
+
+Cut = tuple[int, float | None]  # a column, and what it must exceed; None for a column of 0 and 1
+
+
+class ConjunctionClassifier(BinaryClassifier):
+    """A rule such as 30 < age ≤ 50 ∧ ¬smoker, learned privately: its class is the second of `classes`.
+
+    thresholds     public, for columns that are not 0 and 1 themselves: numbers, at which every column is cut; or a list
+                   with an entry for each column, None or numbers; or a mapping from names of columns to numbers
+    max_literals   at most so many comparisons are looked for; by default as many as there are
+    method, beta   of `fastdp.learn_conjunction`; "auto" is the method that promises the fewest errors
+    outside        of columns of 0 and 1: "raise" a DomainError for other numbers, or "clip" to the nearer of the two
+
+    `epsilon`, `delta`, `classes`, `random_state` and `budget` as in PrivateLogisticRegression.
+    Fitted: rule_ (as a person would write it), concept_ (of `fastdp.learn_conjunction`, over all comparisons), cuts_
+    (the comparisons, as (column, threshold)), classes_, guarantee_.
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+
+    Examples
+    >>> import numpy as np
+    >>> from fastdp.sklearn import ConjunctionClassifier
+    >>> X = np.random.default_rng(0).integers(18, 80, size=(50_000, 2))
+    >>> y = (X[:, 0] > 30) & (X[:, 1] <= 60)
+    >>> model = ConjunctionClassifier(epsilon=1.0, delta=1e-6, thresholds=range(20, 80, 10), max_literals=2).fit(X, y)
+    >>> print(model.rule_)
+    x0 > 30 ∧ x1 ≤ 60
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        thresholds: Any = None,
+        max_literals: int | None = None,
+        classes: Any = (0, 1),
+        method: Any = "auto",
+        beta: float = 0.05,
+        outside: Any = "raise",
+        random_state: Any = None,
+        budget: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.thresholds = thresholds
+        self.max_literals = max_literals
+        self.classes = classes
+        self.method = method
+        self.beta = beta
+        self.outside = outside
+        self.random_state = random_state
+        self.budget = budget
+
+    def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
+        """Learn from records X and labels y, and charge for it."""
+        one_of("outside", self.outside, OUTSIDE)
+        X, positives = self._labelled(X, y, dtype="numeric")
+        names = names_of(self)
+        cuts = cuts_of(self.thresholds, names)
+        k = None if self.max_literals is None else min(whole("max_literals", self.max_literals, least=1), len(cuts))
+        self.concept_ = learn_conjunction(
+            self._bits(X, cuts), positives, k=k, epsilon=self.epsilon, delta=self.delta, method=self.method,
+            beta=self.beta, rng=self._randomness(), budget=self.budget,
+        )  # fmt: skip
+        self.cuts_, self.guarantee_ = cuts, self.concept_.guarantee
+        self.rule_ = written_rule([(cuts[j], value) for j, value in self.concept_.literals], names)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The class of each record."""
+        check_is_fitted(self, "guarantee_")
+        X = self._records(X, reset=False, dtype="numeric")
+        return self._named(self.concept_.predict(self._bits(X, self.cuts_)))
+
+    def _bits(self, X: NDArray[Any], cuts: list[Cut]) -> NDArray[np.bool_]:
+        """Which comparisons hold, one column each."""
+        bits = np.empty((len(X), len(cuts)), np.bool_, order="F")
+        for place, (column, threshold) in enumerate(cuts):
+            values = X[:, column]
+            if threshold is None and self.outside == "raise" and not ((values == 0) | (values == 1)).all():
+                raise DomainError(
+                    f"X: column {column}: must hold 0 and 1 only, as it has no thresholds; there are others"
+                )
+            bits[:, place] = values > (0.5 if threshold is None else threshold)
+        return bits
+
+
+class BoxClassifier(BinaryClassifier):
+    """A box such as 18 ≤ age < 65 and hours < 40, learned privately: its class is the second of `classes`.
+
+    bounds         (lower, upper) of the columns, numbers or one for each; what lies between is cut into 2^bits cells
+    bits           a number for all columns; a few are enough, and take fewer records
+    method, beta   of `fastdp.learn_box`
+
+    `epsilon`, `delta`, `classes`, `outside`, `random_state` and `budget` as in PrivateLogisticRegression.
+    Fitted: intervals_ (one row (least, below) a column; infinite where the box has no end), concept_ (of
+    `fastdp.learn_box`, over cells), classes_, guarantee_.
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+
+    Examples
+    >>> import numpy as np
+    >>> from fastdp.sklearn import BoxClassifier
+    >>> X = np.random.default_rng(0).uniform(0, 100, size=(50_000, 2))
+    >>> y = (X[:, 0] >= 25) & (X[:, 1] < 75)
+    >>> model = BoxClassifier(epsilon=1.0, bounds=(0, 100), bits=8).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        bounds: Any = None,
+        bits: int = 8,
+        classes: Any = (0, 1),
+        method: Any = "auto",
+        beta: float = 0.05,
+        outside: Any = "raise",
+        random_state: Any = None,
+        budget: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bits = bits
+        self.classes = classes
+        self.method = method
+        self.beta = beta
+        self.outside = outside
+        self.random_state = random_state
+        self.budget = budget
+
+    def fit(self, X: Any, y: Any) -> BoxClassifier:
+        """Learn from records X and labels y, and charge for it."""
+        X, positives = self._labelled(X, y)
+        grid = Grid.of(self.bounds, 2 ** whole("bits", self.bits, least=1, most=32), X.shape[1])
+        self.concept_ = learn_box(
+            grid.cells(X, self.outside), positives, domain_bits=self.bits, signed=False, epsilon=self.epsilon,
+            delta=self.delta, method=self.method, beta=self.beta, rng=self._randomness(), budget=self.budget,
+        )  # fmt: skip
+        self.guarantee_ = self.concept_.guarantee
+        self.intervals_ = self._intervals(grid)
+        return self
+
+    def _intervals(self, grid: Grid) -> Floats:
+        if self.concept_.intervals is None:
+            return np.tile([np.inf, -np.inf], (len(grid.lower), 1))
+        first, last = np.array(self.concept_.intervals, np.int64).T
+        least = np.where(first == 0, -np.inf, grid.edges(first))
+        below = np.where(last == grid.count - 1, np.inf, grid.edges(last + 1))
+        return np.column_stack([least, below])
+
+    def predict(self, X: Any) -> Any:
+        """The class of each record; what is beyond the bounds is as what is at them."""
+        check_is_fitted(self, "guarantee_")
+        X = self._records(X, reset=False)
+        least, below = self.intervals_.T
+        return self._named(((least <= X) & (below > X)).all(axis=1))
+
+
+def names_of(estimator: PrivateEstimator) -> list[str]:
+    """The names of the features, or x0, x1, ... as scikit-learn calls them."""
+    named = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if named is None else named.tolist()
+
+
+def cuts_of(thresholds: Any, names: list[str]) -> list[Cut]:
+    """The comparisons that public thresholds allow, column by column."""
+    of_columns: list[Any] = [thresholds] * len(names)
+    if isinstance(thresholds, Mapping):
+        if unknown := [name for name in thresholds if name not in names]:
+            raise ValueError(f"thresholds: {unknown[0]!r}: must be the name of a column")
+        of_columns = [thresholds.get(name) for name in names]
+    elif isinstance(thresholds, Iterable) and not isinstance(thresholds, str):
+        entries = list(thresholds)
+        if not all(isinstance(entry, Real) for entry in entries):
+            of_columns = entries
+            if len(entries) != len(names):
+                raise ValueError(f"thresholds: {len(entries)} entries: must be {len(names)}, as there are columns")
+    return [(j, cut) for j, given in enumerate(of_columns) for cut in _numbers(given)]
+
+
+def _numbers(given: Any) -> list[float] | list[None]:
+    """The thresholds of one column, in order."""
+    if given is None:
+        return [None]
+    try:
+        numbers = np.unique(np.asarray([given] if isinstance(given, Real) else list(given), np.float64))
+    except (TypeError, ValueError):
+        numbers = np.array([np.nan])
+    if not numbers.size or not np.isfinite(numbers).all():
+        raise ValueError(f"thresholds: {given!r}: must be finite numbers, at least one, or None for 0 and 1")
+    return [float(number) for number in numbers]
+
+
+def written_rule(literals: list[tuple[Cut, bool]], names: list[str]) -> str:
+    """A conjunction of comparisons with what follows from others left out."""
+    above: dict[int, float] = {}
+    up_to: dict[int, float] = {}
+    bits: dict[int, set[bool]] = {}
+    for (column, threshold), value in literals:
+        if threshold is None:
+            bits.setdefault(column, set()).add(value)
+        elif value:
+            above[column] = max(threshold, above.get(column, threshold))
+        else:
+            up_to[column] = min(threshold, up_to.get(column, threshold))
+    if any(len(values) > 1 for values in bits.values()) or any(above[j] >= up_to[j] for j in above.keys() & up_to):
+        return "false"
+    said = []
+    for j in sorted(bits.keys() | above.keys() | up_to.keys()):
+        if j in bits:
+            said.append(("" if True in bits[j] else "¬") + names[j])
+        elif j in above and j in up_to:
+            said.append(f"{above[j]:g} < {names[j]} ≤ {up_to[j]:g}")
+        else:
+            said.append(f"{names[j]} > {above[j]:g}" if j in above else f"{names[j]} ≤ {up_to[j]:g}")
+    return " ∧ ".join(said) or "true"

@@ -1,0 +1,211 @@
+"""Linear models: logistic regression and least squares over a ball, by `fastdp.private_erm`."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..checks import one_of, positive
+from ..errors import DomainError
+from ..optimizing.erm import PrivateMinimum, private_erm
+from ..optimizing.losses import Logistic, Loss, SquaredError
+from ..optimizing.sets import Ball
+from .base import OUTSIDE, Floats, PrivateEstimator, bounds_of, without_values
+from .labels import BinaryClassifier
+from .scaling import Scaling, middle
+
+
+class _LinearModel(PrivateEstimator):
+    """What the two have in common."""
+
+    epsilon: float
+    delta: float
+    bounds: Any
+    data_norm: float | None
+    radius: float | None
+    fit_intercept: bool
+    method: Any
+    outside: Any
+
+    def _scaling(self, d: int) -> Scaling:
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept={self.fit_intercept!r}: must be True or False")
+        return Scaling.of(self.bounds, self.data_norm, d, bool(self.fit_intercept))
+
+    def _minimise(self, Z: Floats, y: Any, loss: Loss) -> Floats:
+        radius = sqrt(Z.shape[1]) if self.radius is None else positive("radius", self.radius, toward=0)
+        found: PrivateMinimum = private_erm(
+            Z, y, loss=loss, over=Ball(radius), epsilon=self.epsilon, delta=self.delta, method=self.method,
+            outside="clip", rng=self._randomness(), budget=self.budget,
+        )  # fmt: skip
+        self.result_, self.guarantee_ = found, found.guarantee
+        self.n_iter_ = int(getattr(found.details, "steps", 1))
+        return found.w
+
+
+class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
+    """Logistic regression over a ball, of two classes, privately.
+
+    epsilon, delta   what a fit costs; without a delta few columns and many records are needed
+    bounds           (lower, upper) of the columns, numbers or one for each: they are scaled to [-1, 1] by these
+    data_norm        the L2 norm of rows, so scaled if there are bounds; by default the square root of the number of
+                     columns. Half of it, with outside="clip", is often better: noise goes by it. One of the two is
+                     needed
+    radius           of the ball of coefficients of rows scaled to norm 1, intercept included: the larger, the less
+                     regularised, and the more noise
+    classes          (negative, positive), public; "observed" reads them off y and says so
+    method           of `fastdp.private_erm`
+    outside          "raise" a DomainError for records beyond bounds or norm, or "clip" them
+    random_state     None: secure; an int is a seed, for tests, after which nothing is private
+    budget           a fastdp.Budget to charge, besides which the block that is open counts
+
+    Fitted: coef_, intercept_, classes_, guarantee_, n_iter_ (steps of a descent), result_ (of `private_erm`).
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+    Not covered  `score`, `predict` and whatever else reads records afterwards; several fits cost their sum
+
+    Examples
+    >>> import numpy as np
+    >>> from fastdp.sklearn import PrivateLogisticRegression
+    >>> X = np.random.default_rng(0).uniform(0, 100, size=(20_000, 3))
+    >>> y = X[:, 0] > X[:, 1]
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, bounds=(0, 100)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        bounds: Any = None,
+        data_norm: float | None = None,
+        radius: float = 10.0,
+        fit_intercept: bool = True,
+        classes: Any = (0, 1),
+        method: Any = "auto",
+        outside: Any = "raise",
+        random_state: Any = None,
+        budget: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.method = method
+        self.outside = outside
+        self.random_state = random_state
+        self.budget = budget
+
+    def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
+        """Fit to records X and labels y, and charge for it."""
+        X, positives = self._labelled(X, y)
+        scaling = self._scaling(X.shape[1])
+        w = self._minimise(scaling.rows(X, self.outside), positives, Logistic(x_norm=scaling.x_norm))
+        coefficients, intercept = scaling.back(w)
+        self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """The log odds of the positive class."""
+        check_is_fitted(self, "guarantee_")
+        X = self._records(X, reset=False)
+        return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+
+    def predict(self, X: Any) -> Any:
+        """The likelier class of each record."""
+        return self._named(self.decision_function(X) > 0)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probabilities of both classes, one row a record."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Their logarithms."""
+        score = self.decision_function(X)
+        return np.column_stack([-np.logaddexp(0.0, score), -np.logaddexp(0.0, -score)])
+
+
+class PrivateLinearRegression(RegressorMixin, _LinearModel):
+    """Least squares over a ball, privately.
+
+    y_bounds   (lower, upper) of the targets
+    radius     of the ball of coefficients, where rows are scaled to norm 1 and targets to [-1, 1], intercept included;
+               by default the square root of their number, which is room for a single column to explain all of y
+
+    All else is as in PrivateLogisticRegression. Fitted: coef_, intercept_, guarantee_, n_iter_, result_.
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+
+    Examples
+    >>> import numpy as np
+    >>> from fastdp.sklearn import PrivateLinearRegression
+    >>> X = np.random.default_rng(0).uniform(0, 100, size=(20_000, 3))
+    >>> y = 2 * X[:, 0] - X[:, 1] + 7
+    >>> model = PrivateLinearRegression(epsilon=1.0, delta=1e-6, bounds=(0, 100), y_bounds=(-100, 300)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        bounds: Any = None,
+        y_bounds: Any = None,
+        data_norm: float | None = None,
+        radius: float | None = None,
+        fit_intercept: bool = True,
+        method: Any = "auto",
+        outside: Any = "raise",
+        random_state: Any = None,
+        budget: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.data_norm = data_norm
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+        self.method = method
+        self.outside = outside
+        self.random_state = random_state
+        self.budget = budget
+
+    def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
+        """Fit to records X and targets y, and charge for it."""
+        one_of("outside", self.outside, OUTSIDE)
+        lower, upper = bounds_of("y_bounds", self.y_bounds, 1)
+        X, y = self._records(X, y, y_numeric=True)
+        scaling = self._scaling(X.shape[1])
+        y = _numbers(y)
+        if self.outside == "raise" and not ((lower <= y) & (y <= upper)).all():
+            raise DomainError("y: must be within y_bounds; there are others: outside='clip' brings them back")
+        center, half = (float(part[0]) for part in middle(lower, upper, scaling.intercept))
+        targets = (np.clip(y, lower, upper) - center) / half
+        w = self._minimise(scaling.rows(X, self.outside), targets, SquaredError(x_norm=scaling.x_norm, y_bound=1.0))
+        coefficients, intercept = scaling.back(w)
+        self.coef_, self.intercept_ = half * coefficients, half * intercept + center
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The linear function of each record."""
+        check_is_fitted(self, "guarantee_")
+        X = self._records(X, reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+
+def _numbers(y: Any) -> Floats:
+    try:
+        return np.asarray(y, np.float64)
+    except ValueError as error:
+        said = without_values(str(error))
+    raise ValueError(f"y: {said}")
