@@ -53,7 +53,7 @@ class Hosts(SphinxDirective):
 def _opening(path: Path) -> tuple[str, str]:
     """The title of a page, and its first sentence."""
     text = path.read_text(encoding="utf-8")
-    title, paragraph = re.match(r"# (.*)\n+(.*)", text).groups()
+    title, paragraph = re.search(r"^# (.*)\n+(.*)", text, re.MULTILINE).groups()
     return title, re.match(r".*?[.:](?= |$)|.*", paragraph)[0].rstrip(":").replace("|", r"\|")
 
 
