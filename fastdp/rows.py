@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .bits import pack_flags
 from .checks import whole
-from .columns import Array, BitColumn, Coded, Column, NumpyColumn, as_compiled, column_of, comes_from
+from .columns import Array, BitColumn, Coded, Column, NumpyColumn, as_compiled, column_of, comes_from, pyarrow
 from .errors import DomainError
 from .threads import run_chunks
 
@@ -32,7 +32,7 @@ _BITS_OF_A_CHUNK = 2**22  # that are worth a thread
 _MOST_SPANS = 256
 _KINDS = (
     "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
-    "a Parquet file or a list of them, or packed rows"
+    "a Parquet file or a list of them, packed rows, or a table with Arrow's C stream interface"
 )
 
 
@@ -365,6 +365,12 @@ def rows_of(data: Any) -> Rows:
         return _of_columns(data.columns, data.get_columns(), data.height)
     if comes_from(data, "pyarrow", "Table", "RecordBatch"):
         return _of_columns(data.schema.names, data.columns, data.num_rows)
+    if hasattr(data, "__arrow_c_stream__"):  # any other library's table; its columns are shared, not copied
+        try:
+            table = pyarrow().table(data)
+        except ValueError as error:  # a column, say
+            raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS} ({error})") from None
+        return rows_of(table)
     raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}")
 
 
