@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .columns import library_column
+
 MAX_INT64 = 2**63 - 1
+_PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data frame library
 
 
 def positive(name: str, value: Any, *, toward: float) -> float:
@@ -129,6 +132,8 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
             return value
     elif isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name}: must not be a masked array; fill or drop the masked entries first")
+    elif not isinstance(value, _PLAIN) and (column := library_column(name, value)) is not None:
+        value = column.values(0, len(column))  # missing entries are refused, whatever type they would make of the rest
     try:
         array = np.asarray(value)
     except ValueError as error:

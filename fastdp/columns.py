@@ -43,16 +43,40 @@ class Column(ABC):
 
 
 def column_of(label: str, data: Any) -> Column:
-    """A numpy array, a list, or a column of pandas, polars or Arrow."""
+    """A numpy array, a list, a column of pandas, polars or Arrow, or of whatever speaks Arrow's C interface."""
+    if not isinstance(data, np.ndarray | list | tuple) and (column := library_column(label, data)) is not None:
+        return column
+    if not isinstance(data, np.ndarray | list | tuple):
+        raise ValueError(f"{label}: type {type(data).__name__}: must be an array, or a column of a data frame")
+    return NumpyColumn(label, data)
+
+
+def library_column(label: str, data: Any) -> Column | None:
+    """A column of one of these libraries, or None for anything else."""
     if comes_from(data, "pandas", "Series", "Index", "ExtensionArray"):
+        held = getattr(data, "array", data)
+        if comes_from(held, "pandas", "ArrowExtensionArray") and held.dtype.kind in "biuf":
+            return ArrowColumn(label, held.__arrow_array__())  # pandas 2.0 copies it
         return PandasColumn(label, data)
     if comes_from(data, "polars", "Series"):
         return PolarsColumn(label, data)
     if comes_from(data, "pyarrow", "Array", "ChunkedArray"):
         return ArrowColumn(label, data)
-    if not isinstance(data, np.ndarray | list | tuple):
-        raise ValueError(f"{label}: type {type(data).__name__}: must be an array, or a column of a data frame")
-    return NumpyColumn(label, data)
+    if not hasattr(data, "columns"):  # which a table has
+        if hasattr(data, "__arrow_c_stream__"):
+            return ArrowColumn(label, pyarrow().chunked_array(data))
+        if hasattr(data, "__arrow_c_array__"):
+            return ArrowColumn(label, pyarrow().array(data))
+    return None
+
+
+def pyarrow() -> Any:
+    """The library, for what is given through Arrow's C interface only."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError("data by Arrow's C interface needs pyarrow: pip install 'fastdp[arrow]'") from None
+    return pyarrow
 
 
 def comes_from(data: Any, library: str, *names: str) -> bool:

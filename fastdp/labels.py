@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import numbers_array
-from .columns import comes_from
+from .columns import comes_from, library_column
 from .errors import DomainError
 from .rows import PerRecord, Rows, column_rows, is_dask, position_of, rows_of
 
@@ -64,7 +64,7 @@ class Labelled:
 
 def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
     """One number for each of n records, not looked at; `classes` says what it must be."""
-    plain = np.asarray(getattr(y, "to_numpy", lambda: y)())
+    plain = _plain(y)
     if plain.dtype.kind in "OUST":
         raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
     array = plain if plain.dtype == np.bool_ else numbers_array("y", plain)
@@ -75,13 +75,19 @@ def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
     return array
 
 
+def _plain(y: Any) -> NDArray[Any]:
+    """As an array, in the memory of its library where types allow; missing labels are refused."""
+    column = None if isinstance(y, np.ndarray | list | tuple) else library_column("y", y)
+    if column is not None:
+        return column.values(0, len(column))
+    return np.asarray(getattr(y, "to_numpy", lambda: y)())
+
+
 def label_vector(y: Any) -> NDArray[Any]:
     """Labels, not looked at, where there are no records that say how many there must be."""
     if y is None or isinstance(y, str):
         raise ValueError(f"y={y!r}: must be the labels of the records")
-    if is_dask(y):
-        raise ValueError("y: a Dask collection: must be an array here")
-    given = np.asarray(getattr(y, "to_numpy", lambda: y)())
+    given = _plain(y)
     return label_array(given, given.size, _CLASSES)
 
 

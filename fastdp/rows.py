@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .bits import pack_flags
 from .checks import whole
-from .columns import Array, BitColumn, Coded, Column, NumpyColumn, as_compiled, column_of, comes_from
+from .columns import Array, BitColumn, Coded, Column, NumpyColumn, as_compiled, column_of, comes_from, pyarrow
 from .errors import DomainError
 from .threads import run_chunks
 
@@ -37,7 +37,7 @@ _MOST_SPANS = 256
 _MOST_KEPT = 2**30  # bytes of what is kept of every record; more than that is computed anew each time
 _KINDS = (
     "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
-    "a Parquet file or a list of them, packed rows, or a Dask array or DataFrame"
+    "a Parquet file or a list of them, packed rows, or a table with Arrow's C stream interface"
 )
 
 
@@ -461,10 +461,12 @@ def rows_of(data: Any) -> Rows:
         return _of_columns(data.columns, data.get_columns(), data.height)
     if comes_from(data, "pyarrow", "Table", "RecordBatch"):
         return _of_columns(data.schema.names, data.columns, data.num_rows)
-    if is_dask(data):
-        from .connect.dask import DaskRows
-
-        return DaskRows(data)
+    if hasattr(data, "__arrow_c_stream__"):  # any other library's table; its columns are shared, not copied
+        try:
+            table = pyarrow().table(data)
+        except ValueError as error:  # a column, say
+            raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS} ({error})") from None
+        return rows_of(table)
     raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}")
 
 

@@ -564,3 +564,39 @@ def test_a_generator_outlives_its_source_and_its_maker() -> None:
     junk = [np.zeros(1100, np.uint64) for _ in range(200)]
     assert generator.integers(0, 2**64, 4000, np.uint64).tolist() == expected
     assert len(junk) == 200
+
+
+METHODS: dict[str, tuple[Any, ...]] = {
+    "beta": (2.0, 3.0), "binomial": (10, 0.3), "bytes": (40,), "chisquare": (3.0,), "choice": (50,),
+    "dirichlet": ([1.0, 2.0, 3.0],), "exponential": (2.0,), "f": (2.0, 3.0), "gamma": (2.0,), "geometric": (0.3,),
+    "gumbel": (), "hypergeometric": (5, 6, 7), "integers": (100,), "laplace": (), "logistic": (), "lognormal": (),
+    "logseries": (0.5,), "multinomial": (10, [0.2, 0.8]), "multivariate_hypergeometric": ([3, 4], 5),
+    "multivariate_normal": ([0.0, 1.0], [[1.0, 0.0], [0.0, 1.0]]), "negative_binomial": (3, 0.4),
+    "noncentral_chisquare": (3.0, 1.0), "noncentral_f": (3.0, 4.0, 1.0), "normal": (), "pareto": (3.0,),
+    "permutation": (20,), "permuted": ([1, 2, 3],), "poisson": (4.0,), "power": (2.0,), "random": (), "rayleigh": (),
+    "standard_cauchy": (), "standard_exponential": (), "standard_gamma": (2.0,), "standard_normal": (),
+    "standard_t": (3.0,), "triangular": (0.0, 0.5, 1.0), "uniform": (), "vonmises": (0.0, 1.0), "wald": (1.0, 2.0),
+    "weibull": (2.0,), "zipf": (3.0,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_a_generator_draws(method: str) -> None:
+    """From the words, in the same way every time; other words give something else."""
+    first, again, other = (getattr(Randomness(seed=s).generator(), method) for s in (31, 31, 32))
+    sized = method not in ("bytes", "permutation", "permuted", "choice")
+    draw = (lambda f: f(*METHODS[method], size=64)) if sized else (lambda f: f(*METHODS[method]))
+    drawn, repeated, different = draw(first), draw(again), draw(other)
+    assert np.array_equal(drawn, repeated)
+    if method not in ("choice", "permuted"):  # of so few that they may be alike
+        assert not np.array_equal(drawn, different)
+    if isinstance(drawn, np.ndarray):
+        assert np.isfinite(drawn).all()
+
+
+def test_every_public_method_is_in_the_list() -> None:
+    public = {name for name in dir(np.random.Generator) if not name.startswith("_")}
+    assert set(METHODS) | {"bit_generator", "spawn", "shuffle"} >= public
+    deck = list(range(60))
+    Randomness().generator().shuffle(deck)
+    assert sorted(deck) == list(range(60)) != deck

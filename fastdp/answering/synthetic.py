@@ -7,13 +7,14 @@ never sees a record.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import whole
+from ..checks import one_of, whole
 from ..privacy import Accounted
 from ..randomness import Randomness, fresh_key
 from ..threads import run_chunks
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ..privacy import Guarantee
 
 RECORDS = 1 << 14  # that one thread draws at a time: half a millisecond, and its words stay in L2
+Library = Literal["pandas", "polars", "pyarrow"]
+LIBRARIES = ("pandas", "polars", "pyarrow")
 SEARCHED = 1 << 24  # cells of a block above which no alias table is made: it takes twice the memory of the weights
 
 Factor = tuple[tuple[int, ...], NDArray[np.float64]]  # positions of attributes, and the distribution over their cells
@@ -171,30 +174,35 @@ class SyntheticDistribution(Accounted):
             records[j] = column
         return records.T
 
-    def to_frame(self, n: int | None = None, rng: Randomness | None = None) -> Any:
-        """A pandas DataFrame of n sampled records; n is by default the public number.
+    def to_frame(self, n: int | None = None, rng: Randomness | None = None, *, library: Library = "pandas") -> Any:
+        """A data frame of n sampled records; n is by default the public number.
 
-        Labels that are strings become categories, in the order of the domain; other labels keep their type, and codes
-        are int64. Everything here reads it back.
+        library   "pandas", "polars" or "pyarrow" (a Table). The same key gives the same records in all of them
+
+        Labels that are strings become categories, in the order of the domain (an Enum in polars, a dictionary in
+        Arrow); other labels keep their type, and codes are int64. Everything here reads it back.
         """
+        one_of("library", library, LIBRARIES)
         try:
-            import pandas
+            made = import_module(library)
         except ImportError:
-            raise ImportError("to_frame needs pandas: pip install pandas; sample() gives arrays without it") from None
+            raise ImportError(
+                f"to_frame needs {library}: pip install {library}; sample() gives arrays without it"
+            ) from None
         if n is None:
             if self.n is None:
                 raise ValueError("n: must be given, as there is no public number of records")
             n = self.n
-        columns = {}
+        columns: dict[str, Any] = {}
         for j, codes in enumerate(self.sample(n, rng, codes=True).T):
             name, labels = self.domain.names[j], self.domain.labels[j]
             if labels is None:
                 columns[name] = codes.astype(np.int64)
             elif all(isinstance(label, str) for label in labels):
-                columns[name] = pandas.Categorical.from_codes(codes.astype(np.int64), list(labels))
+                columns[name] = _CATEGORIES[library](made, codes.astype(np.int64), list(labels))
             else:
                 columns[name] = self.domain.decode_column(j, codes)
-        return pandas.DataFrame(columns, copy=True)
+        return _FRAMES[library](made, columns)
 
     # --- showing and pickling
 
@@ -223,6 +231,20 @@ class SyntheticDistribution(Accounted):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_tables": None}
+
+
+# --- data frames of all libraries
+
+_CATEGORIES: dict[str, Callable[[Any, NDArray[np.int64], list[str]], Any]] = {
+    "pandas": lambda pandas, codes, labels: pandas.Categorical.from_codes(codes, labels),
+    "polars": lambda polars, codes, labels: polars.Series(labels, dtype=polars.Enum(labels)).gather(codes),
+    "pyarrow": lambda pyarrow, codes, labels: pyarrow.DictionaryArray.from_arrays(codes.astype(np.int32), labels),
+}
+_FRAMES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "pandas": lambda pandas, columns: pandas.DataFrame(columns, copy=True),
+    "polars": lambda polars, columns: polars.DataFrame(columns),
+    "pyarrow": lambda pyarrow, columns: pyarrow.table(columns),
+}
 
 
 # --- one part of a mixture: a product of dense blocks
