@@ -506,109 +506,13 @@ def test_statistics_know_nothing_of_where_records_are(data: Data) -> None:
     assert len(pickle.dumps(literals.count_among_into)) < 200
 
 
-# --- worker processes
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of workers that we kill
-    quiet = {"distributed.admin.system-monitor.interval": "1s", "distributed.scheduler.allowed-failures": 20}
-    with (
-        dask.config.set(quiet),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_worker_processes_give_the_same_bits(name: str, client: Any, data: Data, here: dict[str, Any]) -> None:
-    equal(CASES[name](chunked, data), here[name])
-
-
-def test_large_domains_on_worker_processes(
-    client: Any, data: Data, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with far_counts(monkeypatch):
-        for name in ("multiplicative weights", "marginals"):
-            equal(CASES[name](chunked, data), here[name])
-
-
-def test_a_worker_that_dies_between_two_steps(client: Any, data: Data) -> None:
-    """Its partitions were persisted, and are computed anew."""
-    X, y = client.persist([chunked(data.points), chunked(data.side)])
-    distributed.wait([X, y])
-    pids = client.run(os.getpid)
-    killed = []
-
-    def kill(done: int, total: int, what: str) -> None:
-        if done == 4 and not killed:
-            killed.append(next(iter(pids.values())))
-            os.kill(killed[0], signal.SIGKILL)
-
-    def run(X: Any, y: Any, progress: Any) -> Any:
-        return fastdp.noisy_projected_gradient_descent(
-            X, y, loss=losses.Logistic(x_norm=1), over=sets.Ball(2), epsilon=1.0, delta=1e-6, steps=12, rng=seeded(),
-            progress=progress,
-        ).w  # fmt: skip
-
-    with fastdp.Budget(epsilon=1.0, delta=1e-6) as budget:
-        found = run(X, y, kill)
-    equal(found, run(data.points, data.side, None))
-    assert killed
-    assert budget.left.epsilon == 0
-    client.wait_for_workers(2)
-    assert killed[0] not in client.run(os.getpid).values()
-
-
-def _deadly(block: Any, path: str, pid: int) -> Any:
-    """A partition whose computation takes its worker down, once."""
-    if block.size and os.getpid() != pid:
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return block
-        os.kill(os.getpid(), signal.SIGKILL)
-    return block
-
-
-@pytest.mark.parametrize("name", ["peel", "box, peel", "median", "multiplicative weights"])
-def test_a_worker_that_dies_at_work(name: str, client: Any, data: Data, here: dict[str, Any], tmp_path: Path) -> None:
-    client.wait_for_workers(2)
-    path = str(tmp_path / "died")
-
-    def give(array: Any) -> Any:
-        return chunked(array).map_blocks(_deadly, path, os.getpid(), dtype=array.dtype, meta=array[:0])
-
-    equal(CASES[name](give, data), here[name])
-    assert os.path.exists(path)
-
-
-def test_a_record_outside_is_found_on_workers_too(client: Any, data: Data) -> None:
-    values = data.places[:, 0].copy()
-    values[-1] = 64
-    with fastdp.Budget(epsilon=1.0) as budget, pytest.raises(DomainError, match=r"^values: must be from 0 to 63"):
-        fastdp.median(chunked(values), domain_bits=6, epsilon=1.0)
-    assert budget.left.epsilon == 1.0
-    assert not budget.releases
-
-
-def test_a_loss_of_ones_own_does_not_travel(client: Any, data: Data) -> None:
-    loss = losses.Custom(lambda score, label: score - label, slope_bound=1.0, x_norm=1.0)
-    with fastdp.Budget(epsilon=1.0, delta=1e-6) as budget, pytest.raises(TypeError):
-        CASES["logistic"](chunked, data, loss=loss, y="response")
-    assert budget.left.epsilon == 1.0
+# --- threads
 
 
 def test_a_loss_of_ones_own_on_threads(data: Data) -> None:
     loss = losses.Custom(lambda score, label: score - label, slope_bound=1.0, x_norm=1.0)
     with dask.config.set(scheduler="threads"):
         equal(*(descent(give, data, loss=loss, y="response") for give in (chunked, same)))
-
-
-# --- threads
 
 
 def test_tasks_work_without_helpers() -> None:
@@ -828,3 +732,99 @@ def test_rows_read_well() -> None:
     assert repr(DaskRows(FAR)) == "<DaskRows: 6 records, 2 columns>"
     assert not isinstance(rows_of(FAR), MemoryRows)
     assert rows_of(FAR).dtypes() == (np.dtype(int),) * 2
+
+
+# --- worker processes: the last tests, as a client is the scheduler of all that follow
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of workers that we kill
+    quiet = {"distributed.admin.system-monitor.interval": "1s", "distributed.scheduler.allowed-failures": 20}
+    with (
+        dask.config.set(quiet),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_worker_processes_give_the_same_bits(name: str, client: Any, data: Data, here: dict[str, Any]) -> None:
+    equal(CASES[name](chunked, data), here[name])
+
+
+def test_large_domains_on_worker_processes(
+    client: Any, data: Data, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with far_counts(monkeypatch):
+        for name in ("multiplicative weights", "marginals"):
+            equal(CASES[name](chunked, data), here[name])
+
+
+def test_a_worker_that_dies_between_two_steps(client: Any, data: Data) -> None:
+    """Its partitions were persisted, and are computed anew."""
+    X, y = client.persist([chunked(data.points), chunked(data.side)])
+    distributed.wait([X, y])
+    pids = client.run(os.getpid)
+    killed = []
+
+    def kill(done: int, total: int, what: str) -> None:
+        if done == 4 and not killed:
+            killed.append(next(iter(pids.values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    def run(X: Any, y: Any, progress: Any) -> Any:
+        return fastdp.noisy_projected_gradient_descent(
+            X, y, loss=losses.Logistic(x_norm=1), over=sets.Ball(2), epsilon=1.0, delta=1e-6, steps=12, rng=seeded(),
+            progress=progress,
+        ).w  # fmt: skip
+
+    with fastdp.Budget(epsilon=1.0, delta=1e-6) as budget:
+        found = run(X, y, kill)
+    equal(found, run(data.points, data.side, None))
+    assert killed
+    assert budget.left.epsilon == 0
+    client.wait_for_workers(2)
+    assert killed[0] not in client.run(os.getpid).values()
+
+
+def _deadly(block: Any, path: str, pid: int) -> Any:
+    """A partition whose computation takes its worker down, once."""
+    if block.size and os.getpid() != pid:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return block
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+@pytest.mark.parametrize("name", ["peel", "box, peel", "median", "multiplicative weights"])
+def test_a_worker_that_dies_at_work(name: str, client: Any, data: Data, here: dict[str, Any], tmp_path: Path) -> None:
+    client.wait_for_workers(2)
+    path = str(tmp_path / "died")
+
+    def give(array: Any) -> Any:
+        return chunked(array).map_blocks(_deadly, path, os.getpid(), dtype=array.dtype, meta=array[:0])
+
+    equal(CASES[name](give, data), here[name])
+    assert os.path.exists(path)
+
+
+def test_a_record_outside_is_found_on_workers_too(client: Any, data: Data) -> None:
+    values = data.places[:, 0].copy()
+    values[-1] = 64
+    with fastdp.Budget(epsilon=1.0) as budget, pytest.raises(DomainError, match=r"^values: must be from 0 to 63"):
+        fastdp.median(chunked(values), domain_bits=6, epsilon=1.0)
+    assert budget.left.epsilon == 1.0
+    assert not budget.releases
+
+
+def test_a_loss_of_ones_own_does_not_travel(client: Any, data: Data) -> None:
+    loss = losses.Custom(lambda score, label: score - label, slope_bound=1.0, x_norm=1.0)
+    with fastdp.Budget(epsilon=1.0, delta=1e-6) as budget, pytest.raises(TypeError):
+        CASES["logistic"](chunked, data, loss=loss, y="response")
+    assert budget.left.epsilon == 1.0
