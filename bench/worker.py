@@ -62,7 +62,8 @@ def main(arguments: list[str]) -> int:
     narrator = Narrator(events, names, quick, threads)
     narrator.tell(machine={**machine.describe(), "threads": fastdp.get_num_threads()})
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the host's plugins and options are not ours to measure with
-    os.environ.pop("PYTEST_ADDOPTS", None)
+    for name in [name for name in os.environ if name.startswith(("PYTEST_ADDOPTS", "PYTEST_XDIST"))]:
+        del os.environ[name]
     options = ["--noconftest", f"--rootdir={here}", "-c", os.devnull, "-q", "-s"]
     options += ["-p", "no:cacheprovider", "-p", "no:warnings", "-p", "pytest_benchmark.plugin"]
     return int(pytest.main([*options, "--benchmark-quiet", str(here / "test_speed.py")], plugins=[narrator]))

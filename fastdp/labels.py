@@ -87,6 +87,8 @@ def label_vector(y: Any) -> NDArray[Any]:
     """Labels, not looked at, where there are no records that say how many there must be."""
     if y is None or isinstance(y, str):
         raise ValueError(f"y={y!r}: must be the labels of the records")
+    if is_dask(y):
+        raise ValueError("y: a Dask collection: must be an array here")
     given = _plain(y)
     return label_array(given, given.size, _CLASSES)
 

@@ -37,7 +37,8 @@ _MOST_SPANS = 256
 _MOST_KEPT = 2**30  # bytes of what is kept of every record; more than that is computed anew each time
 _KINDS = (
     "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
-    "a Parquet file or a list of them, packed rows, or a table with Arrow's C stream interface"
+    "a Parquet file or a list of them, packed rows, a Dask array or DataFrame, or a table with Arrow's C stream "
+    "interface"
 )
 
 
@@ -461,6 +462,10 @@ def rows_of(data: Any) -> Rows:
         return _of_columns(data.columns, data.get_columns(), data.height)
     if comes_from(data, "pyarrow", "Table", "RecordBatch"):
         return _of_columns(data.schema.names, data.columns, data.num_rows)
+    if is_dask(data):
+        from .connect.dask import DaskRows
+
+        return DaskRows(data)
     if hasattr(data, "__arrow_c_stream__"):  # any other library's table; its columns are shared, not copied
         try:
             table = pyarrow().table(data)

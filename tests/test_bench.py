@@ -890,10 +890,10 @@ def _kernels() -> dict[str, str]:
 
 
 def _named_outside() -> set[str]:
-    """Attributes and imports of every module of fastdp that is not a kernel, nor about them all."""
+    """Attributes and imports of every module of fastdp that is not a kernel, nor about them all, nor for C."""
     root, named = Path(fastdp.__file__).parent, set()
     for path in root.rglob("*.py"):
-        if path.relative_to(root).parts[0] not in ("kernels", "bench", "warm.py"):
+        if path.relative_to(root).parts[0] not in ("kernels", "bench", "capi", "warm.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 named |= {node.attr} if isinstance(node, ast.Attribute) else set()
                 if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or ""):
