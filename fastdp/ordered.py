@@ -143,6 +143,8 @@ class Ordered:
         listed: bool = False,
     ) -> None:  # fmt: skip
         """Parts first .. stop by finer ones, which cover the same."""
+        if counts[-1] != self._counts[stop]:
+            raise ValueError("data: must not change between two passes; there are other numbers than there were")
         part = slice(first, stop + 1)
         self._ends[part], self._counts[part], self._sums[part] = ends, counts, sums
         self._settled[part], self._listed[part] = settled, [listed] * len(ends)

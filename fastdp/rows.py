@@ -487,7 +487,7 @@ def column_rows(name: str, data: Any) -> Rows:
 
 def is_dask(data: Any) -> bool:
     """Whether this is a collection of Dask's, of whatever kind."""
-    return hasattr(type(data), "__dask_graph__")
+    return any(kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(data).__mro__)
 
 
 def pack(data: Any) -> PackedRows:

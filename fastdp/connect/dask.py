@@ -7,6 +7,7 @@ to the next: a partition that is lost with its worker, and computed anew, says t
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import isnan
@@ -112,22 +113,16 @@ class DaskRows(Rows):
 
     def _run(self, work: Work[T]) -> T:
         """One computation of Dask's."""
-        import dask
-
-        lengths, first = self._collection.lengths, 0
         readers, partitions, nothing = self._sources()
         if not self.n:
             with alone():
                 return work.of(blocks_of(*readers, 0, 0, *nothing))
-        of_partition, of_several = dask.delayed(summarise, pure=False), dask.delayed(combine, pure=False)
-        tasks = []
-        for length, *parts in zip(lengths, *partitions, strict=True):
+        tasks, first = [], 0
+        for length, *parts in zip(self._collection.lengths, *partitions, strict=True):
             if length:
-                tasks.append(of_partition(work, *readers, first, length, *parts))
+                tasks.append((summarise, work, *readers, first, length, *(part.key for part in parts)))
             first += length
-        while len(tasks) > 1:
-            tasks = [of_several(work, *tasks[at : at + _AT_ONCE]) for at in range(0, len(tasks), _AT_ONCE)]
-        (summary,) = dask.compute(tasks[0])
+        summary = _compute_tree(tasks, work, [part for parts in partitions for part in parts])
         if isinstance(summary, Failure):
             raise summary.error
         found: T = summary
@@ -207,7 +202,7 @@ class _Collection:
         if (known := self._known) is not None:
             return known
         length = dask.delayed(len, pure=False)
-        return tuple(map(int, dask.compute(*(length(part) for part in self.partitions((0,))))))
+        return tuple(map(int, _compute(*(length(part) for part in self.partitions((0,))))))
 
     def check_labels(self, labels: _Collection) -> None:
         """ValueError unless labels lie as records do."""
@@ -235,9 +230,46 @@ class _Collection:
         kept = self._kept(columns)
         return Reader(
             tuple(self._name if self._name == "y" else label_of(j, self.names) for j in columns),
-            tuple(kept.index(j) for j in columns), tuple(self.types[j] for j in columns),
-            None if self.names is None else tuple(self.names[j] for j in columns), beside,
-        )  # fmt: skip
+            tuple(kept.index(j) for j in columns),
+            tuple(None if self._is_category(j) else self.types[j] for j in columns),
+            None if self.names is None else tuple(self.names[j] for j in columns),
+            tuple(self._empty.columns[kept]) if self._is_frame else (),
+            beside,
+        )
+
+    def _is_category(self, j: int) -> bool:
+        return self._is_frame and comes_from(self._empty.iloc[:, j].array, "pandas", "Categorical")
+
+
+def _compute_tree(tasks: list[Any], work: Work[Any], partitions: list[Any]) -> Any:
+    """What the tasks come to, a few of them combined by the next one.
+
+    One layer of tasks: each as a `delayed` of its own takes time that grows with the square of their number.
+    """
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"fastdp-{secrets.token_hex(8)}"
+    layer: dict[Any, Any] = {}
+    level = 0
+    while tasks:
+        keys = [f"{name}-{level}-{i}" for i in range(len(tasks))]
+        layer.update(zip(keys, tasks, strict=True))
+        several = [keys[at : at + _AT_ONCE] for at in range(0, len(keys), _AT_ONCE)] if len(keys) > 1 else []
+        tasks, level = [(combine, work, *some) for some in several], level + 1
+    graphs = {id(part.dask): part for part in partitions}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=list(graphs.values()))
+    delayed: Any = Delayed  # without types
+    (found,) = _compute(delayed(keys[0], graph, layer=name))
+    return found
+
+
+def _compute(*tasks: Any) -> tuple[Any, ...]:
+    import dask
+
+    compute: Any = dask.compute  # without types
+    found: tuple[Any, ...] = compute(*tasks)
+    return found
 
 
 def _check_version() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns import column_of
+from ..columns import column_of, comes_from
 from ..rows import Block, Halves, MemoryRows, add_halves, cells_below, halves_of, rows_of
 from ..threads import alone
 
@@ -27,29 +27,32 @@ SomeCounts = Counts | tuple[NDArray[np.uint32], Counts]  # of all cells, or of t
 class Reader:
     """Which columns of a partition are records, and which are their labels.
 
-    labels     what errors call the columns, which are those of a partition at `places`, and have these `types`
+    labels     what errors call the columns, which are those of a partition at `places`, and have these `types`: None
+               for categories, whose labels each partition may have by itself
     names      of the columns
+    partition  what a partition of pandas calls all of its own
     beside     the last column holds what the records are labelled with, and is none of them
     """
 
     labels: tuple[str, ...]
     places: tuple[int, ...]
-    types: tuple[np.dtype[Any], ...]
+    types: tuple[np.dtype[Any] | None, ...]
     names: tuple[str, ...] | None
+    partition: tuple[Any, ...]
     beside: bool = False
 
     def open(self, partition: Any) -> MemoryRows:
         """The columns, of which none is copied."""
         if isinstance(partition, np.ndarray):
-            if partition.ndim == 1:
-                partition = partition[:, None]
             if not self.beside and self.places == tuple(range(partition.shape[1])):
                 whole = rows_of(partition)
                 assert isinstance(whole, MemoryRows)
                 return self._checked(whole)
             columns = [partition[:, j] for j in self.places]
-        elif hasattr(partition, "iloc"):
-            columns = [partition] if partition.ndim == 1 else [partition.iloc[:, j] for j in self.places]
+        elif comes_from(partition, "pandas", "DataFrame"):
+            if tuple(partition.columns) != self.partition:
+                raise ValueError("data: a partition with other columns: must have those of the collection, in order")
+            columns = [partition.iloc[:, j] for j in self.places]
         else:
             raise ValueError(f"data: a partition of type {type(partition).__name__}: must be of numpy or pandas")
         found = [column_of(label, column) for label, column in zip(self.labels, columns, strict=True)]
@@ -58,7 +61,7 @@ class Reader:
     def _checked(self, rows: MemoryRows) -> MemoryRows:
         """Types decide about domains, so they must not depend on the records of a partition."""
         for label, found, declared in zip(self.labels, rows.dtypes(), self.types, strict=True):
-            if found != declared:
+            if declared is not None and found != declared:
                 raise ValueError(f"{label}: a partition of dtype {found}: must be {declared}, as the collection says")
         return rows
 
