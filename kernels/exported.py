@@ -111,10 +111,7 @@ def sum_weights(x: Any, cells: Any) -> Any:
 
 @compile_callback(types.float64(_F64, types.int64, _BYTES))
 def evaluate_mask(x: Any, cells: Any, mask: Any) -> Any:
-    """The sum of the weights where mask is 1.
-
-    Requires  mask of 0 and 1
-    """
+    """The sum of the weights where mask is not 0."""
     return sum_masked(carray(x, (cells,)), carray(mask, (cells,)))
 
 

@@ -54,24 +54,24 @@ def add_cells_into(x: Any, factor: float, out: F64Array) -> None:
 
 @jit(fastmath=SUMS)
 def sum_masked(x: Any, mask: Any) -> float:
-    """The sum of the weights where mask is 1.
+    """The sum of the weights where mask is not 0.
 
-    Shapes    x float64[D] or float32[D], mask uint8[D] of 0 and 1
+    Shapes    x float64[D] or float32[D], mask uint8[D]
     Cost      one read of x and mask: 3 ms for 2^24 cells
     Used by   fastdp/answering/dense.py
     Oracle    math.fsum
     """
     total = 0.0
     for i in range(x.size):
-        total += x[i] * mask[i]
+        total += x[i] * (mask[i] != 0)  # a choice between x[i] and 0 takes 1.3 to 3 times as long
     return total
 
 
 @jit(fastmath=SUMS)
 def scale_masked(x: Any, mask: Any, factor: float) -> float:
-    """Multiply the weights where mask is 1 by `factor`; returns the sum of all weights after that.
+    """Multiply the weights where mask is not 0 by `factor`; returns the sum of all weights after that.
 
-    Shapes    x float64[D] or float32[D], mask uint8[D] of 0 and 1
+    Shapes    x float64[D] or float32[D], mask uint8[D]
     Cost      one pass: 4 ms for 2^24 cells
     Used by   fastdp/answering/dense.py
     Oracle    numpy

@@ -275,7 +275,6 @@ REFUSED = {
     "monotonic 2": "1 monotonic=2: must be at most 1",
     "bits of 2": "2 column 0: must hold 0 and 1 only",
     "labels of 2": "2 y: must be 1, and 0 or -1",
-    "mask of 2": "1 mask: must be 0 or 1 in every cell",
     "no weight": "2 weights: must be finite, and at least 0, and not all 0",
     "NaN weight": "2 weights: must be finite, and at least 0, and not all 0",
     "total -1": "1 total=-1.0: must be >= 0 and finite",

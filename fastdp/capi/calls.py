@@ -129,7 +129,6 @@ def literal_counts(records: Mask, labels: Mask, of_negatives: Any, of_positives:
 def evaluate_mask(weights: Vector, mask: Mask, total: float, value: Vector) -> None:
     from ..kernels.weights import sum_masked
 
-    _check_mask(mask)
     _evaluate(weights, lambda i, j: sum_masked(weights[i:j], mask[i:j]), total, value)
 
 
@@ -142,7 +141,6 @@ def evaluate_values(weights: Vector, values: Vector, total: float, value: Vector
 def update_mask(weights: Vector, mask: Mask, rate: float, total: Vector) -> None:
     from ..kernels.weights import scale_masked
 
-    _check_mask(mask)
     by = exp(_rate(rate))
     _update(weights, lambda i, j: scale_masked(weights[i:j], mask[i:j], by), total)
 
@@ -187,11 +185,6 @@ def _rate(rate: float) -> float:
     if not -300 <= rate <= 300:
         raise ValueError(f"rate={rate!r}: must be between -300 and 300")
     return rate
-
-
-def _check_mask(mask: Mask) -> None:
-    if mask.max() > 1:
-        raise ValueError("mask: must be 0 or 1 in every cell")
 
 
 def _check_values(values: Vector) -> None:

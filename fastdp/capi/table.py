@@ -157,7 +157,7 @@ FUNCTIONS: tuple[Function, ...] = (
     *_both(
         "exponential_mechanism",
         """Choose candidate i with probability proportional to exp(eta scores[i]), eta = epsilon / (2 sensitivity), or
-        epsilon / sensitivity if `monotonic` is 1 and not 0: epsilon-DP, bounded range epsilon. -inf forbids a
+        epsilon / sensitivity if `monotonic` is 1, not 0: epsilon-DP, bounded range epsilon. -inf forbids a
         candidate. *chosen counts from 0.""",
         calls.exponential_mechanism,
         read("scores", "T", "n"), _N, _SENSITIVITY, _EPSILON, _MONOTONIC, _RNG, write("chosen", "int64_t", 1),
@@ -181,7 +181,7 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     Function(
         "weights_evaluate_mask",
-        """Multiplicative weights over cells. The share of the weights in the cells where mask is 1 and not 0; `total`
+        """Multiplicative weights over cells. The share of the weights in the cells where mask is not 0; `total`
         is the sum of all weights, as an update leaves it, or 0 to add it up.""",
         (
             read("weights", "double", "cells"), length("cells", 1), read("mask", "uint8_t", "cells"), number("total"),
@@ -191,7 +191,7 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     Function(
         "weights_update_mask",
-        """Multiply the weights by e^rate, |rate| at most 300, where mask is 1 and not 0; *total is their sum after
+        """Multiply the weights by e^rate, |rate| at most 300, where mask is not 0; *total is their sum after
         that. They are scaled by a constant when the sum leaves 1e-20 to 1e20, and mean nothing after FASTDP_DOMAIN.""",
         (
             write("weights", "double", "cells"), length("cells", 1), read("mask", "uint8_t", "cells"), number("rate"),
