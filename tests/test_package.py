@@ -212,7 +212,7 @@ def test_only_one_file_builds_ir() -> None:
 
 def test_nothing_is_compiled_parallel() -> None:
     for path in sources():
-        if path.suffix == ".py":
+        if path.suffix == ".py" and path.name != "test_kernels_public.py":  # which does what a user may
             for node in ast.walk(parse(path)):
                 if isinstance(node, ast.keyword) and node.arg == "parallel":
                     assert isinstance(node.value, ast.Constant), path
