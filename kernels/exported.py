@@ -17,7 +17,7 @@ from .lanes import int64
 from .literals import count_among_into, pack_rows_into
 from .noise import add_gaussian_into, add_gaussian_on_grid_into, add_laplace_into, add_laplace_on_grid_into
 from .projections import project_one
-from .weights import scale_masked, scale_valued, sum_cells, sum_masked, sum_valued
+from .weights import scale_masked, scale_valued, sum_cells, sum_valued, sum_where
 
 WRITTEN = frozenset({"out", "undecided", "weights", "point", "tail", "space"})
 
@@ -112,7 +112,7 @@ def sum_weights(x: Any, cells: Any) -> Any:
 @compile_callback(types.float64(_F64, types.int64, _BYTES))
 def evaluate_mask(x: Any, cells: Any, mask: Any) -> Any:
     """The sum of the weights where mask is not 0."""
-    return sum_masked(carray(x, (cells,)), carray(mask, (cells,)))
+    return sum_where(carray(x, (cells,)), carray(mask, (cells,)))
 
 
 @compile_callback(types.float64(_F64, types.int64, _BYTES, types.float64))

@@ -127,9 +127,9 @@ def literal_counts(records: Mask, labels: Mask, of_negatives: Any, of_positives:
 
 
 def evaluate_mask(weights: Vector, mask: Mask, total: float, value: Vector) -> None:
-    from ..kernels.weights import sum_masked
+    from ..kernels.weights import sum_where
 
-    _evaluate(weights, lambda i, j: sum_masked(weights[i:j], mask[i:j]), total, value)
+    _evaluate(weights, lambda i, j: sum_where(weights[i:j], mask[i:j]), total, value)
 
 
 def evaluate_values(weights: Vector, values: Vector, total: float, value: Vector) -> None:

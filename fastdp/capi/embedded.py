@@ -75,46 +75,51 @@ _STATUS_OF: tuple[tuple[Any, str], ...] = (
 def _taking_pointers(ffi: Any, function: Function) -> Callable[..., None]:
     """The function as C calls it."""
     arguments, call = function.arguments, function.call
+    places = {a.name: at for at, a in enumerate(arguments)}
     in_shapes = {part for a in arguments for part in a.shape or ()}
-    passed = [a for a in arguments if a.name not in in_shapes]
+    lengths = [(at, a.name, a.least) for at, a in enumerate(arguments) if a.least is not None]
+    readers = [(at, _reader(ffi, a, places)) for at, a in enumerate(arguments) if a.name not in in_shapes]
 
     def take(*raw: Any) -> None:
-        values = dict(zip((a.name for a in arguments), raw, strict=True))
-        for a in arguments:
-            if a.least is not None and not a.least <= values[a.name] <= _LONGEST:
-                raise ValueError(f"{a.name}={values[a.name]}: must be at least {a.least}, and at most 2^48")
-        call(*(_converted(ffi, a, values) for a in passed))
+        for at, name, least in lengths:
+            if not least <= raw[at] <= _LONGEST:
+                raise ValueError(f"{name}={raw[at]}: must be at least {least}, and at most 2^48")
+        call(*[raw[at] if read is None else read(raw[at], raw) for at, read in readers])
 
     return take
 
 
-def _converted(ffi: Any, argument: Argument, values: dict[str, Any]) -> Any:
-    value = values[argument.name]
+def _reader(ffi: Any, argument: Argument, places: dict[str, int]) -> Callable[[Any, tuple[Any, ...]], Any] | None:
+    """What makes of a pointer, given all arguments, the array of its memory; None for numbers, which stay."""
+    address = ffi.typeof("uintptr_t")
+    cast, buffer, frombuffer = ffi.cast, ffi.buffer, np.frombuffer
     if argument.shape is None:
-        return int(ffi.cast("intptr_t", value)) if argument.ctype == "fastdp_derivative" else value
-    return _array(ffi, argument, value, values)
-
-
-def _array(ffi: Any, argument: Argument, pointer: Any, values: dict[str, Any]) -> NDArray[Any] | None:
-    """The memory at a pointer, as an array."""
-    shape = tuple(values[part] if isinstance(part, str) else part for part in argument.shape or ())
+        return (lambda pointer, raw: int(cast(address, pointer))) if argument.ctype == "fastdp_derivative" else None
+    name, optional = argument.name, argument.optional
     dtype, numbers = _DTYPES[argument.ctype]
     numbers = numbers or ffi.sizeof(argument.ctype) // dtype.itemsize
-    count = prod(shape) * numbers
-    if count > _LONGEST:
-        raise ValueError(f"{argument.name}: {count} entries: must be at most 2^48")
-    if not pointer:
-        if argument.optional:
-            return None
-        if count:
-            raise ValueError(f"{argument.name}=NULL: must point to {count} numbers")
-        return np.empty(shape, dtype)
-    if int(ffi.cast("uintptr_t", pointer)) % dtype.alignment:
-        raise ValueError(f"{argument.name}: its address must be a multiple of {dtype.alignment}")
-    if not count:
-        return np.empty(shape, dtype)
-    flat = np.frombuffer(ffi.buffer(pointer, count * dtype.itemsize), dtype)
-    return flat if len(shape) < 2 else flat.reshape(shape)
+    size, alignment = dtype.itemsize, dtype.alignment
+    named = [places[part] for part in argument.shape if isinstance(part, str)]
+    fixed = prod(part for part in argument.shape if isinstance(part, int)) * numbers
+    flat = len(argument.shape) < 2
+
+    def read(pointer: Any, raw: tuple[Any, ...]) -> NDArray[Any] | None:
+        count = fixed
+        for at in named:
+            count *= raw[at]
+        if count > _LONGEST:
+            raise ValueError(f"{name}: {count} entries: must be at most 2^48")
+        if not pointer:
+            if optional:
+                return None
+            if count:
+                raise ValueError(f"{name}=NULL: must point to {count} numbers")
+        elif int(cast(address, pointer)) % alignment:
+            raise ValueError(f"{name}: its address must be a multiple of {alignment}")
+        array = frombuffer(buffer(pointer, count * size), dtype) if count else np.empty(0, dtype)
+        return array if flat else array.reshape([raw[at] for at in named] + [-1] * (fixed > 1))
+
+    return read
 
 
 def _fill(ffi: Any, table: Any) -> None:
