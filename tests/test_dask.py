@@ -706,6 +706,11 @@ def test_partitions_that_are_not_what_they_seemed(data: Data, monkeypatch: pytes
     with pytest.raises(ValueError, match=r"^data: a partition with other columns: must have those of the collection"):
         fastdp.learn_box(far, "y", epsilon=1.0, delta=1e-6)
 
+    for odd in (np.ones((3, 3)), np.ones((3, 1)), np.ones(3)):
+        graph = {("odd", i, 0): (lambda array=array: array,) for i, array in enumerate([np.ones((3, 2)), odd])}
+        with pytest.raises(ValueError, match=r"^data: a partition with other columns: must have those of the"):
+            fastdp.vector_sum(da.Array(graph, "odd", ((3, 3), (2,)), float), clip=1.0, epsilon=1.0)
+
     draws = np.random.default_rng(0)
     restless = da.Array(
         {("restless", i): (lambda: draws.integers(0, 2**60, 3000),) for i in range(2)}, "restless", ((3000,) * 2,), int
