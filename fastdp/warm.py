@@ -140,7 +140,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
         some = pack(np.eye(3, 2, dtype=np.uint8))
         examples = Examples(some, y)
         examples.read(keep=True)
-        choose_conjunction(examples, 2, 1.0, key, lambda *_: None)
+        choose_conjunction(examples, 2, 1.0, key, lambda: None, lambda *_: None)
         numbers = np.zeros(0, np.int64), np.zeros(0, np.int64)
         whole = np.zeros((2, 2), np.uint64)
         for columns in (whole, whole[:, :1]):  # of all words, and of some, whose rows lie apart

@@ -611,7 +611,7 @@ class Recorder:
 def errors_offered(examples, k, monkeypatch, chosen=0):
     monkeypatch.setattr(exhaustive, "Race", Recorder)
     Recorder.chosen = chosen
-    exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key(), silent)
+    exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key(), lambda: None, silent)
     assert sorted(Recorder.offered) == [*range(len(Recorder.offered))]
     return np.array([Recorder.offered[i] for i in range(len(Recorder.offered))])
 
@@ -628,7 +628,7 @@ def test_every_conjunction_takes_part_once_with_its_errors(n, d, k, step, monkey
     found = set()
     for i in range(len(offered)):
         Recorder.chosen = i
-        numbers = exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key(), silent)
+        numbers = exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key(), lambda: None, silent)
         literals = [(m // 2, m % 2 == 0) for m in numbers]
         assert offered[i] == np.count_nonzero(holds(literals, X) != y)
         found.add(tuple(sorted(numbers)))

@@ -184,6 +184,17 @@ def test_lists_and_numbers_come_back_as_such(T: str) -> None:
     assert one == pytest.approx(9, abs=0.5)
 
 
+def test_a_list_of_another_length_than_was_declared_is_refused() -> None:
+    """The rounding of so many floats is charged, so that of more would not be."""
+    floats = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=3)
+    measurement = connect.make_laplace(floats, dp.l1_distance(T=float), 1.0)
+    assert len(measurement([1.0, 2.0, 3.0])) == 3
+    for wrong in ([12345.5] * 4, [12345.5] * 2):
+        with pytest.raises(Exception, match=rf"{len(wrong)} entries: must be 3, as the input domain says") as refused:
+            measurement(wrong)
+        assert "12345" not in str(refused.value)
+
+
 def test_sums_beyond_a_narrow_type_become_its_ends() -> None:
     measurement = connect.make_laplace(vector("i32"), dp.l1_distance(T="i32"), 1e6, rng=seeded())
     values = measurement([2**31 - 1, -(2**31)] * 50)

@@ -543,23 +543,38 @@ def test_a_record_outside_the_domain_costs_nothing(where: int, data: Data, monke
 
     domain = fastdp.Domain(a=5, b=3, c=4)
     bits = spoiled(data.bits.astype(np.int8), 2)
-    codes = spoiled(data.codes, 9)
+    codes, places = spoiled(data.codes, 9), spoiled(data.places, 64)
     inside, rule = chunked(data.inside), chunked(data.rule)
+    of_domain: list[Callable[[], Any]] = [
+        lambda: fastdp.release_marginals(codes, domain, fastdp.marginals(domain, 1), epsilon=1.0, delta=1e-6),
+        lambda: fastdp.mwem(codes, domain, [fastdp.Conjunction({"a": 1})], epsilon=1.0, delta=1e-6),
+        lambda: fastdp.PrivateMultiplicativeWeights(codes, domain, epsilon=1.0, delta=1e-6, max_queries=9),
+    ]
     calls: list[Callable[[], Any]] = [
+        *of_domain,
         lambda: fastdp.learn_conjunction(bits, rule, epsilon=1.0, delta=1e-6),
         lambda: fastdp.learn_conjunction(
             chunked(data.bits), spoiled(data.rule.astype(int), 7), epsilon=1.0, delta=1e-6
         ),
-        lambda: fastdp.learn_box(spoiled(data.places, 64), inside, domain_bits=6, epsilon=1.0, delta=1e-6),
+        *(
+            partial(fastdp.learn_conjunction, bits, rule, k=2, epsilon=1.0, delta=1e-6, method=method)
+            for method in ("greedy", "counts", "exhaustive")
+        ),
+        *(
+            partial(fastdp.learn_box, places, inside, domain_bits=6, epsilon=1.0, delta=1e-6, method=method)
+            for method in ("peel", "interior-point", "exponential")
+        ),
         lambda: fastdp.median(spoiled(data.incomes, np.nan), epsilon=1.0),
         lambda: fastdp.quantile(spoiled(data.places[:, 0], -1), 0.2, domain_bits=6, signed=False, epsilon=1.0),
-        lambda: fastdp.release_marginals(codes, domain, fastdp.marginals(domain, 1), epsilon=1.0, delta=1e-6),
-        lambda: fastdp.mwem(codes, domain, [fastdp.Conjunction({"a": 1})], epsilon=1.0, delta=1e-6),
-        lambda: fastdp.PrivateMultiplicativeWeights(codes, domain, epsilon=1.0, delta=1e-6, max_queries=9),
         lambda: fastdp.vector_sum(spoiled(data.points, np.inf), clip=1.0, epsilon=1.0),
         lambda: CASES["logistic"](lambda a: spoiled(a, 5.0) if a.ndim == 2 else chunked(a), data),
         lambda: CASES["squared"](lambda a: spoiled(a, 5.0) if a.ndim == 1 else chunked(a), data),
-        lambda: CASES["line, median"](lambda a: spoiled(a, np.nan), data),
+        *(partial(CASES[name], lambda a: spoiled(a, np.nan), data) for name in ("line, mean", "line, median")),
+        lambda: CASES["net"](lambda a: spoiled(a, 5.0) if a.ndim == 2 else chunked(a), data),
+        *(
+            partial(CASES[name], lambda a: spoiled(a, 5.0) if a.ndim == 2 else chunked(a), data)
+            for name in ("least squares", "private_erm")
+        ),
         lambda: fastdp.learn_from_class(bits.T, rule, epsilon=1.0),
     ]
     with fastdp.Budget(epsilon=1.0, delta=1e-6) as budget:
@@ -567,7 +582,7 @@ def test_a_record_outside_the_domain_costs_nothing(where: int, data: Data, monke
             with pytest.raises(DomainError):
                 call()
         with far_counts(monkeypatch):
-            for call in calls[5:8]:
+            for call in of_domain:
                 with pytest.raises(DomainError):
                     call()
     assert budget.left.epsilon == 1.0
@@ -690,6 +705,11 @@ def test_partitions_that_are_not_what_they_seemed(data: Data, monkeypatch: pytes
     far = dd.from_map(lambda i: turned[i], range(2), meta=frame[:0])
     with pytest.raises(ValueError, match=r"^data: a partition with other columns: must have those of the collection"):
         fastdp.learn_box(far, "y", epsilon=1.0, delta=1e-6)
+
+    for odd in (np.ones((3, 3)), np.ones((3, 1)), np.ones(3)):
+        graph = {("odd", i, 0): (lambda array=array: array,) for i, array in enumerate([np.ones((3, 2)), odd])}
+        with pytest.raises(ValueError, match=r"^data: a partition with other columns: must have those of the"):
+            fastdp.vector_sum(da.Array(graph, "odd", ((3, 3), (2,)), float), clip=1.0, epsilon=1.0)
 
     draws = np.random.default_rng(0)
     restless = da.Array(

@@ -255,6 +255,17 @@ def test_rows_beyond_the_norm_are_refused_or_brought_back() -> None:
     assert (clipped == model.fit(np.array([[0.6, 0.8], [0.3, 0.4]] * 50), y).coef_).all()
 
 
+@pytest.mark.parametrize("norm", [2.0**-400, 1.0, 2.0**400])
+def test_no_warning_tells_of_a_record_far_away(norm: float) -> None:
+    """Warnings are errors here: numpy has some for squares that overflow, which one record would bring about."""
+    wild = np.array([[0.0, norm], [1e308, -1e308], [1.5e200, 0.0]])
+    mean = PrivateMean(EXACT, data_norm=norm, outside="clip", random_state=0)
+    unit = np.array([[0.0, norm], [norm / 2**0.5, -norm / 2**0.5], [norm, 0.0]])
+    np.testing.assert_allclose(mean.fit(wild).center_ / norm, mean.fit(unit).center_ / norm, rtol=1e-12)
+    with pytest.raises(DomainError, match="norm at most data_norm"):
+        mean.set_params(outside="raise").fit(wild)
+
+
 def test_means_and_medians_of_columns() -> None:
     X = RNG.lognormal([0, 1], 0.5, size=(N, 2))
     mean = PrivateMean(1.0, 1e-6, bounds=(0, 20), outside="clip", random_state=0).fit(X)

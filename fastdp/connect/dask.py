@@ -233,7 +233,7 @@ class _Collection:
             tuple(kept.index(j) for j in columns),
             tuple(None if self._is_category(j) else self.types[j] for j in columns),
             None if self.names is None else tuple(self.names[j] for j in columns),
-            tuple(self._empty.columns[kept]) if self._is_frame else (),
+            tuple(self._empty.columns[kept] if self._is_frame else kept),
             beside,
         )
 

@@ -110,7 +110,10 @@ class _Domain(NamedTuple):
                     f"arg: {kind}: must be a numpy array {self.dtype}[{'n' if self.size is None else self.size}]"
                 )
             return numbers_array("arg", value)
-        return numbers_array("arg", np.atleast_1d(np.array(value, self.dtype)))
+        values = np.atleast_1d(np.array(value, self.dtype))
+        if self.size not in (None, values.size):  # the rounding of so many is what is charged
+            raise ValueError(f"arg: {values.size} entries: must be {self.size}, as the input domain says")
+        return numbers_array("arg", values)
 
     def write(self, values: NDArray[Any]) -> Any:
         """The output as the domain has it; sums beyond a narrow integer type become its ends."""

@@ -22,6 +22,8 @@ T = TypeVar("T")
 Counts = NDArray[np.int64]
 SomeCounts = Counts | tuple[NDArray[np.uint32], Counts]  # of all cells, or of those that have any
 
+_OTHER = "data: a partition with other columns: must have those of the collection, in order"
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -30,7 +32,7 @@ class Reader:
     labels     what errors call the columns, which are those of a partition at `places`, and have these `types`: None
                for categories, whose labels each partition may have by itself
     names      of the columns
-    partition  what a partition of pandas calls all of its own
+    partition  what a partition calls all of its own: numbers them, if it is of numpy
     beside     the last column holds what the records are labelled with, and is none of them
     """
 
@@ -44,6 +46,8 @@ class Reader:
     def open(self, partition: Any) -> MemoryRows:
         """The columns, of which none is copied."""
         if isinstance(partition, np.ndarray):
+            if partition.shape[1:] != (len(self.partition),):
+                raise ValueError(_OTHER)
             if not self.beside and self.places == tuple(range(partition.shape[1])):
                 whole = rows_of(partition)
                 assert isinstance(whole, MemoryRows)
@@ -51,7 +55,7 @@ class Reader:
             columns = [partition[:, j] for j in self.places]
         elif comes_from(partition, "pandas", "DataFrame"):
             if tuple(partition.columns) != self.partition:
-                raise ValueError("data: a partition with other columns: must have those of the collection, in order")
+                raise ValueError(_OTHER)
             columns = [partition.iloc[:, j] for j in self.places]
         else:
             raise ValueError(f"data: a partition of type {type(partition).__name__}: must be of numpy or pandas")

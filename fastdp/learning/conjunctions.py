@@ -205,9 +205,7 @@ def _learn(
         report(1, 1, "")
         return np.flatnonzero(kept).tolist()
     if isinstance(plan, ExhaustivePlan):
-        key = fresh_key(rng)
-        final()
-        return choose_conjunction(examples, k, plan.eta, key, report)
+        return choose_conjunction(examples, k, plan.eta, fresh_key(rng), final, report)
 
     def draw(scores: Counts, eta: float) -> int:
         key = fresh_key(rng)

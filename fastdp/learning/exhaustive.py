@@ -6,6 +6,7 @@ of columns, an eighth of all conjunctions for k = 3, is enough: conjunctions.md,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from math import comb
 
@@ -49,8 +50,13 @@ def _duration(seconds: float) -> str:
     return f"{max(seconds, 1):.0f} s"
 
 
-def choose_conjunction(examples: Examples, k: int, eta: float, key: Key, report: Report) -> list[int]:
-    """The literals of one conjunction, with probability proportional to exp(-eta errors)."""
+def choose_conjunction(
+    examples: Examples, k: int, eta: float, key: Key, final: Callable[[], None], report: Report
+) -> list[int]:
+    """The literals of one conjunction, with probability proportional to exp(-eta errors).
+
+    `final` is called when all records have been read, which may be here for the first time.
+    """
     from ..kernels.literals import sign_counts_into, unrank_into
 
     d = examples.d
@@ -58,6 +64,7 @@ def choose_conjunction(examples: Examples, k: int, eta: float, key: Key, report:
     starts = np.array([0, *accumulate(sizes, initial=0)][: k + 1], np.int64)
     report(0, 2, "sets of columns")
     counts = _set_errors(examples, k, starts, sum(sizes))
+    final()
     positives, negatives = examples.positives, examples.n - examples.positives
     race, first = Race(key, eta, 1), 0
     race.admit(np.dtype(np.int64))

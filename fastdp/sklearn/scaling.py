@@ -15,6 +15,7 @@ from ..checks import moderate, one_of
 from ..errors import DomainError
 from .base import OUTSIDE, Floats, bounds_of, missing, within
 
+_FURTHEST = 2.0**400  # in units of the norm, itself between 2^-400 and 2^400
 _TOLERANCE = 1e-9  # by how much a norm may exceed its bound by the rounding of whoever scaled it
 
 
@@ -57,6 +58,8 @@ class Scaling:
         one_of("outside", outside, OUTSIDE)
         if self.lower is not None and self.upper is not None:
             X = within(X, self.lower, self.upper, outside)
+        else:  # rows that far out would overflow, which numpy would tell in a warning; their direction is what counts
+            X = X / np.maximum(1.0, np.abs(X / (_FURTHEST * self.half)).max(axis=1))[:, None]
         Z = (X - self.center) / self.half
         norms = np.linalg.norm(Z, axis=1)
         if outside == "raise" and (norms > 1 + _TOLERANCE).any():
