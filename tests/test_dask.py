@@ -83,7 +83,7 @@ def box(give: Any, data: Data, **how: Any) -> Any:
 
 
 def box_of_floats(give: Any, data: Data, **how: Any) -> Any:
-    X = np.column_stack([data.incomes, data.points[:, 0]])
+    X = np.column_stack([data.incomes, data.points[:, :2]])  # three: the cuts of two count in the third
     return fastdp.learn_box(give(X), give(data.incomes > 2e4), epsilon=2.0, delta=1e-6, rng=seeded(), **how).intervals
 
 
@@ -795,7 +795,7 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set(quiet),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+            n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import count
 from math import isnan
 from typing import Any, NoReturn, TypeVar
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from ..columns import Array, comes_from
 from ..rows import Block, PerRecord, Rows, at_least_one, joined, label_of, positions_of, rows_of
 from ..threads import alone
-from .partitions import Count, Failure, Merge, Reader, Total, Work, blocks_of, combine, summarise
+from .partitions import Count, Failure, Job, Merge, Reader, Total, Work, combine, summarise
 
 T = TypeVar("T")
 
@@ -114,15 +115,11 @@ class DaskRows(Rows):
     def _run(self, work: Work[T]) -> T:
         """One computation of Dask's."""
         readers, partitions, nothing = self._sources()
+        job = Job(work, *readers)
         if not self.n:
             with alone():
-                return work.of(blocks_of(*readers, 0, 0, *nothing))
-        tasks, first = [], 0
-        for length, *parts in zip(self._collection.lengths, *partitions, strict=True):
-            if length:
-                tasks.append((summarise, work, *readers, first, length, *(part.key for part in parts)))
-            first += length
-        summary = _compute_tree(tasks, work, [part for parts in partitions for part in parts])
+                return work.of(job.blocks(0, 0, *nothing))
+        summary = _compute_tree(job, self._collection.lengths, partitions)
         if isinstance(summary, Failure):
             raise summary.error
         found: T = summary
@@ -241,26 +238,33 @@ class _Collection:
         return self._is_frame and comes_from(self._empty.iloc[:, j].array, "pandas", "Categorical")
 
 
-def _compute_tree(tasks: list[Any], work: Work[Any], partitions: list[Any]) -> Any:
-    """What the tasks come to, a few of them combined by the next one.
-
-    One layer of tasks: each as a `delayed` of its own takes time that grows with the square of their number.
-    """
+def _compute_tree(job: Job[Any], lengths: Sequence[int], partitions: list[list[Any]]) -> Any:
+    """What a job says of all partitions, a few summaries combined by one task, and a few of these by the next one."""
+    import dask
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
 
-    name = f"fastdp-{secrets.token_hex(8)}"
-    layer: dict[Any, Any] = {}
-    level = 0
-    while tasks:
-        keys = [f"{name}-{level}-{i}" for i in range(len(tasks))]
-        layer.update(zip(keys, tasks, strict=True))
-        several = [keys[at : at + _AT_ONCE] for at in range(0, len(keys), _AT_ONCE)] if len(keys) > 1 else []
-        tasks, level = [(combine, work, *some) for some in several], level + 1
-    graphs = {id(part.dask): part for part in partitions}
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=list(graphs.values()))
+    name, number = f"fastdp-{secrets.token_hex(8)}", count()
+    of_partition, of_several = dask.delayed(summarise, pure=False), dask.delayed(combine, pure=False)
+
+    def key() -> str:
+        return f"{name}-{next(number)}"
+
+    tasks, first = [], 0
+    for length, *parts in zip(lengths, *partitions, strict=True):
+        if length:
+            tasks.append(of_partition(job, first, length, *parts, dask_key_name=key()))
+        first += length
+    while len(tasks) > 1:
+        several = [tasks[at : at + _AT_ONCE] for at in range(0, len(tasks), _AT_ONCE)]
+        tasks = [of_several(job, *some, dask_key_name=key()) for some in several]
+    # One layer: with one for each task, which is what Dask makes, its time grows with the square of their number.
+    sources = {id(part.dask): part for parts in partitions for part in parts}.values()
+    known = {layer for source in sources for layer in source.dask.layers}
+    every = {k: task for layer, some in tasks[0].dask.layers.items() if layer not in known for k, task in some.items()}
+    graph = HighLevelGraph.from_collections(name, every, dependencies=list(sources))
     delayed: Any = Delayed  # without types
-    (found,) = _compute(delayed(keys[0], graph, layer=name))
+    (found,) = _compute(delayed(tasks[0].key, graph, layer=name))
     return found
 
 

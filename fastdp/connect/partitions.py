@@ -70,30 +70,6 @@ class Reader:
         return rows
 
 
-def blocks_of(
-    reader: Reader, of_labels: Reader | None, first: int, n: int, partition: Any, labels: Any = None
-) -> Iterator[Block]:
-    """The blocks of a partition of n records, of which the first one has this global index."""
-    rows, beside = reader.open(partition), None
-    if rows.n != n:
-        raise ValueError(f"data: a partition of {rows.n} records: must have {n}, as when it was first read")
-    if of_labels is not None:
-        beside = of_labels.open(labels)
-        if beside.n != n:
-            raise ValueError(f"y: a partition of {beside.n} labels: must have {n}, as that of X has records")
-        if hasattr(partition, "index") and hasattr(labels, "index") and not partition.index.equals(labels.index):
-            raise ValueError("y: its index differs from that of X")
-    elif reader.beside:
-        last = rows.width - 1
-        rows, beside = rows.select(range(last)), rows.select([last])
-    given = None if beside is None else beside.whole()
-    for block in rows.blocks():
-        if given is not None:
-            block.beside = given.column(0)[block.first : block.first + block.n]
-        block.first += first
-        yield block
-
-
 class Work(ABC, Generic[T]):
     """A statistic of blocks, and how two of its results become one, which may be the first, changed."""
 
@@ -181,18 +157,44 @@ class Failure:
         self.error = error.with_traceback(None)
 
 
-def summarise(
-    work: Work[T], reader: Reader, of_labels: Reader | None, first: int, n: int, partition: Any, labels: Any = None
-) -> T | Failure:
-    """What the work makes of one partition. Hosts keep their cores busy with other ones."""
+class Job(Generic[T]):
+    """A piece of work, and how the partitions are read that it is done on."""
+
+    def __init__(self, work: Work[T], reader: Reader, of_labels: Reader | None) -> None:
+        self.work, self._reader, self._of_labels = work, reader, of_labels
+
+    def blocks(self, first: int, n: int, partition: Any, labels: Any = None) -> Iterator[Block]:
+        """The blocks of a partition of n records, of which the first one has this global index."""
+        rows, beside = self._reader.open(partition), None
+        if rows.n != n:
+            raise ValueError(f"data: a partition of {rows.n} records: must have {n}, as when it was first read")
+        if self._of_labels is not None:
+            beside = self._of_labels.open(labels)
+            if beside.n != n:
+                raise ValueError(f"y: a partition of {beside.n} labels: must have {n}, as that of X has records")
+            if hasattr(partition, "index") and hasattr(labels, "index") and not partition.index.equals(labels.index):
+                raise ValueError("y: its index differs from that of X")
+        elif self._reader.beside:
+            last = rows.width - 1
+            rows, beside = rows.select(range(last)), rows.select([last])
+        given = None if beside is None else beside.whole()
+        for block in rows.blocks():
+            if given is not None:
+                block.beside = given.column(0)[block.first : block.first + block.n]
+            block.first += first
+            yield block
+
+
+def summarise(job: Job[T], first: int, n: int, partition: Any, labels: Any = None) -> T | Failure:
+    """What comes out for one partition. Hosts keep their cores busy with other ones."""
     try:
         with alone():
-            return work.of(blocks_of(reader, of_labels, first, n, partition, labels))
+            return job.work.of(job.blocks(first, n, partition, labels))
     except Exception as error:
         return Failure(error)
 
 
-def combine(work: Work[T], *summaries: T | Failure) -> T | Failure:
+def combine(job: Job[T], *summaries: T | Failure) -> T | Failure:
     """One summary of several, in their order; the first error, if there is one."""
     for each in summaries:
         if isinstance(each, Failure):
@@ -200,7 +202,7 @@ def combine(work: Work[T], *summaries: T | Failure) -> T | Failure:
     try:
         whole: Any = deepcopy(summaries[0])  # Dask may need it again, as it was
         for each in summaries[1:]:
-            whole = work.combine(whole, each)  # type: ignore[arg-type]
+            whole = job.work.combine(whole, each)  # type: ignore[arg-type]
         return whole  # type: ignore[no-any-return]
     except Exception as error:
         return Failure(error)
