@@ -546,6 +546,16 @@ def test_a_c_function_is_a_loss_and_a_query(tmp_path: Path) -> None:
         assert bound.values.tolist() == [0, 1] * 32
 
 
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "fastdp.capi", str(tmp_path / "file" / "x")], env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"fastdp.capi: cannot write to {tmp_path / 'file' / 'x'}: ") or why_not()
+
+
 # --- speed
 
 
