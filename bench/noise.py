@@ -6,15 +6,22 @@ addition to the values; ours adds.
 
 from __future__ import annotations
 
+import atexit
+import ctypes
+import sysconfig
+import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import fastdp
 
+from ..capi import BuildError, build
+from ..capi.library import find_compiler, shared_python
 from .measure import python_seconds
 from .peers.inputs import float_values, int_values
 from .registry import Call, Case, Side, beside, faster, make_case, within, within_seconds
@@ -255,6 +262,54 @@ def _first_number(n: int) -> Call:
     return lambda: python_seconds(code.format(start=time.monotonic()))
 
 
+# --- from C
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    """The C library, in a folder that goes with the process; it joins this Python, as that of any host."""
+    folder = tempfile.TemporaryDirectory(prefix="fastdp-bench-")
+    atexit.register(folder.cleanup)
+    library = ctypes.CDLL(str(build(folder.name).library))
+    library.fastdp_last_error.restype = ctypes.c_char_p
+    return library
+
+
+def _from_c(n: int) -> Call:
+    library, numbers, values = _c_library(), np.ctypeslib.ndpointer(np.int64), int_values(n)
+    laplace = library.fastdp_laplace_i64
+    laplace.argtypes = (numbers, ctypes.c_int64, ctypes.c_double, ctypes.c_double, ctypes.c_int64, numbers)
+
+    def call() -> Any:
+        if laplace(values, n, 1.0, 0.01, 0, values):
+            raise RuntimeError(library.fastdp_last_error().decode())
+        return values
+
+    return call
+
+
+def _c_cases() -> tuple[Case, ...]:
+    """None where no C library can be made, which `python -m fastdp.capi` explains."""
+    try:
+        shared_python()
+        find_compiler()
+    except BuildError:
+        return ()
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        return ()
+    case = _case(
+        "laplace-from-c-in-place",
+        "laplace int64 from C, scale 100, in place",
+        N,
+        _from_c,
+        (Side("Python", our_laplace(int_values, 100.0, in_place=True)), within("Python", 1 / 0.9)),
+        oracle="laplace_law",
+        drawn=lambda n: _from_c(n)() - int_values(n),
+        scale=100.0,
+    )
+    return (case,)
+
+
 CASES = (
     _case(
         "words",
@@ -354,4 +409,5 @@ CASES = (
         drawn=lambda n: _first_number(n)(),
         clock="child",
     ),
+    *_c_cases(),
 )

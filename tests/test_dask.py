@@ -357,6 +357,29 @@ def test_parquet_is_read_by_partitions(tmp_path: Path, data: Data) -> None:
     assert medians[0] == medians[1]
 
 
+def test_partitions_of_parquet_are_not_merged(tmp_path: Path, data: Data) -> None:
+    """Dask optimises few columns of what is computed from Parquet to fewer partitions than it says there are."""
+    frame = frame_of(data)[["income", "age", "hours", "in"]]
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "x.parquet", row_group_size=400)
+    far = dd.read_parquet(tmp_path, split_row_groups=True)
+    assert far["in"].to_frame().optimize().npartitions < far.npartitions
+
+    def boxes(d: Any) -> list[Any]:
+        adults = d[d["age"] > 3]
+        old = d[["age", "hours"]].assign(old=d["age"] > 9)
+        return [
+            fastdp.learn_box(X, y, domain_bits=6, epsilon=4.0, delta=1e-6, method=method, rng=seeded()).intervals
+            for X, y in (
+                (d[["age", "hours"]], d["in"]), (adults[["age", "hours"]], adults["in"]), (old, "old"),
+            )
+            for method in ("peel", "interior-point")
+        ]  # fmt: skip
+
+    assert boxes(far) == boxes(frame)
+    rows = DaskRows(far[["age", "hours"]].assign(old=far["age"] > 9))
+    assert {len(rows._collection.partitions(some)) for some in ((0,), (2,), (0, 1), (0, 1, 2))} == {far.npartitions}
+
+
 def test_chunks_of_columns_and_unknown_lengths(data: Data, here: dict[str, Any]) -> None:
     def give(array: Any) -> Any:
         if array.ndim == 1:

@@ -385,8 +385,24 @@ def test_missing_bounds_are_refused(estimator: Any, said: str) -> None:
 @pytest.mark.parametrize("index", [1, 2, 3, 4, 5, 6])
 def test_bad_bounds(bounds: Any, index: int) -> None:
     estimator, X, y = cases()[index]
-    with pytest.raises(ValueError, match=r"^bounds=.*must be \(lower, upper\)"):
+    with pytest.raises(ValueError, match=r"^bounds=.*must be \(lower, upper\)") as refused:
         estimator.set_params(bounds=bounds).fit(X, y)
+    assert "pairs" not in str(refused.value)
+
+
+def test_errors_say_how_it_is_done() -> None:
+    pairs = [(0, 100)] * 3
+    with pytest.raises(ValueError, match=r"tuple\(zip\(\*pairs\)\) makes that of a pair for each column"):
+        BoxClassifier(bounds=pairs).fit(np.ones((4, 3)), [0, 1, 0, 1])
+    assert tuple(zip(*pairs, strict=True)) == ((0, 0, 0), (100, 100, 100))
+    with pytest.raises(ValueError, match="or data_norm= of the rows, from public knowledge: "):
+        PrivateLogisticRegression().fit(SQUARE, ABOVE)
+    with pytest.raises(ValueError, match=r"strings: OneHotEncoder\(categories=") as refused:
+        BoxClassifier(bounds=(0, 1)).fit([["SECRET"]] * 4, [0, 1, 0, 1])
+    assert "SECRET" not in str(refused.value)
+    frame = pytest.importorskip("pandas").DataFrame({"smokes": [0, 1], "age": [20, 30]})
+    with pytest.raises(DomainError, match="X: column 'age': must hold 0 and 1 only"):
+        ConjunctionClassifier().fit(frame, [0, 1])
 
 
 @pytest.mark.parametrize("index", [1, 2, 3, 4, 5, 6])

@@ -217,7 +217,7 @@ class _Collection:
         kept = tuple(self._kept(columns))
         if kept not in self._made:
             some = self._data if len(kept) == len(self.types) else self._data[list(self._data.columns[list(kept)])]
-            self._made[kept] = list(np.ravel(some.to_delayed()))
+            self._made[kept] = list(np.ravel(_as_it_lies(some)))
         return self._made[kept]
 
     def nothing(self, columns: tuple[int, ...]) -> Any:
@@ -236,6 +236,17 @@ class _Collection:
 
     def _is_category(self, j: int) -> bool:
         return self._is_frame and comes_from(self._empty.iloc[:, j].array, "pandas", "Categorical")
+
+
+def _as_it_lies(some: Any) -> Any:
+    """Its partitions as `delayed`, one for each that it says it has.
+
+    Dask's whole optimisation merges partitions of Parquet files, more of them the fewer columns are read, so that those
+    of two columns would not lie side by side. Simplifying alone reads no more columns than are asked for, too.
+    """
+    if not hasattr(some, "simplify"):  # arrays, whose chunks stay
+        return some.to_delayed()
+    return some.simplify().to_delayed(optimize_graph=False)
 
 
 def _compute_tree(job: Job[Any], lengths: Sequence[int], partitions: list[list[Any]]) -> Any:

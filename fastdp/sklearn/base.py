@@ -110,7 +110,10 @@ def randomness(random_state: Any) -> Randomness | None:
 def without_values(message: str) -> str:
     """What scikit-learn and numpy say about input, less the entries that they quote."""
     if "could not convert string" in message or "not compatible with arrays of bytes/strings" in message:
-        return "Input must hold numbers only; there are strings"
+        return (
+            "Input must hold numbers only; there are strings: OneHotEncoder(categories=[[...]], sparse_output=False) "
+            "makes numbers of labels that you declare"
+        )
     if message.startswith("Complex data not supported"):
         return "Complex data not supported"
     return re.sub(r"\s*array=.*?(?=\s*Reshape your data|\Z)", "", message, flags=re.DOTALL)
@@ -129,6 +132,8 @@ def bounds_of(name: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
     if bounds is None:
         missing(name)
     rule = f"must be (lower, upper), each a number or {d} of them, finite, lower < upper"
+    if isinstance(bounds, list | tuple) and len(bounds) == d and all(np.shape(pair) == (2,) for pair in bounds):
+        rule += "; tuple(zip(*pairs)) makes that of a pair for each column"
     try:
         low, high = bounds
         lower, upper = (np.broadcast_to(np.asarray(end, np.float64), d).copy() for end in (low, high))

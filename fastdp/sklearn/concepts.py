@@ -14,6 +14,7 @@ from ..checks import one_of, whole
 from ..errors import DomainError
 from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
+from ..rows import label_of
 from .base import OUTSIDE, Floats, PrivateEstimator
 from .grid import Grid
 from .labels import BinaryClassifier
@@ -97,9 +98,8 @@ class ConjunctionClassifier(BinaryClassifier):
         for place, (column, threshold) in enumerate(cuts):
             values = X[:, column]
             if threshold is None and self.outside == "raise" and not ((values == 0) | (values == 1)).all():
-                raise DomainError(
-                    f"X: column {column}: must hold 0 and 1 only, as it has no thresholds; there are others"
-                )
+                name = label_of(column, getattr(self, "feature_names_in_", None))
+                raise DomainError(f"X: {name}: must hold 0 and 1 only, as it has no thresholds; there are others")
             bits[:, place] = values > (0.5 if threshold is None else threshold)
         return bits
 

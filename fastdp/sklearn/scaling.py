@@ -41,7 +41,7 @@ class Scaling:
         norm = None if data_norm is None else moderate("data_norm", data_norm, toward=inf)
         if bounds is None:
             if norm is None:
-                missing("bounds", "(lower, upper) of the columns, or data_norm= of the rows,")
+                missing("bounds", "(lower, upper) of the columns, or data_norm= of the rows")
             return cls(None, None, np.zeros(d), np.full(d, norm), norm, intercept)
         lower, upper = bounds_of("bounds", bounds, d)
         center, width = middle(lower, upper, intercept)

@@ -87,7 +87,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         one_of("outside", self.outside, OUTSIDE)
         if (self.domain is None) == (self.bounds is None):
             if self.domain is None:
-                missing("bounds", "(lower, upper) of the columns, or domain=, which values they have,")
+                missing("bounds", "(lower, upper) of the columns, or domain= with the values that they may have")
             raise ValueError(f"bounds={self.bounds!r}: must be None with a domain, which has its own")
         rng, degree = self._randomness(), whole("degree", self.degree, least=1)
         X = self._read(X, reset=True)
