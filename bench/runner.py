@@ -22,7 +22,7 @@ from .environments import install
 from .judging import drawn_curve, judge
 from .limits import Limits
 from .measure import QUICK_N
-from .registry import SIMD_LEVELS, Case, PeerSide, cases, check_words, matching, with_threads
+from .registry import SIMD_LEVELS, Case, Named, PeerSide, cases, check_words, matching, with_threads
 from .results import Report, Row, commit, now
 from .series import IN_ROWS, latencies, measure_peak, memories
 
@@ -59,7 +59,13 @@ def run(
         raise ValueError(f"threads={threads}: must all be >= 1")
     if avx2 and (level := simd_level(*compiled_for())) not in SIMD_LEVELS:
         raise ValueError(f"avx2=True: must be run on a machine that has AVX2; this one has {SIMD_NAMES[level]}")
-    drawn, late, held = (curves(), latencies(), memories()) if full else ((), (), ())
+    drawn, late, held = curves(), latencies(), memories()
+    if not full:
+        brought: tuple[Named, ...] = (*drawn, *late, *held)
+        for word in words:
+            if matching((word,), brought) and not matching((word,), cases()):
+                raise ValueError(f"only={word!r}: a curve, latency or memory must come with full=True (--full)")
+        drawn, late, held = (), (), ()
     check_words(words, (*cases(), *drawn, *late, *held))
     chosen = [
         with_threads(case, threads)

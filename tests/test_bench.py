@@ -1154,15 +1154,23 @@ def test_avx2_is_compiled_for_and_judged_as_avx2(capsys: pytest.CaptureFixture[s
     assert "the others use all that the machine has" in printed
 
 
-def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--only", "nose"]) == 2
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("laplace-smal1-call", "start of a case's name, such as laplace-small-call"),
+        ("zzz", "must be a room (noise, accounting, selection, answering, optimizing, learning"),
+        ("curve-mask", "a curve, latency or memory must come with full=True (--full)"),
+        ("latency", "a curve, latency or memory must come with full=True (--full)"),
+    ],
+)
+def test_an_unknown_case_is_one_short_line(word: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--only", "words", "--only", word]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
-    assert captured.err.startswith(
-        "fastdp bench: only='nose': must be a room (noise, accounting, selection, answering, optimizing, learning) or "
-        "the start of a case: words,"
-    )
+    assert captured.err.startswith(f"fastdp bench: only={word!r}: ")
+    assert why in captured.err
+    assert len(captured.err) < 300
 
 
 def test_pytest_bench_runs_the_registry() -> None:

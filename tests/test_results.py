@@ -98,6 +98,19 @@ def test_a_folder_gets_a_file_by_machine_and_commit(
     assert html.read_text() == page.page(REPORT)
 
 
+def test_files_are_written_before_a_reader_can_go_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def gone(*arguments: Any) -> None:
+        raise SystemExit(1)  # as rich ends when `head` has seen enough
+
+    monkeypatch.setattr(runner, "run", lambda *arguments, **more: REPORT)
+    monkeypatch.setattr("fastdp.bench.terminal.show", gone)
+    path, html = tmp_path / "r.json", tmp_path / "r.html"
+    with pytest.raises(SystemExit):
+        main(["bench", "--json", str(path), "--html", str(html)])
+    assert load(path) == REPORT
+    assert html.read_text() == page.page(REPORT)
+
+
 def test_no_page_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--html", str(tmp_path)]) == 2
     assert "cannot be written (Is a directory)" in capsys.readouterr().err
