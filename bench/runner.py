@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import fastdp
+
 from ..machine import SIMD_NAMES, simd_level
 from ..machine import target as compiled_for
 from ..progress import Progress, reporting
@@ -152,6 +154,12 @@ def _measure(
             assert worker.stdout is not None
             for line in worker.stdout:
                 event = json.loads(line)
+                if event.get("source", fastdp.__file__) != fastdp.__file__:
+                    worker.kill()
+                    raise ValueError(
+                        f"fastdp={fastdp.__file__!r}: must be what the measuring process imports, "
+                        f"which is {event['source']!r}; install it, or set PYTHONPATH"
+                    )
                 if "machine" in event:
                     machine = event["machine"]
                 elif "start" in event:
