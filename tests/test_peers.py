@@ -399,7 +399,12 @@ def test_the_tasks_of_what_is_installed_here_do_the_work() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
 def test_a_peer_that_hangs_ends_with_a_killed_worker(tmp_path: Path) -> None:
     peer = tmp_path / "peer.py"
-    peer.write_text("import time\nPACKAGES = ()\nTASKS = {'sleep': lambda n: lambda: time.sleep(60)}\n")
+    begun = tmp_path / "begun"
+    peer.write_text(f"""
+import pathlib, time
+PACKAGES = ()
+TASKS = {{"sleep": lambda n: lambda: (pathlib.Path({str(begun)!r}).touch(), time.sleep(60))}}
+""")
     worker = f"""
 from pathlib import Path
 import sys
@@ -411,9 +416,11 @@ child.run(1)
 """
     with subprocess.Popen([sys.executable, "-c", worker], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        pid = int(process.stdout.readline())
+        pid, until = int(process.stdout.readline()), time.monotonic() + 10
+        while time.monotonic() < until and not begun.exists():
+            time.sleep(0.05)
         process.kill()
-    until = time.monotonic() + 10
+    assert begun.exists()
     while time.monotonic() < until and _running(pid):
         time.sleep(0.05)
     assert not _running(pid)
