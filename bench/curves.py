@@ -96,12 +96,12 @@ def _select_curve(method: str, title: str, words: float) -> Curve:
         unit="a candidate",
         points=_domains(),
         ours=_always(selection.on(float_scores, choose)),
-        numpy=_always(selection.numpy_choice("numpy argmax", float_scores, selection.gumbel).make),
+        numpy=_always(selection.numpy_choice("numpy exponentials", float_scores, selection.exponentials).make),
         traffic=_always(Traffic(read=8, words=words, held=8)),
         oracle="softmax",
         drawn=lambda x: selection.choices(float_scores, choose, x),
         burst=100_000,
-        numpy_name="numpy argmax",
+        numpy_name="numpy exponentials",
         parameters=(("epsilon", 1.0),),
     )
 
@@ -147,7 +147,7 @@ def _count_curve(name: str, points: tuple[int, ...], axis: Axis, *, packed: bool
         return BITS // x if by_dimension else x
 
     def rival(x: int) -> Make:
-        return (learning.numpy_words if packed else learning.numpy_sums)(width(x)).make
+        return (learning.numpy_words if packed else learning.numpy_products)(width(x)).make
 
     share = 1 / 8 if packed else 1.0
 
@@ -225,7 +225,7 @@ def curves() -> tuple[Curve, ...]:
         _count_curve("packed-n", _powers(), "records", packed=True),
         _noise_curve(
             "laplace", "laplace int64, scale 100", noise.our_laplace(int_values, scale),
-            noise.numpy_laplace(scale), noise.laplace_drawn(scale), 0.5, scale=scale,
+            noise.numpy_exponentials(scale), noise.laplace_drawn(scale), 0.5, scale=scale,
         ),
         _noise_curve(
             "gaussian", "gaussian int64, sigma 100", noise.our_gaussian(scale), noise.numpy_gaussian(scale),

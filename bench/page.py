@@ -37,13 +37,17 @@ th.room { padding-top: 1.2rem; color: var(--ink); } tr.more td { border-top: non
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.2rem; }
 figure { margin: 0; padding: .6rem; background: var(--band); border-radius: 8px; }
 figure svg { width: 100%; height: auto; display: block; } figcaption { font-size: .85rem; margin-top: .3rem; }
-@media (max-width: 44rem) {  /* a row becomes a block: the work, then its figures side by side */
+@media screen and (max-width: 44rem) {  /* a row becomes a block: the work, then its figures side by side */
   thead { display: none; } tr { display: grid; grid-template-columns: 1fr 1fr auto; gap: 0 .8rem; padding: .4rem 0;
           border-bottom: 1px solid var(--line); } tr.more { border-top: none; }
   td, th { border: none; padding: .1rem 0; } td:first-child, th.room { grid-column: 1 / -1; font-weight: 600; }
-  td:empty { display: none; } td.number, th.number { text-align: left; } td small { font-weight: 400; } }
+  td:empty { display: none; } td.number, th.number { text-align: left; } td small { font-weight: 400; }
+  td[data-of]::before { content: attr(data-of) " "; color: var(--soft); } }  /* the heads are gone */
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; }
 dt { color: var(--soft); } dd { margin: 0; }
+@media print {  /* nothing scrolls on paper: what does not fit is lost */
+  body { max-width: none; padding: 0; font-size: 11px; } .scroll { overflow: visible; } h2 { break-after: avoid; }
+  .curves { grid-template-columns: 1fr 1fr; } }
 """
 
 
@@ -98,7 +102,7 @@ def _rows(rows: Sequence[Row]) -> str:
         lines.append(
             ("<tr>" if first else '<tr class="more">')
             + (_cell(row.work, wording.parameters(row)) if first else _cell(""))
-            + (_number(wording.seconds(row.ours), _each(row.ours, row.n)) if first else _cell(""))
+            + (_number(wording.seconds(row.ours), _each(row.ours, row.n), of="fastdp") if first else _cell(""))
             + _cell(row.rival or "", wording.rival_parameters(row))
             + _number(wording.seconds(row.theirs), _each(row.theirs, row.rival_n))
             + _number(wording.ratio(row), wording.target(row))
@@ -124,8 +128,9 @@ def _cell(text: str, detail: str = "") -> str:
     return f"<td>{_escape(text)}{f'<br><small>{_escape(detail)}</small>' if detail else ''}</td>"
 
 
-def _number(text: str, detail: str = "") -> str:
-    return f'<td class="number">{_escape(text)}{f"<br><small>{_escape(detail)}</small>" if detail else ""}</td>'
+def _number(text: str, detail: str = "", *, of: str = "") -> str:
+    said = f' data-of="{of}"' if of and text else ""
+    return f'<td class="number"{said}>{_escape(text)}{f"<br><small>{_escape(detail)}</small>" if detail else ""}</td>'
 
 
 def _memory(peaks: Sequence[Peak]) -> str:
@@ -133,8 +138,8 @@ def _memory(peaks: Sequence[Peak]) -> str:
     lines = [
         "<tr>"
         + _cell(peak.work, f"n={peak.n:,}")
-        + _number(wording.size(peak.input))
-        + _number(wording.against(peak.ours, peak.input))
+        + _number(wording.size(peak.input), of="input")
+        + _number(wording.against(peak.ours, peak.input), of="fastdp adds")
         + _cell(peak.rival or "", peak.why_not or "")
         + _number(wording.against(peak.theirs, peak.input))
         + "</tr>"
@@ -171,6 +176,7 @@ def _curves(curves: Sequence[dict[str, Any]]) -> str:
 
 
 def _caption(curve: dict[str, Any]) -> str:
-    best = max((p["ours"] / p["numpy"] for p in curve["points"] if p["ours"] and p["numpy"]), default=None)
-    said = "" if best is None else f" At best {wording.digits(best)} times {curve['numpy']}."
+    ratios = [p["ours"] / p["numpy"] for p in curve["points"] if p["ours"] and p["numpy"]]
+    extremes = dict.fromkeys(wording.digits(ratio) for ratio in (min(ratios), max(ratios))) if ratios else ()
+    said = f" {' to '.join(extremes)} times as fast as {curve['numpy']}." if extremes else ""
     return f"An element is {curve['unit']}.{said}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -195,11 +196,15 @@ def choose(only: tuple[str, ...]) -> tuple[Case, ...]:
 
 
 def check_words(only: tuple[str, ...], among: tuple[Named, ...]) -> None:
-    """ValueError for a word that chooses nothing."""
+    """ValueError for a word that chooses nothing; it says what is written alike, as there are too many to list."""
+    names = [one.name for one in among]
     for word in only:
         if not matching((word,), among):
-            rooms, names = dict.fromkeys(one.room for one in among), ", ".join(one.name for one in among)
-            raise ValueError(f"only={word!r}: must be a room ({', '.join(rooms)}) or the start of a case: {names}")
+            rooms = ", ".join(dict.fromkeys(one.room for one in among))
+            alike = get_close_matches(word, names, n=5) or names[:5]
+            raise ValueError(
+                f"only={word!r}: must be a room ({rooms}) or the start of a case's name, such as {', '.join(alike)}"
+            )
 
 
 def matching(only: tuple[str, ...], among: tuple[N, ...]) -> tuple[N, ...]:

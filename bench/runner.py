@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import fastdp
+
 from ..machine import SIMD_NAMES, simd_level
 from ..machine import target as compiled_for
 from ..progress import Progress, reporting
@@ -22,7 +24,7 @@ from .environments import install
 from .judging import drawn_curve, judge
 from .limits import Limits
 from .measure import QUICK_N
-from .registry import SIMD_LEVELS, Case, PeerSide, cases, check_words, matching, with_threads
+from .registry import SIMD_LEVELS, Case, Named, PeerSide, cases, check_words, matching, with_threads
 from .results import Report, Row, commit, now
 from .series import IN_ROWS, latencies, measure_peak, memories
 
@@ -59,7 +61,13 @@ def run(
         raise ValueError(f"threads={threads}: must all be >= 1")
     if avx2 and (level := simd_level(*compiled_for())) not in SIMD_LEVELS:
         raise ValueError(f"avx2=True: must be run on a machine that has AVX2; this one has {SIMD_NAMES[level]}")
-    drawn, late, held = (curves(), latencies(), memories()) if full else ((), (), ())
+    drawn, late, held = curves(), latencies(), memories()
+    if not full:
+        brought: tuple[Named, ...] = (*drawn, *late, *held)
+        for word in words:
+            if matching((word,), brought) and not matching((word,), cases()):
+                raise ValueError(f"only={word!r}: a curve, latency or memory must come with full=True (--full)")
+        drawn, late, held = (), (), ()
     check_words(words, (*cases(), *drawn, *late, *held))
     chosen = [
         with_threads(case, threads)
@@ -146,6 +154,12 @@ def _measure(
             assert worker.stdout is not None
             for line in worker.stdout:
                 event = json.loads(line)
+                if event.get("source", fastdp.__file__) != fastdp.__file__:
+                    worker.kill()
+                    raise ValueError(
+                        f"fastdp={fastdp.__file__!r}: must be what the measuring process imports, "
+                        f"which is {event['source']!r}; install it, or set PYTHONPATH"
+                    )
                 if "machine" in event:
                     machine = event["machine"]
                 elif "start" in event:

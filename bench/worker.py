@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     os.dup2(2, 1)  # whatever pytest or another library prints goes to standard error
     here = Path(__file__).parent
     narrator = Narrator(events, names, quick, threads)
-    narrator.tell(machine={**machine.describe(), "threads": fastdp.get_num_threads()})
+    narrator.tell(machine={**machine.describe(), "threads": fastdp.get_num_threads()}, source=fastdp.__file__)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the host's plugins and options are not ours to measure with
     for name in [name for name in os.environ if name.startswith(("PYTEST_ADDOPTS", "PYTEST_XDIST"))]:
         del os.environ[name]

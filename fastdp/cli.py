@@ -129,7 +129,12 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console()
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            """rich would end the process with 1; `main` knows that it is no error."""
+            raise BrokenPipeError
+
+    return Piped()
 
 
 def _writable(path: Path, *, folder: bool = False) -> Path:
@@ -190,13 +195,14 @@ def _bench(options: argparse.Namespace) -> int:
         )
     except ValueError as error:
         raise CommandError(str(error)) from None
-    terminal.show(report, console)
-    if to_json:
+    if to_json:  # files first: whoever reads the tables through a pipe may go away
         to_json = to_json / report.name if to_json.is_dir() else to_json
         report.write(to_json)
-        print(to_json)
     if to_html:
         page.write(report, to_html)
+    terminal.show(report, console)
+    if to_json:
+        print(to_json)
     if older is None:
         return 1 if report.failed else 0
     comparison = compare.compare(options.compare, older, report)

@@ -21,7 +21,8 @@ import reference
 from scipy import stats
 
 import fastdp
-from fastdp.bench import judging, measure, runner, series, wording
+from fastdp.bench import judging, learning, measure, runner, selection, series, wording
+from fastdp.bench import noise as noise_room
 from fastdp.bench.registry import (
     ROOMS,
     SIMD_LEVELS,
@@ -928,6 +929,20 @@ def test_literals_are_on_the_bits_that_a_row_names(bits: tuple[int, int, int]) -
     assert np.array_equal(answering.conjunction_mask(domain, answering.literals(domain, bits)), expected)
 
 
+def test_the_faster_ways_of_numpy_do_the_same() -> None:
+    noise = noise_room.numpy_exponentials(3.0)(200_000)()
+    for q in (0.05, 0.25, 0.5, 0.9):  # of the distribution: false alarm below 1e-9 each
+        x = 3 * np.log(2 * q) if q < 0.5 else -3 * np.log(2 * (1 - q))
+        assert abs((noise < x).mean() - q) < 6.2 * np.sqrt(q * (1 - q) / noise.size)
+    scores, rng = np.array([0.0, 1.0, -2.0, 3.0]), np.random.default_rng(1)
+    chosen = np.bincount([selection.exponentials(scores, rng) for _ in range(20_000)], minlength=4) / 20_000
+    wanted = np.exp(scores / 2) / np.exp(scores / 2).sum()
+    assert (np.abs(chosen - wanted) < 6.2 * np.sqrt(wanted * (1 - wanted) / 20_000)).all()
+    assert (
+        np.array(learning.numpy_products(5).make(200_001)()) == np.array(learning.numpy_sums(5).make(200_001)())
+    ).all()
+
+
 def test_values_are_filled() -> None:
     """np.zeros maps one page, whatever its length: a benchmark over it would not touch memory."""
     from fastdp.bench import accounting, answering, learning, noise, optimizing, selection
@@ -1112,6 +1127,15 @@ for name in sys.argv[1:]:
     assert {row.verdict for row in report.rows} == {"falls short", "holds", "not installed", report.failed["import"]}
 
 
+def test_another_fastdp_is_not_measured_in_the_place_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a checkout is run from its folder and another one is installed."""
+    told = {"machine": {}, "source": "/elsewhere/fastdp/__init__.py"}
+    fake = f"import json; print(json.dumps({told}), flush=True); input()"
+    monkeypatch.setattr(runner, "_command", lambda quick, threads, names: [sys.executable, "-c", fake])
+    with pytest.raises(ValueError, match=r"which is '/elsewhere/fastdp/__init__\.py'"):
+        runner.run(["words"], quick=True)
+
+
 def test_a_worker_that_does_not_start_fails_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         runner, "_command", lambda quick, threads, names: [sys.executable, "-c", "raise SystemExit('no such luck')"]
@@ -1154,15 +1178,23 @@ def test_avx2_is_compiled_for_and_judged_as_avx2(capsys: pytest.CaptureFixture[s
     assert "the others use all that the machine has" in printed
 
 
-def test_an_unknown_case_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--only", "nose"]) == 2
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("laplace-smal1-call", "start of a case's name, such as laplace-small-call"),
+        ("zzz", "must be a room (noise, accounting, selection, answering, optimizing, learning"),
+        ("curve-mask", "a curve, latency or memory must come with full=True (--full)"),
+        ("latency", "a curve, latency or memory must come with full=True (--full)"),
+    ],
+)
+def test_an_unknown_case_is_one_short_line(word: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--only", "words", "--only", word]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
-    assert captured.err.startswith(
-        "fastdp bench: only='nose': must be a room (noise, accounting, selection, answering, optimizing, learning) or "
-        "the start of a case: words,"
-    )
+    assert captured.err.startswith(f"fastdp bench: only={word!r}: ")
+    assert why in captured.err
+    assert len(captured.err) < 300
 
 
 def test_pytest_bench_runs_the_registry() -> None:

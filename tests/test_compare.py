@@ -85,7 +85,7 @@ def test_of_a_single_round_nothing_is_said() -> None:
 
 
 def test_worst_first_and_what_is_not_compared_last() -> None:
-    names = ("words", "mask-update", "select-gumbel", "permute-and-flip")
+    names = ("words", "mask-update", "literals-packed", "permute-and-flip")
     rivals = {name: choose((name,))[0].rivals[0].name for name in names}
 
     def run(**now: float) -> results.Report:
@@ -97,13 +97,13 @@ def test_worst_first_and_what_is_not_compared_last() -> None:
         return _report(*measured)
 
     old = run()
-    new = run(words=3.0, mask_update=1.0, select_gumbel=1.4)
+    new = run(words=3.0, mask_update=1.0, literals_packed=1.4)
     new = replace(new, measured=new.measured[:3], rows=tuple(r for r in new.rows if r.case != "permute-and-flip"))
     new = replace(new, rows=(*new.rows, *_failed("permute-and-flip")))
     comparison = _compare(old, new)
     assert [(change.case, change.verdict) for change in comparison.changes] == [
         ("mask-update", "lost"),
-        ("select-gumbel", "lost"),
+        ("literals-packed", "lost"),
         ("words", "better"),
         ("permute-and-flip", "no figure now: it crashed"),
     ]

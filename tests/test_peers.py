@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -393,3 +394,40 @@ def test_the_tasks_of_what_is_installed_here_do_the_work() -> None:
             assert 0 < made < 1
         else:
             assert abs(made) <= 2.0**63
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
+def test_a_peer_that_hangs_ends_with_a_killed_worker(tmp_path: Path) -> None:
+    peer = tmp_path / "peer.py"
+    begun = tmp_path / "begun"
+    peer.write_text(f"""
+import pathlib, time
+PACKAGES = ()
+TASKS = {{"sleep": lambda n: lambda: (pathlib.Path({str(begun)!r}).touch(), time.sleep(60))}}
+""")
+    worker = f"""
+from pathlib import Path
+import sys
+from fastdp.bench.child import Child
+child = Child(Path(sys.executable), Path({str(peer)!r}))
+child.prepare("sleep", 1, {{}})
+print(child._process.pid, flush=True)
+child.run(1)
+"""
+    with subprocess.Popen([sys.executable, "-c", worker], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid, until = int(process.stdout.readline()), time.monotonic() + 10
+        while time.monotonic() < until and not begun.exists():
+            time.sleep(0.05)
+        process.kill()
+    assert begun.exists()
+    while time.monotonic() < until and _running(pid):
+        time.sleep(0.05)
+    assert not _running(pid)
+
+
+def _running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

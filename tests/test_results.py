@@ -98,6 +98,19 @@ def test_a_folder_gets_a_file_by_machine_and_commit(
     assert html.read_text() == page.page(REPORT)
 
 
+def test_files_are_written_before_a_reader_can_go_away(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def gone(*arguments: Any) -> None:
+        raise SystemExit(1)  # as rich ends when `head` has seen enough
+
+    monkeypatch.setattr(runner, "run", lambda *arguments, **more: REPORT)
+    monkeypatch.setattr("fastdp.bench.terminal.show", gone)
+    path, html = tmp_path / "r.json", tmp_path / "r.html"
+    with pytest.raises(SystemExit):
+        main(["bench", "--json", str(path), "--html", str(html)])
+    assert load(path) == REPORT
+    assert html.read_text() == page.page(REPORT)
+
+
 def test_no_page_into_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--html", str(tmp_path)]) == 2
     assert "cannot be written (Is a directory)" in capsys.readouterr().err
@@ -148,7 +161,7 @@ def test_the_page_says_what_the_results_say() -> None:
     for words in (
         "A <CPU> & more, 2 cores", "laplace | int64 <scale 100>", "scale=1,048,576", "8.43x", "≥ 6x", "11.8 ms",
         "crashed: <b>", "falls short", "0.250x time", "n=1,000, scale=100", "16.0 kB, 2.00x", "died", "x: it <crashed>",
-        "numpy 2.0.0", "0123456789", "2030-01-02 03:04 UTC", "2 hold, 1 fall short", "At best 10.0 times numpy",
+        "numpy 2.0.0", "0123456789", "2030-01-02 03:04 UTC", "2 hold, 1 fall short", "10.0 times as fast as numpy",
     ):  # fmt: skip
         assert words in said, words
 
@@ -161,6 +174,21 @@ def test_curves_take_the_colours_of_the_page() -> None:
     assert "fastdp, 2 threads" in svg
     used = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", svg))
     assert used <= {"#ffffff"}, used  # nothing that cannot be read on a dark screen
+
+
+def test_a_curve_says_where_fastdp_loses_too() -> None:
+    (curve, *_) = REPORT.curves
+    points = [dict(curve["points"][0], ours=ours, numpy=1e9) for ours in (2e8, 5e9, None)]
+    assert "0.200 to 5.00 times as fast as numpy" in page.page(replace(REPORT, curves=(dict(curve, points=points),)))
+
+
+def test_nothing_of_the_page_is_lost_on_paper_or_on_a_telephone() -> None:
+    text = page.page(REPORT)
+    for_paper = "".join(re.findall(r"@media print \{(.*?\})\s*\}", text, flags=re.DOTALL))
+    assert ".scroll { overflow: visible; }" in for_paper  # or the verdicts, in the last column, are cut off
+    assert "@media screen and (max-width" in text  # paper is narrow, too, and has room for tables
+    assert '<td class="number" data-of="fastdp">1.40 ms' in text  # where the heads of the columns are hidden
+    assert "content: attr(data-of)" in text
 
 
 def test_a_quick_run_is_not_judged() -> None:

@@ -12,9 +12,11 @@ library prints goes to standard error. It knows no fastdp: it runs wherever the 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
+import signal
 import sys
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
@@ -64,6 +66,8 @@ def why_not(error: BaseException) -> str:
 def limit(most_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":  # prctl(PR_SET_PDEATHSIG): a call that hangs must not outlive who would have ended it
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if hasattr(os, "sched_setaffinity"):  # before the library counts the cores, as jax does
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
