@@ -629,7 +629,11 @@ FAR, LABELS = da.from_array(X, chunks=(3, 2)), da.from_array(Y, chunks=3)
     [
         (FAR, Y, "y: type ndarray: must be a Dask array or Series with the partitions of X, or the name of one of its"),
         (X, LABELS, "y: a Dask collection: must be an array, as the records are in this process"),
-        (FAR, LABELS.rechunk(2), "y: 3 partitions: must be 2, as X has"),
+        (
+            FAR,
+            LABELS.rechunk(2),
+            "y: 3 partitions: must be 2, as X has; of labels beside the records, give the DataFrame",
+        ),
         (FAR, LABELS.rechunk(((2, 4),)), "y: 2 labels in partition 0: must be 3, as X has records there"),
         (FAR, da.stack([LABELS, LABELS], axis=1), "y: 2 columns: must be one"),
         (FAR, None, "y=None: must be the labels of the records, or the name of their column"),

@@ -204,7 +204,10 @@ class _Collection:
     def check_labels(self, labels: _Collection) -> None:
         """ValueError unless labels lie as records do."""
         if len(labels.lengths) != len(self.lengths):
-            raise ValueError(f"y: {len(labels.lengths)} partitions: must be {len(self.lengths)}, as X has")
+            raise ValueError(
+                f"y: {len(labels.lengths)} partitions: must be {len(self.lengths)}, as X has; of labels "
+                "beside the records, give the DataFrame with their column, and its name"
+            )
         for i, (found, wanted) in enumerate(zip(labels.lengths, self.lengths, strict=True)):
             if found != wanted:
                 raise ValueError(f"y: {found} labels in partition {i}: must be {wanted}, as X has records there")
