@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import sysconfig
 import tempfile
 import time
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import fastdp
 
-from ..capi import BuildError, build
-from ..capi.library import find_compiler, shared_python
+from ..capi import build
+from ..capi.library import why_not
 from .measure import python_seconds
 from .peers.inputs import float_values, int_values
 from .registry import Call, Case, Side, beside, faster, make_case, within, within_seconds
@@ -308,12 +306,7 @@ def _from_c(n: int) -> Call:
 
 def _c_cases() -> tuple[Case, ...]:
     """None where no C library can be made, which `python -m fastdp.capi` explains."""
-    try:
-        shared_python()
-        find_compiler()
-    except BuildError:
-        return ()
-    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+    if why_not() is not None:
         return ()
     case = _case(
         "laplace-from-c-in-place",

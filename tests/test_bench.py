@@ -36,6 +36,7 @@ from fastdp.bench.registry import (
     within,
     within_seconds,
 )
+from fastdp.capi.library import why_not
 from fastdp.cli import main
 from fastdp.machine import simd_level
 from fastdp.machine import target as compiled_for
@@ -85,6 +86,8 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
     asked |= {(f"gaussian-int64-{sigma}", "numpy", 2, 1.05) for sigma in ("1", "4", "100", "1e+06")}
     asked |= {("laplace-two-threads", "one thread", 1.7, 1.7), ("import", "numpy", 1.2, 1.2)}
     asked |= {("first-number", None, 0.5, 0.5)}
+    if why_not() is None:  # a C library can be built
+        asked |= {("laplace-from-c-in-place", "Python", 1 / 0.9, 1 / 0.9)}
     assert stated_in("noise") == asked
 
 

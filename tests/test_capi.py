@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 import fastdp
 from fastdp import Randomness
 from fastdp.capi import BuildError, build, library
-from fastdp.capi.library import find_compiler, shared_python
+from fastdp.capi.library import find_compiler, shared_python, why_not
 from fastdp.capi.table import FUNCTIONS, STATUS
 from fastdp.capi.text import header, members
 
@@ -27,17 +26,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROGRAM = HERE / "capi.c"
 N, D, CELLS = 3000, 11, 500
-
-
-def why_not() -> str | None:
-    """Why no library can be built here."""
-    try:
-        shared_python()
-        find_compiler()
-    except BuildError as error:
-        return str(error)
-    include = sysconfig.get_path("include")
-    return None if Path(include, "Python.h").exists() else f"no Python.h in {include}"
 
 
 needs_building = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
@@ -412,9 +400,10 @@ def test_a_plug_in_whose_symbols_are_its_own_and_a_child_after_a_fork(folder: Pa
 def test_a_host_that_runs_python_shares_it(folder: Path, run_python: Callable[..., str]) -> None:
     """Called from Python, by ctypes: the same interpreter, the budget that is open, no copy of anything."""
     code = f"""
-import ctypes, sys, threading
+import ctypes, datetime, sys, threading
 import numpy as np
 import fastdp
+getattr(type(datetime.datetime_CAPI), "nothing", None)  # gives capsules the version tag that cffi takes for a lock
 library = ctypes.CDLL({str(folder / "libfastdp.so")!r})
 library.fastdp_last_error.restype = ctypes.c_char_p
 double, pointer, long = ctypes.c_double, ctypes.c_void_p, ctypes.c_int64

@@ -485,7 +485,7 @@ def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monk
         for threads in (1, 2, 3, 4):
             fastdp.set_num_threads(threads)
             assert everything(X, y, sign, w) == right
-    monkeypatch.setattr(points_module, "_KEPT_NORMS", 0)
+    monkeypatch.setattr(rows, "_MOST_KEPT", 0)
     assert everything(X, y, sign, w) == right, "norms that are computed anew"
 
 
@@ -538,7 +538,7 @@ def test_all_loops_come_to_the_same_bits(kind: str, over: Any, monkeypatch: pyte
             assert path() == right, "rows in one loop"
             patch.setattr(points_module, "_ONE_LOOP", 0)
             assert path() == right, "step by step"
-            patch.setattr(points_module, "_KEPT_NORMS", 0)
+            patch.setattr(rows, "_MOST_KEPT", 0)
             assert path() == right, "norms that are computed anew"
 
 

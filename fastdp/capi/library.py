@@ -41,13 +41,7 @@ def build(folder: str | os.PathLike[str]) -> Built:
 
     Raises    BuildError, which says what is missing: a Python with a shared library, its headers, a C compiler
     """
-    if sys.platform == "win32":
-        raise BuildError("the C library is for Linux and macOS: must not be Windows")
-    libpython = shared_python()
-    include = Path(sysconfig.get_path("include"))
-    if not (include / "Python.h").exists():
-        raise BuildError(f"{include}: has no Python.h: install the headers of this Python (python3-dev, python3-devel)")
-    compiler = find_compiler()
+    libpython, include, compiler = _tools()
     place = Path(folder).resolve()
     place.mkdir(parents=True, exist_ok=True)
     suffix = "dylib" if sys.platform == "darwin" else "so"
@@ -86,6 +80,25 @@ def shared_python() -> Path:
         f"{sys.executable}: this Python has no shared library (libpython{version}): must be one that was built with "
         "--enable-shared, such as a distribution's, or uv's and pyenv's with PYTHON_CONFIGURE_OPTS=--enable-shared"
     )
+
+
+def why_not() -> str | None:
+    """What `build` would say is missing here, if it would."""
+    try:
+        _tools()
+    except BuildError as error:
+        return str(error)
+    return None
+
+
+def _tools() -> tuple[Path, Path, list[str]]:
+    """The shared library of this Python, the folder of its headers, the compiler."""
+    if sys.platform == "win32":
+        raise BuildError("the C library is for Linux and macOS: must not be Windows")
+    libpython, include = shared_python(), Path(sysconfig.get_path("include"))
+    if not (include / "Python.h").exists():
+        raise BuildError(f"{include}: has no Python.h: install the headers of this Python (python3-dev, python3-devel)")
+    return libpython, include, find_compiler()
 
 
 def find_compiler() -> list[str]:

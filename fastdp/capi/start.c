@@ -91,6 +91,18 @@ static int fastdp_find_cffi(void) {
     return FASTDP_READY;
 }
 
+static int fastdp_start_cffi(void) {
+    PyGILState_STATE lock = PyGILState_Ensure(); /* so that nobody gives the type another tag */
+    int failed;
+
+#if PY_VERSION_HEX < 0x030C0000
+    PyType_Modified(&PyCapsule_Type); /* cffi takes its version tag for a lock, and aborts where Python has set one */
+#endif
+    failed = cffi_start_python() != 0;
+    PyGILState_Release(lock);
+    return failed;
+}
+
 static int fastdp_start(void) {
     const char *ours = PY_VERSION, *theirs = Py_GetVersion();
     size_t length = strchr(strchr(ours, '.') + 1, '.') + 1 - ours; /* of "3.11." */
@@ -101,7 +113,7 @@ static int fastdp_start(void) {
         return FASTDP_FAILED;
     if (fastdp_find_cffi() == FASTDP_FAILED)
         return FASTDP_FAILED;
-    if (cffi_start_python() != 0)
+    if (fastdp_start_cffi())
         return fastdp_fail("cffi does not start; its report is on standard error", "");
     return fastdp_reason[0] ? FASTDP_FAILED : FASTDP_READY;
 }
