@@ -86,7 +86,7 @@ _more, _law = _gaussian.extra, _gaussian.law
 
 def words_and_logarithms(out: Any, part: int) -> Any:
     words_into(KEY, part, 3, out[part].view(np.uint64))
-    out[part, 0] = np.int64(word_one(KEY, part, 1000) >> np.uint64(1))
+    out[part, 0] = np.int64(np.uint64(word_one(KEY, part, 1000)) >> np.uint64(1))
     for i in range(1, 100):
         out[part, i] = np.int64(ln_one(1.0 + i + part) * 2.0**40)
 
