@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from ..columns import Array, comes_from
 from ..rows import Block, PerRecord, Rows, at_least_one, joined, label_of, positions_of, rows_of
 from ..threads import alone
+from .need import is_older
 from .partitions import Count, Failure, Job, Merge, Reader, Total, Work, combine, summarise
 
 T = TypeVar("T")
 
-_OLDEST = 2024, 8
+_OLDEST = "2024.8"
 _AT_ONCE = 8  # summaries that are combined in one task
 _MUST = "must be a Dask array of two dimensions, or a Dask DataFrame"
 
@@ -293,6 +294,5 @@ def _compute(*tasks: Any) -> tuple[Any, ...]:
 def _check_version() -> None:
     import dask
 
-    year, month = (int(part) for part in dask.__version__.split(".")[:2])
-    if (year, month) < _OLDEST:
-        raise ImportError(f"dask {dask.__version__}: must be {_OLDEST[0]}.{_OLDEST[1]} or newer: 'fastdp[dask]'")
+    if is_older(dask.__version__, _OLDEST):
+        raise ImportError(f"dask {dask.__version__}: must be {_OLDEST} or newer: 'fastdp[dask]'")

@@ -7,7 +7,6 @@ two accountants make of the same event.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -20,8 +19,9 @@ from typing import Any
 from .. import directed as d
 from ..checks import small_delta
 from ..privacy import Form, Guarantee, Neighbors, PureDP
+from .need import is_older
 
-NEEDED = (0, 6)  # the first with ZCDpEvent
+NEEDED = "0.6"  # the first with ZCDpEvent
 _UP = 1 + 2.0**-30  # on what libm and NormalDist compute, which are good to 15 digits
 _SLOPE = sqrt(2 * pi) / 4 * _UP
 _NO_COST = 1e9  # of Laplace noise: costs an epsilon of 1e-9 at most
@@ -238,9 +238,8 @@ def _library() -> Any:
     except ImportError:
         raise ImportError("events need dp-accounting: pip install 'fastdp[accounting]'") from None
     found = version("dp-accounting")
-    if tuple(map(int, re.findall(r"\d+", found)[:2])) < NEEDED:
-        needed = ".".join(map(str, NEEDED))
-        raise ImportError(f"dp-accounting {found}: must be at least {needed}: pip install 'fastdp[accounting]'")
+    if is_older(found, NEEDED):
+        raise ImportError(f"dp-accounting {found}: must be at least {NEEDED}: pip install 'fastdp[accounting]'")
     return dp_accounting
 
 

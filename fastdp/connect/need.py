@@ -21,9 +21,14 @@ def need(module: str, *, extra: str, least: str, package: str | None = None) -> 
         if error.name != module:  # something that the library itself misses
             raise
         raise ImportError(f"fastdp.connect.{extra} needs {package}, which is not installed: {hint}") from None
-    if _numbers(found := version(package)) < _numbers(least):
+    if is_older(found := version(package), least):
         raise ImportError(f"fastdp.connect.{extra} needs {package} {least} or newer, found {found}: {hint}")
     return library
+
+
+def is_older(found: str, least: str) -> bool:
+    """Whether one version comes before another."""
+    return _numbers(found) < _numbers(least)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

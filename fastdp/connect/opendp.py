@@ -24,11 +24,12 @@ from ..privacy import PureDP
 from ..randomness import Randomness, fresh_key
 from ..scores import array_of_scores, some_allowed, tops_of
 from ..selection import draw_one
+from .need import is_older
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NEEDED = (0, 12)
+NEEDED = "0.12"
 _DTYPES = {"i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8"}
 _DTYPES |= {"usize": "u8", "f32": "f4", "f64": "f8"}
 _OF_ARRAYS = ("i64", "f64")
@@ -353,9 +354,8 @@ def _opendp() -> Any:
     except ImportError:
         raise ImportError("this adapter needs OpenDP: pip install 'fastdp[opendp]'") from None
     found = version("opendp")
-    if tuple(map(int, re.findall(r"\d+", found)[:2])) < NEEDED:
-        needed = ".".join(map(str, NEEDED))
-        raise ImportError(f"opendp {found}: must be at least {needed}: pip install 'fastdp[opendp]'")
+    if is_older(found, NEEDED):
+        raise ImportError(f"opendp {found}: must be at least {NEEDED}: pip install 'fastdp[opendp]'")
     return _Functions(opendp.prelude)
 
 

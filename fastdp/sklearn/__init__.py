@@ -4,14 +4,11 @@ They check what scikit-learn checks, scale by declared bounds, call one function
 draws noise of its own kind or reads a bound, a class or a category off the data.
 """
 
-from .base import check_version
-
-check_version()
-
-from .concepts import BoxClassifier, ConjunctionClassifier  # noqa: E402
-from .linear import PrivateLinearRegression, PrivateLogisticRegression  # noqa: E402
-from .location import PrivateMean, PrivateMedian  # noqa: E402
-from .synthesis import MWEMSynthesizer  # noqa: E402
+from . import base  # noqa: F401  first: it says so if scikit-learn is missing or too old
+from .concepts import BoxClassifier, ConjunctionClassifier
+from .linear import PrivateLinearRegression, PrivateLogisticRegression
+from .location import PrivateMean, PrivateMedian
+from .synthesis import MWEMSynthesizer
 
 __all__ = [
     "BoxClassifier",

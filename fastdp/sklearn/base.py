@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ..budget import counting
 from ..checks import one_of
+from ..connect.need import is_older
 from ..errors import DomainError
 from ..randomness import Randomness
 
-_NEEDED = (1, 6)
+_NEEDED = "1.6"
 _EXTRA = 'pip install "fastdp[sklearn]"'
 
 
@@ -27,10 +28,10 @@ def check_version() -> None:
         import sklearn
     except ImportError:
         raise ImportError(f"fastdp.sklearn needs scikit-learn, which is not installed: {_EXTRA}") from None
-    found = tuple(int(part) for part in re.findall(r"\d+", sklearn.__version__)[:2])
-    if found < _NEEDED:
-        needed = ".".join(map(str, _NEEDED))
-        raise ImportError(f"fastdp.sklearn needs scikit-learn >= {needed}, and {sklearn.__version__} is here: {_EXTRA}")
+    if is_older(sklearn.__version__, _NEEDED):
+        raise ImportError(
+            f"fastdp.sklearn needs scikit-learn >= {_NEEDED}, and {sklearn.__version__} is here: {_EXTRA}"
+        )
 
 
 check_version()
