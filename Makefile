@@ -55,10 +55,10 @@ figures: $(VENV)/.ready
 	@mkdir -p docs/results
 	@$(PY) -m fastdp bench --full --peers --json docs/results
 	@$(PY) -m fastdp bench --full --avx2 --json docs/results
-	@$(PY) -m fastdp.bench.publish docs/results
+	@$(PY) -m fastdp.bench.reports.publish docs/results
 
 counts: $(VENV)/.ready
-	@$(PY) -m fastdp.bench.instructions
+	@$(PY) -m fastdp.bench.harness.instructions
 
 test-floor: $(FLOOR)/.ready
 	@$(FLOOR_PY) -m pytest -n auto --dist worksteal

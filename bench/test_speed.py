@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from . import limits
-from .curves import SECONDS as POINT_SECONDS
-from .curves import curves
-from .measure import SECONDS, Duel, child_clock
-from .registry import Case, cases, with_threads
-from .series import latencies
+from .cases.curves import SECONDS as POINT_SECONDS
+from .cases.curves import curves
+from .cases.registry import Case, cases, with_threads
+from .cases.series import latencies
+from .harness import limits
+from .harness.measure import SECONDS, Duel, child_clock
 
 
 def _parameter(case: Case, seconds: float = SECONDS) -> Any:

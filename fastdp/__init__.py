@@ -9,62 +9,62 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "AboveThreshold": "threshold",
-    "AccuracyWarning": "errors",
+    "AboveThreshold": "mechanisms.sparse_vector",
+    "AccuracyWarning": "support.errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
     "BoundedRange": "privacy",
-    "Budget": "budget",
-    "BudgetExceeded": "budget",
+    "Budget": "privacy.budget",
+    "BudgetExceeded": "privacy.budget",
     "Conjunction": "answering.queries",
-    "Domain": "answering.domain",
-    "DomainError": "errors",
-    "GumbelMax": "race",
+    "Domain": "records.domain",
+    "DomainError": "support.errors",
+    "GumbelMax": "mechanisms.gumbel_max",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
     "Predicate": "answering.queries",
-    "PrivacyWarning": "errors",
-    "PrivateMultiplicativeWeights": "answering.pmw",
+    "PrivacyWarning": "support.errors",
+    "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
     "Product": "answering.queries",
     "PureDP": "privacy",
-    "Randomness": "randomness",
+    "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
     "SyntheticDistribution": "answering.synthetic",
     "ZCDP": "privacy",
     "compose": "privacy",
     "error": "learning.hypotheses",
-    "exponential_erm": "optimizing.exponential",
-    "exponential_mechanism": "selection",
-    "gaussian": "noise",
-    "get_num_threads": "threads",
-    "interior_point": "learning.interior_point",
-    "laplace": "noise",
+    "exponential_erm": "optimizing.exponential_erm",
+    "exponential_mechanism": "mechanisms.selection",
+    "gaussian": "mechanisms.noise",
+    "get_num_threads": "support.threads",
+    "interior_point": "mechanisms.interior_point",
+    "laplace": "mechanisms.noise",
     "learn_box": "learning.boxes",
     "learn_conjunction": "learning.conjunctions",
     "learn_from_class": "learning.finite_class",
     "marginals": "answering.queries",
-    "median": "learning.interior_point",
+    "median": "mechanisms.interior_point",
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
-    "pack": "rows",
-    "nonprivate_excess_risk": "optimizing.solvers",
-    "nonprivate_minimum": "optimizing.solvers",
-    "peeling_eta": "peeling",
-    "permute_and_flip": "selection",
-    "private_erm": "optimizing.erm",
+    "pack": "records.rows",
+    "nonprivate_excess_risk": "optimizing.nonprivate",
+    "nonprivate_minimum": "optimizing.nonprivate",
+    "peeling_eta": "privacy.removal",
+    "permute_and_flip": "mechanisms.selection",
+    "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
-    "quantile": "learning.interior_point",
-    "release_marginals": "answering.release",
-    "removal": "peeling",
-    "removal_eta": "peeling",
-    "set_num_threads": "threads",
+    "quantile": "mechanisms.interior_point",
+    "release_marginals": "answering.marginals",
+    "removal": "privacy.removal",
+    "removal_eta": "privacy.removal",
+    "set_num_threads": "support.threads",
     "share": "privacy",
-    "top_k": "selection",
+    "top_k": "mechanisms.selection",
     "vector_mean": "optimizing.vectors",
     "vector_sum": "optimizing.vectors",
-    "warmup": "warm",
+    "warmup": "warmup",
 }
 
 # modules that are public as fastdp.bounds, ...
@@ -137,35 +137,35 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from .answering.domain import Domain
+    from .answering.marginals import release_marginals
+    from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
-    from .answering.pmw import PrivateMultiplicativeWeights
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
-    from .answering.release import release_marginals
     from .answering.synthetic import SyntheticDistribution
-    from .budget import Budget, BudgetExceeded
-    from .errors import AccuracyWarning, DomainError, PrivacyWarning
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
-    from .learning.interior_point import interior_point, median, quantile
-    from .noise import gaussian, laplace
+    from .mechanisms.gumbel_max import GumbelMax
+    from .mechanisms.interior_point import interior_point, median, quantile
+    from .mechanisms.noise import gaussian, laplace
+    from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
+    from .mechanisms.sparse_vector import AboveThreshold
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
-    from .optimizing.erm import private_erm
-    from .optimizing.exponential import exponential_erm
+    from .optimizing.exponential_erm import exponential_erm
     from .optimizing.moments import noisy_least_squares
-    from .optimizing.solvers import nonprivate_excess_risk, nonprivate_minimum
+    from .optimizing.nonprivate import nonprivate_excess_risk, nonprivate_minimum
+    from .optimizing.private_erm import private_erm
     from .optimizing.vectors import vector_mean, vector_sum
-    from .peeling import peeling_eta, removal, removal_eta
-    from .privacy import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
-    from .race import GumbelMax
-    from .randomness import Randomness
-    from .rows import pack
-    from .selection import exponential_mechanism, permute_and_flip, top_k
-    from .threads import get_num_threads, set_num_threads
-    from .threshold import AboveThreshold
-    from .warm import warmup
+    from .privacy.budget import Budget, BudgetExceeded
+    from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
+    from .privacy.removal import peeling_eta, removal, removal_eta
+    from .randomness.keys import Randomness
+    from .records.domain import Domain
+    from .records.rows import pack
+    from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
+    from .support.threads import get_num_threads, set_num_threads
+    from .warmup import warmup
 
 
 def __getattr__(name: str) -> Any:

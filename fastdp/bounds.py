@@ -15,13 +15,13 @@ from importlib import import_module
 from math import inf
 from typing import Any
 
-from . import directed as d
-from .calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
-from .checks import positive, probability, small_delta, whole
-from .directed import up
-from .privacy import BoundedRange, compose
-from .scores import eta_of, range_of_each, reach_of
-from .threshold import split
+from .mechanisms.scores import eta_of, range_of_each, reach_of
+from .mechanisms.sparse_vector import split
+from .privacy.calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
+from .privacy.guarantees import BoundedRange, compose
+from .support import rounding as d
+from .support.checks import positive, probability, small_delta, whole
+from .support.rounding import up
 
 
 def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: int = 1) -> float:

@@ -167,8 +167,9 @@ def _bench(options: argparse.Namespace) -> int:
     import pytest  # noqa: F401  the worker needs both: say so before it starts
     import pytest_benchmark  # noqa: F401
 
-    from . import machine
-    from .bench import compare, page, results, runner, terminal
+    from .bench.harness import compare, results, runner
+    from .bench.reports import page, terminal
+    from .support import machine
 
     console = _console()
     older = None
@@ -213,8 +214,8 @@ def _bench(options: argparse.Namespace) -> int:
 def _warmup(options: argparse.Namespace) -> int:
     from time import perf_counter
 
-    from .kernels._jit import cache_info
-    from .warm import warmup
+    from .kernels.compile import cache_info
+    from .warmup import warmup
 
     start = perf_counter()
     try:
@@ -234,8 +235,8 @@ def _warmup(options: argparse.Namespace) -> int:
 def _info(options: argparse.Namespace) -> int:
     import fastdp
 
-    from . import machine
-    from .kernels._jit import cache_info
+    from .kernels.compile import cache_info
+    from .support import machine
 
     facts = machine.describe()
     cache = cache_info()

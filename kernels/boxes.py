@@ -1,4 +1,4 @@
-"""Sums over all boxes of exp(-eta errors), as proposals for an exact draw: fastdp/learning/box_class.md.
+"""Sums over all boxes of exp(-eta errors), as proposals for an exact draw: fastdp/learning/all_boxes.md.
 
 Such weights leave the range of a float, so a number here is a pair: value 2^level, value a float64 within 2^-60 and
 2^300 and level an int64, or value 0 and level NOTHING. Pairs are only added and multiplied, and all of them are
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
+from .compile import jit
 from .lanes import F64Array, I64Array, float_of, int64
 
 NOTHING = -(1 << 59)  # a level below all others, of which a few may still be added up
@@ -40,7 +40,7 @@ def fill_powers_into(base: float, level: int, out: F64Array, levels: I64Array) -
     Shapes    out float64[2n + 1], levels int64[2n + 1]
     Cost      O(n)
     Requires  1/2 <= base <= 1; |level| n < 2^57
-    Used by   fastdp/learning/box_class.py
+    Used by   fastdp/learning/all_boxes.py
     Oracle    tests/test_box_class.py, in decimals: a relative 2^-52 (|c| + 1), values within 1/2 .. 1
     """
     n = out.size // 2
@@ -65,7 +65,7 @@ def sum_suffixes_into(values: F64Array, levels: I64Array, out: F64Array, out_lev
 
     Shapes    all of one length, float64 and int64; out and out_levels may be values and levels
     Cost      O(m): 3 ns a pair
-    Used by   fastdp/learning/box_class.py
+    Used by   fastdp/learning/all_boxes.py
     Oracle    tests/test_box_class.py, in fractions
     """
     total, top = 0.0, int64(NOTHING)
@@ -123,7 +123,7 @@ def build_tree_into(
               values float64[2 size, 3], levels int64[2 size, 4], size a power of two, size >= m
     Cost      O(size)
     Requires  starts and ends within 1 .. 2^64
-    Used by   fastdp/learning/box_class.py
+    Used by   fastdp/learning/all_boxes.py
     Oracle    tests/test_box_class.py, by way of sweep_into
     """
     m, size = starts.size, values.shape[0] // 2
@@ -150,7 +150,7 @@ def sweep_into(
               rising in a group) and nets int64[cells]; starts, ends, powers, power_levels, values, levels as in
               build_tree_into, which has filled them; stale int64[size], for its own use; out, out_levels (m1 - first)
     Cost      for each group, 8 ns for each node above its cells: at most min(cells log2(size), 2 size)
-    Used by   fastdp/learning/box_class.py
+    Used by   fastdp/learning/all_boxes.py
     Oracle    tests/test_box_class.py, in fractions
     """
     size = values.shape[0] // 2

@@ -1,13 +1,14 @@
 """Multiplicative weights for many tables at once: what the entropic fit does to the array of all cells.
 
 The logarithms of the weights are what is kept; all of it is post-processing of released tables, so floats. Sums are
-over chunks that fastdp/answering/fits.py fixes, and may be reordered within them: their last bits differ from one CPU
+over chunks that fastdp/answering/entropic_fit.py fixes, and may be reordered within them: their last bits differ from
+one CPU
 to another, never from one number of threads to another.
 """
 
 from typing import Any
 
-from ._jit import SUMS, jit
+from .compile import SUMS, jit
 from .elementary import exp_one
 from .lanes import F64Array
 
@@ -20,7 +21,7 @@ def shift_logs(logs: F64Array, gradient: F64Array, rate: float) -> float:
 
     Shapes    both float64[D]
     Cost      one pass: 3 x 8 bytes a cell
-    Used by   fastdp/answering/fits.py
+    Used by   fastdp/answering/entropic_fit.py
     Oracle    numpy
     """
     top = logs[0] - rate * gradient[0]
@@ -37,7 +38,7 @@ def exponentiate_into(logs: F64Array, top: float, out: Any) -> float:
 
     Shapes    logs float64[D], out float64[D] or float32[D]
     Cost      one pass: 1 ns a cell
-    Used by   fastdp/answering/fits.py, dense.py
+    Used by   fastdp/answering/entropic_fit.py, dense.py
     Oracle    numpy
     """
     total = 0.0
@@ -54,7 +55,7 @@ def mix(x: F64Array, z: F64Array, keep: float, add: float) -> None:
 
     Shapes    x, z float64[D]; x is read and written
     Cost      one pass
-    Used by   fastdp/answering/fits.py
+    Used by   fastdp/answering/entropic_fit.py
     Oracle    numpy
     """
     for i in range(x.size):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
+from .compile import jit
 from .elementary import exp_one
 from .lanes import (
     F64Array,

@@ -1,6 +1,6 @@
 """How many records fall in each cell: codes become cell numbers, cell numbers become counts.
 
-It owes fastdp/answering/coding.py two plain loops. It knows no attribute names and no data frames, and checks nothing.
+It owes fastdp/records/encoding.py two plain loops. It knows no attribute names and no data frames, and checks nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import jit
+from .compile import jit
 
 
 @jit
@@ -21,8 +21,8 @@ def number_cells_into(codes: Any, sizes: NDArray[np.int64], out: NDArray[np.uint
 
     Shapes    codes uint8, uint16 or uint32 [d, n], rows contiguous; sizes int64[d]; out uint32[n]
     Cost      0.03 ns a code of uint8, a pass over `out` for each attribute; it stays in L2 for blocks of 2^16 records
-    Requires  codes[j] < sizes[j], product of sizes <= 2^32; checked by fastdp/answering/coding.py
-    Used by   fastdp/answering/coding.py
+    Requires  codes[j] < sizes[j], product of sizes <= 2^32; checked by fastdp/records/encoding.py
+    Used by   fastdp/records/encoding.py
     Oracle    numpy.ravel_multi_index
     """
     n = out.size
@@ -42,8 +42,8 @@ def count_cells_into(cells: NDArray[np.uint32], out: NDArray[np.int64]) -> None:
 
     Shapes    cells uint32[n]; out int64[D]
     Cost      0.3 ns a record for D = 2^16, 3 ns for 2^24; np.bincount would pass over all D counts for each block
-    Requires  cells < D; checked by fastdp/rows.py
-    Used by   fastdp/rows.py
+    Requires  cells < D; checked by fastdp/records/rows.py
+    Used by   fastdp/records/rows.py
     Oracle    numpy.bincount
     """
     for i in range(cells.size):

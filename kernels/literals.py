@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
+from .compile import jit
 from .lanes import (
     I64Array,
     U8Array,
@@ -85,7 +85,7 @@ def pack_rows_into(rows: U8Array, d: int, tail: U8Array, buffer: U64Array, out: 
     Cost      memory speed from d = 64 on: 0.05 ns a bit; numba's own loop takes 0.3, whose bytes become words
     Requires  tail zero: it takes the last records, whose tile would end beyond the array
     Returns   all bytes or-ed together: above 1 if one of them is neither 0 nor 1, and then `out` means nothing
-    Used by   fastdp/rows.py
+    Used by   fastdp/records/rows.py
     Oracle    numpy packbits
     """
     n = rows.size // d
@@ -238,7 +238,7 @@ def pack_allowed_into(codes: Any, table: Any, out: U64Array) -> None:
 
     Shapes    codes uint8[n], uint16[n] or uint32[n], table uint8[v] of 0 and 1, out uint64[ceil(n / 64)]
     Cost      about 0.6 ns a record
-    Used by   fastdp/answering/truth.py
+    Used by   fastdp/answering/true_answers.py
     Oracle    numpy packbits
     """
     for w in range(out.size):
@@ -255,7 +255,7 @@ def count_all(columns: Any, chosen: I64Array) -> int:
 
     Shapes    columns uint64[m, W], chosen int64[k], k >= 1
     Cost      about 0.1 ns a word and column
-    Used by   fastdp/answering/truth.py
+    Used by   fastdp/answering/true_answers.py
     Oracle    numpy
     """
     both = stack(np.uint64, BLOCK)

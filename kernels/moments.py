@@ -7,7 +7,7 @@ moments.md says how far one record moves them.
 
 from typing import Any
 
-from ._jit import jit
+from .compile import jit
 from .lanes import F64Array, I64Array, int64, load, load_wide, splat, stack, store, truncate
 
 LANES = 8

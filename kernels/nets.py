@@ -2,7 +2,7 @@
 
 A record's loss at a point, less a number of the record's own, is rounded down to the grid and brought within 0 .. K;
 that is added up. So sums have the same bits for any order and any number of threads, and a record moves none of them by
-more than K, whatever its loss comes to in floats (a NaN counts as K): fastdp/optimizing/exponential.md, lemma 1.
+more than K, whatever its loss comes to in floats (a NaN counts as K): fastdp/optimizing/exponential_erm.md, lemma 1.
 
 Records and points have four coordinates, zeros after their own, so that one loop without branches serves every
 dimension. Losses are evaluated in one order on every machine: fma, and no libm.
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
+from .compile import jit
 from .elementary import LN2, ROUNDER, ROUNDER_BITS, exp_one
 from .gradients import HINGE, HUBER, LOGISTIC, SQUARED
 from .lanes import F64Array, I64Array, bits_of, fma, int64
@@ -159,7 +159,7 @@ add_squared_losses.__doc__ = """Add the losses of records at every point of a ne
     Shapes    columns float64[4, n]: coordinate by coordinate, zeros after the last; labels, lowest float64[n];
               net float64[4, m], likewise; out int64[m]
     Cost      for each record and point 0.2 ns, 1.3 of LOGISTIC; two or three times that with AVX2
-    Source    fastdp/optimizing/exponential.md, lemma 1
+    Source    fastdp/optimizing/exponential_erm.md, lemma 1
     Requires  unit a power of two; limit a whole number, at most 2^36; n limit < 2^62 over all calls
     Used by   fastdp/optimizing/nets.py
     Oracle    tests/reference.py::scores_of_net

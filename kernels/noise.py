@@ -2,7 +2,8 @@
 
 A draw is first taken in float64 on a prefix of its random bits. Where the proven error bound does not decide it, it
 is taken again in double-double on 52 bits more (the `_pair` pieces); what even that leaves open is reported to the
-caller, who settles it in integers (fastdp/exact.py, which is also the definition of every draw). fastdp/noise.md
+caller, who settles it in integers (fastdp/randomness/exact_draws.py, which is also the definition of every draw).
+fastdp/mechanisms/noise.md
 proves the bounds.
 
 Loops work on blocks that stay in the L1 cache: words, then signed draws as integer-valued float64 with NaN for "not
@@ -16,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
-from .chacha import GROUP_HALVES, fill_groups_into, word_one
+from .chacha20 import GROUP_HALVES, fill_groups_into, word_one
+from .compile import jit
 from .elementary import (
     U,
     add_pairs,
@@ -54,7 +55,7 @@ GAUSSIAN_BLOCK = 2208  # draws that share a run of proposals: 5 batches, nearly 
 GAUSSIAN_ROOM = GAUSSIAN_BLOCK + BATCH  # the last batch may accept more than are needed
 PROPOSALS = 1 << 20  # proposals of a block, as far as words are set aside: 2,560 are needed
 
-# Which words are the bits of a draw: fastdp/noise.md, "Bits".
+# Which words are the bits of a draw: fastdp/mechanisms/noise.md, "Bits".
 SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 32, 16
 U_STREAM, U_EXTRA_STREAM, COIN_STREAM, U_MORE_STREAM, COIN_MORE_STREAM = 0, 1, 2, 3, 4
 
@@ -137,7 +138,7 @@ def uniform_pair(prefix: int, more: int) -> tuple[float, float]:
 
     Shapes    prefix, more uint64; a double-double is returned
     Cost      a dozen operations
-    Source    fastdp/noise.md, lemma 3
+    Source    fastdp/mechanisms/noise.md, lemma 3
     Used by   noise
     Oracle    fractions
     """
@@ -151,7 +152,7 @@ def floor_pair(y: float, y_low: float, error: float) -> float:
 
     Shapes    y + y_low a double-double
     Cost      a dozen operations
-    Source    fastdp/noise.md, lemma 3
+    Source    fastdp/mechanisms/noise.md, lemma 3
     Requires  error below 1/4, |y| below 2^52
     Used by   noise
     Oracle    fractions
@@ -194,7 +195,7 @@ def prefix_one(halves: U32Array, more: U32Array, extra: int, i: int) -> int:
     Cost      a dozen operations
     Requires  extra 0, 16 or 32
     Used by   noise
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     if extra == 0:
         return short_prefix(halves, more, i)
@@ -211,10 +212,10 @@ def fill_words_into(
 
     Shapes    key uint32[8]; halves, more, coins uint32[1024], of which as much is written as n draws take
     Cost      that of its words
-    Source    fastdp/noise.md, Bits
+    Source    fastdp/mechanisms/noise.md, Bits
     Requires  first a multiple of 1,024 or, with three streams, of 512; n at most as much; extra 0, 16 or 32
     Used by   noise
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     for stream in range(streams):
         target, width = halves, 32
@@ -249,7 +250,7 @@ def invert_with(prefix: Any, to_float: Any) -> Any:
 
         Shapes    halves and more as `prefix` takes them, out float64[n]
         Cost      O(n), about 0.7 ns an entry with AVX-512
-        Source    fastdp/noise.md, lemma 2
+        Source    fastdp/mechanisms/noise.md, lemma 2
         Requires  2^-20 <= scale <= 2^40, 0 <= offset <= scale, fixed >= U (5 scale + 2), unit = 2^-bits;
                   signs 1, or 0 for no sign
         Returns   how many are NaN
@@ -283,10 +284,10 @@ def invert_pair(
 
     Shapes    prefix, more uint64; the law as in add_laplace_into
     Cost      about that of ln_pair: 0.1 us
-    Source    fastdp/noise.md, lemma 3
+    Source    fastdp/mechanisms/noise.md, lemma 3
     Requires  what add_laplace_into does
     Used by   noise
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     if prefix == uint64(0) and more >> uint64(12) == uint64(0):
         return _NAN
@@ -316,11 +317,11 @@ def laplace_block_into(
 
     Shapes    key uint32[8]; out float64[n], n <= 1,024
     Cost      most of that of add_laplace_into
-    Source    fastdp/noise.md, theorem 1
-    Requires  the plan of fastdp/noise.py; signs 1, or 0 for no sign
+    Source    fastdp/mechanisms/noise.md, theorem 1
+    Requires  the plan of fastdp/mechanisms/noise.py; signs 1, or 0 for no sign
     Returns   how many are NaN
     Used by   noise
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     n = out.size
     halves, more = stack(np.uint32, LAPLACE_BLOCK), stack(np.uint32, LAPLACE_BLOCK)
@@ -389,11 +390,11 @@ def add_laplace_into(
     Shapes    values int64[n] (read), out int64[n] (may be values), undecided int64[n]; the draws are those of blocks
               `block`, `block` + 1, ... of 1,024
     Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^15
-    Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 1
-    Requires  the plan of fastdp/noise.py for s
+    Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 1
+    Requires  the plan of fastdp/mechanisms/noise.py for s
     Returns   number of undecided entries, listed in `undecided`; there out[i] = values[i], and the caller settles them
     Used by   fastdp.laplace
-    Oracle    fastdp/exact.py; tests/reference.py::laplace_from_uniform
+    Oracle    fastdp/randomness/exact_draws.py; tests/reference.py::laplace_from_uniform
     """
     noise = stack(np.float64, LAPLACE_BLOCK)
     found = 0
@@ -428,11 +429,11 @@ def add_laplace_on_grid_into(
 
     Shapes    values float64[n] (read), out float64[n] (may be values), undecided int64[n]
     Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^15
-    Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 3
-    Requires  the plan of fastdp/noise.py for s; grid a power of two; values finite
+    Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 3
+    Requires  the plan of fastdp/mechanisms/noise.py for s; grid a power of two; values finite
     Returns   number of undecided entries, listed in `undecided`; there Z_i = 0 was added, and the caller settles them
     Used by   fastdp.laplace
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     noise = stack(np.float64, LAPLACE_BLOCK)
     found = 0
@@ -461,11 +462,11 @@ def draw_geometric_into(
 
     Shapes    out int64[n], undecided int64[n]
     Cost      O(n): about 1.3 ns an entry with AVX-512, 1.6 for scales above 2^15
-    Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 1
-    Requires  the plan of fastdp/noise.py for the scale
+    Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 1
+    Requires  the plan of fastdp/mechanisms/noise.py for the scale
     Returns   number of undecided entries, listed in `undecided`; there out[i] = 0, and the caller settles them
     Used by   whoever wants geometric draws: in tests, so far
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     noise = stack(np.float64, LAPLACE_BLOCK)
     found = 0
@@ -483,7 +484,8 @@ def draw_geometric_into(
 #
 # law = (body, tail, start, start_low, mass, mass_low, tail_mass, tail_mass_low, peak, curvature,
 #        fixed, gap, slack, slack_pair, fixed_pair)
-# with a, t, T, A, x0 as in fastdp/noise.md: body = a, tail = t, start = a + t ln(T / A), mass = A, tail_mass = T,
+# with a, t, T, A, x0 as in fastdp/mechanisms/noise.md: body = a, tail = t, start = a + t ln(T / A), mass = A,
+# tail_mass = T,
 # peak = x0, curvature = 1 / (2 sigma^2); the second line bounds the errors of both levels.
 
 
@@ -496,7 +498,7 @@ def propose_with(prefix: Any, to_float: Any) -> Any:
 
         Shapes    halves and more as `prefix` takes them, law float64[15], out float64[n]
         Cost      O(n), about 0.7 ns an entry with AVX-512
-        Source    fastdp/noise.md, lemma 4
+        Source    fastdp/mechanisms/noise.md, lemma 4
         Requires  unit = 2^-bits
         Returns   how many are NaN
         Used by   noise
@@ -538,8 +540,8 @@ def accept_into(halves: U32Array, coins: U16Array, law: F64Array, out: F64Array,
 
     Shapes    halves uint32[n], coins uint16[n], law float64[15], out float64[n], kept uint64[n]
     Cost      O(n), about 0.6 ns an entry with AVX-512
-    Source    fastdp/noise.md, lemma 5
-    Requires  the plan of fastdp/noise.py
+    Source    fastdp/mechanisms/noise.md, lemma 5
+    Requires  the plan of fastdp/mechanisms/noise.py
     Returns   how many are NaN, those that came as NaN included
     Used by   noise
     Oracle    tests/reference.py::gaussian_accepts
@@ -566,10 +568,10 @@ def propose_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
 
     Shapes    prefix, more uint64; law float64[15]
     Cost      about that of ln_pair: 0.1 us
-    Source    fastdp/noise.md, lemma 4
-    Requires  the plan of fastdp/noise.py
+    Source    fastdp/mechanisms/noise.md, lemma 4
+    Requires  the plan of fastdp/mechanisms/noise.py
     Used by   noise
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     if prefix == uint64(0) and more >> uint64(12) == uint64(0):
         return _NAN
@@ -596,10 +598,10 @@ def settle_proposal(key: U32Array, at: int, prefix: int, bits: int, sign: int, c
 
     Shapes    key uint32[8]; at, prefix, coin uint64; law float64[15]
     Cost      two words by themselves, 0.15 us each, and ln_pair
-    Source    fastdp/noise.md, lemma 5
-    Requires  the plan of fastdp/noise.py
+    Source    fastdp/mechanisms/noise.md, lemma 5
+    Requires  the plan of fastdp/mechanisms/noise.py
     Used by   noise
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     magnitude = propose_pair(prefix, bits, word_one(key, uint64(U_MORE_STREAM), at), law)
     more = float64(word_one(key, uint64(COIN_MORE_STREAM), at) >> uint64(28))
@@ -616,10 +618,10 @@ def gaussian_block_into(key: U32Array, block: int, extra: int, law: F64Array, ne
 
     Shapes    law float64[15], out float64[GAUSSIAN_ROOM]
     Cost      most of that of add_gaussian_into
-    Source    fastdp/noise.md, theorem 2
-    Requires  need <= 2,208; the plan of fastdp/noise.py
+    Source    fastdp/mechanisms/noise.md, theorem 2
+    Requires  need <= 2,208; the plan of fastdp/mechanisms/noise.py
     Used by   noise
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     halves, more, coin_words = stack(np.uint32, BATCH), stack(np.uint32, BATCH), stack(np.uint32, BATCH)
     coins = coin_words.view(np.uint16)
@@ -663,12 +665,12 @@ def add_gaussian_into(
     Shapes    values int64[n] (read), out int64[n] (may be values), law float64[15], undecided int64[n]; the draws are
               those of blocks `block`, `block` + 1, ... of 2,208
     Cost      O(n): about 3.1 ns an entry with AVX-512
-    Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 2
-    Requires  the plan of fastdp/noise.py for sigma
+    Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 2
+    Requires  the plan of fastdp/mechanisms/noise.py for sigma
     Returns   number of undecided blocks, whose first places are listed in `undecided`; there out = values, and the
               caller settles the whole block
     Used by   fastdp.gaussian
-    Oracle    fastdp/exact.py; tests/reference.py::gaussian_proposal_law
+    Oracle    fastdp/randomness/exact_draws.py; tests/reference.py::gaussian_proposal_law
     """
     noise = stack(np.float64, GAUSSIAN_ROOM)
     found = 0
@@ -700,11 +702,11 @@ def add_gaussian_on_grid_into(
 
     Shapes    values float64[n] (read), out float64[n] (may be values), law float64[15], undecided int64[n]
     Cost      O(n): about 3.1 ns an entry with AVX-512
-    Source    docs/algorithms.md, exact samplers; proof in fastdp/noise.md, theorem 3
-    Requires  the plan of fastdp/noise.py for sigma; grid a power of two; values finite
+    Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 3
+    Requires  the plan of fastdp/mechanisms/noise.py for sigma; grid a power of two; values finite
     Returns   number of undecided blocks, whose first places are listed in `undecided`
     Used by   fastdp.gaussian
-    Oracle    fastdp/exact.py
+    Oracle    fastdp/randomness/exact_draws.py
     """
     noise = stack(np.float64, GAUSSIAN_ROOM)
     found = 0

@@ -7,7 +7,7 @@ compiled loop; fastdp/optimizing/sets.py says which numbers belong to which set.
 
 import numpy as np
 
-from ._jit import jit
+from .compile import jit
 from .lanes import F64Array
 
 EVERYWHERE, BALL, BALL_L1, BOX, SIMPLEX = 0, 1, 2, 3, 4

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
-from .chacha import words_into
+from .chacha20 import words_into
+from .compile import jit
 from .lanes import F64Array, I64Array, U32Array, int64, uint64
 
 FULL = np.uint64(2**64 - 1)

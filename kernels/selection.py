@@ -2,7 +2,7 @@
 
 A candidate of score s has weight e^(-eta (top - s)). No weight is ever summed or compared as a float: float64 finds the
 few candidates that matter, with proven bounds, and whatever those leave open is reported to the caller, who settles it
-exactly (fastdp/exact.py). fastdp/selection.md has the laws and the bounds.
+exactly (fastdp/randomness/exact_draws.py). fastdp/mechanisms/selection.md has the laws and the bounds.
 
 Kernels take int64 and float64 scores alike; -inf forbids a candidate. They work on blocks of 2,048 that stay in the L1
 cache, and every loop that runs over all candidates is free of branches on their scores.
@@ -12,32 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
-from .chacha import GROUP, GROUP_HALVES, fill_groups_into, word_one, words_into
+from .chacha20 import GROUP, GROUP_HALVES, fill_groups_into, word_one, words_into
+from .compile import jit
 from .elementary import LN2, ROUNDER, ROUNDER_BITS, U, exp_one, exp_rough, from_uint52, from_uint64, ln_one
-from .lanes import (
-    F64Array,
-    I64Array,
-    U32Array,
-    U64Array,
-    bits_of,
-    fma,
-    gap,
-    int64,
-    of_rank,
-    rank_of,
-    stack,
-    uint64,
-)
+from .lanes import F64Array, I64Array, U32Array, U64Array, bits_of, fma, gap, int64, of_rank, rank_of, stack, uint64
 
 BLOCK = 2048  # candidates that share the buffers, and a weight
 PARTS = BLOCK // 64
 CHUNK_BLOCKS = 128
 CHUNK = CHUNK_BLOCKS * BLOCK  # candidates that one thread races at a time
 OPEN_LEVEL = 64  # of a block: the weights of blocks further down than this are not told apart
-SLACK = 8 * U  # a logarithm L below is off by at most SLACK (64 + |L|): fastdp/selection.md, lemmas 2 and 3
+SLACK = 8 * U  # a logarithm L below is off by at most SLACK (64 + |L|): fastdp/mechanisms/selection.md, lemmas 2 and 3
 
-# Which words decide what: fastdp/selection.md, "Bits".
+# Which words decide what: fastdp/mechanisms/selection.md, "Bits".
 FIRST_STREAM, MORE_STREAM, PROPOSAL_STREAM, COIN_STREAM = 0, 1, 0, 1
 
 _LOWEST = -0x8000000000000000
@@ -70,7 +57,7 @@ def find_tops_into(scores: Any, tops: Any) -> Any:
     Shapes    scores int64[n] or float64[n], tops of the same type, one for each block
     Cost      O(n): about 0.07 ns a candidate with AVX-512
     Returns   the largest of all; NaN or +inf if there is a NaN or +inf
-    Used by   fastdp/scores.py
+    Used by   fastdp/mechanisms/scores.py
     Oracle    numpy's max
     """
     rank = int64(_LOWEST)
@@ -102,7 +89,7 @@ def count_allowed(scores: F64Array) -> int:
 def height_of(distance: float, f: float, levels: float) -> int:
     """levels - l, where 0 <= l <= levels and l ln 2 <= eta distance: how many times a weight may be doubled.
 
-    Source    fastdp/selection.md, lemma 1
+    Source    fastdp/mechanisms/selection.md, lemma 1
     Requires  f <= (1 - 2^-40) eta / ln 2; levels an integer, at most 64
     """
     z = fma(-distance, f, levels + _ALMOST_HALF)
@@ -123,7 +110,7 @@ def weigh_into(scores: Any, f: float, levels: float, tops: Any, weights: U64Arra
 
     Shapes    scores int64[n] or float64[n]; tops of the same type and weights uint64, one for each block
     Cost      O(n), one pass: 0.14 ns a candidate with AVX-512, 0.25 with AVX2, as a copy of the scores would take
-    Source    docs/algorithms.md, selection; proof in fastdp/selection.md, lemma 1
+    Source    docs/algorithms.md, selection; proof in fastdp/mechanisms/selection.md, lemma 1
     Requires  what `height_of` does; levels < 63 - log2(n)
     Used by   fastdp.exponential_mechanism
     Oracle    tests/reference.py::block_weights
@@ -148,7 +135,7 @@ def sum_weights_into(tops: Any, weights: U64Array, top: Any, f: float, high: U64
     Shapes    tops, weights as `weigh_into` leaves them; high, low uint64 of the same length
     Cost      one pass over the blocks
     Requires  weights of weigh_into with the same f
-    Used by   fastdp/buckets.py
+    Used by   fastdp/mechanisms/buckets.py
     Oracle    tests/reference.py::bucket_draws
     """
     h, m = uint64(0), uint64(0)
@@ -193,7 +180,7 @@ def propose_into(
     Cost      three words and O(log blocks) a proposal
     Requires  high, low of sum_weights_into; fewer than 2^62 proposals under a key
     Returns   the number of the next proposal
-    Used by   fastdp/buckets.py
+    Used by   fastdp/mechanisms/buckets.py
     Oracle    tests/reference.py::bucket_draws
     """
     last = high.size - 1
@@ -254,9 +241,9 @@ def resolve_into(
     Shapes    proposals as `propose_into` makes them; members, doublings, verdicts int64[m]
     Cost      about 0.3 us for each proposal, or, if they are sorted by block, for each block that occurs: a single draw
               leaves them as they are, so that the time does not tell how many blocks they fell into
-    Source    proof in fastdp/selection.md, lemma 2
+    Source    proof in fastdp/mechanisms/selection.md, lemma 2
     Returns   verdicts: 1 accepted, 0 rejected, -1 for the caller to settle
-    Used by   fastdp/buckets.py
+    Used by   fastdp/mechanisms/buckets.py
     Oracle    tests/reference.py::bucket_draws
     """
     weights, parts = stack(np.uint64, BLOCK), stack(np.uint64, PARTS)
@@ -309,7 +296,7 @@ def log_exponential(half: int, word: int) -> float:
 
     Shapes    half uint32, word uint64
     Cost      two logarithms
-    Source    fastdp/selection.md, lemma 3
+    Source    fastdp/mechanisms/selection.md, lemma 3
     Used by   selection
     Oracle    tests/reference.py::race
     """
@@ -342,7 +329,7 @@ def error_of(arrival: float, slack: float) -> float:
 def margin_of(half: int, cut: float, lead: float, slack: float) -> float:
     """Negative only if a candidate that starts so far behind the top arrives after `cut`, whatever its other bits.
 
-    Source    fastdp/selection.md, lemma 3
+    Source    fastdp/mechanisms/selection.md, lemma 3
     """
     a = (cut + slack * (64.0 + abs(cut))) - lead
     a = a if a < 1.0 else 1.0  # NaN, where both are infinite, passes
@@ -429,11 +416,11 @@ def race_into(
               arrivals float64[m] for what is found: first + i, ln E_i, L_i
     Cost      O(n): about 0.8 ns a candidate with AVX-512, 1.6 with AVX2; a closer look takes 0.05 to 0.2 us, at about
               k (1 + ln(n/k)) of them if their order is random
-    Source    docs/algorithms.md, selection; proof in fastdp/selection.md, theorem 2
+    Source    docs/algorithms.md, selection; proof in fastdp/mechanisms/selection.md, theorem 2
     Requires  n <= CHUNK; the k earliest of all candidates arrive by `cut`, counted from `top`, which is the largest
               score of all, or where that is too far above the k-th for float64, the k-th largest
     Returns   how many were found, in no order, or -1: m is too small
-    Used by   fastdp/race.py
+    Used by   fastdp/mechanisms/gumbel_max.py
     Oracle    tests/reference.py::race
     """
     halves, more = stack(np.uint32, _ROOM), stack(np.uint64, BLOCK)
@@ -517,7 +504,7 @@ def flip_block_into(
     Shapes    block int64[n] or float64[n], n <= 2,048; key uint32[8]; halves uint32[2560], work space; flags
               float64[2048]
     Cost      about 0.8 ns a candidate with AVX-512
-    Source    fastdp/selection.md, theorem 3
+    Source    fastdp/mechanisms/selection.md, theorem 3
     Requires  top the largest score of all
     Returns   how many are NaN
     Used by   selection
@@ -561,7 +548,7 @@ def count_flips_into(
 
     Shapes    scores int64[n] or float64[n], counts int64, one for each block, undecided int64[m]
     Cost      O(n): about 0.8 ns a candidate with AVX-512, 1.5 with AVX2
-    Source    docs/algorithms.md, selection; proof in fastdp/selection.md, theorem 3
+    Source    docs/algorithms.md, selection; proof in fastdp/mechanisms/selection.md, theorem 3
     Requires  top the largest score of all, not -inf
     Returns   number of undecided coins, the first m of them listed in `undecided`; they are not counted
     Used by   fastdp.permute_and_flip
@@ -591,7 +578,7 @@ def list_flips_into(block: Any, first: int, key: U32Array, eta: float, top: Any,
     Like      flip_block_into, which is given its work space
     Shapes    block int64[n] or float64[n], n <= 2,048; key uint32[8]; flags float64[n]
     Cost      as there
-    Used by   fastdp/flips.py
+    Used by   fastdp/mechanisms/permute_and_flip.py
     Oracle    tests/reference.py::flips
     """
     flip_block_into(block, first, key, eta, top, slack, stack(np.uint32, _ROOM), flags)

@@ -1,13 +1,14 @@
 """Sums over an attribute of a table, and back: what marginal tables of domains of any sizes are made of.
 
-A step takes a table of shape (outer, size, inner) to one of (outer, inner). fastdp/answering/tables.py plans the steps
+A step takes a table of shape (outer, size, inner) to one of (outer, inner). fastdp/answering/marginal_transform.py
+plans the steps
 so that tables share them; they run here one after the other. Every entry is added up in an order that depends on the
 shape alone, so the bits are the same for any number of threads and on every machine.
 """
 
 from typing import Any
 
-from ._jit import jit
+from .compile import jit
 from .lanes import F64Array, I64Array, load, mix, stack, store
 
 LANES = 8
@@ -22,7 +23,7 @@ def sum_axis_into(x: Any, at: int, out: Any, to: int, size: int, inner: int, sta
     Shapes    x int64 or float64[outer, size, inner] from place `at` on; out[outer, inner] of that type, from `to` on
     Cost      one read of x
     Requires  start a multiple of 4; stop, too, or the end
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    numpy sum over axes
     """
     if inner < LANES and LANES % inner == 0 and size * inner >= 2 * LANES:
@@ -96,7 +97,7 @@ def spread_axis(
 
     Shapes    x float64[outer, inner] from place `at` on, entries `start` to `stop` of it; out [outer, size, inner]
     Cost      one write of out, and one read if add
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    numpy broadcasts
     """
     for o in range(start // inner, (stop + inner - 1) // inner):
@@ -128,8 +129,8 @@ def run_sums(x: Any, space: Any, steps: I64Array, first: int, stop: int) -> None
     Shapes    x int64 or float64, the whole table; space of the same type; steps int64[s, 6]: where the table is in
               `space`, or -1 for x; where its sums go in `space`; outer, size, inner; and a flag for `run_spreads`
     Cost      that of its steps
-    Requires  steps as fastdp/answering/tables.py plans them
-    Used by   fastdp/answering/tables.py
+    Requires  steps as fastdp/answering/marginal_transform.py plans them
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    numpy sums over axes
     """
     for s in range(first, stop):
@@ -147,8 +148,8 @@ def run_spreads(x: F64Array, space: F64Array, steps: I64Array, first: int, stop:
     Like      run_sums, from the last step to the first
     Shapes    as there, of float64
     Cost      that of its steps
-    Requires  steps as fastdp/answering/tables.py plans them
-    Used by   fastdp/answering/tables.py
+    Requires  steps as fastdp/answering/marginal_transform.py plans them
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    numpy broadcasts
     """
     for s in range(stop - 1, first - 1, -1):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ._jit import jit
+from .compile import jit
 from .lanes import F64Array, I64Array, load, mix, part, splat, stack, store
 
 LANES = 8
@@ -129,7 +129,7 @@ def gather_parities_into(x: Any, bits: int, weight: int, rows: I64Array, first: 
               x[blocks, q, 8]; all of them flat
     Cost      one read of x
     Requires  1 <= bits <= ROW_BITS
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
     buffer = stack(np.int64, _BLOCK_CELLS).view(out.dtype)
@@ -148,7 +148,7 @@ def finish_parities(parities: Any, bits: int, weight: int, rows: I64Array, first
 
     Shapes    parities int64 or float64[2^bits, q, 8], flat; rows int64[q], of which `first` to `stop` are mixed
     Cost      one pass in the L2 cache
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
     stride = rows.size * LANES
@@ -167,7 +167,7 @@ def begin_spreading(parities: F64Array, bits: int, weight: int, rows: I64Array, 
 
     Shapes    parities float64[2^bits, q, 8], 0 where there is none; rows int64[q], of which `first` to `stop` are mixed
     Cost      one read and one write of the parities
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
     stride = rows.size * LANES
@@ -190,7 +190,7 @@ def spread_parities_into(
 
     Shapes    parities float64[blocks, q, 8], out float64[blocks, 2^bits, 8]
     Cost      one write of out
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
     buffer = stack(np.float64, _BLOCK_CELLS)
@@ -277,7 +277,7 @@ def tables_from_parities_into(
               there; sets int64, as large as the largest table; out like parities, all tables one after the other
     Cost      k + 2 steps for each cell of a table
     Requires  for integers: values below 2^(63 - k) in size; the division is exact
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    numpy sums over axes
     """
     at = 0
@@ -309,7 +309,7 @@ def add_parities_of_tables(
 
     Shapes    as there; tables float64, all one after the other, holds no tables afterwards
     Cost      k + 2 steps for each cell of a table
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    numpy broadcasts
     """
     at = 0
@@ -333,7 +333,7 @@ def transform_strips(x: Any, bits: int, inner: int, first: int, stop: int) -> No
     Shapes    x int64 or float64[outer, 2^bits, inner], flat; strips `first` to `stop` of outer inner / 64
     Cost      one read and one write of x
     Requires  1 <= bits <= STRIP_BITS, inner a multiple of 64
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
     buffer = stack(np.int64, _BLOCK_CELLS).view(x.dtype)
@@ -356,7 +356,7 @@ def transform_blocks(x: Any, bits: int, first: int, stop: int) -> None:
     Shapes    x int64 or float64, flat; blocks `first` to `stop`
     Cost      one read and one write of x
     Requires  3 <= bits <= BLOCK_BITS
-    Used by   fastdp/answering/tables.py
+    Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
     low = min(bits - LANE_BITS, INNER_BITS)

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reference
-from laws import ALARM, log_at_least, log_at_most
 from mpmath import mp, mpf
 
 import fastdp
-from fastdp import bounds, noise
-from fastdp.calibration import gaussian_sigma, zcdp_sigma
-from fastdp.threshold import split
+from fastdp import bounds
+from fastdp.mechanisms import noise
+from fastdp.mechanisms.sparse_vector import split
+from fastdp.privacy.calibration import gaussian_sigma, zcdp_sigma
+from tests.laws import ALARM, log_at_least, log_at_most
+from tests.oracles import reference
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The other end of `fastdp.bench.child`: runs a peer's file, one line of JSON in, one line of JSON out.
+"""The other end of `fastdp.bench.harness.child`: runs a peer's file, one line of JSON in, one line of JSON out.
 
     python -I protocol.py FILE BYTES
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from math import prod
 
-from ..machine import memory_limit
-from .dense import Precision
-from .domain import Domain, listed, shown
+from ..records.domain import Domain, listed, shown
+from ..support.machine import memory_limit
+from .dense_weights import Precision
 
 
 def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str, copies: int = 1) -> None:

@@ -17,27 +17,29 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import bounds, directed, noise
-from ..budget import Budget, charge
-from ..calibration import MAX_EPSILON, SMALLEST, zcdp_rho
-from ..checks import MAX_INT64, check_records, one_of, positive, probability, small_delta, whole, whole_number
-from ..directed import down, lower, up
-from ..errors import AccuracyWarning, levels_to_caller
-from ..privacy import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
-from ..progress import Progress, Report, reporting
-from ..randomness import Randomness, fresh_key
-from ..rows import rows_of
-from ..selection import draw_one
-from .dense import DenseWeights
-from .domain import OUTSIDE, Domain, Outside, check_domain, shown
-from .factored import FactoredWeights
-from .fits import Residuals, bytes_of_fit, fit_entropic
+from .. import bounds
+from ..mechanisms import noise
+from ..mechanisms.selection import draw_one
+from ..privacy.budget import Budget, charge
+from ..privacy.calibration import MAX_EPSILON, SMALLEST, zcdp_rho
+from ..privacy.guarantees import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
+from ..randomness.keys import Randomness, fresh_key
+from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
+from ..records.rows import rows_of
+from ..support import rounding as directed
+from ..support.checks import MAX_INT64, check_records, one_of, positive, probability, small_delta, whole, whole_number
+from ..support.errors import AccuracyWarning, levels_to_caller
+from ..support.progress import Progress, Report, reporting
+from ..support.rounding import down, lower, up
+from .dense_weights import DenseWeights
+from .entropic_fit import Residuals, bytes_of_fit, fit_entropic
+from .factored_weights import FactoredWeights
 from .memory import check_memory, check_room
-from .pmw import DENSE_CELLS
+from .multiplicative_weights import DENSE_CELLS
 from .queries import Marginals, several
-from .schedule import UNIT, promise, share_of
 from .synthetic import SyntheticDistribution
-from .truth import Truth
+from .true_answers import Truth
+from .update_schedule import UNIT, promise, share_of
 from .workload import Workload
 
 Variant = Literal["average", "measured"]

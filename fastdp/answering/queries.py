@@ -20,12 +20,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..cfunctions import c_function, flag_of_number
-from ..checks import whole
-from .domain import MOST_CELLS, Domain, check_domain, shown
+from ..records.domain import MOST_CELLS, Domain, check_domain, shown
+from ..support.c_functions import c_function, flag_of_number
+from ..support.checks import whole
 
 if TYPE_CHECKING:
-    from .plans import Pattern, Runs, Walk
+    from .query_plans import Pattern, Runs, Walk
 
 
 GRID_BITS = 16  # values of queries are multiples of 2^-16, so that their sums over records are integers
@@ -52,7 +52,7 @@ class BoundProduct:
     @cached_property
     def plan(self) -> Runs | Pattern:
         """How to walk over its cells."""
-        from .plans import plan_of
+        from .query_plans import plan_of
 
         return plan_of(self)
 
@@ -67,7 +67,7 @@ class BoundProduct:
     @cached_property
     def walk(self) -> Walk:
         """The plans of its cells, or of all others where that reads less."""
-        from .plans import walk_of
+        from .query_plans import walk_of
 
         return walk_of(self)
 
@@ -410,7 +410,7 @@ def _filler(function: Any) -> Any:
         return _fillers[function]
     from numba import types
 
-    from ..kernels._jit import compile_filler, compile_predicate
+    from ..kernels.compile import compile_filler, compile_predicate
 
     if (known := c_function(function)) is not None:
         fill = compile_filler(flag_of_number(known))

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import one_of, whole
-from ..privacy import Accounted
-from ..randomness import Randomness, fresh_key
-from ..threads import run_chunks
-from .dense import DenseWeights
-from .domain import Domain, code_type, shown
-from .factored import FactoredWeights
+from ..privacy.guarantees import Accounted
+from ..randomness.keys import Randomness, fresh_key
+from ..records.domain import Domain, code_type, shown
+from ..support.checks import one_of, whole
+from ..support.threads import run_chunks
+from .dense_weights import DenseWeights
+from .factored_weights import FactoredWeights
+from .marginal_transform import marginal_tables
 from .memory import check_memory
 from .queries import Bound, BoundCells, BoundProduct, Marginals, as_row, bind
-from .tables import marginal_tables
 from .workload import Workload
 
 if TYPE_CHECKING:
-    from ..privacy import Guarantee
+    from ..privacy.guarantees import Guarantee
 
 RECORDS = 1 << 14  # that one thread draws at a time: half a millisecond, and its words stay in L2
 Library = Literal["pandas", "polars", "pyarrow"]

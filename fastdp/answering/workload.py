@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .dense import DenseWeights
-from .domain import Domain
-from .factored import FactoredWeights
+from ..records.domain import Domain
+from .dense_weights import DenseWeights
+from .factored_weights import FactoredWeights
+from .marginal_transform import marginal_tables
 from .queries import GRID_BITS, Bound, BoundProduct, Marginals, Predicate, bind
-from .tables import marginal_tables
-from .truth import Truth
+from .true_answers import Truth
 
 FEW = 64  # queries: up to here each is walked over by itself
 _MOST_TABLE_CELLS = 1 << 14  # of one table: above that a query is walked over by itself

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 import fastdp
 
-from .. import noise
-from ..checks import moderate, non_negative, power_of_two, whole
-from ..errors import DomainError
+from ..mechanisms import noise
 from ..optimizing import losses as forms
-from ..randomness import Randomness, fill_words, fresh_key
-from ..threads import run_chunks
+from ..randomness.keys import Randomness, fill_words, fresh_key
+from ..support.checks import moderate, non_negative, power_of_two, whole
+from ..support.errors import DomainError
+from ..support.threads import run_chunks
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.uint8]
@@ -223,7 +223,7 @@ def gradient_sum(
     resolution: float, out: NDArray[np.int64],
 ) -> None:  # fmt: skip
     from ..optimizing.points import Points
-    from ..optimizing.scales import limit_of
+    from ..optimizing.step_noise import limit_of
 
     name = list(LOSSES)[whole("loss", loss, least=0, most=len(LOSSES) - 1)]
     if name != "HUBER" and parameter != 0:
@@ -329,8 +329,8 @@ def _read_plan(plan: Vector) -> tuple[float | None, noise.Plan]:
 
 
 def settle(key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecided: NDArray[np.int64]) -> None:
-    from ..exact import GAUSSIAN_BLOCK
     from ..kernels.noise import LAPLACE_BLOCK
+    from ..randomness.exact_draws import GAUSSIAN_BLOCK
 
     grid, law = _read_plan(plan)
     if (grid is None) != (out.dtype == np.int64):

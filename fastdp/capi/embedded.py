@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import BudgetExceeded
-from ..errors import DomainError
+from ..privacy.budget import BudgetExceeded
+from ..support.errors import DomainError
 from .table import FUNCTIONS, STATUS, STRUCTS, VERSION, Argument, Function
 from .text import digest
 
@@ -131,6 +131,6 @@ def _fill(ffi: Any, table: Any) -> None:
 
 @lru_cache(1)
 def _addresses() -> dict[str, int]:
-    from ..kernels.exported import TABLE
+    from ..kernels.function_pointers import TABLE
 
     return {name: callback.address for name, callback in TABLE.items()}

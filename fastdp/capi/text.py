@@ -1,6 +1,7 @@
 """The texts that are made of the table: the header, what cffi is told, the C fronts of the functions.
 
-The raw kernels come from `kernels/exported.py`, whose signatures and docstrings say what there is and what a caller
+The raw kernels come from `kernels/function_pointers.py`, whose signatures and docstrings say what there is and what a
+caller
 owes.
 """
 
@@ -47,7 +48,7 @@ def types_text() -> str:
 @cache
 def members() -> dict[str, str]:
     """Each raw kernel as a member of the table of pointers."""
-    from ..kernels.exported import TABLE, WRITTEN
+    from ..kernels.function_pointers import TABLE, WRITTEN
 
     found = {}
     for name, callback in TABLE.items():
@@ -92,7 +93,7 @@ def digest() -> str:
 
 def header() -> str:
     """fastdp.h."""
-    from ..kernels.exported import TABLE
+    from ..kernels.function_pointers import TABLE
 
     statuses = ",\n".join(
         f"    {line} /* {about} */" for line, about in zip(status_lines(), STATUS.values(), strict=True)

@@ -17,9 +17,9 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns import Array, comes_from
-from ..rows import Block, PerRecord, Rows, at_least_one, joined, label_of, positions_of, rows_of
-from ..threads import alone
+from ..records.rows import Block, PerRecord, Rows, at_least_one, joined, label_of, positions_of, rows_of
+from ..support.columns import Array, comes_from
+from ..support.threads import alone
 from .need import is_older
 from .partitions import Count, Failure, Job, Merge, Reader, Total, Work, combine, summarise
 

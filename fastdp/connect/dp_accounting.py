@@ -16,9 +16,9 @@ from math import exp, expm1, inf, log1p, pi, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from .. import directed as d
-from ..checks import small_delta
-from ..privacy import Form, Guarantee, Neighbors, PureDP
+from ..privacy.guarantees import Form, Guarantee, Neighbors, PureDP
+from ..support import rounding as d
+from ..support.checks import small_delta
 from .need import is_older
 
 NEEDED = "0.6"  # the first with ZCDpEvent

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import exact
-from ..answering.coding import encode
-from ..answering.domain import Domain, Outside, check_domain
 from ..answering.synthetic import SyntheticDistribution
-from ..budget import Budget, charge, counting
-from ..checks import non_negative, one_of, positive, power_of_two, whole
-from ..directed import lower, up, upper
-from ..errors import DomainError
-from ..noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
-from ..privacy import NEIGHBORS, ZCDP, Guarantee, Neighbors, PureDP
-from ..randomness import Randomness, fresh_key, word_source
-from ..selection import exponential_mechanism, permute_and_flip
+from ..mechanisms.noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
+from ..mechanisms.selection import exponential_mechanism, permute_and_flip
+from ..privacy.budget import Budget, charge, counting
+from ..privacy.guarantees import NEIGHBORS, ZCDP, Guarantee, Neighbors, PureDP
+from ..randomness import exact_draws as exact
+from ..randomness.keys import Randomness, fresh_key, word_source
+from ..records.domain import Domain, Outside, check_domain
+from ..records.encoding import encode
+from ..support.checks import non_negative, one_of, positive, power_of_two, whole
+from ..support.errors import DomainError
+from ..support.rounding import lower, up, upper
 from .need import need
 
 LEAST = "2.0"  # of mbi: the first with this protocol

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import noise
-from ..checks import numbers_array, positive, whole
-from ..directed import down, up
-from ..flips import draw_head
-from ..privacy import PureDP
-from ..randomness import Randomness, fresh_key
-from ..scores import array_of_scores, some_allowed, tops_of
-from ..selection import draw_one
+from ..mechanisms import noise
+from ..mechanisms.permute_and_flip import draw_head
+from ..mechanisms.scores import array_of_scores, some_allowed, tops_of
+from ..mechanisms.selection import draw_one
+from ..privacy.guarantees import PureDP
+from ..randomness.keys import Randomness, fresh_key
+from ..support.checks import numbers_array, positive, whole
+from ..support.rounding import down, up
 from .need import is_older
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def make_exponential_mechanism(
 
     Guarantee    with r = 2 d_in / scale, or d_in / scale if monotonic: max_divergence r; zero_concentrated_divergence
                  r^2/8, or r tanh(r/2) where that is less; rounded up to float64
-    Proof        selection.md, theorem 1; privacy.md, theorems 3 and 4
+    Proof        selection.md, theorem 1; guarantees.md, theorems 3 and 4
     """
     dp = _opendp()
     measure = dp.max_divergence() if output_measure is None else output_measure

@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns import column_of, comes_from
-from ..rows import Block, Halves, MemoryRows, add_halves, cells_below, halves_of, rows_of
-from ..threads import alone
+from ..records.rows import Block, Halves, MemoryRows, add_halves, cells_below, halves_of, rows_of
+from ..support.columns import column_of, comes_from
+from ..support.threads import alone
 
 T = TypeVar("T")
 Counts = NDArray[np.int64]

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from ..answering.domain import OUTSIDE, Domain, Outside, check_domain
 from ..answering.mwem import VARIANTS, FittedDistribution, Variant, mwem
 from ..answering.queries import marginals
-from ..budget import Budget, charge
-from ..checks import one_of, positive, small_delta, whole
-from ..directed import down, lower, up, upper
-from ..errors import DomainError, PrivacyWarning, levels_to_caller
-from ..privacy import NEIGHBORS, ApproxDP, Guarantee, Neighbors, PureDP
-from ..randomness import Randomness
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import NEIGHBORS, ApproxDP, Guarantee, Neighbors, PureDP
+from ..randomness.keys import Randomness
+from ..records.domain import OUTSIDE, Domain, Outside, check_domain
+from ..support.checks import one_of, positive, small_delta, whole
+from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.rounding import down, lower, up, upper
 from .need import need
 
 need("snsynth", extra="smartnoise", least="1.0.8", package="smartnoise-synth")

@@ -11,9 +11,9 @@ from rich.console import Console
 
 import fastdp
 
-from ..answering.truth import Truth
+from ..answering.true_answers import Truth
 from ..answering.workload import Workload
-from ..errors import AccuracyWarning
+from ..support.errors import AccuracyWarning
 from .frame import MUTED, NOISY, TRUE, Strip, say, show, table_of, tidy
 from .records import census
 

@@ -2,7 +2,7 @@
 
 The default takes what promises least: `peel`, whose number of records grows linearly with the number of columns, the
 lecture's interior points, or for one and two columns the exponential mechanism over all boxes. boxes.md and
-box_class.md have the proofs.
+all_boxes.md have the proofs.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import Budget, charge
-from ..checks import check_records, one_of, whole
-from ..noise import integer_noise
-from ..pieces import Levels, Piece, PieceChoice
-from ..privacy import Accounted, Guarantee, Neighbors
-from ..progress import Progress, Report, reporting
-from ..randomness import Randomness, fresh_key
-from ..rows import Block, label_of
-from ..shown import Lines
-from .box_class import BoxChoice
-from .box_plans import METHODS, ClassPlan, SidesPlan, Terms, choose_plan
+from ..mechanisms.noise import integer_noise
+from ..mechanisms.rank_selection import choose_by_rank
+from ..mechanisms.weighted_intervals import Levels, Piece, PieceChoice
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..randomness.keys import Randomness, fresh_key
+from ..records.number_line import OUTSIDE, Order, Outside
+from ..records.rows import Block, label_of
+from ..support.checks import check_records, one_of, whole
+from ..support.progress import Progress, Report, reporting
+from ..support.results import Lines
+from .all_boxes import BoxChoice
+from .box_parameters import METHODS, ClassPlan, SidesPlan, Terms, choose_plan
 from .extremes import KEY_BITS, Key, Numbers
 from .hypotheses import Hypothesis, promised, warn_if_vacuous
-from .order import OUTSIDE, Order, Outside
-from .ranks import choose_by_rank
-from .spending import checked, parameters_of
+from .privacy_parameters import checked, parameters_of
 
 Method = Literal["auto", "peel", "interior-point", "exponential"]
 Sides = list[tuple[int, int]] | None  # the first and the last position in each column; None: nothing is in the box
@@ -138,12 +138,12 @@ def learn_box(
                  holds if there are as many
 
     Guarantee    (epsilon, delta)-DP for any records in the domain; "exponential" with delta=0 has bounded range epsilon
-    Proof        boxes.md; box_class.md for "exponential"
+    Proof        boxes.md; all_boxes.md for "exponential"
     Accuracy     `.error_bound` of the result; `bounds.learn_box` and `bounds.learn_box_n` beforehand
     Cost         three passes over each column: 0.3 s for 1e6 records of 10 numbers; with a delta, the first call with
                  new parameters takes 0.5 s more, for the accounting
     Not covered  the time that a call takes; "exponential" under add-remove neighbours with 2^24 records and more, and
-                 many more than `records` says (box_class.md)
+                 many more than `records` says (all_boxes.md)
     Raises       ValueError and DomainError before anything is spent
 
     Examples

@@ -16,21 +16,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bits import all_bits, unpack_flags
-from ..budget import Budget, charge
-from ..checks import check_records, one_of, whole
-from ..errors import PrivacyWarning, levels_to_caller
-from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..progress import Progress, Report, reporting
-from ..randomness import Randomness, fresh_key
-from ..rows import Block
-from ..selection import draw_one
-from ..shown import Lines
-from .examples import Counts, Examples
-from .exhaustive import choose_conjunction, refusal
-from .hypotheses import Hypothesis, promised, warn_if_vacuous
-from .plans import (
+from ..mechanisms.noise import integer_noise
+from ..mechanisms.selection import draw_one
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
+from ..randomness.keys import Randomness, fresh_key
+from ..records.packed import all_bits, unpack_flags
+from ..records.rows import Block
+from ..support.checks import check_records, one_of, whole
+from ..support.errors import PrivacyWarning, levels_to_caller
+from ..support.progress import Progress, Report, reporting
+from ..support.results import Lines
+from .conjunction_parameters import (
     CountsPlan,
     ExhaustivePlan,
     GreedyPlan,
@@ -41,7 +38,10 @@ from .plans import (
     plan_greedy,
     plan_peel,
 )
-from .spending import checked, parameters_of
+from .examples import Counts, Examples
+from .exhaustive import choose_conjunction, refusal
+from .hypotheses import Hypothesis, promised, warn_if_vacuous
+from .privacy_parameters import checked, parameters_of
 
 Method = Literal["peel", "greedy", "counts", "exhaustive", "auto", "elimination"]
 METHODS = ("peel", "greedy", "counts", "exhaustive", "auto", "elimination")

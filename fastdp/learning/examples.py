@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bits import Words, all_bits, pack_flags
-from ..labels import Labelled
-from ..rows import Block, PackedRows, PerRecord
+from ..records.labels import Labelled
+from ..records.packed import Words, all_bits, pack_flags
+from ..records.rows import Block, PackedRows, PerRecord
 
 Counts = NDArray[np.int64]
 Key = NDArray[np.uint32]

@@ -12,10 +12,10 @@ from math import comb
 
 import numpy as np
 
-from ..progress import Report
-from ..race import Race
-from ..rows import Block
-from ..scores import tops_of
+from ..mechanisms.gumbel_max import Race
+from ..mechanisms.scores import tops_of
+from ..records.rows import Block
+from ..support.progress import Report
 from .examples import Counts, Examples, Key
 
 MOST_WORK = 2**37  # sets of columns, times words of 64 records: some 20 s on one core

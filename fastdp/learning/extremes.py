@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..labels import Labelled
-from ..rows import Block, PerRecord, label_of
-from .order import Order, Positions, bits_of_columns, check_signed
+from ..records.labels import Labelled
+from ..records.number_line import Order, Positions, bits_of_columns, check_signed
+from ..records.rows import Block, PerRecord, label_of
 
 KEY_BITS = 32  # of a record, which tells apart records that stand at one position
 Key = NDArray[np.uint32]
@@ -188,7 +188,7 @@ def _added(some: NDArray[np.uint64], more: NDArray[np.uint64]) -> NDArray[np.uin
 
 def _keys(key: Key, block: Block, some: NDArray[np.intp]) -> NDArray[np.uint64]:
     """Of some records of a block: word i of stream 0 is of record i."""
-    from ..kernels.chacha import words_into
+    from ..kernels.chacha20 import words_into
 
     if not some.size:
         return np.empty(0, np.uint64)

@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bits import all_bits, pack_flags
-from ..budget import Budget, charge
-from ..checks import check_records, whole
-from ..labels import Labelled, label_vector, positives
-from ..privacy import Accounted, Guarantee, Neighbors
-from ..progress import Progress, Report, reporting
-from ..race import Race
-from ..randomness import Randomness, fresh_key
-from ..rows import Block, PerRecord, Rows, is_dask, rows_of
-from ..scores import tops_of
-from ..shown import Lines, Shown
-from ..threads import run_chunks
+from ..mechanisms.gumbel_max import Race
+from ..mechanisms.scores import tops_of
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..randomness.keys import Randomness, fresh_key
+from ..records.labels import Labelled, label_vector, positives
+from ..records.packed import all_bits, pack_flags
+from ..records.rows import Block, PerRecord, Rows, is_dask, rows_of
+from ..support.checks import check_records, whole
+from ..support.progress import Progress, Report, reporting
+from ..support.results import Lines, Shown
+from ..support.threads import run_chunks
 from .hypotheses import predictions_of
-from .spending import Spending, checked, parameters_of
+from .privacy_parameters import Spending, checked, parameters_of
 
 Errors = NDArray[np.int64]
 _STREAMED = 1024  # hypotheses that race together

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns import comes_from
-from ..errors import AccuracyWarning, levels_to_caller
-from ..labels import Labelled, label_vector, names_column, positives, with_labels
-from ..rows import Block, PerRecord, Rows, column_values, rows_of
-from ..shown import Shown
+from ..records.labels import Labelled, label_vector, names_column, positives, with_labels
+from ..records.rows import Block, PerRecord, Rows, column_values, rows_of
+from ..support.columns import comes_from
+from ..support.errors import AccuracyWarning, levels_to_caller
+from ..support.results import Shown
 
 
 class Hypothesis(Shown):

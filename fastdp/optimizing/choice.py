@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy import Guarantee, Neighbors
-from ..progress import Report
+from ..privacy.guarantees import Guarantee, Neighbors
+from ..support.progress import Report
 from .points import Points
 from .problem import Problem
 from .sets import Vector

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..budget import Budget, charge
-from ..checks import check_records, one_of, positive, power_of_two, small_delta, whole
-from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..progress import Progress, Report, reporting
-from ..randomness import Randomness, fresh_key
-from ..shown import Lines, Shown
+from ..mechanisms.noise import integer_noise
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
+from ..randomness.keys import Randomness, fresh_key
+from ..support.checks import check_records, one_of, positive, power_of_two, small_delta, whole
+from ..support.progress import Progress, Report, reporting
+from ..support.results import Lines, Shown
 from .points import Step
 from .problem import OUTSIDE, Outside, Problem, read_points
-from .scales import Noise, promise
-from .schedule import Schedule
 from .sets import ConvexSet, Vector
+from .step_noise import Noise, promise
+from .step_schedule import Schedule
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate")
 _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cfunctions import c_function
-from ..checks import moderate, non_negative
+from ..support.c_functions import c_function
+from ..support.checks import moderate, non_negative
 from .sets import ConvexSet
 
 Floats = NDArray[np.float64]
@@ -435,7 +435,7 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
         return function, known.address, known.maker
     if not callable(function):
         raise ValueError(f"derivative={function!r}: must be a function of (score, label)")
-    from ..kernels._jit import compile_derivative
+    from ..kernels.compile import compile_derivative
 
     try:
         compiled = compile_derivative(function)

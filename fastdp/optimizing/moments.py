@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import Budget, charge
-from ..checks import check_records, one_of, positive, small_delta, whole
-from ..directed import up
-from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..progress import Progress, reporting
-from ..randomness import Randomness, fresh_key
-from ..shown import Lines, Shown
+from ..mechanisms.noise import integer_noise
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
+from ..randomness.keys import Randomness, fresh_key
+from ..support.checks import check_records, one_of, positive, small_delta, whole
+from ..support.progress import Progress, reporting
+from ..support.results import Lines, Shown
+from ..support.rounding import up
 from .losses import SquaredError
+from .nonprivate import minimise_quadratic
 from .problem import OUTSIDE, Outside, Problem, read_points
-from .scales import Grid, Noise, fit_grid, promise
 from .sets import ConvexSet, Vector
-from .solvers import minimise_quadratic
+from .step_noise import Grid, Noise, fit_grid, promise
 
 NOISES = ("auto", "gaussian", "laplace")
 _MOST_COLUMNS = 4096

@@ -1,6 +1,6 @@
 """The points of a net in a convex set, the losses of all records at them, and a choice by the exponential mechanism.
 
-Losses are rounded down to integers before they are summed; exponential.md, lemmas 1 to 3 and theorem 1.
+Losses are rounded down to integers before they are summed; exponential_erm.md, lemmas 1 to 3 and theorem 1.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..progress import Report
-from ..rows import Block
-from ..scores import terms_of_range
-from ..selection import draw_one
-from ..threads import run_chunks
+from ..mechanisms.scores import terms_of_range
+from ..mechanisms.selection import draw_one
+from ..records.rows import Block
+from ..support.progress import Report
+from ..support.threads import run_chunks
 from .choice import INSTEAD, Integers, Key, Plan, Terms
 from .losses import SIGN, Custom
 from .points import Points
@@ -40,7 +40,7 @@ _CHUNK = 2**20  # losses that are worth a thread
 def net_excess(
     candidates: int, *, n: float, eta: float, resolution: float, cover: float, slope: float, beta: float
 ) -> float:
-    """The excess risk of a choice from a net, but with probability beta: exponential.md, theorem 4.
+    """The excess risk of a choice from a net, but with probability beta: exponential_erm.md, theorem 4.
 
     eta      what a unit of the grid counts in the exponent
     cover    no point of the set is further from the net
@@ -76,7 +76,7 @@ def size_of_net(over: ConvexSet, spacing: float) -> tuple[float, float]:
 
 
 def net_of(over: ConvexSet, spacing: float) -> Net:
-    """The points of the grid of this spacing that lie in the set: exponential.md, lemma 3."""
+    """The points of the grid of this spacing that lie in the set: exponential_erm.md, lemma 3."""
     d = over.known_dimension()
     if isinstance(over, Box):
         axes, cover = [], 0.0

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns import as_compiled
-from ..errors import DomainError
-from ..labels import label_array, positives, with_labels
-from ..rows import Block, PerRecord, Rows
+from ..records.labels import label_array, positives, with_labels
+from ..records.rows import Block, PerRecord, Rows
+from ..support.columns import as_compiled
+from ..support.errors import DomainError
 from .losses import SIGN, Formula
 from .sets import Projection, Vector
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import moderate, numbers_array, whole
+from ..support.checks import moderate, numbers_array, whole
 
 Vector = NDArray[np.float64]
 

@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..budget import Budget, charge
-from ..checks import check_records, one_of, positive, power_of_two, small_delta, whole
-from ..noise import integer_noise
-from ..privacy import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..randomness import Randomness, fresh_key
-from ..shown import Lines, Shown
+from ..mechanisms.noise import integer_noise
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
+from ..randomness.keys import Randomness, fresh_key
+from ..support.checks import check_records, one_of, positive, power_of_two, small_delta, whole
+from ..support.results import Lines, Shown
 from .losses import Formula
 from .points import Points
-from .scales import Noise, plan, promise
 from .sets import Vector
+from .step_noise import Noise, plan, promise
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic")
 

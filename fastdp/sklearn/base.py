@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import counting
-from ..checks import one_of
 from ..connect.need import is_older
-from ..errors import DomainError
-from ..randomness import Randomness
+from ..privacy.budget import counting
+from ..randomness.keys import Randomness
+from ..support.checks import one_of
+from ..support.errors import DomainError
 
 _NEEDED = "1.6"
 _EXTRA = 'pip install "fastdp[sklearn]"'

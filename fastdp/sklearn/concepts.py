@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks import one_of, whole
-from ..errors import DomainError
 from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
-from ..rows import label_of
+from ..records.rows import label_of
+from ..support.checks import one_of, whole
+from ..support.errors import DomainError
 from .base import OUTSIDE, Floats, PrivateEstimator
 from .grid import Grid
 from .labels import BinaryClassifier

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from ..errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from .base import PrivateEstimator
 
 OBSERVED = "observed"

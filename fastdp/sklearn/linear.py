@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks import one_of, positive
-from ..errors import DomainError
-from ..optimizing.erm import PrivateMinimum, private_erm
 from ..optimizing.losses import Logistic, Loss, SquaredError
+from ..optimizing.private_erm import PrivateMinimum, private_erm
 from ..optimizing.sets import Ball
+from ..support.checks import one_of, positive
+from ..support.errors import DomainError
 from .base import OUTSIDE, Floats, PrivateEstimator, bounds_of, without_values
 from .labels import BinaryClassifier
 from .scaling import Scaling, middle

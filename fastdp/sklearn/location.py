@@ -11,15 +11,15 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..budget import charge
-from ..checks import positive, small_delta, whole
-from ..errors import AccuracyWarning, levels_to_caller
-from ..learning.interior_point import rank_error
-from ..learning.ranks import choose_by_rank
-from ..learning.spending import Spending, parameters_of
+from ..learning.privacy_parameters import Spending, parameters_of
+from ..mechanisms.interior_point import rank_error
+from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vectors import vector_mean
-from ..privacy import Neighbors
-from ..randomness import fresh_key
+from ..privacy.budget import charge
+from ..privacy.guarantees import Neighbors
+from ..randomness.keys import fresh_key
+from ..support.checks import positive, small_delta, whole
+from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
 from .grid import Grid
 from .scaling import Scaling

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import moderate, one_of
-from ..errors import DomainError
+from ..support.checks import moderate, one_of
+from ..support.errors import DomainError
 from .base import OUTSIDE, Floats, bounds_of, missing, within
 
 _FURTHEST = 2.0**400  # in units of the norm, itself between 2^-400 and 2^400

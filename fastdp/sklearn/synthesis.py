@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..answering.coding import encode
-from ..answering.domain import Domain, listed, shown
 from ..answering.mwem import FittedDistribution, mwem
 from ..answering.queries import marginals
-from ..checks import one_of, whole
+from ..records.domain import Domain, listed, shown
+from ..records.encoding import encode
+from ..support.checks import one_of, whole
 from .base import OUTSIDE, Floats, PrivateEstimator, missing, randomness
 from .concepts import names_of
 from .grid import Grid

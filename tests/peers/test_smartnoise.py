@@ -23,8 +23,8 @@ from snsynth.transform import (
 )
 
 import fastdp
-from conftest import Watched
 from fastdp.connect.smartnoise import NAME, MWEMSynthesizer
+from tests.conftest import Watched
 
 DOMAIN = fastdp.Domain(sex=["f", "m"], age=4, region=["n", "s", "w"])
 

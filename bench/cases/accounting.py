@@ -1,0 +1,117 @@
+"""Cases of the accounting room: AboveThreshold over many queries, and the composition of many guarantees.
+
+Both sides answer the same question with the same parameters; what differs is said in the row. An answer is one number,
+so these cases return it instead of an array.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import fastdp
+
+from ...mechanisms.sparse_vector import split
+from ..peers.inputs import noise_scales
+from .registry import Call, Side, beside, faster, make_case
+
+QUERIES, GUARANTEES = 1_000_000, 1_000
+THRESHOLD, EPSILON = 10**6, 1.0
+DELTA = 1e-6
+
+
+# --- AboveThreshold
+
+
+def query_values(n: int) -> Any:
+    """Counts far below the threshold, filled, and one far above it at the end."""
+    values = np.arange(n, dtype=np.int64) % 1000
+    values[-1] = 2 * THRESHOLD
+    return values
+
+
+def _our_walk(n: int) -> Call:
+    values = query_values(n)
+    return lambda: fastdp.AboveThreshold(THRESHOLD, sensitivity=1, epsilon=EPSILON).first_above(values)
+
+
+def _numpy_walk(n: int) -> Call:
+    values, rng = query_values(n), np.random.default_rng()
+    of_threshold, of_query = split(Fraction(1), EPSILON)
+
+    def walk() -> int:
+        noisy = THRESHOLD + rng.laplace(scale=of_threshold)
+        return int((values + rng.laplace(scale=of_query, size=n) >= noisy).argmax())
+
+    return walk
+
+
+def _ask(n: int) -> Call:
+    """A count far below the threshold, again and again."""
+    test = fastdp.AboveThreshold(THRESHOLD, sensitivity=1, epsilon=EPSILON)
+    return lambda: test.above(1000)
+
+
+def _numpy_ask(n: int) -> Call:
+    rng = np.random.default_rng()
+    of_threshold, of_query = split(Fraction(1), EPSILON)
+    noisy = THRESHOLD + rng.laplace(scale=of_threshold)
+    return lambda: bool(1000 + rng.laplace(scale=of_query) >= noisy)
+
+
+def _drawn_answers(n: int) -> tuple[list[bool], list[bool]]:
+    """Far below and, at last, far above; and at the threshold itself, each by a test of its own."""
+    tests = [fastdp.AboveThreshold(THRESHOLD, sensitivity=1, epsilon=EPSILON) for _ in range(1_000)]
+    far = [*(tests[0].above(1000) for _ in range(1_000)), tests[0].above(2 * THRESHOLD)]
+    return far, [test.above(THRESHOLD) for test in tests[1:]]
+
+
+# --- composition
+
+
+def _our_composition(n: int) -> Call:
+    kinds = {"laplace": fastdp.Renyi.laplace, "gaussian": fastdp.Renyi.gaussian}
+    scales = noise_scales(n)
+    return lambda: fastdp.compose(*(kinds[kind](scale) for kind, scale in scales), delta=DELTA)
+
+
+_case = partial(make_case, "accounting")
+
+CASES = (
+    _case(
+        "above-threshold",
+        "AboveThreshold, one million queries, hit at the last",
+        QUERIES,
+        _our_walk,
+        (Side("numpy", _numpy_walk), faster("numpy", avx512=3, avx2=3)),
+        (beside("opendp", "above_threshold"), None),
+        oracle="the last query",
+        drawn=lambda n: (_our_walk(n)(), n),
+        headline=True,
+        epsilon=EPSILON,
+    ),
+    _case(
+        "above-threshold-one-query",
+        "AboveThreshold, one query at a time, below",
+        1,
+        _ask,
+        (Side("numpy", _numpy_ask), None),
+        oracle="answers by a threshold",
+        drawn=_drawn_answers,
+        calls=500,
+        epsilon=EPSILON,
+    ),
+    _case(
+        "compose-mixed",
+        "compose 1,000 mixed guarantees, all different, bounds rounded up",
+        GUARANTEES,
+        _our_composition,
+        (beside("dp_accounting", "compose", delta=DELTA), None),
+        oracle="Renyi, in float64",
+        drawn=lambda n: (_our_composition(min(n, 100))(), noise_scales(min(n, 100))),
+        delta=DELTA,
+    ),
+)

@@ -1,0 +1,1 @@
+"""How cases are run: processes, timers, limits of the machine, instruction counts, comparisons."""

@@ -1,0 +1,1 @@
+"""How results are shown: terminal, page, pictures, and the tables of the documentation."""

@@ -1,0 +1,182 @@
+"""Results as one page: `fastdp bench --html report.html`. Tables, curves, the machine, the versions.
+
+The page is one file without a network: curves are SVG that takes the colours of the page, which follow the reader's
+choice of light or dark and are black on white in print. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..harness.results import Peak, Report, Row
+from . import wording
+from .drawing import curve_svg
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #24292f; --soft: #6b737c; --line: #d8dee4; --ours: #c4314b;
+        --other: #2f6fb3; --limit: #8a8f98; --good: #1a7f37; --bad: #b35900; --band: #f6f8fa; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #14171c; --ink: #dfe3e8; --soft: #98a1ab; --line: #343a43; --ours: #ff7b91; --other: #6fb0f2;
+          --limit: #7d848e; --good: #56d364; --bad: #e3a04f; --band: #1b1f26; } }
+@media print { :root { --paper: #fff; --ink: #000; --soft: #444; --line: #bbb; --ours: #a01030; --other: #1f4f8a;
+          --limit: #777; --good: #0a5c25; --bad: #8a4500; --band: #fff; } figure, tr { break-inside: avoid; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem clamp(0.75rem, 3vw, 2.5rem); max-width: 78rem; background: var(--paper);
+       color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; margin: 0 0 .2rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
+p, li { max-width: 46rem; } .soft, small, figcaption { color: var(--soft); }
+nav a { margin-right: 1rem; } a { color: var(--other); }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); }
+th { font-weight: 600; color: var(--soft); } td.number, th.number { text-align: right; white-space: nowrap; }
+th.room { padding-top: 1.2rem; color: var(--ink); } tr.more td { border-top: none; }
+.holds { color: var(--good); } .short { color: var(--bad); font-weight: 600; } .none { color: var(--soft); }
+.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.2rem; }
+figure { margin: 0; padding: .6rem; background: var(--band); border-radius: 8px; }
+figure svg { width: 100%; height: auto; display: block; } figcaption { font-size: .85rem; margin-top: .3rem; }
+@media screen and (max-width: 44rem) {  /* a row becomes a block: the work, then its figures side by side */
+  thead { display: none; } tr { display: grid; grid-template-columns: 1fr 1fr auto; gap: 0 .8rem; padding: .4rem 0;
+          border-bottom: 1px solid var(--line); } tr.more { border-top: none; }
+  td, th { border: none; padding: .1rem 0; } td:first-child, th.room { grid-column: 1 / -1; font-weight: 600; }
+  td:empty { display: none; } td.number, th.number { text-align: left; } td small { font-weight: 400; }
+  td[data-of]::before { content: attr(data-of) " "; color: var(--soft); } }  /* the heads are gone */
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; }
+dt { color: var(--soft); } dd { margin: 0; }
+@media print {  /* nothing scrolls on paper: what does not fit is lost */
+  body { max-width: none; padding: 0; font-size: 11px; } .scroll { overflow: visible; } h2 { break-after: avoid; }
+  .curves { grid-template-columns: 1fr 1fr; } }
+"""
+
+
+def write(report: Report, path: Path) -> None:
+    path.write_text(page(report), encoding="utf-8")
+
+
+def page(report: Report) -> str:
+    parts = [
+        ("Rows", "rows", _rows(report.rows)),
+        ("Curves", "curves", _curves(report.curves)),
+        ("Latency", "latency", _rows(report.latency)),
+        ("Memory", "memory", _memory(report.memory)),
+        ("Machine", "machine", _machine(report)),
+    ]
+    parts = [part for part in parts if part[2]]
+    links = "".join(f'<a href="#{anchor}">{title}</a>' for title, anchor, _ in parts)
+    body = "".join(f'<h2 id="{anchor}">{title}</h2>{inner}' for title, anchor, inner in parts)
+    rough = "<p>A quick run on small arrays: the figures are rough.</p>" if report.quick else ""
+    where = wording.where(report) if report.machine else "nothing could be measured"
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>fastdp bench</title><style>{_STYLE}</style>"
+        f'<h1>fastdp bench</h1><p class="soft">{_escape(where)}. {_escape(_capital(wording.METHOD))}.</p>{rough}'
+        f"<p>{_escape(_capital(wording.counted(report)))}. Rows where fastdp loses stay in.</p><nav>{links}</nav>{body}"
+        "</html>\n"
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# --- tables
+
+
+def _table(head: Sequence[str], numbers: Sequence[str], body: Sequence[str]) -> str:
+    cells = "".join(f'<th class="{"number" if name in numbers else ""}">{name}</th>' for name in head)
+    return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+
+
+def _rows(rows: Sequence[Row]) -> str:
+    lines: list[str] = []
+    room = case = None
+    for row in rows:
+        if row.room != room:
+            room = row.room
+            lines.append(f'<tr><th colspan="6" class="room">{_escape(room)}</th></tr>')
+        first = row.case != case  # of its case: what does not change is said once
+        case = row.case
+        lines.append(
+            ("<tr>" if first else '<tr class="more">')
+            + (_cell(row.work, wording.parameters(row)) if first else _cell(""))
+            + (_number(wording.seconds(row.ours), _each(row.ours, row.n), of="fastdp") if first else _cell(""))
+            + _cell(row.rival or "", wording.rival_parameters(row))
+            + _number(wording.seconds(row.theirs), _each(row.theirs, row.rival_n))
+            + _number(wording.ratio(row), wording.target(row))
+            + _verdict(row.verdict)
+            + "</tr>"
+        )
+    if not lines:
+        return ""
+    return _table(("work", "fastdp", "against", "takes", "ratio", "target"), ("fastdp", "takes", "ratio"), lines)
+
+
+def _each(value: float | None, n: int | None) -> str:
+    said = wording.each(value, n)
+    return f"{said} each" if said else ""
+
+
+def _verdict(verdict: str) -> str:
+    kind = {"holds": "holds", "falls short": "short"}.get(verdict, "none")
+    return f'<td class="{kind}">{_escape("" if verdict == "no target" else verdict)}</td>'
+
+
+def _cell(text: str, detail: str = "") -> str:
+    return f"<td>{_escape(text)}{f'<br><small>{_escape(detail)}</small>' if detail else ''}</td>"
+
+
+def _number(text: str, detail: str = "", *, of: str = "") -> str:
+    said = f' data-of="{of}"' if of and text else ""
+    return f'<td class="number"{said}>{_escape(text)}{f"<br><small>{_escape(detail)}</small>" if detail else ""}</td>'
+
+
+def _memory(peaks: Sequence[Peak]) -> str:
+    """What a call adds to what is resident, at its height."""
+    lines = [
+        "<tr>"
+        + _cell(peak.work, f"n={peak.n:,}")
+        + _number(wording.size(peak.input), of="input")
+        + _number(wording.against(peak.ours, peak.input), of="fastdp adds")
+        + _cell(peak.rival or "", peak.why_not or "")
+        + _number(wording.against(peak.theirs, peak.input))
+        + "</tr>"
+        for peak in peaks
+    ]
+    head = ("work", "input", "a call of fastdp adds", "against", "which adds")
+    return _table(head, (head[1], head[2], head[4]), lines) if lines else ""
+
+
+def _machine(report: Report) -> str:
+    if not report.machine:
+        return ""
+    facts = {name: value for name, value in report.machine.items() if not isinstance(value, dict)}
+    facts |= {"versions": wording.versions(report), "commit of fastdp": report.commit or "", "date": report.date}
+    said = "".join(f"<dt>{_escape(name)}</dt><dd>{_escape(value)}</dd>" for name, value in facts.items() if value != "")
+    lines = "".join(f"<li>{_escape(name)}: {_escape(why)}</li>" for name, why in report.failed.items())
+    return f"<dl>{said}</dl>" + (f"<p>Not measured:</p><ul>{lines}</ul>" if lines else "")
+
+
+def _escape(text: object) -> str:
+    return html.escape(str(text))
+
+
+# --- curves
+
+
+def _curves(curves: Sequence[dict[str, Any]]) -> str:
+    if not curves:
+        return ""
+    figures = "".join(
+        f"<figure>{curve_svg(curve)}<figcaption>{_escape(_caption(curve))}</figcaption></figure>" for curve in curves
+    )
+    return f'<div class="curves">{figures}</div>'
+
+
+def _caption(curve: dict[str, Any]) -> str:
+    ratios = [p["ours"] / p["numpy"] for p in curve["points"] if p["ours"] and p["numpy"]]
+    extremes = dict.fromkeys(wording.digits(ratio) for ratio in (min(ratios), max(ratios))) if ratios else ()
+    said = f" {' to '.join(extremes)} times as fast as {curve['numpy']}." if extremes else ""
+    return f"An element is {curve['unit']}.{said}"

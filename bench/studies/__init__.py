@@ -1,0 +1,1 @@
+"""Studies of accuracy: excess risk, sample sizes, utility."""

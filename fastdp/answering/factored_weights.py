@@ -1,0 +1,148 @@
+"""Weights over domains of any size, as a product of dense blocks of attributes.
+
+A product query factorises over blocks, and an update only ties together the attributes that it restricts. So the
+distribution is exactly a product of dense blocks, at first one for each attribute; an update merges the blocks that it
+touches. 2^100 cells are no trouble as long as no block outgrows the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..records.domain import Domain, listed
+from .dense_weights import LARGEST, DenseWeights, Precision
+from .memory import check_cells_fit
+from .queries import Bound, BoundCells, BoundProduct
+
+Block = tuple[int, ...]  # positions of attributes, in the order of the domain
+
+
+class FactoredWeights:
+    """Weights of all cells of a domain, as a product of blocks; uniform at first."""
+
+    def __init__(self, domain: Domain, precision: Precision = "float64") -> None:
+        self.domain, self.precision = domain, precision
+        self._blocks: dict[Block, DenseWeights] = {(p,): self._block((p,)) for p in range(len(domain))}
+        self._of: dict[int, Block] = {p: (p,) for p in range(len(domain))}
+        self._shared: set[Block] = set()  # blocks whose weights a copy has, too: copied before they change
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes of each block."""
+        return tuple(tuple(self.domain.names[p] for p in block) for block in sorted(self._blocks))
+
+    @property
+    def bytes(self) -> int:
+        """What it holds in memory."""
+        return sum(weights.bytes for weights in self._blocks.values())
+
+    def copy(self) -> FactoredWeights:
+        """The same weights, which later updates do not change: in the same memory until then."""
+        twin = copy(self)
+        twin._blocks, twin._of = {block: weights.view() for block, weights in self._blocks.items()}, dict(self._of)
+        twin._shared, self._shared = set(self._blocks), set(self._blocks)
+        return twin
+
+    def evaluate(self, bound: Bound) -> float:
+        """The query's value on the distribution."""
+        if isinstance(bound, BoundCells):
+            block = self._merged(range(len(self.domain)))
+            return self._blocks[block].evaluate(bound)
+        return prod(self._blocks[block].evaluate(self._within(bound, block)) for block in self._touched(bound))
+
+    def scale(self, bound: Bound, rate: float) -> None:
+        """Multiply every weight by e^(rate f), f the query's value in its cell."""
+        if isinstance(bound, BoundCells):
+            self._own(self._merged(bound.attributes)).scale(bound, rate)
+        elif bound.allowed:
+            block = self._merged(bound.attributes)
+            self._own(block).scale(self._within(bound, block), rate)
+
+    def check(self, bound: Bound) -> None:
+        """ValueError if an update by this query would need more memory than there is."""
+        self._check_merge(bound.attributes)
+
+    def parts(self) -> dict[Block, DenseWeights]:
+        """The blocks, to be read only: positions of attributes, and the weights of their cells."""
+        return dict(sorted(self._blocks.items()))
+
+    def factors(self) -> list[tuple[Block, NDArray[np.float64]]]:
+        """The blocks: positions of attributes, and the distribution over their cells."""
+        return [(block, weights.probabilities()) for block, weights in sorted(self._blocks.items())]
+
+    # --- pieces
+
+    def _own(self, block: Block) -> DenseWeights:
+        """The weights of a block, to be changed."""
+        if block in self._shared:
+            self._shared = self._shared - {block}
+            self._blocks[block] = self._blocks[block].own()
+        return self._blocks[block]
+
+    def _block(self, positions: Block, **weights: Any) -> DenseWeights:
+        names = [self.domain.names[p] for p in positions]
+        return DenseWeights(self.domain.project(names), self.precision, **weights)
+
+    def _touched(self, bound: Bound) -> list[Block]:
+        return sorted({self._of[p] for p in bound.attributes})
+
+    def _within(self, bound: BoundProduct, block: Block) -> BoundProduct:
+        """The query as it is on one block."""
+        allowed = tuple((block.index(p), table) for p, table in bound.allowed if p in block)
+        return BoundProduct(self._blocks[block].domain, allowed)
+
+    def _merged(self, positions: Sequence[int]) -> Block:
+        """The block of these attributes; the blocks that they lie in become one."""
+        old = sorted({self._of[p] for p in positions})
+        if len(old) == 1:
+            return old[0]
+        self._check_merge(positions)
+        new = tuple(sorted(p for block in old for p in block))
+        # the largest goes right into the result; what is copied are the others, which have far fewer cells
+        old.sort(key=lambda block: (-self._blocks[block].domain.size, block))
+        parts = [(self._blocks[b], [self.domain.sizes[p] if p in b else 1 for p in new]) for b in old]
+        span, sizes = sum(part.span for part, _ in parts), [self.domain.sizes[p] for p in new]
+        if span > LARGEST[self.precision]:  # the product of the weights could underflow
+            logs = np.zeros(sizes)
+            for part, shape in parts:
+                logs += part.logarithms().reshape(shape)
+            merged = self._block(new, logs=logs.reshape(-1))
+        else:
+            joint = np.empty(sizes, self.precision)
+            for i, (part, shape) in enumerate(parts):
+                mean = part.total / part.domain.size
+                if i == 0:
+                    np.divide(part.x.reshape(shape), mean, out=joint)
+                else:
+                    joint *= (part.x / mean).reshape(shape)
+            merged = self._block(new, x=joint.reshape(-1), span=span)
+        # in one step, since another thread may be reading: the distribution is the same before and after
+        self._blocks = {block: part for block, part in self._blocks.items() if block not in old} | {new: merged}
+        self._of.update(dict.fromkeys(new, new))
+        return new
+
+    def _check_merge(self, positions: Sequence[int]) -> None:
+        """ValueError if the blocks of these attributes, as one, would not fit; it says who drags in whom."""
+        blocks: dict[Block, list[str]] = {}
+        for p in positions:
+            blocks.setdefault(self._of[p], []).append(self.domain.names[p])
+        if len(blocks) < 2:
+            return
+        parts = []
+        for block, asked in blocks.items():
+            others = [self.domain.names[p] for p in block if self.domain.names[p] not in asked]
+            dragged = f" with {len(others)} more ({listed(others, 3)})" if others else ""
+            parts.append(listed(asked) + dragged)
+        told = "; ".join(parts[:12]) + ("; ..." if len(parts) > 12 else "")
+        cells = prod(self.domain.sizes[p] for block in blocks for p in block)
+        beside = sum(weights.bytes for block, weights in self._blocks.items() if block not in blocks)
+        check_cells_fit(
+            cells, self.precision, f"an update by this query would merge the blocks of {told}",
+            in_logs=sum(self._blocks[block].span for block in blocks) > LARGEST[self.precision], beside=beside,
+        )  # fmt: skip

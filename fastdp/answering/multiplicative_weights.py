@@ -1,0 +1,488 @@
+"""Private multiplicative weights: answers to a long sequence of queries, each chosen after the answers before it.
+
+A synthetic distribution answers what it can. A query whose answer would be off by much is found by AboveThreshold; the
+distribution is then updated, and only then is privacy paid for. schedule.py has the numbers, multiplicative_weights.md
+the proofs.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import bounds
+from ..mechanisms import noise
+from ..privacy.budget import Budget, charge
+from ..privacy.calibration import zcdp_rho
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors, PureDP
+from ..randomness.keys import Randomness, fresh_key
+from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
+from ..records.rows import rows_of
+from ..support.checks import MAX_INT64, one_of, positive, probability, small_delta, whole_number
+from ..support.errors import AccuracyWarning, levels_to_caller
+from ..support.progress import Progress, reporting
+from .dense_weights import PRECISIONS, DenseWeights, Precision
+from .factored_weights import FactoredWeights
+from .memory import check_memory, check_room
+from .queries import several
+from .synthetic import SyntheticDistribution
+from .true_answers import Truth
+from .update_schedule import UNIT, VARIANTS, Schedule, Variant, promise
+from .workload import FEW, Workload
+
+Form = Literal["auto", "dense", "factored"]
+FORMS = ("auto", "dense", "factored")
+DENSE_CELLS = 1 << 24  # cells up to which "auto" holds weights one by one
+
+_DRAWS = 1024  # noises drawn at a time
+_FIRST_WINDOW = 4  # queries that are evaluated ahead after an update; 8 times as many each time that none fires
+
+
+class Answer(NamedTuple):
+    """One line of the transcript."""
+
+    query: Any
+    value: float
+    updated: bool  # whether the distribution was changed for it
+
+
+class PrivateMultiplicativeWeights(Accounted):
+    """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
+
+    It is for very many queries, from hundreds of thousands on: alpha hardly grows with their number, while the error of
+    plain noise on each grows with its square root. For fewer, `gaussian` for each query in a
+    `Budget(theorem="zcdp")` promises far less error, and may be asked as adaptively; an AccuracyWarning says when.
+
+    data, domain     the records and what values they may have
+    max_queries      how many will be asked
+    alpha            the accuracy that is asked for; by default the least that the number of records supports
+    variant          "sharp": one threshold test a sign, no noisy answers, 2 ln|D| / alpha^2 updates
+                     "lecture": as in the course, with repaired constants; 64 ln|D| / alpha^2 updates
+    weights          "dense": one by one. "factored": as a product of blocks of attributes, which updates merge; for
+                     domains of any size, and product queries. "auto" by the number of cells
+    precision        of dense weights and blocks: "float64", or "float32" for half the memory
+    outside          what is done with records outside the domain: "raise" a DomainError, or "clip" them to the nearest
+                     code, or label where labels are increasing numbers; missing entries and other labels raise as ever
+
+    It has
+    alpha, beta      all answers are within alpha, with probability 1 - beta
+    updates          how many times the distribution was changed; `updates_left` how many more times it may be
+    transcript       all answers so far: what was asked, the value, whether the distribution was changed for it
+    synthetic        the distribution as it is now: a SyntheticDistribution to ask, tabulate and sample, at no cost
+    guarantee        what all answers together promise
+    domain, n, variant, max_queries    as given; n is the number of records
+
+    Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
+    Proof        multiplicative_weights.md, theorems 1 to 3
+    Accuracy     all answers are within `alpha` with probability 1 - beta: multiplicative_weights.md, theorems 2 and 3.
+                 An AccuracyWarning
+                 tells when plain noise on as many answers would promise less error
+    Cost         a product query touches its cells alone; others read all weights. What it promises and takes, before
+                 anything is read or spent: `bounds.private_multiplicative_weights`
+    Not covered  the time of an answer (it tells about an update, which the answers do, too); nonprivate_kl()
+    Raises       ValueError if so few records support no alpha below 1, or not the alpha asked for; DomainError for
+                 records outside the domain; both before anything is spent
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> domain = fastdp.Domain(age=8, sex=2)
+    >>> people = np.random.default_rng(0).integers([8, 2], size=(100_000, 2))
+    >>> pmw = fastdp.PrivateMultiplicativeWeights(people, domain, epsilon=1.0, delta=1e-6, max_queries=1_000_000)
+    >>> pmw.alpha < 0.2
+    True
+    >>> abs(pmw.answer(fastdp.Conjunction({"age": 3, "sex": 1})) - 1 / 16) < pmw.alpha
+    True
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        domain: Domain,
+        *,
+        epsilon: float,
+        max_queries: int,
+        delta: float = 0.0,
+        alpha: float | None = None,
+        beta: float = 0.05,
+        variant: Variant = "sharp",
+        weights: Form = "auto",
+        precision: Precision = "float64",
+        outside: Outside = "raise",
+        progress: Progress = None,
+        rng: Randomness | None = None,
+        budget: Budget | None = None,
+        neighbors: Neighbors = "replace-one",
+    ) -> None:
+        if neighbors != "replace-one":
+            raise ValueError(
+                f"neighbors={neighbors!r}: must be 'replace-one': averages over a number of records that is private, "
+                "too, are not covered here; release_marginals and mwem are for add-remove"
+            )
+        one_of("outside", outside, OUTSIDE)
+        terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
+        self._terms = terms
+        rows = rows_of(data)
+        self._n = rows.n  # public under replace-one; no record has been read yet
+        self._schedule = terms.schedule(self.n)
+        copies = 8 * domain.size if terms.form == "dense" else terms.weight_bytes  # of float32, too, in float64
+        check_room(terms.weight_bytes, copies, Truth.bytes(self.n, domain, rows.gathers))
+        epochs = PureDP(self._schedule.epoch), self._schedule.updates  # multiplicative_weights.md, theorem 1
+        self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
+        self._hint()
+        parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
+        parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
+        name = "PrivateMultiplicativeWeights"
+        with charge(budget, self.guarantee, name, parameters) as final, reporting(progress, "preparing") as report:
+            report(0, 1, "reading the records")
+            self._weights = terms.new_weights()
+            plans = {scale: noise.laplace_plan(scale) for scale in self._schedule.scales}
+            self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
+            self._query_noise = _Noise(plans[self._schedule.query_scale], rng)
+            self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
+            self._truth = Truth(rows, domain, outside)
+            fresh_key(rng)  # an rng that gives none says so before anything is spent
+            report(1, 1, "")
+            final()
+        self.transcript: list[Answer] = []
+        self._updates = 0
+        self._asked = 0
+        self._noisy_threshold: int | None = None  # of the epoch that runs; None before its first test
+        self._turn = threading.Condition()
+        self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
+        self._changing = threading.Lock()  # while the weights are between two states
+        self._process = os.getpid()
+
+    def _hint(self) -> None:
+        """An AccuracyWarning if plain noise on as many answers, as adaptive, promises less error than this does."""
+        plain = self._terms.plain_alpha(self.n)
+        if plain < self.alpha:
+            name = "Gaussian" if self._terms.delta else "Laplace"
+            warnings.warn(
+                f"PrivateMultiplicativeWeights promises an error of at most {self.alpha:.3g}, plain {name} noise on "
+                f"each of max_queries={self.max_queries:,} answers {plain:.3g}: see fastdp.{name.lower()}, in a Budget",
+                AccuracyWarning,
+                stacklevel=levels_to_caller(),
+            )
+
+    # --- answering
+
+    def answer(self, query: Any) -> float:
+        """The average of the query over the records, within alpha."""
+        return float(self.answer_many([query])[0])
+
+    def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
+        """The answers to all of these, in order: the law is that of asking one by one, the noise for a seed is another.
+
+        Many products are evaluated together, which is faster.
+        """
+        queries = several(queries)
+        if os.getpid() != self._process:
+            raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
+        workload = Workload(queries, self.domain) if len(queries) else None
+        with self._own_turn(), reporting(progress, "answering") as report:
+            left = self.max_queries - self._asked
+            if len(queries) > left:
+                raise ValueError(f"queries: {len(queries)} more: must be at most {left}, what is left of max_queries")
+            values = np.empty(len(queries))
+            if workload is not None:
+                self._answer_all(workload, values, report)
+            return values
+
+    @contextmanager
+    def _own_turn(self) -> Iterator[None]:
+        """Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call."""
+        me = threading.get_ident()
+        with self._turn:
+            if self._answering == me:
+                raise RuntimeError(
+                    "what is called while an answer is made, such as `progress`, must not ask for another"
+                )
+            self._turn.wait_for(lambda: not self._answering)
+            self._answering = me
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._answering = 0
+                self._turn.notify()
+
+    # what has been paid for is decided by these, so they cannot be set
+
+    @property
+    def domain(self) -> Domain:
+        """What values the records may have."""
+        return self._terms.domain
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return self._n
+
+    @property
+    def variant(self) -> Variant:
+        """Which theorem holds."""
+        return self._terms.variant
+
+    @property
+    def max_queries(self) -> int:
+        """How many queries may be asked in all."""
+        return self._terms.max_queries
+
+    @property
+    def alpha(self) -> float:
+        """All answers are within alpha, with probability 1 - beta."""
+        return self._schedule.alpha
+
+    @property
+    def beta(self) -> float:
+        """With which probability the accuracy may fail."""
+        return self._terms.beta
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all answers together promise."""
+        return self._guarantee
+
+    @property
+    def updates(self) -> int:
+        """How many times the distribution was changed."""
+        return self._updates
+
+    @property
+    def updates_left(self) -> int:
+        """How many more updates there may be; after the last, answers come from the distribution as it is."""
+        return self._schedule.updates - self.updates
+
+    @property
+    def synthetic(self) -> SyntheticDistribution:
+        """The distribution as it is now, to be asked any number of queries; later updates do not change it."""
+        with self._changing:
+            return SyntheticDistribution(self._weights, guarantee=self.guarantee, n=self.n)
+
+    def nonprivate_kl(self) -> float:
+        """The Kullback-Leibler divergence of the records from the distribution. Not private: for experiments only."""
+        true = self._truth.cells() / self.n
+        ours = self.synthetic.probabilities()
+        here = true > 0
+        return float((true[here] * np.log(true[here] / ours[here])).sum())
+
+    # --- the interaction: multiplicative_weights.md, "What is run"
+
+    def _answer_all(
+        self, workload: Workload, values: NDArray[np.float64], report: Callable[[int, int, str], object]
+    ) -> None:
+        counts = workload.counts(self._truth) if self.updates_left else np.zeros(len(workload), np.int64)
+        at, window, changed = 0, _FIRST_WINDOW, -1  # the query that the last update was for
+        every: NDArray[np.float64] | None = None  # all queries on the distribution as it is
+        while at < len(workload):
+            report(at, len(workload), f"{self.updates} updates")
+            if every is None and window > FEW:
+                every = workload.evaluate(self._weights)
+            stop = len(workload) if every is not None else min(at + window, len(workload))
+            stop = self._testable(workload, at, stop)
+            part = every[at:stop] if every is not None else workload.evaluate(self._weights, at, stop)
+            estimates = np.clip(part, 0.0, 1.0)
+            crossed = self._first_crossing(counts[at:stop], estimates) if self.updates_left else None
+            reached = stop if crossed is None else at + crossed.place
+            values[at:reached] = estimates[: reached - at]
+            self._asked += reached - at
+            self.transcript += [Answer(workload.queries[i], float(values[i]), i == changed) for i in range(at, reached)]
+            at, window = reached, 8 * window
+            if crossed is not None:
+                changed = at
+                at += self._update(workload, at, crossed, counts, values)
+                window, every = _FIRST_WINDOW, None
+        report(len(workload), len(workload), "")
+
+    def _testable(self, workload: Workload, at: int, stop: int) -> int:
+        """Up to which query an update would have room; ValueError if query `at` has none. Known before its test."""
+        if isinstance(self._weights, FactoredWeights):
+            for i in range(at, stop):
+                try:
+                    self._weights.check(workload.bound(i))
+                except ValueError:
+                    if i == at:
+                        raise
+                    return i
+        return stop
+
+    def _first_crossing(self, counts: NDArray[np.int64], estimates: NDArray[np.float64]) -> _Crossing | None:
+        """The first test that fires, which ends the epoch: it is paid for here, before anything else can fail.
+
+        The noise of the tests after it has been seen by nobody and is thrown away.
+        """
+        if self._noisy_threshold is None:
+            self._noisy_threshold = self._schedule.threshold + int(self._threshold_noise.draw(1)[0])
+        gaps = counts - np.rint(estimates * (self.n * UNIT)).astype(np.int64)
+        for start in range(0, gaps.size, _DRAWS // 2):
+            part = gaps[start : start + _DRAWS // 2]
+            # sharp: two tests a query, whether the distribution has too little of it, whether it has too much
+            tests = np.stack((part, -part), 1).reshape(-1) if self.variant == "sharp" else np.abs(part)
+            fired = np.flatnonzero(tests + self._query_noise.draw(tests.size) >= self._noisy_threshold)
+            if fired.size:
+                self._updates += 1
+                self._noisy_threshold = None
+                self._query_noise.renew()
+                width = 2 if self.variant == "sharp" else 1
+                place, side = divmod(int(fired[0]), width)
+                return _Crossing(start + place, 1 - 2 * side)
+        return None
+
+    def _update(
+        self, workload: Workload, at: int, crossed: _Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> int:
+        """Change the distribution for query `at`; returns how many queries that has answered."""
+        bound, sign = workload.bound(at), crossed.sign
+        answered = self.variant == "lecture"
+        if answered:  # the answer is a noisy count, whose side decides
+            noisy = (int(counts[at]) + int(self._answer_noise.draw(1)[0])) / (self.n * UNIT)
+            sign = 1 if noisy > self._weights.evaluate(bound) else -1
+            values[at] = min(max(noisy, 0.0), 1.0)
+            self._asked += 1
+            self.transcript.append(Answer(workload.queries[at], float(values[at]), True))
+        with self._changing:
+            self._weights.scale(bound, sign * self._schedule.rate)
+        if not self.updates_left:
+            warnings.warn(
+                f"all {self._schedule.updates:,} updates are spent: answers come from the distribution as it is, and "
+                f"are still within alpha={self.alpha:.4g} with probability {1 - self.beta:g}",
+                AccuracyWarning,
+                stacklevel=levels_to_caller(),
+            )
+        return int(answered)
+
+    # --- one object, one process
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateMultiplicativeWeights({shown(self.domain.size)} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
+            f"{self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
+            f"{self.updates:,} of {self._schedule.updates:,} updates"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<code>{html.escape(repr(self))}</code>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "this object does not pickle or copy: each copy could answer for one epsilon; pass .synthetic on"
+        )
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.__reduce__()
+
+
+class _Crossing(NamedTuple):
+    place: int
+    sign: int
+
+
+class _Noise:
+    """Draws of one law, made many at a time; none is used twice."""
+
+    def __init__(self, plan: noise.LaplacePlan, rng: Randomness | None) -> None:
+        self._plan, self._rng = plan, rng
+        self.renew()
+
+    def renew(self) -> None:
+        """Throw away what has been drawn ahead."""
+        self._draws = np.empty(0, np.int64)
+
+    def draw(self, count: int) -> NDArray[np.int64]:
+        if self._draws.size < count:
+            more = noise.integer_noise(self._plan, fresh_key(self._rng), max(count, _DRAWS if count > 2 else 64))
+            self._draws = np.concatenate((self._draws, more))
+        drawn, self._draws = self._draws[:count], self._draws[count:]
+        return drawn
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Checked parameters."""
+
+    domain: Domain
+    epsilon: float
+    delta: float
+    max_queries: int
+    alpha: float | None
+    beta: float
+    variant: Variant
+    form: Literal["dense", "factored"]
+    precision: Precision
+
+    @classmethod
+    def of(
+        cls, domain: Any, epsilon: Any, delta: Any, max_queries: Any, alpha: Any, beta: Any, variant: Any, form: Any,
+        precision: Any,
+    ) -> Terms:  # fmt: skip
+        check_domain(domain)
+        one_of("variant", variant, VARIANTS)
+        one_of("weights", form, FORMS)
+        one_of("precision", precision, PRECISIONS)
+        if form == "auto":
+            form = "dense" if domain.size <= DENSE_CELLS else "factored"
+        if form == "dense":
+            check_memory(domain, range(len(domain)), precision, "dense weights put")
+        return cls(
+            domain,
+            positive("epsilon", epsilon, toward=0),
+            small_delta("delta", delta),
+            whole_number("max_queries", max_queries, least=1, most=MAX_INT64),
+            None if alpha is None else probability("alpha", alpha),
+            probability("beta", beta),
+            variant,
+            form,
+            precision,
+        )
+
+    def numbers(self, n: int) -> dict[str, Any]:
+        """What a schedule is made of."""
+        return {
+            "n": n, "log_cells": sum(map(log, self.domain.sizes)), "epsilon": self.epsilon, "delta": self.delta,
+            "queries": self.max_queries, "beta": self.beta,
+        }  # fmt: skip
+
+    def schedule(self, n: int) -> Schedule:
+        """The schedule for the alpha that was asked for, or the least; ValueError if so few records support none."""
+        numbers = self.numbers(n)
+        best = Schedule.solve(self.variant, **numbers)
+        if best is None:
+            raise ValueError(
+                f"data: n={n} records: must be more: no alpha below 1 can be promised for {self.max_queries} queries "
+                f"on {shown(self.domain.size)} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
+            )
+        if self.alpha is None:
+            return best
+        asked = Schedule.of(self.variant, self.alpha, **numbers)
+        if asked is None:
+            raise ValueError(f"alpha={self.alpha!r}: must be at least {best.alpha:.4g}, what n={n} records support")
+        return asked
+
+    def plain_alpha(self, n: int) -> float:
+        """Within which all answers would be if each had plain noise, for its share of the total: zCDP or epsilon."""
+        k, beta = self.max_queries, self.beta
+        if self.delta:
+            error = bounds.gaussian(sensitivity=sqrt(k), rho=zcdp_rho(self.epsilon, self.delta), beta=beta, count=k)
+        else:
+            error = bounds.laplace(sensitivity=k, epsilon=self.epsilon, beta=beta, count=k)
+        return error / n
+
+    @property
+    def weight_bytes(self) -> int:
+        """What the weights take; of factored ones at first."""
+        cells = self.domain.size if self.form == "dense" else sum(self.domain.sizes)
+        return cells * (8 if self.precision == "float64" else 4)
+
+    def new_weights(self) -> DenseWeights | FactoredWeights:
+        kind = DenseWeights if self.form == "dense" else FactoredWeights
+        return kind(self.domain, self.precision)

@@ -1,0 +1,136 @@
+"""What the theorems of private multiplicative weights promise: updates, noise scales and accuracy, from public numbers.
+
+`Schedule.solve` finds the least alpha that n records support; nothing here sees a record. multiplicative_weights.md
+has the proofs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log, sqrt
+from typing import Literal
+
+from ..bounds import laplace as laplace_bound
+from ..mechanisms.noise import MAX_SCALE, MIN_SCALE
+from ..privacy.calibration import zcdp_rho
+from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose
+from ..support.rounding import down, lower, up
+from .queries import GRID_BITS
+
+Variant = Literal["sharp", "lecture"]
+VARIANTS = ("sharp", "lecture")
+
+UNIT = 2**GRID_BITS
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The numbers of one run; scales and margins in units of 2^-16 records."""
+
+    variant: Variant
+    alpha: float  # all answers are within alpha, with probability 1 - beta
+    updates: int  # at most so many
+    epoch: float  # the epsilon of one epoch, up to an update
+    threshold_scale: float
+    query_scale: float
+    answer_scale: float  # of the noisy answer on an update; 0 if there is none
+    threshold: int
+    rate: float  # by how much an update changes logarithms of weights
+
+    @property
+    def scales(self) -> tuple[float, float, float]:
+        """Of the noises of thresholds, queries and answers; the last as the one before where there are no answers."""
+        return self.threshold_scale, self.query_scale, self.answer_scale or self.query_scale
+
+    @classmethod
+    def of(
+        cls, variant: Variant, alpha: float, *, n: int, log_cells: float, epsilon: float, delta: float, queries: int,
+        beta: float,
+    ) -> Schedule | None:  # fmt: skip
+        """The schedule for this alpha, or None if so few records do not support it."""
+        if not 0 < alpha < 1:
+            return None
+        make = cls._sharp if variant == "sharp" else cls._lecture
+        return make(alpha, n, log_cells, epsilon, delta, queries, beta)
+
+    @classmethod
+    def solve(
+        cls, variant: Variant, *, n: int, log_cells: float, epsilon: float, delta: float, queries: int, beta: float
+    ) -> Schedule | None:
+        """The schedule with the least alpha (to 6 digits) that n records support, or None if none below 1 is."""
+        low, high, best = 0.0, 1.0, None
+        for _ in range(200):
+            middle = sqrt(low * high) if low else high / 2 if best else high * (1 - 1e-9)
+            found = cls.of(
+                variant, middle, n=n, log_cells=log_cells, epsilon=epsilon, delta=delta, queries=queries, beta=beta
+            )
+            if found is None:
+                if best is None:
+                    return None
+                low = middle
+            else:
+                high, best = middle, found
+            if low and high - low < 1e-6 * high:
+                break
+        return best
+
+    @classmethod
+    def _sharp(
+        cls, alpha: float, n: int, log_cells: float, epsilon: float, delta: float, queries: int, beta: float
+    ) -> Schedule | None:
+        """multiplicative_weights.md, theorem 2."""
+        updates = max(1, ceil(2 * log_cells / alpha**2))
+        epoch = epoch_epsilon(updates, epsilon, delta)
+        tests = 2 * (queries + updates)
+        a, b = log(4 * updates / beta), log(4 * tests / beta)
+        # threshold and query noise: 1/b1 + 2/b2 = epoch, split where the sum of their tails is least
+        first = max(MIN_SCALE, up(UNIT * Fraction(1 + sqrt(2 * b / a)) / Fraction(epoch)))
+        second = max(MIN_SCALE, up(2 * UNIT / (Fraction(epoch) - UNIT / Fraction(first))))
+        if second > MAX_SCALE or first > MAX_SCALE:
+            return None
+        margin = _tail(first, beta / 2, updates) + _tail(second, beta / 2, tests) + 2
+        if margin > n * UNIT * alpha / 4:
+            return None
+        return cls("sharp", alpha, updates, epoch, first, second, 0.0, ceil(0.75 * alpha * n * UNIT), 2 * alpha)
+
+    @classmethod
+    def _lecture(
+        cls, alpha: float, n: int, log_cells: float, epsilon: float, delta: float, queries: int, beta: float
+    ) -> Schedule | None:
+        """multiplicative_weights.md, theorem 3."""
+        updates = max(1, ceil(64 * log_cells / alpha**2))
+        epoch = epoch_epsilon(updates, epsilon, delta)
+        scale = max(MIN_SCALE, up(4 * UNIT / Fraction(epoch)))  # three noises of epsilon0 = epoch / 4: 1 + 2 + 1
+        if scale > MAX_SCALE:
+            return None
+        margin = max(_tail(scale, beta / 3, updates), _tail(scale, beta / 3, queries)) + 2
+        if margin > n * UNIT * alpha / 8:
+            return None
+        return cls("lecture", alpha, updates, epoch, scale, scale, scale, ceil(0.5 * alpha * n * UNIT), alpha / 8)
+
+
+def epoch_epsilon(updates: int, epsilon: float, delta: float) -> float:
+    """The largest epsilon of an epoch such that so many keep within the total: by sums, or as zCDP."""
+    return share_of(updates, epsilon, delta, 2)  # an epsilon0-DP epoch is epsilon0^2/2-zCDP
+
+
+def share_of(count: int, epsilon: float, delta: float, divisor: int) -> float:
+    """The largest e of each of so many steps, e-DP and e^2/divisor-zCDP, that keep within the total."""
+    pure = down(lower(epsilon) / count)
+    if not delta:
+        return pure
+    rho = Fraction(zcdp_rho(epsilon, delta))
+    return max(pure, sqrt(float(divisor * rho / count)) * (1 - 2.0**-50))  # the square root is rounded down
+
+
+def promise(epsilon: float, delta: float, *parts: tuple[Guarantee, int], neighbors: Neighbors) -> Guarantee:
+    """The total, and what its parts come to as zCDP."""
+    if not delta:
+        return PureDP(epsilon, neighbors=neighbors)
+    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), compose(*parts).to_zcdp())
+
+
+def _tail(scale: float, beta: float, count: int) -> float:
+    """None of `count` draws of discrete Laplace noise exceeds this in magnitude, but with probability beta."""
+    return laplace_bound(sensitivity=scale, epsilon=1.0, beta=beta, count=count)

@@ -1,0 +1,1 @@
+"""The mechanisms: noise, selection, above-threshold, interior points. Each with its proof note."""

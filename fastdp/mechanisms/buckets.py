@@ -1,0 +1,104 @@
+"""The exponential mechanism by buckets: one pass over the scores, a few random words, any number of draws.
+
+Every candidate gets a power of two that is at least its weight, from its score alone. Their sums are exact integers, so
+a candidate is proposed with probability exactly proportional to its power of two; a coin then takes what the power has
+too much. selection.md, theorem 1, proves the law.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..randomness import exact_draws as exact
+from ..randomness.keys import word_source
+from ..support.rounding import down
+from ..support.threads import run_chunks
+from .scores import CHUNK, blocks_of, check_top, kernels
+
+BATCH = 32  # proposals for one draw: each is accepted with probability 1/4 at least, about 1/2 mostly
+MOST = 1 << 20  # proposals made at a time
+
+_LOG2_E = 1.4426950408889634  # below 1 / ln 2
+
+
+class Buckets:
+    """The scores of all candidates, weighed: whoever has it can draw."""
+
+    def __init__(self, scores: NDArray[Any], eta: float) -> None:
+        self._scores, self._eta = scores, eta
+        self._factor = _factor(eta)
+        self._levels = 62.0 - (scores.size - 1).bit_length()
+        blocks = -(-scores.size // kernels().BLOCK)
+        self.tops = np.empty(blocks, scores.dtype)
+        self._weights = np.empty(blocks, np.uint64)
+        run_chunks(self._weigh, scores.size, CHUNK)
+        self.top = self.tops.max().item()
+        check_top(self.top)
+
+    def _weigh(self, start: int, stop: int) -> None:
+        part = blocks_of(start, stop)
+        kernels().weigh_into(self._scores[start:stop], self._factor, self._levels, self.tops[part], self._weights[part])
+
+    def draw(self, key: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
+        """So many draws: the accepted ones among proposals 0, 1, 2, ..., in this order."""
+        high, low = np.empty_like(self._weights), np.empty_like(self._weights)
+        kernels().sum_weights_into(self.tops, self._weights, self.top, self._factor, high, low)
+        found: list[NDArray[np.int64]] = []
+        missing, first = count, 0
+        while missing > 0:
+            size = min(3 * (missing - 1) + BATCH, MOST)
+            blocks, numbers = np.empty(size, np.int64), np.empty(size, np.int64)
+            rests, coins = np.empty(size, np.uint64), np.empty(size, np.uint64)
+            first = kernels().propose_into(
+                key, first, self.tops, self.top, self._factor, high, low, blocks, rests, coins, numbers
+            )
+            accepted = self._accepted(key, blocks, rests, coins, numbers)[:missing]
+            found.append(accepted)
+            missing -= accepted.size
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _accepted(
+        self,
+        key: NDArray[np.uint32],
+        blocks: NDArray[np.int64],
+        rests: NDArray[np.uint64],
+        coins: NDArray[np.uint64],
+        numbers: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """The candidates of the accepted proposals, in order. All are looked at, whatever comes first."""
+        order = None
+        if blocks.size > BATCH:  # a block is looked at once for all proposals in it
+            order = np.argsort(blocks, kind="stable")
+            blocks, rests, coins, numbers = blocks[order], rests[order], coins[order], numbers[order]
+        members, doublings, verdicts = np.empty_like(blocks), np.empty_like(blocks), np.empty_like(blocks)
+        kernels().resolve_into(
+            self._scores, self._eta, self._factor, self._levels, self.tops, self.top, blocks, rests, coins,
+            order is not None, kernels().SLACK, members, doublings, verdicts,
+        )  # fmt: skip
+        for p in np.flatnonzero(verdicts < 0).tolist():
+            distance = Fraction(self.top) - Fraction(self._scores[members[p]].item())
+            coin = exact.proposal_coin(word_source(key), int(numbers[p]))
+            exponent = -Fraction(self._eta) * distance
+            verdicts[p] = exact.is_below_exp(coin, exponent, int(doublings[p]))
+        if order is not None:
+            members, verdicts = _reorder(members, order), _reorder(verdicts, order)
+        accepted: NDArray[np.int64] = members[verdicts == 1]
+        return accepted
+
+
+def _reorder(sorted_: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Undo what `order` did."""
+    result = np.empty_like(sorted_)
+    result[order] = sorted_
+    return result
+
+
+@lru_cache(1024)
+def _factor(eta: float) -> float:
+    """eta / ln 2, less 2^-40 of it: selection.md, lemma 1."""
+    return down(Fraction(eta) * (1 - Fraction(1, 2**40)) * Fraction(_LOG2_E))

@@ -1,0 +1,349 @@
+"""The exponential mechanism as a race: every candidate arrives after an exponential time, and the first wins.
+
+Candidate i draws its time from its own words, so it does not matter in which blocks, order, threads, processes or
+machines candidates are looked at: the winner is the same. It is the Gumbel-max trick, exact: float64 finds the few that
+may be first, and where it cannot tell them apart, integers do. selection.md, theorem 2, proves the law.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from copy import deepcopy
+from fractions import Fraction
+from functools import cmp_to_key
+from math import inf, isnan
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import Accounted, Neighbors
+from ..randomness import exact_draws as exact
+from ..randomness.keys import Randomness, fresh_key, word_source
+from ..support.checks import whole
+from ..support.threads import run_chunks
+from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, kernels, terms_of_range, tops_of
+
+_INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
+_ROOM = 64  # for candidates that a chunk finds, beyond twice the number wanted
+
+
+class _Held(NamedTuple):
+    """Candidates that may be among the k first: number, score, ln E. Replaced, never changed."""
+
+    indices: NDArray[np.int64]
+    scores: NDArray[Any]
+    logs: NDArray[np.float64]
+
+
+class Race:
+    """The k first of all candidates seen so far. It validates nothing and charges nobody; scores are of one type."""
+
+    def __init__(self, key: NDArray[np.uint32], eta: float, k: int) -> None:
+        self.key, self.eta, self.k = key, eta, k
+        self.dtype: Any = None
+        self.held = _Held(np.empty(0, np.int64), np.empty(0), np.empty(0))
+        self._lock = threading.Lock()
+
+    def admit(self, dtype: Any) -> None:
+        """Take scores of this type from now on; ValueError if there were others."""
+        if self.dtype is None:
+            self.dtype, self.held = dtype, self.held._replace(scores=np.empty(0, dtype))
+        if self.dtype != dtype:
+            raise ValueError(f"scores: dtype {dtype}: must be {self.dtype}, as in the other blocks; make all floats")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def run(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
+        """Let candidates first, first + 1, ... take part; `tops` and `top` as `tops_of` found them."""
+        chunk = kernels().CHUNK
+        if scores.size <= chunk:
+            self._run_chunk(scores, first, tops, top)
+            return
+
+        def part(start: int, stop: int) -> None:
+            self._run_chunk(scores[start:stop], first + start, tops[blocks_of(start, stop)], top)
+
+        run_chunks(part, scores.size, chunk)
+
+    def _run_chunk(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
+        held = self.held  # whichever bound of the k-th arrival it gives, the outcome is the same
+        if held.scores.size:
+            top = max(top, held.scores.max().item())
+        room, found = 2 * self.k + _ROOM, -1
+        while found < 0:
+            cut = float(self._kth_late(held, top)) if held.scores.size >= self.k else inf
+            heap, arrivals = np.empty(self.k), np.empty(room)
+            indices, logs = np.empty(room, np.int64), np.empty(room)
+            found = kernels().race_into(
+                scores, first, self.key, self.eta, tops, top, cut, kernels().SLACK, heap, indices, logs, arrivals
+            )
+            # Too many were found. Where the k-th is very far below the top, float64 cannot tell arrivals apart that are
+            # counted from the top; counted from the k-th score it can.
+            pivot = _kth_score(np.concatenate((scores, held.scores)), self.k) if found < 0 else top
+            if pivot == top:
+                room *= 4
+            top = pivot
+        if found:
+            indices = indices[:found]
+            self.absorb(_Held(indices, scores[indices - first], logs[:found]))
+
+    def absorb(self, more: _Held) -> None:
+        """Take these in, and keep whoever may be among the k first."""
+        logs = more.logs.copy()
+        for c, log in enumerate(logs.tolist()):
+            if isnan(log):
+                uniform = exact.candidate_uniform(word_source(self.key), int(more.indices[c]))
+                logs[c] = exact.log_exponential(uniform)
+        with self._lock:
+            held = _Held(more.indices, more.scores, logs)
+            if self.held.scores.size:
+                held = _Held(*(np.concatenate(pair) for pair in zip(self.held, held, strict=True)))
+            if held.indices.size > self.k:
+                pivot = _kth_score(held.scores, self.k)
+                keep = self._bounds(held, pivot)[0] <= self._kth_late(held, pivot)
+                held = _Held(*(part[keep] for part in held))
+            self.held = held
+
+    def _bounds(self, held: _Held, pivot: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper bounds of the logarithms of arrivals, counted from `pivot`: selection.md, lemma 3.
+
+        Of those above the pivot, -inf and the bound that they would have at the pivot.
+        """
+        below = np.minimum(held.scores, pivot)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if held.scores.dtype == np.int64:
+                distance = (np.int64(pivot).view(np.uint64) - below.view(np.uint64)).astype(np.float64)
+            else:
+                distance = pivot - below
+            arrivals = held.logs + self.eta * distance
+            error = kernels().SLACK * (64 + np.abs(arrivals) + np.abs(held.logs))
+            early = np.where(arrivals < inf, arrivals - error, 2.0**1023)
+            return np.where(held.scores > pivot, -inf, early), arrivals + error
+
+    def _kth_late(self, held: _Held, pivot: Any) -> Any:
+        """An upper bound of the k-th arrival."""
+        late = self._bounds(held, pivot)[1]
+        return late.max() if late.size == self.k else np.partition(late, self.k - 1)[self.k - 1]
+
+    def ranking(self) -> NDArray[np.int64]:
+        """The k first, in the order of their arrival; fewer if fewer took part."""
+        held = self.held
+        if held.indices.size <= 1:
+            return held.indices.copy()
+        early, late = self._bounds(held, held.scores.max().item())
+        order = np.argsort(early, kind="stable").tolist()
+        start = 0
+        while start < len(order):  # whose bounds overlap are compared two by two
+            stop, reach = start + 1, late[order[start]]
+            while stop < len(order) and early[order[stop]] <= reach:
+                reach = max(reach, late[order[stop]])
+                stop += 1
+            if stop - start > 1:
+                order[start:stop] = sorted(order[start:stop], key=cmp_to_key(self._comparison(held)))
+            start = stop
+        ranking: NDArray[np.int64] = held.indices[order[: self.k]]
+        return ranking
+
+    def _comparison(self, held: _Held) -> Callable[[int, int], int]:
+        """Which of two arrives first: by their difference in float64, whose error is small, or exactly."""
+        scores, logs, slack = held.scores.tolist(), held.logs.tolist(), kernels().SLACK
+        source, eta = word_source(self.key), Fraction(self.eta)
+        racers: dict[int, exact.Racer] = {}
+
+        def racer(c: int) -> exact.Racer:
+            if c not in racers:
+                racers[c] = exact.Racer(Fraction(scores[c]), exact.candidate_uniform(source, int(held.indices[c])))
+            return racers[c]
+
+        def compare(a: int, b: int) -> int:
+            ahead = self.eta * float(scores[a] - scores[b])
+            behind = (logs[a] - logs[b]) - ahead
+            if abs(behind) > slack * (128 + abs(logs[a]) + abs(logs[b]) + abs(ahead)):
+                return -1 if behind < 0 else 1
+            return exact.compare_arrivals(racer(a), racer(b), eta)
+
+        return compare
+
+
+def _kth_score(scores: NDArray[Any], k: int) -> Any:
+    """The k-th largest score, or the smallest that is not forbidden if there are fewer."""
+    if scores.dtype == np.float64:
+        scores = scores[scores > -inf]
+    k = min(k, scores.size)
+    return np.partition(scores, scores.size - k)[scores.size - k].item()
+
+
+class GumbelMax(Accounted):
+    """The exponential mechanism over candidates that come in blocks: in a stream, from threads, shards or machines.
+
+    The winner is the one that `exponential_mechanism(scores, method="gumbel")` has for all scores at once with the same
+    randomness, however they are divided. For shards, copy or pickle one object, offer each copy its part, and merge.
+
+    sensitivity, epsilon, delta, monotonic    as in `exponential_mechanism`
+    k                                         how many candidates to choose, as in `top_k`: `winners` then has them
+    All blocks must be integers, or all floats.
+
+    Guarantee    that of `exponential_mechanism`, or for k > 1 of `top_k`; charged when the object is made
+    Proof        selection.md, theorem 2
+    Cost         about 1 ns a candidate
+    Not covered  what `sensitivity` claims. All copies of one object together may announce one winner: the copies hold
+                 the key of the draws, and scores, so they are as secret as the data
+    Raises       ValueError if a candidate is offered twice, or after the winner is known; DomainError on NaN and +inf;
+                 RuntimeError if a winner is asked for while another thread offers
+
+    Examples
+    >>> import copy, fastdp
+    >>> race = fastdp.GumbelMax(sensitivity=1, epsilon=8.0)
+    >>> shard = copy.deepcopy(race)
+    >>> race.offer([3, 0, 1], first_index=0)
+    >>> shard.offer([50, 2], first_index=3)
+    >>> race.merge(shard).winner()
+    3
+    """
+
+    def __init__(
+        self,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        delta: float = 0.0,
+        k: int = 1,
+        monotonic: bool = False,
+        rng: Randomness | None = None,
+        budget: Budget | None = None,
+        neighbors: Neighbors = "replace-one",
+    ) -> None:
+        self.k = whole("k", k, least=1)
+        terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=self.k, neighbors=neighbors)
+        self.guarantee, self.parameters = terms.guarantee, {**terms.parameters, "k": self.k}
+        with charge(budget, terms.guarantee, "GumbelMax", dict(self.parameters)) as final:
+            key = fresh_key(rng)
+            final()
+        self._race = Race(key, terms.eta, self.k)
+        self._offered: list[tuple[int, int]] = []  # disjoint ranges of candidates, in order
+        self._running = 0  # offers in progress
+        self._closed = ""  # why nothing more can be offered
+        self._winners: NDArray[np.int64] | None = None
+        self._lock = threading.Lock()
+
+    def offer(self, scores: ArrayLike, first_index: int) -> None:
+        """Let candidates first_index, first_index + 1, ... take part with these scores, an empty block being none.
+
+        All blocks must be integers, or all floats.
+        """
+        first = whole("first_index", first_index, least=0)
+        array = array_of_scores(scores, empty=True)
+        if first + array.size > MOST_CANDIDATES:
+            raise ValueError(f"first_index={first_index!r}: must be such that candidates are numbered below 2^62")
+        tops, top = tops_of(array) if array.size else (array, None)
+        with self._lock:
+            self._check_open()
+            if not array.size:
+                return
+            joined = self._joined([(first, first + array.size)])
+            self._race.admit(array.dtype)
+            self._offered = joined
+            self._running += 1
+        try:
+            self._race.run(array, first, tops, top)
+        except BaseException:
+            self._closed = _INTERRUPTED
+            raise
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def merge(self, other: GumbelMax) -> GumbelMax:
+        """Take in what a copy of this object was offered, and close that; returns this object."""
+        if not isinstance(other, GumbelMax):
+            raise ValueError(f"other: type {type(other).__name__}: must be a GumbelMax")
+        theirs, ours = other._race, self._race
+        if other is self or (theirs.key.tolist(), theirs.eta, theirs.k) != (ours.key.tolist(), ours.eta, ours.k):
+            raise ValueError("other: must be another copy of this GumbelMax (copy.deepcopy or pickle)")
+        first, second = sorted((self, other), key=id)  # one order for everybody, so that nobody waits in a circle
+        with first._lock, second._lock:
+            other._check_open("other")
+            other._check_idle("other")
+            self._check_open()
+            joined = self._joined(other._offered)
+            if theirs.dtype is not None:
+                ours.admit(theirs.dtype)
+                self._closed = other._closed = _INTERRUPTED  # until it has come to its end
+                ours.absorb(theirs.held)
+            self._offered, self._closed, other._closed = joined, "", "it was merged into another"
+        return self
+
+    def winner(self) -> int:
+        """The number of the chosen candidate; nothing can be offered after that."""
+        if self.k != 1:
+            raise ValueError(f"k={self.k}: must be 1 for one winner; call winners()")
+        return int(self.winners()[0])
+
+    def winners(self) -> NDArray[np.int64]:
+        """The numbers of the k chosen candidates, best first."""
+        with self._lock:
+            if self._winners is None:
+                self._check_open()
+                self._check_idle()
+                ranking = self._race.ranking()
+                if not ranking.size:
+                    raise ValueError(f"candidates={self.candidates}: must be at least one that is not -inf")
+                if ranking.size < self.k:
+                    raise ValueError(
+                        f"k={self.k}: must be at most the number of candidates that are not -inf, {ranking.size}"
+                    )
+                self._winners, self._closed = ranking, "it has announced its winner"
+            return self._winners.copy()
+
+    @property
+    def candidates(self) -> int:
+        """How many have been offered."""
+        return sum(stop - start for start, stop in self._offered)
+
+    # --- what may be done now
+
+    def _check_open(self, name: str = "this GumbelMax") -> None:
+        if self._closed:
+            raise ValueError(f"{name}: must be open, but {self._closed}; make another for another choice")
+
+    def _check_idle(self, name: str = "this GumbelMax") -> None:
+        if self._running:
+            raise RuntimeError(f"{name}: must have no offer in progress; wait for the threads that offer")
+
+    def _joined(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The candidates offered so far and these; ValueError if one is among both."""
+        joined: list[tuple[int, int]] = []
+        for start, stop in sorted([*self._offered, *ranges]):
+            if joined and start < joined[-1][1]:
+                raise ValueError(f"first_index: candidate {start}: must be offered once, and has been offered before")
+            if joined and start == joined[-1][1]:
+                joined[-1] = joined[-1][0], stop
+            else:
+                joined.append((start, stop))
+        return joined
+
+    # --- copies
+
+    def __copy__(self) -> GumbelMax:
+        return deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            self._check_idle()
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"GumbelMax({parameters})  # {self.candidates:,} candidates offered"

@@ -1,0 +1,57 @@
+"""Permute-and-flip: every candidate flips a coin of probability e^(-eta (top - score)), one of the heads is drawn.
+
+To go through the candidates in random order until one shows heads, which is how McKenna and Sheldon (2020) state it, is
+the same as to flip all coins and draw among the heads; but the time of this does not tell where the heads were.
+selection.md, theorem 3, proves law and guarantee.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..randomness import exact_draws as exact
+from ..randomness.keys import word_source
+from ..support.threads import run_chunks
+from .scores import blocks_of, kernels
+
+_CHUNK = 1 << 18  # candidates that one thread flips coins for at a time: 0.2 ms
+_ROOM = 64  # for coins that 96 bits do not decide: one in 2^45 of them
+
+
+def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: float) -> int:
+    """The number of the chosen candidate; `top` is the largest score, not -inf."""
+    block: int = kernels().BLOCK
+    slack = kernels().SLACK
+    counts = np.empty(-(-scores.size // block), np.int64)
+    words = word_source(key)
+
+    def count(start: int, stop: int) -> list[int]:
+        """Count the heads of a chunk; returns those that had to be settled exactly."""
+        part = counts[blocks_of(start, stop)]
+        room, found = _ROOM, _ROOM + 1
+        while found > room:
+            room = max(room, found)
+            undecided = np.empty(room, np.int64)
+            found = kernels().count_flips_into(scores[start:stop], start, key, eta, top, slack, part, undecided)
+        heads = [i for i in undecided[:found].tolist() if is_head(i)]
+        for i in heads:
+            counts[i // block] += 1
+        return heads
+
+    def is_head(i: int) -> bool:
+        exponent = -Fraction(eta) * (Fraction(top) - Fraction(scores[i].item()))
+        return exact.is_below_exp(exact.candidate_uniform(words, i), exponent)
+
+    settled = [i for heads in run_chunks(count, scores.size, _CHUNK) for i in heads]
+    sums = np.cumsum(counts)
+    which = exact.uniform_below(int(sums[-1]), exact.choice_uniform(words))
+    b = int(np.searchsorted(sums, which, side="right"))
+    flags = np.empty(min(block, scores.size - b * block))
+    kernels().list_flips_into(scores[b * block : (b + 1) * block], b * block, key, eta, top, slack, flags)
+    flags[[i - b * block for i in settled if i // block == b]] = 1.0
+    here = np.flatnonzero(flags == 1.0)
+    return b * block + int(here[max(which - int(sums[b]), -here.size)])  # counted from the end

@@ -1,0 +1,118 @@
+"""An exact private choice of a point by its rank: interior points, medians and quantiles.
+
+Points are positions 0 .. last. The loss of a point z, for the quantile a/b of m values, is
+
+    F(z) = max(b #{x < z} - a m,  a m - b #{x <= z})
+
+in units of 1/b of a rank. It falls, then rises, so the points that lose no more than a given amount lie between two
+values of known rank: a few hundred order statistics are enough for the law, however many values and points there are
+(interior_point.md, theorem 2).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..records.number_line import Positions
+from ..records.rank_search import Ordered
+from .weighted_intervals import Levels, Piece, PieceChoice
+
+_SORTED = 8  # all values are sorted where those that are needed are more than an eighth of them
+
+
+class Ranks:
+    """Values that can be asked for by rank, and for the ranks of a point; `values` is taken over, and reordered."""
+
+    def __init__(self, values: Positions) -> None:
+        self.m = len(values)
+        self._objects = sorted(values.tolist()) if values.dtype == object else None
+        self._values: NDArray[Any] = values
+        self._first, self._stop = 0, 0  # the part that is sorted
+
+    def sort_between(self, low: int, high: int) -> None:
+        """Make ready the values of ranks low .. high, counted from 1."""
+        if self._objects is not None or not self.m:
+            return
+        first, stop = max(low, 1) - 1, min(high, self.m)
+        if stop - first >= self.m // _SORTED:
+            self._values.sort()
+            self._first, self._stop = 0, self.m
+            return
+        # two steps with one pivot each: numpy has vector code for one, and takes ten times as long for two at once
+        self._values.partition(first)
+        if stop < self.m:
+            self._values[first:].partition(stop - first)
+        self._values[first:stop].sort()
+        self._first, self._stop = first, stop
+
+    def at(self, rank: int) -> int:
+        """The value of a rank that was made ready."""
+        if self._objects is not None:
+            return int(self._objects[rank - 1])
+        assert self._first < rank <= self._stop
+        return int(self._values[rank - 1])
+
+    def of(self, z: int) -> tuple[int, int]:
+        """How many values are below z, and how many are at most z."""
+        if self._objects is not None:
+            return bisect_left(self._objects, z), bisect_right(self._objects, z)
+        point, window = np.uint64(z), self._values[self._first : self._stop]
+        if window.size and window[0] < point < window[-1]:
+            below, up_to = np.searchsorted(window, point, "left"), np.searchsorted(window, point, "right")
+            return self._first + int(below), self._first + int(up_to)
+        return int(np.count_nonzero(self._values < point)), int(np.count_nonzero(self._values <= point))
+
+
+class DistantRanks:
+    """The same of values that are not here."""
+
+    def __init__(self, values: Ordered) -> None:
+        self.m, self._values, self.at = values.m, values, values.at
+
+    def sort_between(self, low: int, high: int) -> None:
+        """Nothing: they are made ready when they are asked for."""
+
+    def of(self, z: int) -> tuple[int, int]:
+        return self._values.up_to(z - 1)[0], self._values.up_to(z)[0]
+
+
+def choose_by_rank(values: Positions | Ordered, tau: Fraction, last: int, eta: Fraction) -> PieceChoice:
+    """The law with weights exp(-eta F(z) / b) on 0 .. last."""
+    a, b = tau.numerator, tau.denominator
+    ranks, rate = DistantRanks(values) if isinstance(values, Ordered) else Ranks(values), eta / b
+    levels = Levels(rate)
+    m, full = ranks.m, last.bit_length() + 64  # 2^-full: what all points together may weigh and still not matter
+    most = levels.first(full)
+    ranks.sort_between((a * m - most) // b, (a * m + most) // b + 2)
+
+    def loss(z: int) -> int:
+        below, up_to = ranks.of(z)
+        return max(b * below - a * m, a * m - b * up_to)
+
+    middle = -(-a * m // b)  # the rank of a point that loses least
+    least = loss(ranks.at(middle)) if m else 0
+    pieces: list[Piece] = []
+    left, right = last + 1, last  # where the pieces so far begin and end
+    gap = 0
+    while left > 0 or right < last:
+        level = min(full, levels.of(gap))
+        next_gap = max(gap + 1, levels.first(level + 1))
+        low, high = 0, last
+        if level < full and m:
+            reach = least + next_gap - 1
+            # beyond the middle rank where many values are equal, and reach is below 0: then only their point is meant
+            first, stop = min(-((reach - a * m) // b), middle), max((a * m + reach) // b + 1, middle)
+            low = ranks.at(first) if first >= 1 else 0
+            high = ranks.at(stop) if stop <= m else last
+        if left > last:
+            pieces.append(Piece(low, 1, high - low + 1, level))
+        else:
+            pieces.append(Piece(left - 1, -1, left - low, level))
+            pieces.append(Piece(right + 1, 1, high - right, level))
+        left, right, gap = low, high, next_gap
+    return PieceChoice([piece for piece in pieces if piece.size], lambda z: rate * (loss(z) - least))

@@ -1,0 +1,164 @@
+"""What every selection starts from: scores, checked, and the terms of the choice.
+
+Scores are one-dimensional, int64 or float64; a NaN or +inf is refused, -inf forbids its candidate. The terms say how
+strongly a score counts (eta) and what the choice then promises.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose, share
+from ..support.checks import MAX_INT64, numbers_array, one_of, positive, small_delta
+from ..support.errors import DomainError
+from ..support.rounding import down, lower, upper
+from ..support.threads import run_chunks
+
+MOST_CANDIDATES = 2**62
+CHUNK = 1 << 20  # candidates that one thread looks through at a time: 0.1 ms
+
+
+class Terms(NamedTuple):
+    """How strongly scores count, what the choice promises, and the parameters that say so."""
+
+    eta: float
+    guarantee: Guarantee
+    parameters: dict[str, Any]
+
+
+def terms_of_range(
+    sensitivity: Any, epsilon: Any, delta: Any, *, monotonic: Any, rounds: int, neighbors: Neighbors
+) -> Terms:
+    """Of `rounds` exponential mechanisms that share epsilon and delta: selection.md, theorem 4."""
+    return _terms(sensitivity, epsilon, small_delta("delta", delta), monotonic, rounds, neighbors)
+
+
+def terms_of_pure(sensitivity: Any, epsilon: Any, *, monotonic: Any, neighbors: Neighbors) -> Terms:
+    """Of one permute-and-flip, which has no bounded range: selection.md, theorem 3."""
+    return _terms(sensitivity, epsilon, 0.0, monotonic, 0, neighbors)
+
+
+def _terms(sensitivity: Any, epsilon: Any, delta: float, monotonic: Any, rounds: int, neighbors: Neighbors) -> Terms:
+    sensitivity_, epsilon_ = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
+    one_of("neighbors", neighbors, NEIGHBORS)
+    eta, guarantee = _promise(sensitivity_, epsilon_, delta, reach_of(monotonic), rounds, neighbors)
+    if not 2.0**-900 <= eta <= 2.0**900:
+        raise ValueError(
+            f"epsilon={epsilon!r}, sensitivity={sensitivity!r}: must be such that the factor of the scores, {eta!r}, "
+            "is between 2^-900 and 2^900"
+        )
+    parameters: dict[str, Any] = {"sensitivity": sensitivity_, "epsilon": epsilon_}
+    if delta:
+        parameters["delta"] = delta
+    if monotonic:
+        parameters["monotonic"] = True
+    return Terms(eta, guarantee, parameters)
+
+
+@lru_cache(1024)
+def _promise(
+    sensitivity: float, epsilon: float, delta: float, reach: int, rounds: int, neighbors: Neighbors
+) -> tuple[float, Guarantee]:
+    """eta and the guarantee; 0 rounds stand for permute-and-flip."""
+    each = range_of_each(epsilon, delta, max(rounds, 1))
+    guarantee: Guarantee = BoundedRange(each, neighbors=neighbors)
+    if not rounds:
+        guarantee = PureDP(epsilon, neighbors=neighbors)
+    elif delta:
+        concentrated = compose((guarantee, rounds)).to_zcdp()
+        guarantee = ApproxDP(epsilon, delta, neighbors=neighbors) & concentrated
+    elif rounds > 1:
+        guarantee = PureDP(epsilon, neighbors=neighbors) & compose((guarantee, rounds)).to_zcdp()
+    else:
+        guarantee = BoundedRange(epsilon, neighbors=neighbors)
+    return eta_of(each, sensitivity, reach), guarantee
+
+
+@lru_cache(1024)
+def range_of_each(epsilon: float, delta: float, rounds: int) -> float:
+    """The largest bounded range of each of so many rounds that together keep within epsilon and delta."""
+    if delta:
+        return share(ApproxDP(down(lower(epsilon)), down(lower(delta))), rounds, BoundedRange)
+    return down(lower(epsilon) / rounds)
+
+
+def reach_of(monotonic: Any) -> int:
+    """How far apart one record may move two scores, in units of the sensitivity."""
+    if not isinstance(monotonic, bool | np.bool_):
+        raise ValueError(f"monotonic={monotonic!r}: must be True or False")
+    return 1 if monotonic else 2
+
+
+def eta_of(each: float, sensitivity: float, reach: int) -> float:
+    """range / (reach sensitivity), rounded down: that float, exactly, is what scores are multiplied with."""
+    return down(lower(each) / (reach * upper(sensitivity)))
+
+
+# --- scores
+
+
+def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
+    """One-dimensional and, unless allowed, not empty; int64 or float64."""
+    array = numbers_array("scores", scores)
+    if array is not scores and array.dtype == np.int64 and array.size:
+        given = np.asarray(scores)
+        if given.dtype.kind == "u" and given.max() > MAX_INT64:
+            raise ValueError(
+                "scores: unsigned integers beyond 2^63 - 1: must be below; subtract a constant from all, which changes "
+                "no choice"
+            )
+    if array.ndim != 1:
+        raise ValueError(f"scores: shape {array.shape}: must have one dimension")
+    if array.size == 0 and not empty:
+        raise ValueError("scores: must hold at least one candidate")
+    return array
+
+
+def tops_of(scores: NDArray[Any]) -> tuple[NDArray[Any], Any]:
+    """The largest score of every block of candidates, and of all; DomainError on NaN and +inf."""
+    find = kernels().find_tops_into
+    tops = np.empty(-(-scores.size // kernels().BLOCK), scores.dtype)
+    if scores.size <= CHUNK:
+        top = find(scores, tops)
+    else:
+        run_chunks(lambda i, j: find(scores[i:j], tops[blocks_of(i, j)]), scores.size, CHUNK)
+        top = tops.max().item()
+    check_top(top)
+    return tops, top
+
+
+def blocks_of(start: int, stop: int) -> slice:
+    """Where the blocks of candidates start, ..., stop - 1 stand in an array of one entry a block."""
+    block = kernels().BLOCK
+    return slice(start // block, -(-stop // block))
+
+
+def check_top(top: Any) -> None:
+    """DomainError if the largest score, which NaN counts as, is not one."""
+    if not top < inf:
+        raise DomainError(
+            "scores: must not be NaN or +inf, and one of them is; -inf forbids a candidate, which must be public"
+        )
+
+
+def some_allowed(top: Any) -> None:
+    """DomainError if the largest score is -inf."""
+    if top == -inf:
+        raise DomainError("scores: must not all be -inf, which forbids every candidate")
+
+
+def allowed(scores: NDArray[Any]) -> int:
+    """How many candidates are not forbidden."""
+    return scores.size if scores.dtype == np.int64 else int(kernels().count_allowed(scores))
+
+
+@lru_cache(1)
+def kernels() -> Any:
+    from ..kernels import selection
+
+    return selection

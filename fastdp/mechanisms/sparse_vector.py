@@ -1,0 +1,189 @@
+"""AboveThreshold, the sparse vector technique: which of many queries is the first above a threshold, for one epsilon.
+
+Values and threshold are integers inside (counts, or multiples of a grid), so both noises are exact; sparse_vector.md
+has
+the proof and the optimal split. One positive answer closes the object: another one needs another epsilon.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from fractions import Fraction
+from functools import lru_cache
+from math import frexp, inf, isfinite
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..privacy.budget import Budget, charge
+from ..privacy.guarantees import Accounted, Neighbors, PureDP
+from ..randomness.keys import Randomness, fresh_key
+from ..support.checks import numbers_array, positive, power_of_two
+from ..support.rounding import lower, up, upper
+from . import noise
+
+_LARGEST_THRESHOLD = 2**50  # in grid units: far from the ends of int64, and exact in float64 together with its noise
+_ROOT_2 = Fraction(1414213562373096, 10**15)  # rounded up
+
+
+def split(sensitivity: Fraction, epsilon: float) -> tuple[float, float]:
+    """The scales of the noise of the threshold, b1, and of a query, b2: s / b1 + 2 s / b2 <= epsilon, b1 + b2 least."""
+    unit = sensitivity / lower(epsilon)
+    return up((1 + _ROOT_2) * unit), up((2 + _ROOT_2) * unit)
+
+
+@lru_cache(1024)
+def _plans(moved: Fraction, epsilon: float) -> tuple[noise.LaplacePlan, noise.LaplacePlan]:
+    """Of the noise of the threshold and of the queries, for values that a record moves by `moved` grid units."""
+    first, second = (
+        noise.laplace_plan(noise.scale_in_range(scale, f"noise scale of the {name}, in grid units"))
+        for scale, name in zip(split(moved, epsilon), ("threshold", "queries"), strict=True)
+    )
+    return first, second
+
+
+class AboveThreshold(Accounted):
+    """Tell which query of a sequence is the first to lie above a threshold.
+
+    threshold      an integer for integer values; a float for values of any kind, which are then rounded to a grid
+    sensitivity    by how much one record may move each of the values (the threshold is public)
+    resolution     the grid for floats, a power of two; by default the largest that is at most sensitivity / 1024. The
+                   rounding, one unit a value, is charged
+
+    Guarantee    epsilon-DP for all answers together, any number of adaptively chosen queries, up to and including the
+                 first True; then it is closed. Charged when it is made
+    Proof        sparse_vector.md, theorem 1
+    Accuracy     `bounds.above_threshold`
+    Cost         about 2 ns a query in `first_above`
+    Not covered  what `sensitivity` claims; the time a caller takes to choose the next query
+    Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity; RuntimeError in a
+                 forked child, which is a copy
+
+    Examples
+    >>> import fastdp
+    >>> watch = fastdp.AboveThreshold(1000, sensitivity=1, epsilon=1.0)
+    >>> watch.above(3), watch.above(5)
+    (False, False)
+    >>> watch.first_above([7, 2, 5000, 9])
+    2
+    >>> watch.closed
+    True
+    """
+
+    def __init__(
+        self,
+        threshold: float,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        resolution: float | None = None,
+        rng: Randomness | None = None,
+        budget: Budget | None = None,
+        neighbors: Neighbors = "replace-one",
+    ) -> None:
+        integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
+        if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
+            raise ValueError(f"threshold={threshold!r}: must be a finite number; an integer for integer values")
+        threshold = int(threshold) if integer else float(threshold)
+        self.threshold, self.neighbors = threshold, neighbors
+        self.sensitivity = positive("sensitivity", sensitivity, toward=inf)
+        self.epsilon = positive("epsilon", epsilon, toward=0)
+        if integer:
+            if resolution is not None:
+                raise ValueError(f"resolution={resolution!r}: must be None for an integer threshold, whose grid is 1")
+            self.resolution, moved = None, upper(self.sensitivity)
+        else:
+            if resolution is None:
+                resolution = noise.power_below(self.sensitivity / 1024)
+            self.resolution = noise.usable_grid(power_of_two("resolution", resolution), self.sensitivity)
+            moved = Fraction(int(upper(self.sensitivity) / Fraction(self.resolution)) + 1)
+        center = round(Fraction(threshold) / Fraction(self.resolution or 1))
+        if abs(center) > _LARGEST_THRESHOLD:
+            raise ValueError(
+                f"threshold={threshold!r}: must be within 2^50 units of its grid, {self.resolution or 1:g}"
+            )
+        threshold_plan, self._plan = _plans(moved, self.epsilon)
+        guarantee = PureDP(self.epsilon, neighbors=neighbors)
+        parameters = {"threshold": threshold, "sensitivity": self.sensitivity, "epsilon": self.epsilon}
+        with charge(budget, guarantee, "AboveThreshold", parameters) as final:
+            key, self._key = fresh_key(rng), fresh_key(rng)
+            final()
+            self._noisy_threshold = center + int(noise.integer_noise(threshold_plan, key, 1)[0])
+        self.guarantee = guarantee
+        self._closed = False
+        self._drawn = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has said True."""
+        return self._closed
+
+    def above(self, value: float) -> bool:
+        """Whether this value lies above the threshold, both with their noise; True closes the object."""
+        if np.ndim(value):
+            raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
+        return self.first_above([value]) is not None
+
+    def first_above(self, values: ArrayLike) -> int | None:
+        """The index of the first of these values that lies above, or None; the same as asking `above` one by one."""
+        array = numbers_array("values", values)
+        if array.ndim != 1:
+            raise ValueError(f"values: shape {array.shape}: must have one dimension")
+        if self.resolution is None and array.dtype != np.int64 and array.size:
+            raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self.threshold!r} is")
+        if self.resolution is not None:
+            array = _floats(array, self.resolution)
+            noise.check_finite(array)
+        if os.getpid() != self._process:
+            raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
+        with self._lock:
+            if self._closed:
+                raise ValueError(
+                    "this AboveThreshold is closed: it has said True, and its epsilon is spent; make another to go on"
+                )
+            for start in range(0, array.size, noise.CHUNK):
+                hit = self._first_in_chunk(array[start : start + noise.CHUNK])
+                if hit is not None:
+                    self._closed = True
+                    return start + hit
+        return None
+
+    def _first_in_chunk(self, values: NDArray[Any]) -> int | None:
+        noisy = np.empty_like(values)
+        noise.add_noise(self._plan, self.resolution, self._key, values, noisy, self._drawn)
+        self._drawn += -(-values.size // noise.CHUNK) * noise.CHUNK
+        over = noisy >= self._noisy_threshold * (self.resolution or 1)
+        first = int(over.argmax())
+        return first if over[first] else None
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open"
+        return (
+            f"AboveThreshold({self.threshold!r}, sensitivity={self.sensitivity!r}, epsilon={self.epsilon!r}, "
+            f"neighbors={self.neighbors!r})  # {state}"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an AboveThreshold does not pickle or copy: each copy could say True once, for one epsilon")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self.__reduce__()
+
+
+def _floats(values: NDArray[Any], grid: float) -> NDArray[np.float64]:
+    """Integers as floats, rounded to the grid if it is wider than 1: once, where by way of float64 it would be twice.
+
+    On a finer grid integers beyond 2^53 are held there; the threshold is far below, and no two move further apart.
+    """
+    if values.dtype == np.float64:
+        return values
+    width = max(frexp(grid)[1] - 1, 0)
+    if width > 63:
+        return np.zeros(values.shape)
+    cells = (values >> width) + (values >> (width - 1) & 1) if width else values
+    held: NDArray[np.float64] = np.clip(cells, -(2**53), 2**53).astype(np.float64)
+    return held * 2.0**width

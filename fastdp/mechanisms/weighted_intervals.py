@@ -1,0 +1,74 @@
+"""An exact choice among very many points, which fall into pieces where weights hardly differ.
+
+A piece is a run of points, and a power of two that is at least the weight of each of them. Sizes times powers are exact
+integers, so a point is proposed with probability exactly proportional to the power of its piece; a coin then takes what
+the power has too much. Nothing here rounds: positions and sizes are Python's integers, as large as they need to be.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import accumulate, count
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..randomness import exact_draws as exact
+from ..randomness.keys import word_source
+
+TRIALS = 2**20  # word numbers kept for one choice, where a release makes several
+LN2_UP = Fraction(818323753292969962227, 2**70)  # above ln 2, by less than 2^-70
+
+
+class Levels:
+    """By how many powers of two weights exp(-rate gap) have fallen: whole numbers of gaps, and of levels."""
+
+    def __init__(self, rate: Fraction) -> None:
+        self._top = rate.numerator * LN2_UP.denominator
+        self._bottom = rate.denominator * LN2_UP.numerator
+
+    def of(self, gap: int) -> int:
+        """The largest level that a gap surely has: level ln 2 <= rate gap."""
+        return gap * self._top // self._bottom
+
+    def first(self, level: int) -> int:
+        """The least gap of a level or a higher one."""
+        return -(-level * self._bottom // self._top)
+
+
+class Piece(NamedTuple):
+    """Points first, first + side, ...: so many, none of which weighs more than 2^-level."""
+
+    first: int
+    side: int
+    size: int
+    level: int
+
+
+class PieceChoice:
+    """The law with weights exp(-loss(k)) on the points of some pieces, for losses of at least level ln 2."""
+
+    def __init__(self, pieces: Sequence[Piece], loss: Callable[[int], Fraction]) -> None:
+        self.pieces, self._loss = pieces, loss
+        self._open = max(piece.level for piece in pieces)
+        self._sums = list(accumulate(piece.size << self._open - piece.level for piece in pieces))
+
+    def draw(self, key: NDArray[np.uint32], choice: int = 0) -> int:
+        """Choice number `choice` of a release.
+
+        Its proposal t takes word t of streams 0, 2, 4, ..., its coin word t of streams 1, 3, 5, ..., counted from
+        `choice` times TRIALS.
+        """
+        words = word_source(key)
+        for t in count(choice * TRIALS):
+            place = exact.uniform_below(self._sums[-1], exact.Uniform(0, 0, (words(s, t) for s in count(0, 2))))
+            i = bisect_right(self._sums, place)
+            piece = self.pieces[i]
+            within = place - (self._sums[i - 1] if i else 0) >> self._open - piece.level
+            k = piece.first + piece.side * within
+            if exact.is_below_exp(exact.proposal_coin(words, t), -self._loss(k), piece.level):
+                return k
+        raise AssertionError("a share of the proposals is accepted")

@@ -1,0 +1,163 @@
+"""Minimisers that are not private themselves: of public quadratics, and of records for comparison.
+
+What is minimised here is public already (noisy moments), or the result is called `nonprivate_...`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..support.errors import AccuracyWarning, levels_to_caller
+from .losses import AbsoluteDeviation, SquaredError
+from .points import Points
+from .problem import Outside, Problem, read_points
+from .sets import Box, ConvexSet, Vector, point_of
+
+_TOLERANCE = 1e-8  # of the excess, relative to the scale of the gradient and the set
+_MOST_STEPS = 20_000
+_SMOOTHINGS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+
+
+def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet) -> Vector:
+    """The point of the set with the least w^T gram w - 2 cross^T w, for a positive semidefinite matrix."""
+    inside = np.linalg.lstsq(gram, cross, rcond=None)[0]
+    # where the matrix is singular, which a ridge may leave it, this need not be a minimum
+    stationary = np.abs(gram @ inside - cross).max() <= 1e-9 * np.abs(cross).max()
+    if stationary and over.contains(inside):
+        return np.asarray(inside, np.float64)
+    size = over.diameter
+    curvature = 2 * max(float(np.linalg.eigvalsh(gram)[-1]), float(np.linalg.norm(cross)) / size, 2.0**-300)
+    w, reached = _accelerated(
+        lambda w: 2 * (gram @ w - cross), over.project(inside), over, curvature, curvature * size
+    )  # fmt: skip
+    if not reached:
+        _warn("the minimum over the set")
+    return w
+
+
+def nonprivate_minimum(
+    X: Any, y: Any = None, *, loss: Any, over: ConvexSet, outside: Outside = "raise"
+) -> tuple[Vector, float]:
+    """(the point of the set with the least mean loss, that loss). Not private: for comparison only.
+
+    Accelerated gradients to an excess of about 1e-9 of the scale of the problem; losses with corners are rounded off,
+    less and less. An AccuracyWarning tells if that is not reached.
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> X = np.array([[0.0], [1.0], [5.0]])
+    >>> w, least = fastdp.nonprivate_minimum(X, loss=fastdp.losses.AbsoluteDeviation(), over=fastdp.sets.Box(0, 10))
+    >>> round(float(w[0]), 3), round(least, 3)
+    (1.0, 1.667)
+    """
+    points, problem = read_points(X, y, loss, over, None, outside)
+    points.check()
+    return _minimum(points, problem)
+
+
+def _minimum(points: Points, problem: Problem) -> tuple[Vector, float]:
+    if isinstance(problem.loss, SquaredError):
+        gram = points.plain_mean(lambda X, y: X.T @ X) + problem.lam / 2 * np.eye(points.d)
+        w = minimise_quadratic(gram, points.plain_mean(lambda X, y: y @ X), problem.over)
+        return w, _mean_loss(points, problem, w)
+    if (
+        isinstance(problem.loss, AbsoluteDeviation)
+        and not problem.lam
+        and (points.d == 1 or isinstance(problem.over, Box))
+    ):
+        medians = np.median(np.concatenate(points.plain_parts()), axis=0)
+        w = problem.over.project(medians)
+        return w, _mean_loss(points, problem, w)
+    w, reached = problem.start, True
+    # corners of a margin loss are as wide as its margin, those of a deviation as the set
+    unit = 1.0 if problem.loss.family == "margin" else problem.over.diameter
+    for width in _SMOOTHINGS if problem.loss.has_corners else (0.0,):
+        w, reached = _descend(points, problem, w, unit * width)
+    if not reached:
+        _warn("nonprivate_minimum: the minimum")
+    return w, _mean_loss(points, problem, w)
+
+
+def nonprivate_excess_risk(
+    w: ArrayLike,
+    X: Any,
+    y: Any = None,
+    *,
+    loss: Any,
+    over: ConvexSet,
+    least: float | None = None,
+    outside: Outside = "raise",
+) -> float:
+    """By how much the mean loss at w exceeds the least one over the set. Not private: for comparison only.
+
+    `least` is the least mean loss, if `nonprivate_minimum` has told it already.
+
+    Examples
+    >>> import fastdp, numpy as np
+    >>> X = np.array([[0.0], [0.5], [1.0]])
+    >>> loss = fastdp.losses.SquaredDistance(x_norm=1)
+    >>> round(fastdp.nonprivate_excess_risk([0.0], X, loss=loss, over=fastdp.sets.Box(0, 1)), 6)
+    0.25
+    """
+    points, problem = read_points(X, y, loss, over, None, outside)
+    at = point_of("w", w)
+    if at.size != points.d:
+        raise ValueError(f"w: {at.size} coordinates: must be {points.d}, as the records have columns")
+    points.check()
+    if least is None:
+        _, least = _minimum(points, problem)
+    return _mean_loss(points, problem, at) - least
+
+
+def _warn(what: str) -> None:
+    message = f"{what} was not found to full precision; the loss is a little high"
+    warnings.warn(message, AccuracyWarning, stacklevel=levels_to_caller())
+
+
+def _mean_loss(points: Points, problem: Problem, w: Vector) -> float:
+    mean = float(points.plain_mean(lambda X, y: problem.loss.values(w, X, y).sum()))
+    return mean + problem.lam / 2 * float(w @ w)
+
+
+def _descend(points: Points, problem: Problem, w: Vector, width: float) -> tuple[Vector, bool]:
+    """Minimise the loss with its corners rounded off by so much."""
+
+    def gradient(at: Vector) -> Vector:
+        mean = points.plain_mean(lambda X, y: problem.loss.smooth_gradient(at, X, y, width))
+        return np.asarray(mean + problem.lam * at)
+
+    curvature = points.plain_mean(lambda X, y: problem.loss.smooth_curvature(X, width)) + problem.lam
+    slope = max(float(np.linalg.norm(gradient(at))) for at in (problem.start, problem.over.project(problem.start + 1)))
+    return _accelerated(gradient, w, problem.over, float(curvature), slope)
+
+
+def _accelerated(
+    gradient: Callable[[Vector], Vector], start: Vector, over: ConvexSet, curvature: float, slope: float
+) -> tuple[Vector, bool]:
+    """Nesterov's method with restarts; stops when no point of the set can be much better.
+
+    slope   how long gradients are on the way: with the diameter, the scale of the problem
+    """
+    w = ahead = start
+    speed = 1.0
+    rate = 1 / curvature
+    for _ in range(_MOST_STEPS):
+        new = over.project(ahead - rate * gradient(ahead))
+        # the gradient mapping g = (ahead - new) / rate bounds the excess at new by |g| times the diameter
+        if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * slope * over.diameter:
+            return new, True
+        if (ahead - new) @ (new - w) > 0:
+            speed = 1.0  # it goes the wrong way: forget the momentum
+        following = (1 + sqrt(1 + 4 * speed * speed)) / 2
+        ahead = new + (speed - 1) / following * (new - w)
+        w, speed = new, following
+    return w, False
+
+
+__all__ = ["minimise_quadratic", "nonprivate_excess_risk", "nonprivate_minimum"]

@@ -1,0 +1,287 @@
+"""How much noise sums of clipped vectors need, by every calibration that is valid: descent.md, theorems 1 to 3.
+
+All numbers here are public: the sensitivity in units of the grid, the dimension, how many sums, epsilon and delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, exp, floor, inf, log, log2, nextafter, sqrt
+from typing import Literal
+
+import numpy as np
+
+from ..mechanisms.noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
+from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma, zcdp_rho
+from ..privacy.guarantees import (
+    ORDERS,
+    ZCDP,
+    AllOf,
+    ApproxDP,
+    Guarantee,
+    Neighbors,
+    PureDP,
+    discrete_laplace_curve,
+    epsilon_of_curve,
+)
+from ..support.checks import moderate
+from ..support.rounding import down, lower, up
+
+Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
+
+FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
+_COARSEST = 6  # bits
+_MOST_SUM = 2.0**62
+_MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The noise of one coordinate, in units of the grid.
+
+    noise         "gaussian" or "laplace", as it is drawn
+    calibration   which theorem asked for so little
+    value         sigma, or the scale b of Laplace noise
+    """
+
+    noise: str
+    calibration: str
+    value: float
+
+    @property
+    def variance(self) -> float:
+        """Of a draw; discrete noise has a little less."""
+        return self.value**2 * (1 if self.noise == "gaussian" else 2)
+
+    @property
+    def named(self) -> str:
+        """The noise and its calibration."""
+        return f"{self.noise} ({self.calibration})"
+
+    def plan(self) -> Plan:
+        """The noise, as it is drawn."""
+        return gaussian_plan(self.value) if self.noise == "gaussian" else laplace_plan(self.value)
+
+
+def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float) -> dict[str, Scale]:
+    """The least noise of every kind, for `steps` sums of d integers of which a neighbour moves the L2 norm so far."""
+    epsilon = down(lower(epsilon))
+    delta = down(lower(delta)) if delta else 0.0
+    found = {}
+    if delta:
+        # T sums of sensitivity K are as one of K sqrt(T): theorem 2
+        far = up(Fraction(sensitivity) * Fraction(_root_up(steps)))
+        sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
+        found["gaussian"] = Scale("gaussian", "Gaussian", sigma)
+    spread = min(d, max(1, floor(Fraction(sensitivity) ** 2)))  # the worst direction moves so many coordinates alike
+    found["laplace"] = _least(laplace_options(_over_root(sensitivity, spread), spread * steps, epsilon, delta))
+    found["laplace-per-coordinate"] = _least(laplace_options(sensitivity, d * steps, epsilon, delta))
+    found["laplace-basic"] = Scale("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
+    return found
+
+
+def check_price(noise: Noise, epsilon: float, delta: float) -> None:
+    """ValueError where the arithmetic of noise has no answer."""
+    if noise == "gaussian" and not delta:
+        raise ValueError("noise='gaussian': needs delta > 0; 'laplace' does not")
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value < SMALLEST and not (name == "delta" and value == 0):
+            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g}")
+    most = MAX_EPSILON if delta else 1e9
+    if epsilon > most:
+        raise ValueError(f"epsilon={epsilon!r}: must be at most {most:g}")
+
+
+def unit_variance(noise: Noise, d: int, steps: int, epsilon: float, delta: float) -> float:
+    """The variance of a coordinate's noise at sensitivity 1, nearly: what schedules are made from."""
+    rho = zcdp_rho(epsilon, delta) if delta else 0.0
+
+    def laplace(count: float, pure: float) -> float:
+        return 2 * min((pure / epsilon) ** 2, count / (2 * rho) if rho else inf)
+
+    found = {
+        "gaussian": steps * gaussian_ratio(epsilon, delta) ** 2 if delta else inf,
+        "laplace": laplace(steps, sqrt(d) * steps),
+        "laplace-per-coordinate": laplace(d * steps, d * steps),
+        "laplace-basic": 2 * (d * steps / epsilon) ** 2,
+    }
+    return min(found.values()) if noise == "auto" else found[noise]
+
+
+def _least(values: dict[str, float]) -> Scale:
+    name = min(values, key=lambda each: values[each])
+    if values["pure"] <= 1.001 * values[name]:
+        name = "pure"  # as good, and promises more
+    return Scale("laplace", name, values[name])
+
+
+@lru_cache(256)
+def laplace_options(shift: float, count: int, epsilon: float, delta: float) -> dict[str, float]:
+    """Scales of Laplace noise for `count` coordinates that each move by `shift`, by calibration (theorem 3).
+
+    "pure" needs no delta; "simple" is the textbook's conversion from zCDP, "tight" the best one; "exact" composes the
+    Renyi curve of the noise that is drawn.
+    """
+    found = {"pure": _pure(shift, count, epsilon)}
+    if not delta:
+        return found
+    simple = (sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta))) ** 2 * (1 - 2.0**-40)
+    for name, rho in (("simple", simple), ("tight", zcdp_rho(epsilon, delta))):
+        found[name] = _over_root(up(Fraction(shift) * Fraction(_root_up(count))), 2 * rho)
+    found["exact"] = _by_curve(shift, count, epsilon, delta, found["tight"])
+    return found
+
+
+def _pure(shift: float, count: int, epsilon: float) -> float:
+    return up(Fraction(shift) * count / lower(epsilon))
+
+
+def _by_curve(shift: float, count: int, epsilon: float, delta: float, tight: float) -> float:
+    """The least scale whose curve keeps the promise, to a part in a million and up; `tight` if that is as good.
+
+    Found in floats, and checked in 60 digits: a candidate that does not pass is enlarged.
+    """
+    if shift < 0.003 * tight:  # the curve is then that of zCDP but for a few parts in a thousand
+        return tight
+    low, high = tight / 1e6, tight
+    while high - low > 1e-9 * high:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if _epsilon_roughly(middle, shift, count, delta) <= epsilon else (middle, high)
+    high *= 1 + 1e-7
+    for margin in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3):
+        curve = tuple(up(count * Fraction(value)) for value in discrete_laplace_curve(high, shift))
+        if epsilon_of_curve(curve, delta) <= epsilon:
+            return min(high, tight)
+        high *= 1 + margin
+    return tight
+
+
+def _epsilon_roughly(scale: float, shift: float, count: int, delta: float) -> float:
+    """The epsilon of `count` coordinates by their Renyi curve, in floats."""
+    a = np.array(ORDERS)
+    step, ratio = 1 / scale, shift / scale
+    weight = -np.expm1(-2 * a * step) / (1 + exp(-step)) / -np.expm1((1 - 2 * a) * step)
+    with np.errstate(under="ignore"):
+        curve = ratio + np.log(weight + (1 - weight) * np.exp(np.maximum((1 - 2 * a) * ratio, -700.0))) / (a - 1)
+    bound = np.minimum(curve, ratio)  # no order costs more than the noise does in pure terms
+    return float(np.min(count * bound + np.log1p(-1 / a) * a / (a - 1) - (np.log(a - 1) + log(delta)) / (a - 1)))
+
+
+def _root_up(x: float) -> float:
+    return nextafter(sqrt(x), inf)
+
+
+def _over_root(x: float, y: float) -> float:
+    """x / sqrt(y), rounded up."""
+    return up(Fraction(x) / Fraction(nextafter(sqrt(y), 0.0)))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid of the sums, and the noise on it.
+
+    clip          the norm that a record's vector keeps
+    unit          one over the spacing of the grid, a power of two
+    sensitivity   how far a neighbour moves the sum, in units of the grid
+    scale         the noise of a coordinate, in units of the grid
+    """
+
+    clip: float
+    unit: float
+    sensitivity: float
+    scale: Scale
+
+    @property
+    def size(self) -> float:
+        """The clip in units of the grid."""
+        return self.clip * self.unit
+
+    def limit(self, d: int) -> float:
+        """What computed norms keep, so that true ones keep `size` (descent.md, lemma 1)."""
+        return limit_of(self.size, d)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise of a coordinate of the sum."""
+        return sqrt(self.scale.variance) / self.unit
+
+
+def limit_of(size: float, d: int) -> float:
+    """What computed norms of d coordinates keep, so that true ones keep `size` (descent.md, lemma 1)."""
+    return size * (1 - (d + 64) * 2.0**-53)
+
+
+@lru_cache(256)
+def plan(
+    *, clip: float, n: int, d: int, steps: int, epsilon: float, delta: float, noise: Noise, neighbors: Neighbors,
+    resolution: float | None = None,
+) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
+    """The grid of sums of n vectors of norm `clip`, the noise chosen, and what all kinds would be."""
+    moved = 2 if neighbors == "replace-one" else 1
+    moderate("clip", clip, toward=0)
+    unit = 2.0 ** -ceil(log2(clip)) if resolution is None else 1 / resolution
+    return _fit(
+        lambda unit: moved * clip * unit, clip, unit, d, n=n, steps=steps, epsilon=epsilon, delta=delta, noise=noise,
+        neighbors=neighbors, fixed=resolution is not None,
+    )  # fmt: skip
+
+
+def fit_grid(
+    sensitivity: Callable[[float], float], entries: int, *, n: int, epsilon: float, delta: float, noise: Noise,
+    neighbors: Neighbors,
+) -> Grid:  # fmt: skip
+    """The finest grid for one sum over n records of vectors of norm at most 2 whose neighbours are so far apart."""
+    return _fit(
+        sensitivity, 2.0, 1.0, entries, n=n, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors
+    )[0]
+
+
+def _fit(
+    sensitivity: Callable[[float], float], size: float, unit: float, d: int, *, n: int, steps: int, epsilon: float,
+    delta: float, noise: Noise, neighbors: Neighbors, fixed: bool = False,
+) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
+    """Multiply `unit` as far as sums of n vectors of this size and their noise allow, and choose the noise."""
+    check_price(noise, epsilon, delta)
+    n = n if neighbors == "replace-one" else max(n, _MOST_RECORDS)  # the grid must not depend on a private number
+    if not fixed:  # sums of n records fit, and noise of at most 2^39 grid units
+        rough = sensitivity(unit) * sqrt(unit_variance(noise, d, steps, epsilon, delta))
+        finer = floor(log2(min(_MOST_SUM / (4 * n), FINEST, 2.0**39 / rough)))
+        if finer < _COARSEST:
+            raise ValueError(f"n={n}, epsilon={epsilon!r}: the grid would have fewer than 64 units in a record")
+        unit *= 2.0**finer
+    if n * size * unit >= _MOST_SUM or size * unit > 2.0**41:
+        raise ValueError(f"resolution={1 / unit!r}: must be larger: sums of {n} records leave int64 on this grid")
+    found = options(sensitivity(unit), d, steps, epsilon, delta)
+    chosen = _choose(found, noise)
+    if not MIN_SCALE <= chosen.value <= MAX_SCALE:
+        raise ValueError(
+            f"resolution={1 / unit!r}: noise of {chosen.value:.3g} grid units: must be between 2^-20 and 2^40 of them"
+        )
+    return Grid(size, unit, sensitivity(unit), chosen), found
+
+
+def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
+    if noise == "auto":
+        return min(found.values(), key=lambda scale: scale.variance)
+    return found[noise]
+
+
+def promise(grid: Grid, d: int, steps: int, epsilon: float, delta: float, neighbors: Neighbors) -> Guarantee:
+    """What `steps` sums of d entries with this noise keep to: the total, and what it comes to as zCDP."""
+    if not delta:
+        return PureDP(epsilon, neighbors=neighbors)
+    scale = grid.scale
+    if scale.calibration == "pure":
+        return PureDP(epsilon, neighbors=neighbors)
+    rho = up(steps * (Fraction(grid.sensitivity) / Fraction(scale.value)) ** 2 / 2)
+    mu = inf
+    if scale.noise == "gaussian":
+        far = up(Fraction(grid.sensitivity) * Fraction(_root_up(steps)))
+        mu = gaussian_mu(far, scale.value, d * steps)
+    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
+
+
+__all__ = ["Grid", "Noise", "Scale", "laplace_options", "options", "plan", "promise"]

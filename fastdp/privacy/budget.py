@@ -1,0 +1,493 @@
+"""Budgets: a total that releases are charged to, in the order in which they happen, by whoever makes them.
+
+A release is charged in three steps: it reserves its guarantee before it reads a record, the reservation becomes final
+when the first noise is drawn, and an error before that returns it. budget.md says which theorem makes the running total
+sound when parameters are chosen on the way, and why the others are not offered here.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Any, Literal, NoReturn, overload
+
+from ..support.checks import one_of, positive, small_delta
+from ..support.errors import PrivacyWarning, levels_to_caller
+from ..support.rounding import down, up, written, written_down, written_up
+from .calibration import zcdp_rho
+from .guarantees import NEIGHBORS, ZCDP, Accounted, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, epsilon_of_rho
+
+Theorem = Literal["basic", "zcdp", "best"]
+THEOREMS = ("basic", "zcdp", "best")
+
+_current: ContextVar[tuple[Budget, ...]] = ContextVar("fastdp budgets", default=())  # open here, the innermost first
+_open: set[Budget] = set()  # open somewhere in this process; add, discard and copy are atomic
+
+
+class BudgetExceeded(ValueError):
+    """A release was refused: it would have passed the total. Nothing was read, nothing was charged."""
+
+
+@dataclass(frozen=True)
+class Release(Accounted):
+    """One row of `Budget.releases`."""
+
+    mechanism: str
+    parameters: Mapping[str, Any]
+    guarantee: Guarantee
+    total: Guarantee  # of this release and all before it
+
+
+class Releases(Sequence[Release]):
+    """The releases charged so far, as a table that prints well."""
+
+    def __init__(self, rows: Sequence[Release]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Release: ...
+    @overload
+    def __getitem__(self, index: slice) -> Releases: ...
+    def __getitem__(self, index: int | slice) -> Release | Releases:
+        return Releases(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def dp_event(self, accountant: Any = None) -> Any:
+        """All of them as one composed event of the library dp-accounting: connect/dp_accounting.py."""
+        from ..connect.dp_accounting import composed
+
+        return composed([row.guarantee for row in self._rows], accountant)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                str(number),
+                row.mechanism,
+                ", ".join(f"{name}={value!r}" for name, value in row.parameters.items()),
+                _short(row.guarantee),
+                _short(row.total),
+            )
+            for number, row in enumerate(self._rows, 1)
+        ]
+
+    def __repr__(self) -> str:
+        rows = [_HEADINGS, *self._cells()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEADINGS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._cells()
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+_HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
+
+
+def _short(guarantee: Guarantee) -> str:
+    return str(guarantee).removesuffix(f", {guarantee.neighbors}")
+
+
+class Budget:
+    """A total epsilon (and delta) that several releases share.
+
+    with Budget(epsilon=1, delta=1e-6) as b:     charges every release of this thread, and of asyncio tasks begun in it
+        ...
+    fastdp.laplace(x, ..., budget=b)             charges this release, from any thread, inside or outside a block
+
+    theorem      "basic"  epsilons add up, and deltas add up
+                 "zcdp"   concentrated DP: rhos add up and are converted at the end, which is what many releases want
+                 "best"   a release goes through when the sum of pure epsilons or that of rhos has room
+    neighbors    the relation that all its releases must have
+
+    Epsilons and deltas add up exactly, as they are written: ten releases of 0.1 fit in 1.
+
+    Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend
+                 on earlier results: budget.md, theorems 1 to 3
+    Not covered  what is released outside of it; a process that is forked may not use its parent's budget
+
+    Examples
+    >>> import fastdp
+    >>> with fastdp.Budget(epsilon=1.0) as b:
+    ...     noisy = fastdp.laplace([3, 5], sensitivity=1, epsilon=0.25)
+    >>> print(b.spent)
+    0.25-DP, replace-one
+    >>> print(b.left)
+    0.75-DP, replace-one
+    >>> b.releases
+       mechanism  parameters                     guarantee  total
+    -  ---------  -----------------------------  ---------  -------
+    1  laplace    sensitivity=1.0, epsilon=0.25  0.25-DP    0.25-DP
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        theorem: Theorem = "basic",
+        neighbors: Neighbors = "replace-one",
+    ) -> None:
+        self.epsilon = positive("epsilon", epsilon, toward=0)
+        self.delta = small_delta("delta", delta)
+        if theorem not in THEOREMS:
+            raise ValueError(
+                f"theorem={theorem!r}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
+                "parameters fixed in advance, use compose() for those"
+            )
+        if theorem == "zcdp" and not self.delta:
+            raise ValueError("theorem='zcdp': needs a delta > 0; with delta=0 use theorem='basic'")
+        one_of("neighbors", neighbors, NEIGHBORS)
+        self.theorem, self.neighbors = theorem, neighbors
+        # what the sums may reach: a release goes through if it keeps within all limits of one of these accounts
+        self._accounts: list[dict[str, float]] = []
+        if theorem == "basic":
+            self._accounts.append({"epsilon": self.epsilon, "delta": self.delta})
+        if theorem == "best":
+            self._accounts.append({"pure": self.epsilon})
+        if theorem != "basic" and self.delta:
+            self._accounts.append({"rho": zcdp_rho(self.epsilon, self.delta)})
+        self._lock = threading.Lock()  # for writers; readers take what is there
+        self._process = os.getpid()
+        self._charges: dict[_Charge, None] = {}  # reserved and final, in order
+        self._sums = _Sums()  # of all of them; replaced, never changed
+        self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
+
+    # --- the block
+
+    def __enter__(self) -> Budget:
+        self._check_process()
+        with self._lock:
+            if self in _open:
+                raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
+            self._present = weakref.WeakSet(threading.enumerate())
+            _open.add(self)
+        _current.set((self, *_current.get()))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _open.discard(self)
+        here = list(_current.get())
+        if self in here:  # it is not where a generator that holds the block is closed by another task
+            here.remove(self)
+        _current.set(tuple(here))
+
+    # --- what it holds
+
+    @property
+    def spent(self) -> Guarantee:
+        """What all releases so far promise together, reservations included.
+
+        Where parameters depended on earlier results, the promise is that of the whole budget: budget.md.
+        """
+        return self._promise(self._sums)
+
+    @property
+    def left(self) -> PureDP:
+        """The largest further release of pure DP that fits."""
+        return PureDP(self._largest(PureDP, self._sums), neighbors=self.neighbors)
+
+    @property
+    def releases(self) -> Releases:
+        """All releases that have drawn noise."""
+        rows, sums = [], _Sums()
+        for charge in self._final():
+            sums = sums.plus(charge)
+            rows.append(Release(charge.mechanism, charge.parameters, charge.guarantee, self._promise(sums)))
+        return Releases(rows)
+
+    def _final(self) -> list[_Charge]:
+        return [charge for charge in list(self._charges) if charge.final]
+
+    def fits(self, guarantee: Guarantee) -> bool:
+        """Whether a release with this guarantee would go through now."""
+        if not isinstance(guarantee, Guarantee):
+            raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
+        ours = guarantee.neighbors == self.neighbors and os.getpid() == self._process
+        return ours and self._has_room(self._sums.plus(_Charge(guarantee)))
+
+    def __repr__(self) -> str:
+        delta = f", delta={self.delta!r}" if self.delta else ""
+        releases = len(self._final())
+        return (
+            f"Budget(epsilon={self.epsilon!r}{delta}, theorem={self.theorem!r}, neighbors={self.neighbors!r})  "
+            f"# spent {_short(self.spent)}, {releases} release{'s' if releases != 1 else ''}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p><code>{html.escape(repr(self))}</code></p>{self.releases._repr_html_()}"
+
+    # --- one budget is one budget
+
+    def __copy__(self) -> Budget:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Budget:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Budget does not pickle: two processes would spend it twice; give each process its own share")
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "this budget belongs to the parent process, which could spend it as well; make another and pass budget="
+            )
+
+    # --- charging
+
+    def _reserve(self, charge: _Charge) -> None:
+        self._check_process()
+        guarantee = charge.guarantee
+        if guarantee.neighbors != self.neighbors:
+            raise ValueError(
+                f"neighbors={guarantee.neighbors!r}: this budget is for {self.neighbors!r} neighbours; state the "
+                "release's sensitivity under that relation, or use another budget"
+            )
+        with self._lock:
+            before = self._sums
+            after = before.plus(charge)
+            if self._has_room(after):
+                self._charges[charge], self._sums = None, after
+                return
+        if reason := self._never(charge.amounts):
+            raise ValueError(f"budget: {charge.mechanism} asks for {_short(guarantee)}; {reason}")
+        raise BudgetExceeded(
+            f"budget: {charge.mechanism} asks for {_short(guarantee)}; left of {_short(self._whole())} "
+            f"({self.theorem}): {self._left(before)}; {self._fitting(charge, before)}"
+        )
+
+    def _return(self, charge: _Charge) -> None:
+        with self._lock:
+            del self._charges[charge]
+            self._sums = self._sums.plus(charge, -1)
+
+    def _whole(self) -> Guarantee:
+        if self.delta:
+            return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
+        return PureDP(self.epsilon, neighbors=self.neighbors)
+
+    # --- what a refusal says
+
+    def _never(self, amounts: Mapping[str, float]) -> str:
+        """Why a release would be refused however small it were; empty if that is not so."""
+        if amounts["epsilon"] == inf == amounts["rho"]:
+            return "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well, as in ZCDP(rho) & curve"
+        if self.theorem == "basic" and amounts["epsilon"] == inf:
+            return (
+                "theorem='basic' adds up epsilons and deltas, and this has none: give the release an epsilon and a "
+                "delta, or make the budget with theorem='zcdp'"
+            )
+        if self.theorem != "basic" and amounts["pure"] == inf == amounts["rho"]:
+            return (
+                f"theorem={self.theorem!r} adds up rhos and epsilons without a delta, and this has neither: make the "
+                "budget with theorem='basic'"
+            )
+        needs_delta = amounts["delta"] > 0 if self.theorem == "basic" else amounts["pure"] == inf
+        return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self.delta else ""
+
+    def _left(self, sums: _Sums) -> str:
+        """What is left of each sum that has a limit."""
+        return " or ".join(
+            ", ".join(f"{_NAMES[name]}={sums.left(name, limit)!r}" for name, limit in account.items() if limit)
+            for account in self._accounts
+        )
+
+    def _fitting(self, charge: _Charge, sums: _Sums) -> str:
+        """What would fit of the kind that was asked for."""
+        kind: type[PureDP] | type[ZCDP] | type[BoundedRange] = ZCDP
+        if self.theorem == "basic" or isinstance(charge.guarantee, PureDP):
+            kind = PureDP
+        elif isinstance(charge.guarantee, BoundedRange):  # one choice, whose epsilon is its range
+            kind = BoundedRange
+        largest = self._largest(kind, sums)
+        if not largest:
+            return "nothing more fits"
+        leak = self.theorem == "basic" and charge.amounts["delta"]
+        delta = f", delta={sums.left('delta', self.delta)!r}" if leak else ""
+        return f"{'rho' if kind is ZCDP else 'epsilon'}={largest!r}{delta} would fit"
+
+    def _largest(self, kind: type[PureDP] | type[ZCDP] | type[BoundedRange], sums: _Sums) -> float:
+        """The largest parameter of one more release of this kind that fits; 0 if none does.
+
+        Exact where it is what is left of a sum, and to 9 digits, rounded down, where a conversion comes between.
+        """
+
+        def fits(parameter: float) -> bool:
+            return self._has_room(sums.plus(_Charge(kind(parameter, neighbors=self.neighbors))))
+
+        names = ("rho",) if kind is ZCDP else ("epsilon", "pure")
+        limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
+        exact = max((sums.left(name, limit) for name, limit in limits), default=0.0)
+        if exact and not fits(exact * (1 + 1e-9)):
+            return exact
+        low, high = exact, max(self.epsilon, 2 * exact)
+        while fits(high):
+            low, high = high, 2 * high
+        while high - low > 1e-11 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+            if high < 1e-12 * self.epsilon:
+                return 0.0
+        return max(exact, float(f"{low * (1 - 6e-10):.9e}"))
+
+    # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
+
+    def _has_room(self, sums: _Sums) -> bool:
+        return any(all(sums.within(name, limit) for name, limit in account.items()) for account in self._accounts)
+
+    def _promise(self, sums: _Sums) -> Guarantee:
+        """What charges with these sums, which have room, promise together."""
+        if self.theorem == "basic":
+            epsilon, delta = sums.total("epsilon"), sums.total("delta")
+        else:
+            pure = sums.total("pure") if self.theorem == "best" else inf
+            rho = sums.total("rho")
+            epsilon = min(pure, self._concentrated(rho))
+            delta = self.delta if rho and epsilon < pure else 0.0
+        if delta:
+            return ApproxDP(epsilon, delta, neighbors=self.neighbors)
+        return PureDP(epsilon, neighbors=self.neighbors)
+
+    def _concentrated(self, rho: float) -> float:
+        """The epsilon of this rho at the budget's delta."""
+        if rho == 0:
+            return 0.0
+        return min(epsilon_of_rho(rho, self.delta), self.epsilon) if rho < inf and self.delta else inf
+
+
+_NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho"}  # of sums, in messages
+
+
+class _Charge:
+    """One release on one budget; identity is what tells it from others."""
+
+    def __init__(self, guarantee: Guarantee, mechanism: str = "", parameters: Mapping[str, Any] | None = None) -> None:
+        self.guarantee, self.mechanism, self.parameters = guarantee, mechanism, parameters or {}
+        self.final = False
+        forms = guarantee.forms()
+        clean = [form for form in forms if not form.leak]
+        delta, epsilon = min(((form.leak, form.pure) for form in forms if form.pure < inf), default=(0.0, inf))
+        self.amounts = {
+            "epsilon": epsilon,  # of a pure form where there is one, of an approximate one elsewhere
+            "delta": delta,
+            "pure": min((form.pure for form in clean), default=inf),
+            "rho": min((form.rho for form in clean), default=inf),
+        }
+
+
+def _exactly(name: str, amount: float) -> Fraction:
+    """An epsilon or delta is what it is written as; a rho, often the result of a formula, what it is in binary."""
+    return Fraction(amount) if name == "rho" else written(amount)
+
+
+class _Sums:
+    """Exact sums of the amounts of some charges, as they are written; inf while one of them has none."""
+
+    def __init__(self) -> None:
+        self._finite = dict.fromkeys(("epsilon", "delta", "pure", "rho"), Fraction(0))
+        self._missing = dict.fromkeys(self._finite, 0)
+
+    def plus(self, charge: _Charge, times: int = 1) -> _Sums:
+        sums = _Sums()
+        for name, amount in charge.amounts.items():
+            there = amount < inf
+            sums._finite[name] = self._finite[name] + (times * _exactly(name, amount) if there else 0)
+            sums._missing[name] = self._missing[name] + (0 if there else times)
+        return sums
+
+    def total(self, name: str) -> float:
+        if self._missing[name]:
+            return inf
+        return up(self._finite[name]) if name == "rho" else written_up(self._finite[name])
+
+    def left(self, name: str, limit: float) -> float:
+        """What may be added before the limit is passed."""
+        if self._missing[name]:
+            return 0.0
+        rest = _exactly(name, limit) - self._finite[name]
+        return max(0.0, down(rest) if name == "rho" else written_down(rest))
+
+    def within(self, name: str, limit: float) -> bool:
+        return not self._missing[name] and self._finite[name] <= _exactly(name, limit)
+
+
+# --- what mechanisms call
+
+
+def counting(budget: Budget | None) -> bool:
+    """Whether a release made here and now is anybody's to count."""
+    return budget is not None or bool(_open or _current.get())
+
+
+@contextmanager
+def charge(
+    budget: Budget | None, guarantee: Guarantee, mechanism: str, parameters: Mapping[str, Any]
+) -> Iterator[Callable[[], None]]:
+    """A `Reservation` as a block, which is given `commit`."""
+    reservation = Reservation(budget, guarantee, mechanism, parameters)
+    try:
+        yield reservation.commit
+    finally:
+        reservation.close()
+
+
+class Reservation:
+    """A release that is reserved on `budget`, or on the budgets whose blocks are open here, and on all of them or none.
+
+    `commit` makes it final, right before the first noise is drawn; `close` returns it if that has not happened.
+    """
+
+    __slots__ = ("_reserved",)
+
+    def __init__(
+        self, budget: Budget | None, guarantee: Guarantee, mechanism: str, parameters: Mapping[str, Any]
+    ) -> None:
+        if budget is not None and not isinstance(budget, Budget):
+            raise ValueError(f"budget={budget!r}: must be a fastdp.Budget or None")
+        self._reserved: list[tuple[Budget, _Charge]] = []
+        try:
+            for each in _ambient() if budget is None else [budget]:
+                made = _Charge(guarantee, mechanism, parameters)
+                each._reserve(made)
+                self._reserved.append((each, made))
+        except BaseException:
+            self.close()
+            raise
+
+    def commit(self) -> None:
+        for _, made in self._reserved:
+            made.final = True
+
+    def close(self) -> None:
+        for each, made in self._reserved:
+            if not made.final:
+                each._return(made)
+
+
+def _ambient() -> list[Budget]:
+    """The budgets whose blocks are open around this code, the innermost first; warns in a thread that has none."""
+    budgets = list(dict.fromkeys(_current.get()))
+    if not budgets and any(threading.current_thread() not in other._present for other in _open.copy()):
+        warnings.warn(
+            "a release in a thread that was started inside a Budget block is not charged to that budget; "
+            "pass budget= to charge it",
+            PrivacyWarning,
+            stacklevel=levels_to_caller(),
+        )
+    return budgets

@@ -1,0 +1,165 @@
+"""The removal lemma: where a record that an answer concerns is deleted, it pays once, however many rounds there are.
+
+A learner that peels (draws a candidate by the exponential mechanism, deletes the records that the candidate speaks
+about, goes on) touches each record's privacy until that record is deleted, and never again. removal.md states the
+setting exactly and proves the four forms. Where few rounds are made, composition may still be the better account:
+`peeling_eta` takes the larger parameter of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from math import inf
+from typing import NoReturn
+
+from ..support import rounding as d
+from ..support.checks import non_negative, positive, probability, whole
+from ..support.rounding import down, lower, up
+from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, share
+
+
+@dataclass(frozen=True)
+class Removal(Guarantee):
+    """What any number of rounds at eta promise under the removal lemma: a delta for every epsilon."""
+
+    eta: float
+    one_signed: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        eta = positive("eta", self.eta, toward=inf)
+        if not 1e-12 <= eta <= 10:
+            raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma says nothing of use beyond")
+        if not isinstance(self.one_signed, bool):
+            raise ValueError(f"one_signed={self.one_signed!r}: must be True or False")
+        object.__setattr__(self, "eta", eta)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta that holds at epsilon: that of the general form or, from `least_epsilon` on, the better of both."""
+        epsilon = non_negative("epsilon", epsilon, toward=0)
+        best = up(self._delta(Decimal(epsilon), one_signed=False))
+        if self.one_signed and epsilon >= self.least_epsilon():
+            best = min(best, up(self._delta(Decimal(epsilon), one_signed=True)))
+        return min(best, 1.0)
+
+    def least_epsilon(self) -> float:
+        """Where the one-signed form begins: it has a direction that is pure eta, or 2 eta."""
+        return self.eta if self.neighbors == "add-remove" else 2 * self.eta
+
+    @d.sixty_digits
+    def _delta(self, e: Decimal, *, one_signed: bool) -> Decimal:
+        """removal.md, forms (a) to (d)."""
+        eta = Decimal(self.eta)
+        kappa = d.subtract(d.exp(eta), Decimal(1))
+        once = d.subtract(Decimal(1), d.exp(-eta))
+        if self.neighbors == "add-remove":
+            shifted = d.add(e, eta) if one_signed else e
+            return d.multiply(once, d.exp(d.divide(-shifted, kappa)))
+        shifted = d.add(e, 2 * eta) if one_signed else e
+        twice = d.subtract(Decimal(1), d.exp(-2 * eta))
+        both = d.multiply(d.add(twice, d.multiply(shifted, d.exp(-eta))), d.exp(d.divide(-shifted, kappa)))
+        if not one_signed:
+            return both
+        return max(both, d.multiply(kappa, d.exp(d.divide(-e, kappa))))
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        """The least epsilon at this delta, to 12 digits."""
+        delta = probability("delta", delta)
+        if self.delta(0.0) <= delta:
+            return ApproxDP(0.0, delta, neighbors=self.neighbors, theorem="removal lemma")
+        low, high = 0.0, self.eta
+        while self.delta(high) > delta:
+            low, high = high, 2 * high
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
+        return ApproxDP(high, delta, neighbors=self.neighbors, theorem="removal lemma")
+
+    def _follows_from(self, stronger: Guarantee) -> bool:
+        return isinstance(stronger, Removal) and stronger.one_signed >= self.one_signed and stronger.eta <= self.eta
+
+    def implies(self, other: Guarantee) -> bool:
+        """Whether `other` follows: a point of the curve, or a weaker curve."""
+        if self.neighbors == other.neighbors and isinstance(other, ApproxDP) and other.delta:
+            return self.delta(other.epsilon) <= other.delta
+        return self.neighbors == other.neighbors and isinstance(other, Removal) and other._follows_from(self)
+
+    def forms(self) -> NoReturn:
+        raise ValueError(f"{self}: is a curve; choose a point of it with .to_approx(delta) to compose or charge it")
+
+    def _group(self, size: int) -> NoReturn:
+        raise ValueError(f"size={size}: choose a point with .to_approx(delta) first")
+
+    def __str__(self) -> str:
+        kind = "one-signed " if self.one_signed else ""
+        return f"{kind}removal at eta={self.eta:.6g}, {self.neighbors}"
+
+
+def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> Removal:
+    """The guarantee of any number of rounds of the exponential mechanism at eta, under the removal lemma.
+
+    eta          of `Pr[c] proportional to exp(eta * score)`, with scores that one record (under replace-one: one
+                 replacement) moves by at most 1, and only those of candidates that would delete it
+    one_signed   whether a given record moves all scores of all rounds in one direction only
+
+    Examples
+    >>> from fastdp import removal
+    >>> print(removal(0.0794, one_signed=True).to_approx(1e-6))
+    (0.999059, 1e-06)-DP, replace-one
+    """
+    return Removal(eta, one_signed, neighbors=neighbors)
+
+
+def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> float:
+    """The largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP."""
+    goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
+    return _removal_eta(goal, one_signed)
+
+
+@lru_cache(1024)
+def _removal_eta(goal: ApproxDP, one_signed: bool) -> float:
+    def fits(eta: float) -> bool:
+        return Removal(eta, one_signed, neighbors=goal.neighbors).implies(goal)
+
+    low, high = 1e-12, 10.0
+    if not fits(low):
+        raise ValueError(
+            f"epsilon={goal.epsilon!r}, delta={goal.delta!r}: too small for the lemma, whose eta is at least 1e-12"
+        )
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def peeling_eta(
+    epsilon: float, delta: float, rounds: int, *, one_signed: bool, neighbors: Neighbors = "replace-one"
+) -> tuple[float, str]:
+    """The largest eta that `rounds` rounds may use, and the account that allows it: the lemma, or composition.
+
+    Composition takes a round as eta r-bounded range, r = 1 for one-signed scores under add-remove neighbours and r = 2
+    otherwise, and the best that `compose` knows of it. For few rounds it is the better account.
+
+    Examples
+    >>> from fastdp import peeling_eta
+    >>> peeling_eta(1.0, 1e-6, 4, one_signed=True)[1], peeling_eta(1.0, 1e-6, 40, one_signed=True)[1]
+    ('composition', 'removal lemma')
+    """
+    rounds = whole("rounds", rounds, least=1)
+    goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
+    by_lemma = lemma_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
+    reach = 1 if one_signed and neighbors == "add-remove" else 2
+    composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / reach
+    return max((by_lemma, "removal lemma"), (composed, "composition"))
+
+
+def lemma_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors) -> float:
+    """`removal_eta` of epsilon and delta as they are when written; 0 where the lemma says nothing of use."""
+    if not delta:
+        return 0.0
+    try:
+        return removal_eta(down(lower(epsilon)), down(lower(delta)), one_signed=one_signed, neighbors=neighbors)
+    except ValueError:  # delta below 1e-50 or so
+        return 0.0

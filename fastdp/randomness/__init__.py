@@ -1,0 +1,1 @@
+"""Where random bits come from, and what every exact draw is."""

@@ -1,0 +1,115 @@
+"""ChaCha20 as a numpy BitGenerator, so that `np.random.Generator` can draw from secure words.
+
+numpy calls a bit generator through four C function pointers; compiled callbacks fill them, so no C extension is needed.
+The words are those of stream 0 of one fresh key, in order. A used word is wiped from the buffer. In a forked child the
+generator takes a new key before its next word, so parent and child never share one; a seeded one goes on as it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.bit_generator import STATE_WORDS, next_double, next_uint32, next_uint64
+from .keys import Randomness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_KEY = slice(0, 4)
+_POSITION, _BUFFER = 5, 8
+
+
+class _Interface(ctypes.Structure):
+    """numpy/random/bitgen.h: the state and the functions that numpy's distributions call with it."""
+
+    _fields_ = (
+        ("state", ctypes.c_void_p),
+        ("next_uint64", ctypes.c_void_p),
+        ("next_uint32", ctypes.c_void_p),
+        ("next_double", ctypes.c_void_p),
+        ("next_raw", ctypes.c_void_p),
+    )
+
+
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_alive: weakref.WeakSet[ChaCha20] = weakref.WeakSet()
+
+
+class _NoSeedSequence(np.random.bit_generator.ISeedSequence):
+    """What numpy takes a bit generator to be seeded with: here nothing, and so nothing can be derived from it."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        raise TypeError("a ChaCha20 bit generator has no seed sequence: use .spawn(n), or Randomness().generator()")
+
+    def spawn(self, n_children: int) -> Any:
+        return self.generate_state(n_children)
+
+
+class ChaCha20(np.random.BitGenerator):
+    """A numpy BitGenerator over ChaCha20 words; made by `Randomness().bit_generator()`."""
+
+    def __init__(self, rng: Randomness | None = None) -> None:
+        super().__init__(_NoSeedSequence())  # type: ignore[arg-type]
+        if rng is not None and not isinstance(rng, Randomness):
+            raise ValueError(f"rng={rng!r}: must be a fastdp.Randomness or None")
+        self._rng = Randomness() if rng is None else rng
+        self._words = np.zeros(STATE_WORDS, np.uint64)
+        self._rekey()
+        interface = _Interface.from_address(_pointer_of(self.capsule, b"BitGenerator"))
+        interface.state = self._words.ctypes.data
+        interface.next_uint64 = interface.next_raw = next_uint64.address
+        interface.next_uint32 = next_uint32.address
+        interface.next_double = next_double.address
+        _alive.add(self)
+
+    def _rekey(self) -> None:
+        self._words[:] = 0
+        self._words[_KEY] = self._rng.key().view(np.uint64)
+        self._words[_POSITION] = STATE_WORDS - _BUFFER  # the buffer counts as used up
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The state, which numpy's users may save and put back: it holds the key, so treat it as a secret."""
+        return {"bit_generator": type(self).__name__, "words": self._words.copy()}
+
+    @state.setter
+    def state(self, value: Mapping[str, Any]) -> None:
+        named = isinstance(value, Mapping) and value.get("bit_generator") == type(self).__name__
+        words = value.get("words") if named else None
+        fits = isinstance(words, np.ndarray) and words.dtype == np.uint64 and words.shape == self._words.shape
+        if words is None or not fits or words[_POSITION] > STATE_WORDS - _BUFFER:
+            raise ValueError("state: must be the state of a fastdp ChaCha20 bit generator")
+        self._words[:] = words
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a ChaCha20 bit generator does not pickle or copy: two copies would repeat each other's words; "
+            "make another with Randomness().bit_generator()"
+        )
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__reduce__()
+
+    def spawn(self, n_children: int) -> list[ChaCha20]:
+        """Bit generators with keys of their own."""
+        return [ChaCha20(self._rng) for _ in range(n_children)]
+
+    def __repr__(self) -> str:
+        return f"ChaCha20({self._rng!r})"
+
+
+def _after_fork_in_child() -> None:
+    for generator in list(_alive):
+        if generator._rng.secure:
+            generator._rekey()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

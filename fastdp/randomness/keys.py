@@ -1,0 +1,134 @@
+"""Where random bits come from: ChaCha20 keyed by the operating system, a fresh key for every release.
+
+Nothing is shared between releases, so nothing can be shared between threads or survive a fork. A release draws its
+words as functions of (key, stream, index): see kernels/chacha20.py. keys.md says what is assumed and what is not
+covered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.errors import PrivacyWarning
+
+if TYPE_CHECKING:
+    from .bit_generator import ChaCha20
+
+_WORD = np.dtype(np.uint32)
+_warned = False
+
+
+class Randomness:
+    """A source of keys, one for every release.
+
+    Randomness()         256 bits from the operating system for each release: the default everywhere
+    Randomness(seed=7)   the same keys in every run, in the order in which they are asked for: for tests. Whoever knows
+                         the seed can subtract the noise, so a release made with it is not private
+
+    Examples
+    >>> from fastdp import Randomness
+    >>> Randomness()
+    Randomness()
+    >>> Randomness().words(4).dtype
+    dtype('uint64')
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
+            raise ValueError(f"seed={seed!r}: must be an integer, or None for secure keys")
+        self._seed = None if seed is None else int(seed)
+        self._releases = 0
+        self._lock = threading.Lock()
+        if self._seed is not None:
+            _warn_once()
+
+    def key(self) -> NDArray[np.uint32]:
+        """The 256-bit key of one release, as 8 words; another one at every call."""
+        if self._seed is None:
+            return _secure_key()
+        with self._lock:
+            release = self._releases
+            self._releases += 1
+        digest = hashlib.sha256(f"fastdp {self._seed} {release}".encode()).digest()
+        return np.frombuffer(bytearray(digest), _WORD)
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """n random 64-bit words: the first n of stream 0 of a fresh key."""
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise ValueError(f"n={n!r}: must be a whole number >= 0")
+        out, key = np.empty(int(n), np.uint64), self.key()
+        fill_words(key, out)
+        return out
+
+    def bit_generator(self) -> ChaCha20:
+        """A numpy BitGenerator over the words of a fresh key; numpy's distributions over it are not exact (README)."""
+        from .bit_generator import ChaCha20
+
+        return ChaCha20(self)
+
+    def generator(self) -> np.random.Generator:
+        """`np.random.Generator(self.bit_generator())`."""
+        return np.random.Generator(self.bit_generator())
+
+    @property
+    def secure(self) -> bool:
+        """Whether keys come from the operating system."""
+        return self._seed is None
+
+    def __repr__(self) -> str:
+        return "Randomness()" if self._seed is None else f"Randomness(seed={self._seed})  # for tests: not private"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_seed": self._seed, "_releases": self._releases}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+
+def _secure_key() -> NDArray[np.uint32]:
+    return np.frombuffer(bytearray(os.urandom(32)), _WORD)  # of a bytearray: writable, as kernels are compiled
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        message = "Randomness(seed=...) is for tests: whoever knows the seed can remove the noise"
+        warnings.warn(message, PrivacyWarning, stacklevel=3)
+
+
+def fresh_key(rng: Randomness | None) -> NDArray[np.uint32]:
+    """The key of one release, from `rng` or, for None, from the operating system."""
+    if rng is None:
+        return _secure_key()
+    if not isinstance(rng, Randomness):
+        raise ValueError(f"rng={rng!r}: must be a fastdp.Randomness or None; other generators are not secure")
+    return rng.key()
+
+
+def fill_words(key: NDArray[np.uint32], out: NDArray[np.uint64]) -> None:
+    """The first words of stream 0 of a key."""
+    from ..kernels.chacha20 import words_into
+    from ..support.threads import run_chunks
+
+    run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 18)
+
+
+def word_source(key: NDArray[np.uint32]) -> Callable[[int, int], int]:
+    """The words of a key one by one, as a function of (stream, index)."""
+    from ..kernels.chacha20 import word_one
+
+    one: Any = word_one
+    return lambda stream, index: int(one(key, stream, index))
+
+
+__all__ = ["Randomness", "fill_words", "fresh_key", "word_source"]

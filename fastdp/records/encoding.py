@@ -1,0 +1,98 @@
+"""Records as codes in a domain: one array of codes for each attribute, or one count for each cell.
+
+Columns with names are found by the names of the attributes, and others are ignored; columns without names follow the
+order of the domain, and are as many. Where the records live is the matter of rows.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.threads import run_chunks
+from .domain import MOST_CELLS, OUTSIDE, Codes, Domain, Outside, code_type, shown
+from .rows import Block, Rows, rows_of
+
+
+def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]:
+    """The codes of every attribute, for all records; views of columns that hold small unsigned integers already.
+
+    Raises    DomainError that names the column and the rule, for records outside the domain and missing entries
+    """
+    rows = of_domain(data, domain, outside)
+    if whole := rows.whole():
+        return run_chunks(lambda j, _: codes_of(domain, j, whole, outside), len(domain), 1)
+
+    def statistic(block: Block) -> list[list[Codes]]:
+        return [[codes_of(domain, j, block, outside)] for j in range(len(domain))]
+
+    def combine(before: list[list[Codes]], after: list[list[Codes]]) -> list[list[Codes]]:
+        for parts, more in zip(before, after, strict=True):
+            parts.extend(more)
+        return before
+
+    parts = rows.merge(statistic, combine)
+    return [np.concatenate(parts.pop(0)) for _ in range(len(domain))]
+
+
+def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[np.int64]:
+    """How many records are in each cell, in C order; only the codes of a few blocks are ever in memory."""
+    if domain.size > MOST_CELLS:
+        raise ValueError(f"domain: {shown(domain.size)} cells: must be at most 2^31 to count the records in each")
+    rows = of_domain(data, domain, outside)
+    sizes = np.array(domain.sizes, np.int64)
+    dtype = np.result_type(*(code_type(size) for size in domain.sizes))
+
+    def cells(block: Block) -> NDArray[np.uint32]:
+        from ..kernels.histograms import number_cells_into
+
+        codes = np.empty((len(domain), block.n), dtype)
+        for j in range(len(domain)):
+            codes[j] = codes_of(domain, j, block, outside)
+        out = np.empty(block.n, np.uint32)
+        number_cells_into(codes, sizes, out)
+        return out
+
+    return rows.count(cells, domain.size)
+
+
+def check_codes(rows: Rows, domain: Domain, outside: Outside = "raise") -> None:
+    """DomainError if a record is not in the domain; `rows` have its attributes as columns."""
+
+    def statistic(block: Block) -> list[int]:
+        for j in range(len(domain)):
+            codes_of(domain, j, block, outside)
+        return [0]
+
+    rows.total(statistic)
+
+
+def of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
+    """The records, with the attributes as columns."""
+    if outside not in OUTSIDE:
+        raise ValueError(f"outside={outside!r}: must be 'raise' or 'clip'")
+    rows = rows_of(data)
+    if rows.names is not None:
+        return rows.select(domain.names)
+    if rows.width != len(domain):
+        raise ValueError(f"data: {rows.width} columns without names: must be {len(domain)}, as the domain has")
+    return rows
+
+
+def codes_of(domain: Domain, position: int, block: Block, outside: Outside, column: int | None = None) -> Codes:
+    """The codes of an attribute, from the column at its own position or at another one."""
+    column = position if column is None else column
+    if domain.labels[position] is not None and (coded := block.coded(column)):
+        places, labels = coded
+        used = np.flatnonzero(np.bincount(places, minlength=len(labels)))  # the others need not be in the domain
+        table = np.zeros(len(labels), code_type(domain.sizes[position]))
+        table[used] = domain.encode_column(position, labels[used], outside)
+        return np.asarray(table[places])
+    values = block.column(column)
+    if values.dtype.kind in "biu":
+        values = np.ascontiguousarray(values)  # a column of a C-order array: one slow pass instead of three
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)  # float16 cannot be compared with large numbers
+    return domain.encode_column(position, values, outside)

@@ -1,0 +1,103 @@
+"""Records and what they are labelled with, which may be one of their own columns.
+
+What a label means is decided for each record by itself, so that no record changes what another's label stands for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.checks import numbers_array
+from ..support.columns import comes_from, library_column
+from ..support.errors import DomainError
+from .rows import PerRecord, Rows, column_rows, is_dask, position_of, rows_of
+
+_CLASSES = "0 and 1, or -1 and 1"
+
+
+def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
+    """The records, and their labels as they were given, or as rows of one column where y is one of a collection."""
+    rows = rows_of(X)
+    if names_column(y):
+        try:
+            at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
+        except ValueError as error:
+            raise ValueError(f"y={y!r}: must be labels, or the name of their column ({error})") from None
+        if rows.width == 1:
+            raise ValueError(f"y={y!r}: must not be the only column")
+        return rows.select([j for j in range(rows.width) if j != at]).beside(rows.select([at]))
+    if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
+        raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
+    return (rows, None) if y is None else rows.beside(column_rows("y", y) if is_dask(y) else y)
+
+
+def names_column(y: Any) -> bool:
+    """Whether these are no labels, but where they are."""
+    return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
+
+
+class Labelled:
+    """n records of d columns, each labelled 1 or not.
+
+    `may_be_empty` where the number of records is private, so that it must not decide about an error.
+
+    Raises    ValueError for what has the wrong shape or type, before a record is read; DomainError when labels are read
+    """
+
+    def __init__(self, X: Any, y: Any, *, may_be_empty: bool = False) -> None:
+        self.rows, labels = with_labels(X, y)
+        self.n, self.d, self.names = self.rows.n, self.rows.width, self.rows.names
+        if not self.n and not may_be_empty:
+            raise ValueError("X: n=0 records: must be at least one")
+        if labels is None:
+            raise ValueError("y=None: must be the labels of the records, or the name of their column")
+        self.given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
+
+    def read_labels(self) -> tuple[PerRecord, int]:
+        """Which records are labelled 1, and how many."""
+        labels = self.rows.label(self.given, positives, np.bool_)
+        return labels, int(self.rows.total(lambda block: [np.count_nonzero(labels(block))])[0])
+
+
+def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
+    """One number for each of n records, not looked at; `classes` says what it must be."""
+    plain = _plain(y)
+    if plain.dtype.kind in "OUST":
+        raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
+    array = plain if plain.dtype == np.bool_ else numbers_array("y", plain)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise ValueError(f"y: shape {array.shape}: must be ({n},), a label for each record")
+    return array
+
+
+def _plain(y: Any) -> NDArray[Any]:
+    """As an array, in the memory of its library where types allow; missing labels are refused."""
+    column = None if isinstance(y, np.ndarray | list | tuple) else library_column("y", y)
+    if column is not None:
+        return column.values(0, len(column))
+    return np.asarray(getattr(y, "to_numpy", lambda: y)())
+
+
+def label_vector(y: Any) -> NDArray[Any]:
+    """Labels, not looked at, where there are no records that say how many there must be."""
+    if y is None or isinstance(y, str):
+        raise ValueError(f"y={y!r}: must be the labels of the records")
+    if is_dask(y):
+        raise ValueError("y: a Dask collection: must be an array here")
+    given = _plain(y)
+    return label_array(given, given.size, _CLASSES)
+
+
+def positives(labels: NDArray[Any], name: str = "y") -> NDArray[np.bool_]:
+    """Which labels are 1; DomainError unless the others are 0 or -1."""
+    if labels.dtype == np.bool_:
+        return labels
+    ones = np.asarray(labels == 1)
+    if not (ones | (labels == 0) | (labels == -1)).all():
+        raise DomainError(f"{name}: must be 1, and 0 or -1 where it is not; there are other labels")
+    return ones

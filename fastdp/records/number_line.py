@@ -1,0 +1,217 @@
+"""Numbers as positions on a line: integers of a stated number of bits, and floats by their order.
+
+A mechanism that orders points works on positions 0, 1, 2, ..., last; this is where they come from, and what they mean.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.checks import whole
+from ..support.columns import as_compiled
+from ..support.errors import DomainError
+from ..support.rounding import down, up
+from .rows import Rows
+
+Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
+Outside = Literal["raise", "clip"]
+OUTSIDE = ("raise", "clip")
+MOST_BITS = 2**20
+
+_FLOATS: dict[int, tuple[Any, str, str]] = {
+    16: (np.float16, "<e", "<H"), 32: (np.float32, "<f", "<I"), 64: (np.float64, "<d", "<Q"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Order:
+    """The values that records may have, in their order.
+
+    bits     positions are below 2^bits
+    least    the integer at position 0; None for floats
+    last     the last position
+    """
+
+    bits: int
+    least: int | None
+    last: int
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str) -> Order:
+        """Integers 0 .. 2^bits - 1, or -2^(bits-1) .. if they are signed; floats if the values are.
+
+        Unless `signed` says it, they are if their type is signed and has no more bits than that.
+        """
+        if dtype.kind == "f":
+            if bits not in _FLOATS or dtype.itemsize > 8:
+                raise ValueError(
+                    f"domain_bits={bits}: must be 16, 32 or 64 for {label}, which is {dtype}; or make it integers"
+                )
+            return cls(bits, None, 2 * _infinite(bits) - 2)
+        if dtype.kind not in "biuO":
+            raise ValueError(f"{label}: dtype {dtype}: must be integers or floats")
+        if signed is None:
+            signed = dtype.kind == "i" and 8 * dtype.itemsize <= bits
+        return cls(bits, -(2 ** (bits - 1)) if signed else 0, 2**bits - 1)
+
+    def positions(self, values: NDArray[Any], outside: str, label: str) -> Positions:
+        """Where values stand; DomainError for a NaN and, unless they are to be clipped, for what is not in the domain.
+
+        Floats are rounded to floats of so many bits.
+        """
+        if self.least is None:
+            return self._of_floats(values, outside, label)
+        if values.dtype.kind == "b":
+            values = values.view(np.uint8)
+        if values.dtype.kind == "O" or self.bits > 64:
+            return self._of_objects(values, outside, label)
+        from ..kernels.number_line import place_integers_into
+
+        kind = np.iinfo(values.dtype)
+        shift = max(self.least, kind.min) - self.least  # by how much the type's own least value stands above the line's
+        wide: Any = np.uint64 if kind.min == 0 else np.int64
+        least = max(self.least, kind.min)
+        out = np.empty(values.size, np.uint64)
+        array = as_compiled(np.ascontiguousarray(values, wide))
+        clipped = place_integers_into(array, wide(least), np.uint64(min(self.last - shift, 2**64 - 1)), out)
+        if clipped and outside == "raise":
+            raise self._beyond(label)
+        if shift:
+            out += np.uint64(shift)
+        return out
+
+    def _of_floats(self, values: NDArray[Any], outside: str, label: str) -> Positions:
+        from ..kernels.number_line import BEYOND, NAN, place_floats_into
+
+        if self.bits < 64:
+            with np.errstate(over="ignore"):
+                values = values.astype(_FLOATS[self.bits][0])
+        out = np.empty(values.size, np.uint64)
+        flags = place_floats_into(as_compiled(np.ascontiguousarray(values, np.float64)), out)
+        if flags & NAN:
+            raise DomainError(f"{label}: must not be NaN; there is one")
+        if flags & BEYOND and outside == "raise":
+            raise self._beyond(label)
+        if self.bits == 64:
+            return out
+        narrow = values.view(f"i{self.bits // 8}").astype(np.int64)
+        top = _infinite(self.bits) - 1
+        size = np.minimum(narrow & (2 ** (self.bits - 1) - 1), top)
+        return np.asarray(np.where(narrow < 0, top - size, top + size), np.uint64)
+
+    def _of_objects(self, values: NDArray[Any], outside: str, label: str) -> Positions:
+        assert self.least is not None
+        found = []
+        for value in values.tolist():
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ValueError(
+                    f"{label}: objects must be whole numbers; there are others: .astype(float) makes numbers of them"
+                )
+            place = int(value) - self.least
+            if not 0 <= place <= self.last:
+                if outside == "raise":
+                    raise self._beyond(label)
+                place = min(max(place, 0), self.last)
+            found.append(place)
+        if self.bits <= 64:
+            return np.array(found, np.uint64)
+        out = np.empty(len(found), object)
+        out[:] = found
+        return out
+
+    def _beyond(self, label: str) -> DomainError:
+        longer = "" if self.least is None else "declare more domain_bits, or signed=True for negative numbers, or "
+        return DomainError(f"{label}: must be {self}; there are others: {longer}say outside='clip'")
+
+    def value(self, position: int) -> int | float:
+        """What stands at a position."""
+        if self.least is not None:
+            return self.least + position
+        _, kind, bits = _FLOATS[self.bits]
+        distance = position - (_infinite(self.bits) - 1)
+        size: float = struct.unpack(kind, struct.pack(bits, abs(distance)))[0]
+        return -size if distance < 0 else size
+
+    def between(self, values: NDArray[Any], low: Any, high: Any, label: str) -> NDArray[np.bool_]:
+        """Which values are low .. high, where an end of the domain is no end; never a NaN."""
+        if values.dtype.kind == "b":
+            values = values.view(np.uint8)
+        if values.dtype.kind not in "iufO":
+            raise ValueError(f"{label}: dtype {values.dtype}: must be integers or floats")
+        if self.least is None:
+            with np.errstate(over="ignore"):
+                values = values.astype(_FLOATS[self.bits][0])
+        elif values.dtype.kind == "f":  # a float does not hold every integer
+            values, low, high = values.astype(np.float64), up(low), down(high)
+        inside = np.asarray(values == values, np.bool_)
+        if low > self.value(0):
+            inside &= _compared(values, low, np.greater_equal)
+        if high < self.value(self.last):
+            inside &= _compared(values, high, np.less_equal)
+        return inside
+
+    def __str__(self) -> str:
+        if self.least is None:
+            return f"finite floats of {self.bits} bits"
+        return f"from {_power(self.least)} to {_power(self.least + self.last)}"
+
+
+def _compared(values: NDArray[Any], end: Any, compare: Callable[..., Any]) -> NDArray[np.bool_]:
+    """compare(values, end), for any integer: one that the type does not hold would become a float."""
+    if values.dtype.kind in "iu":
+        kind = np.iinfo(values.dtype)
+        if not kind.min <= end <= kind.max:
+            return np.full(len(values), bool(compare(0, 1 if end > 0 else -1)))
+    return np.asarray(compare(values, end), np.bool_)
+
+
+def check_bits(value: Any) -> int:
+    return whole("domain_bits", value, least=1, most=MOST_BITS)
+
+
+def bits_of_each(value: Any, d: int) -> tuple[int, ...]:
+    """One number for all of d columns, or one for each."""
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
+        return (check_bits(value),) * d
+    if len(value) != d:
+        raise ValueError(f"domain_bits: {len(value)} numbers: must be one, or {d}, as there are columns")
+    return tuple(check_bits(each) for each in value)
+
+
+def bits_of_columns(value: Any, rows: Rows) -> tuple[int, ...]:
+    """The same; None: as many as the types of the columns have."""
+    return tuple(map(_width, rows.dtypes())) if value is None else bits_of_each(value, rows.width)
+
+
+def _width(dtype: np.dtype[Any]) -> int:
+    if dtype.kind == "b":
+        return 1
+    return 8 * dtype.itemsize if dtype.kind in "iuf" and dtype.itemsize <= 8 else 64
+
+
+def check_signed(value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool | np.bool_):
+        raise ValueError(f"signed={value!r}: must be None, True or False")
+    return None if value is None else bool(value)
+
+
+def _infinite(bits: int) -> int:
+    """The bits of an infinity: so many floats are >= 0 and finite."""
+    _, kind, bits_ = _FLOATS[bits]
+    found: int = struct.unpack(bits_, struct.pack(kind, float("inf")))[0]
+    return found
+
+
+def _power(value: int) -> str:
+    """A short name of an integer that may be very large."""
+    if abs(value) < 2**40:
+        return str(value)
+    size = abs(value).bit_length()
+    sign = "-" if value < 0 else ""
+    return f"{sign}2^{size - 1}" if abs(value) == 1 << size - 1 else f"{sign}(2^{size} - 1)"

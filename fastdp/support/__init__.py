@@ -1,0 +1,1 @@
+"""What every room stands on: rounding, checks, errors, columns, threads, progress, results."""

@@ -1,0 +1,309 @@
+"""Bad input: an error that names the parameter, its value and the rule, before anything is drawn or written."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fastdp
+
+INTS, FLOATS = np.arange(5), np.linspace(0.0, 1.0, 5)
+
+
+def laplace(values=INTS, sensitivity=1, epsilon=1.0, **options):
+    return fastdp.laplace(values, sensitivity=sensitivity, epsilon=epsilon, **options)
+
+
+def gaussian(values=INTS, sensitivity=1, **options):
+    price = {} if options.keys() & {"rho", "epsilon", "delta"} else {"rho": 0.5}
+    return fastdp.gaussian(values, sensitivity=sensitivity, **price, **options)
+
+
+NOT_POSITIVE = [0, 0.0, -0.0, -1.0, -5, math.nan, math.inf, -math.inf, np.float64(-2.5), 10**400]
+NOT_NUMBERS = ["1", None, b"1", [1.0], (1,), {}, True, np.True_, 1 + 0j, Decimal("0.5"), np.array([1.0]), object()]
+
+
+@pytest.mark.parametrize("value", NOT_POSITIVE)
+@pytest.mark.parametrize("name", ["sensitivity", "epsilon"])
+def test_parameters_must_be_positive_and_finite(name, value):
+    for values in (INTS, FLOATS, 3):
+        with pytest.raises(ValueError, match=rf"^{name}=.*: must be "):
+            laplace(values, **{name: value})
+    options = {"sensitivity": 1, "epsilon": 1.0, "delta": 1e-6} | {name: value}
+    with pytest.raises(ValueError, match=rf"^{name}=.*: must be "):
+        fastdp.gaussian(INTS, **options)
+
+
+def test_the_message_is_name_value_rule():
+    with pytest.raises(ValueError, match=r"^epsilon=-1\.0: must be > 0 and finite$"):
+        laplace(epsilon=-1.0)
+    with pytest.raises(ValueError, match=r"^sensitivity='1': must be a number$"):
+        laplace(sensitivity="1")
+    with pytest.raises(ValueError, match=r"^delta=1\.0: must be < 1$"):
+        gaussian(epsilon=1.0, delta=1.0)
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+@pytest.mark.parametrize("name", ["sensitivity", "epsilon"])
+def test_parameters_must_be_numbers(name, value):
+    with pytest.raises(ValueError, match=rf"^{name}=.*: must be a number$"):
+        laplace(**{name: value})
+
+
+@pytest.mark.parametrize("value", [v for v in [*NOT_POSITIVE, *NOT_NUMBERS] if v is not None])
+def test_rho_and_delta_are_checked(value):
+    with pytest.raises(ValueError, match=r"^rho="):
+        gaussian(rho=value)
+    with pytest.raises(ValueError, match=r"^delta="):
+        gaussian(epsilon=1.0, delta=value)
+
+
+def test_the_gaussian_takes_one_price():
+    for options in ({"epsilon": 1.0}, {"delta": 1e-6}, {"epsilon": None, "delta": None}):
+        with pytest.raises(ValueError, match="give both, or rho instead"):
+            gaussian(**options)
+    for options in ({"rho": 0.5, "epsilon": 1.0}, {"rho": 0.5, "delta": 1e-6}):
+        with pytest.raises(ValueError, match="give either rho, or epsilon and delta"):
+            gaussian(**options)
+    for delta in (1, 1.0, 1.5):
+        with pytest.raises(ValueError, match=r"^delta=.*: must be < 1"):
+            gaussian(epsilon=1.0, delta=delta)
+    with pytest.raises(ValueError, match=r"^epsilon=1000\.0: must be at most 700"):
+        gaussian(epsilon=1000.0, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "epsilon"), [(1, 2.0**21), (2.0**41, 1), (1e-300, 1e300), (1e300, 1e-300), (5e-324, 1.0)]
+)
+def test_scales_beyond_the_range_are_refused(sensitivity, epsilon):
+    with pytest.raises(ValueError, match=r"sensitivity / epsilon=.*: the noise scale must be between 2\^-20 and 2\^40"):
+        laplace(sensitivity=sensitivity, epsilon=epsilon)
+
+
+def test_grids_beyond_the_range_are_refused():
+    for sensitivity in (1e-300, 1e300):
+        with pytest.raises(ValueError, match=r"^sensitivity=.*leaves the range of float64"):
+            laplace(FLOATS, sensitivity=sensitivity)
+    with pytest.raises(ValueError, match=r"the noise scale must be between"):
+        laplace(FLOATS, resolution=2.0**-60)
+    with pytest.raises(ValueError, match=r"the noise scale must be between"):
+        gaussian(FLOATS, rho=0.5, resolution=2.0**-60)
+
+
+def test_more_floats_than_a_tiny_epsilon_has_room_for():
+    """Their rounding alone would take noise beyond the largest scale: said so, and not as a scale."""
+    values = np.zeros(10**6)
+    with pytest.raises(ValueError, match=r"^epsilon=1e-06: too small for n=1000000 floats"):
+        laplace(values, epsilon=1e-6)
+    with pytest.raises(ValueError, match=r"^\(sensitivity / resolution \+ n\) / epsilon=.*: the noise scale must be"):
+        laplace(values, epsilon=1e-6, resolution=2.0**-20)
+    assert laplace(np.zeros(10**6, np.int64), epsilon=1e-6).shape == (10**6,)
+    assert gaussian(values, epsilon=1e-6, delta=1e-9).shape == (10**6,)
+
+
+@pytest.mark.parametrize("sensitivity", [5e-324, 1e-322, 2.0**-1022, 1e-300])
+def test_a_sensitivity_next_to_nothing(sensitivity):
+    for options in ({}, {"epsilon": 1.0, "delta": 1e-6}):
+        with pytest.raises(ValueError, match=r"^sigma=.*: the noise scale must be between"):
+            gaussian(INTS, sensitivity=sensitivity, **options)
+        for resolution in (None, 2.0**-900, 1.0):
+            with pytest.raises(ValueError, match=r"^sensitivity=.*leaves the range of float64"):
+                gaussian(FLOATS, sensitivity=sensitivity, resolution=resolution, **options)
+    with pytest.raises(ValueError, match=r"^sensitivity / epsilon=.*: the noise scale must be between"):
+        laplace(INTS, sensitivity=sensitivity)
+    for resolution in (None, 2.0**-900, 1.0):
+        with pytest.raises(ValueError, match=r"^sensitivity=.*leaves the range of float64"):
+            laplace(FLOATS, sensitivity=sensitivity, resolution=resolution)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("resolution", [2.0**30, 2.0**100])
+def test_a_coarse_grid_is_no_error_for_few_entries_or_none(resolution, n):
+    values = np.zeros(n)
+    assert laplace(values, sensitivity=1.0, resolution=resolution).shape == (n,)
+    assert gaussian(values, sensitivity=1.0, resolution=resolution).shape == (n,)
+    assert gaussian(values, sensitivity=1.0, epsilon=1.0, delta=1e-6, resolution=resolution).shape == (n,)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-322, 2.0**-1022, 1e-300, 9.99e-101])
+@pytest.mark.parametrize("values", [INTS, FLOATS], ids=["integers", "floats"])
+def test_gaussian_parameters_that_float64_does_not_calibrate(tiny, values):
+    for options in ({"epsilon": tiny, "delta": 1e-6}, {"epsilon": tiny, "delta": tiny}):
+        with pytest.raises(ValueError, match=r"^epsilon=.*: must be at least 1e-100"):
+            gaussian(values, **options)
+    with pytest.raises(ValueError, match=r"^delta=.*: must be at least 1e-100"):
+        gaussian(values, epsilon=1.0, delta=tiny)
+
+
+SMALL = [2e-100, 1e-60, 1e-30, 1e-14, 1e-6]
+
+
+@pytest.mark.parametrize("values", [INTS, FLOATS], ids=["integers", "floats"])
+@pytest.mark.parametrize("epsilon", SMALL)
+@pytest.mark.parametrize("delta", SMALL)
+def test_small_gaussian_parameters_give_noise_or_a_clear_error(values, epsilon, delta):
+    if max(epsilon, delta) > 1e-11:
+        assert gaussian(values, epsilon=epsilon, delta=delta).shape == values.shape
+    else:
+        with pytest.raises(ValueError, match=r"too small for Gaussian noise|the noise scale must be between"):
+            gaussian(values, epsilon=epsilon, delta=delta)
+
+
+@pytest.mark.parametrize("values", [INTS, FLOATS], ids=["integers", "floats"])
+def test_one_tiny_gaussian_parameter_is_taken(values):
+    assert gaussian(values, epsilon=2e-100, delta=1e-6).shape == values.shape
+    assert gaussian(values, epsilon=1.0, delta=2e-100).shape == values.shape
+
+
+@pytest.mark.parametrize("resolution", [0.3, 3, 0, -1.0, math.nan, "1", True, math.inf])
+def test_the_resolution_is_a_power_of_two(resolution):
+    with pytest.raises(ValueError, match=r"^resolution="):
+        laplace(FLOATS, resolution=resolution)
+    with pytest.raises(ValueError, match=r"^resolution="):
+        gaussian(FLOATS, rho=0.5, resolution=resolution)
+
+
+def test_integers_take_no_resolution():
+    with pytest.raises(ValueError, match=r"^resolution=0\.5: must be None for integers"):
+        laplace(INTS, resolution=0.5)
+    with pytest.raises(ValueError, match=r"^resolution=1: must be None for integers"):
+        gaussian(INTS, rho=1, resolution=1)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "abc",
+        ["1", "2"],
+        None,
+        [None, 1],
+        np.array([1, 2], dtype=object),
+        [10**30],
+        np.array([1 + 2j]),
+        np.array(["2026-01-01"], dtype="datetime64[D]"),
+        np.array([1.0], dtype=np.longdouble),
+        [[1, 2], [3]],
+        np.zeros(3, dtype=[("a", int)]),
+        np.ma.masked_array([1, 2], mask=[0, 1]),
+        {1, 2},
+        object(),
+    ],
+)
+def test_values_must_be_numbers(values):
+    for mechanism in (laplace, gaussian):
+        with pytest.raises(ValueError, match=r"^values: "):
+            mechanism(values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [2**60 + 1, 0.5],
+        [0.5, -(2**60) - 1],
+        (2**53 + 3, 1.5),
+        [[2**62, 1.0], [2.0, 3.0]],
+        [np.array([2**60 + 1]), np.array([0.5])],
+        [2**63, -1],
+        [2**53 + 1, 0.5],
+        [np.int64(2**60 + 1), 0.5],
+        [np.array(2**60 + 1), 0.5],
+    ],
+    ids=repr,
+)
+def test_a_list_of_floats_with_integers_that_floats_would_round_is_refused(values):
+    for mechanism in (laplace, gaussian):
+        with pytest.raises(ValueError, match=r"^values: .*integers beyond 2\^53.*must be an array"):
+            mechanism(values)
+
+
+@pytest.mark.parametrize(
+    "values", [[1e300, 0.5], [2.0**60 + 4096, 1], [2**53, 0.5], [-(2**53), 0.5], [3, 0.5], [[1e18], [7]]], ids=repr
+)
+def test_a_list_of_floats_may_hold_large_floats_and_small_integers(values):
+    for mechanism in (laplace, gaussian):
+        found = mechanism(values)
+        assert found.dtype == np.float64
+        assert np.abs(found - np.array(values, float)).max() < 200
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", [0, 1, 4097, 99_999])
+def test_values_must_be_finite_and_the_error_shows_none_of_them(bad, place):
+    values = np.full(100_000, 123.456)
+    values[place] = bad
+    out = np.full(100_000, 7.0)
+    for mechanism in (laplace, gaussian):
+        with pytest.raises(fastdp.DomainError, match=r"^values: must be finite") as caught:
+            mechanism(values, out=out)
+        assert "123" not in str(caught.value)
+        assert "nan" not in str(caught.value)
+        assert (out == 7.0).all(), "nothing is half-written"
+        with pytest.raises(fastdp.DomainError):
+            mechanism(values, out=values)
+        assert (np.delete(values, place) == 123.456).all()
+    with pytest.raises(fastdp.DomainError):
+        laplace(bad)
+
+
+def test_out_is_checked_before_anything_is_drawn():
+    class Watched(fastdp.Randomness):
+        def key(self):
+            raise AssertionError("a key was asked for")
+
+    readonly = INTS.copy()
+    readonly.flags.writeable = False
+    for out, rule in (
+        (readonly, "read-only"),
+        (np.empty(4, np.int64), "shape"),
+        (np.empty((5, 1), np.int64), "shape"),
+        (np.empty(5), "dtype"),
+        (np.empty(5, ">i8"), "dtype"),
+        (np.empty(5, np.int32), "dtype"),
+        ([0] * 5, "must be a numpy array"),
+        (np.ma.zeros(5, np.int64), "must be a numpy array"),
+    ):
+        for mechanism in (laplace, gaussian):
+            with pytest.raises(ValueError, match=f"^out: .*{rule}"):
+                mechanism(INTS, out=out, rng=Watched())
+    for options in ({"epsilon": -1}, {"sensitivity": 0}):
+        with pytest.raises(ValueError, match="must be"):
+            laplace(INTS, rng=Watched(), **options)
+    with pytest.raises(AssertionError, match="a key was asked for"):
+        laplace(INTS, rng=Watched())
+
+
+@pytest.mark.parametrize("rng", [7, "secure", np.random.default_rng(0), object(), fastdp.Randomness])
+def test_rng_must_be_fastdps_own(rng):
+    for mechanism in (laplace, gaussian):
+        with pytest.raises(ValueError, match=r"^rng=.*: must be a fastdp.Randomness or None"):
+            mechanism(rng=rng)
+
+
+def test_numbers_of_every_exact_kind_are_taken():
+    for one in (1, 1.0, np.int8(1), np.uint64(1), np.float32(1), Fraction(1), np.array(1.0)):
+        assert laplace(sensitivity=one, epsilon=one).shape == (5,)
+
+
+def test_parameters_are_rounded_toward_more_noise():
+    from fastdp.support.checks import positive
+
+    third = Fraction(1, 3)
+    assert (
+        Fraction(positive("epsilon", third, toward=0))
+        < third
+        < Fraction(positive("sensitivity", third, toward=math.inf))
+    )
+    for kind in (int, np.int64, np.uint64, np.array):
+        assert positive("epsilon", kind(2**53 + 1), toward=0) == 2.0**53
+        assert positive("sensitivity", kind(2**53 + 1), toward=math.inf) == 2.0**53 + 2
+        assert positive("epsilon", kind(2**53 + 3), toward=0) == 2.0**53 + 2
+        assert positive("sensitivity", kind(2**53 + 3), toward=math.inf) == 2.0**53 + 4
+
+
+def test_keywords_are_keywords():
+    with pytest.raises(TypeError):
+        fastdp.laplace(INTS, 1, 1.0)
+    with pytest.raises(TypeError):
+        fastdp.gaussian(INTS, 1, 0.5)

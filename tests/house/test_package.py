@@ -1,0 +1,325 @@
+"""The house: what importing costs, which names exist, who may import whom, and what a wheel and an sdist hold."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastdp
+
+ROOT = Path(__file__).resolve().parents[2]
+MADE = {".git", "build", "dist", "__pycache__", "demo.png"}  # what git, make and pip leave beside the sources
+MADE_PATTERN = re.compile(r"\.venv.*|.*\.egg-info|\..*_cache|\.benchmarks")
+
+ROOMS = ("answering", "optimizing", "learning")
+FRONTS = ("__main__", "bench", "capi", "cli", "demo", "sklearn")  # nothing below them imports them
+COMPILERS = {"jit", "njit", "generated_jit", "cfunc", "vectorize", "guvectorize", "stencil"}
+
+
+def sources() -> Iterator[Path]:
+    """Every file of the repository, links left out."""
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [
+            f for f in folders if not (f in MADE or MADE_PATTERN.fullmatch(f) or Path(folder, f).is_symlink())
+        ]
+        yield from (Path(folder, f) for f in files if f not in MADE and not Path(folder, f).is_symlink())
+
+
+def python(code: str, cwd: Path = ROOT, executable: str = sys.executable) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(
+        [executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+# --- importing
+
+
+def test_importing_compiles_nothing_starts_nothing_and_prints_nothing(tmp_path: Path) -> None:
+    code = """
+import sys, threading, signal, warnings
+before = signal.getsignal(signal.SIGINT), list(warnings.filters)
+import fastdp
+assert before == (signal.getsignal(signal.SIGINT), list(warnings.filters))
+assert not {"numba", "numpy", "llvmlite", "rich", "matplotlib"} & set(sys.modules), sorted(sys.modules)
+fastdp.get_num_threads, fastdp.PrivacyWarning, fastdp.Randomness, fastdp.laplace, fastdp.warmup
+assert not {"numba", "llvmlite", "rich", "matplotlib"} & set(sys.modules)
+assert threading.active_count() == 1
+"""
+    done = python(code, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["kernels", "bench"])
+def test_a_second_name_for_a_folder_is_refused(name: str) -> None:
+    done = python(f"import {name}")
+    assert done.returncode == 1
+    assert f"ImportError: '{name}': this package is" in done.stderr
+    assert f"import fastdp.{name}" in done.stderr
+
+
+def test_both_folders_are_imported_under_their_one_name() -> None:
+    for name in ("kernels", "bench"):
+        folder = importlib.import_module(f"fastdp.{name}").__path__[0]
+        assert os.path.samefile(folder, ROOT / name)
+
+
+# --- names
+
+
+def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
+    tree = ast.parse((ROOT / "fastdp" / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    seen = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        assert node.level == 1
+        seen.update({alias.asname or alias.name: (node.module, alias.name) for alias in node.names})
+    assert sorted([*seen, "__version__"]) == sorted(fastdp.__all__)
+    for name, (module, attribute) in seen.items():
+        assert getattr(fastdp, name) is getattr(importlib.import_module(f"fastdp.{module}"), attribute), name
+    assert len(fastdp.__all__) == len(set(fastdp.__all__))
+    assert set(fastdp.__all__) <= set(dir(fastdp))
+
+
+def test_a_star_import_brings_the_public_names() -> None:
+    names: dict[str, object] = {}
+    exec("from fastdp import *", names)
+    assert set(fastdp.__all__) <= set(names)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"module 'fastdp' has no attribute 'laplase'"):
+        fastdp.laplase  # noqa: B018
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    from importlib.metadata import version
+
+    assert fastdp.__version__ == version("fastdp")
+
+
+def test_examples_in_docstrings_run() -> None:
+    names = [
+        f"fastdp.{path.stem}" for path in (ROOT / "fastdp").glob("*.py") if path.stem not in ("__init__", "__main__")
+    ]
+    names += [f"fastdp.kernels.{path.stem}" for path in (ROOT / "kernels").glob("*.py") if path.stem != "__init__"]
+    run = 0
+    for name in ("fastdp", *sorted(names)):
+        result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+        assert result.failed == 0, name
+        run += result.attempted
+    assert run > 0
+
+
+# --- who imports whom
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def imports(path: Path, package: str) -> set[str]:
+    """Every module that a file of `package` imports, written out in full."""
+    found = set()
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base += [node.module] if node.module else []
+            found |= {".".join(base), *(".".join([*base, alias.name]) for alias in node.names)}
+    return found
+
+
+def files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_imports_are_written_out_in_full(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("import numpy.linalg\nfrom . import b\nfrom .c import d\nfrom ..e import f\nfrom ... import g\n")
+    assert imports(file, "fastdp.kernels.room") == {
+        "numpy.linalg",
+        "fastdp.kernels.room",
+        "fastdp.kernels.room.b",
+        "fastdp.kernels.room.c",
+        "fastdp.kernels.room.c.d",
+        "fastdp.kernels.e",
+        "fastdp.kernels.e.f",
+        "fastdp",
+        "fastdp.g",
+    }
+
+
+def test_kernels_import_nothing_from_the_rest_of_fastdp() -> None:
+    for path in files("kernels"):
+        ours = {name for name in imports(path, "fastdp.kernels") if name.partition(".")[0] == "fastdp"}
+        assert all(name.startswith("fastdp.kernels") for name in ours), (path, ours)
+        assert not {name for name in imports(path, "fastdp.kernels") if name.partition(".")[0] == "kernels"}, path
+
+
+def test_rooms_do_not_import_each_other() -> None:
+    for room in ROOMS:
+        for path in files(f"fastdp/{room}"):
+            for other in set(ROOMS) - {room}:
+                assert not any(name.startswith(f"fastdp.{other}") for name in imports(path, f"fastdp.{room}")), path
+
+
+def test_nothing_imports_the_front() -> None:
+    for path in (ROOT / "fastdp").glob("*.py"):
+        if path.stem not in FRONTS:
+            assert not imports(path, "fastdp") & {f"fastdp.{front}" for front in FRONTS}, path
+
+
+def test_only_one_file_compiles() -> None:
+    for path in [*files("kernels"), *files("fastdp"), *files("bench")]:
+        if path.name == "_jit.py":
+            continue
+        for node in ast.walk(parse(path)):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in ("numba", "nb")
+            ):
+                assert node.attr not in COMPILERS, (path, node.lineno)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numba":
+                assert not COMPILERS & {alias.name for alias in node.names}, (path, node.lineno)
+
+
+def test_only_one_file_builds_ir() -> None:
+    for path in [*files("kernels"), *files("fastdp"), *files("bench")]:
+        if path.name == "lanes.py":
+            continue
+        found = {name for name in imports(path, "fastdp") if name.partition(".")[0] == "llvmlite"}
+        assert not found or path.name == "_jit.py", path  # which asks for the version
+        assert not any(name.startswith("llvmlite.ir") for name in found), path
+
+
+def test_nothing_is_compiled_parallel() -> None:
+    """But what a user might compile: test_kernels_public.py."""
+    for path in sources():
+        if path.suffix == ".py" and path.name != "test_kernels_public.py":
+            for node in ast.walk(parse(path)):
+                if isinstance(node, ast.keyword) and node.arg == "parallel":
+                    assert isinstance(node.value, ast.Constant), path
+                    assert node.value.value is False, path
+                assert not (isinstance(node, ast.Attribute) and node.attr == "prange"), path
+
+
+def test_no_file_knows_a_machine() -> None:
+    """No absolute path of a home, a checkout or an environment."""
+    homes = re.compile(r"(?<![\w.:])/(?:home|root|Users|work|farm|mnt|opt/\w+/bin)/[\w.]")
+    here = {str(path) for path in (ROOT, Path.home(), Path(sys.prefix)) if len(path.parts) > 2}
+    for path in sources():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        assert not homes.search(text), path
+        assert not any(place in text for place in here), path
+
+
+# --- wheel and sdist
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A wheel made from the tree, an sdist, and a wheel made from that: on a copy, in other processes."""
+    base = tmp_path_factory.mktemp("package")
+    tree = base / "tree"
+    shutil.copytree(
+        ROOT,
+        tree,
+        symlinks=True,
+        ignore=lambda folder, names: [n for n in names if n in MADE or MADE_PATTERN.fullmatch(n)],
+    )
+
+    def build(kind: str, source: Path) -> Path:
+        out = base / f"{kind}-of-{source.name}"
+        out.mkdir()
+        code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(out)!r}))"
+        done = python(code, source)
+        assert done.returncode == 0, done.stderr
+        return out / done.stdout.splitlines()[-1]
+
+    wheel, sdist = build("wheel", tree), build("sdist", tree)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(base / "unpacked", filter="data")
+    (unpacked,) = (base / "unpacked").iterdir()
+    return {"wheel": wheel, "sdist": sdist, "wheel from sdist": build("wheel", unpacked)}
+
+
+def expected() -> list[str]:
+    names = [
+        f"fastdp/{folder}{path.name}"
+        for folder in ("", "answering/", "capi/", "connect/", "demo/", "learning/", "optimizing/", "sklearn/")
+        for pattern in ("*.c", "*.py", "*.md", "py.typed")
+        for path in (ROOT / "fastdp" / folder).glob(pattern)
+    ]
+    names += [
+        f"fastdp/kernels/{path.name}" for pattern in ("*.py", "*.md") for path in (ROOT / "kernels").glob(pattern)
+    ]
+    names += [
+        f"fastdp/bench/{path.relative_to(ROOT / 'bench')}"
+        for pattern in ("*.py", "*.json")
+        for path in (ROOT / "bench").rglob(pattern)
+    ]
+    return sorted(names)
+
+
+@pytest.mark.parametrize("which", ["wheel", "wheel from sdist"])
+def test_a_wheel_holds_every_module_once(built: dict[str, Path], which: str) -> None:
+    names = [name for name in zipfile.ZipFile(built[which]).namelist() if ".dist-info/" not in name]
+    assert sorted(names) == expected()
+
+
+def test_the_sdist_holds_every_source_once(built: dict[str, Path]) -> None:
+    with tarfile.open(built["sdist"]) as archive:
+        members = [member for member in archive.getmembers() if not member.isdir()]
+        names = [member.name.partition("/")[2] for member in members]
+    assert not [member.name for member in members if member.issym() or member.islnk()]
+    assert len(set(names)) == len(names)
+    generated = {"PKG-INFO", "setup.cfg"}
+    ours = {name for name in names if name not in generated and not name.startswith("fastdp.egg-info/")}
+    everything = {path.relative_to(ROOT).as_posix() for path in sources()} - {".gitignore"}
+    assert ours == everything
+
+
+def test_a_wheel_works_elsewhere(built: dict[str, Path], tmp_path: Path) -> None:
+    """Installed into an empty environment that borrows numpy and numba, and run from another folder."""
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=True)
+    executable = str(home / "bin" / "python")
+    command = [executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([*command, str(built["wheel from sdist"])], check=True, capture_output=True, timeout=300)
+    (site,) = home.glob("lib/python*/site-packages")
+    (site / "borrowed.pth").write_text(f"{Path(np.__file__).parent.parent}\n")
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    code = """
+import os, fastdp, fastdp.kernels.noise, fastdp.bench.cases.registry
+assert os.path.dirname(fastdp.__file__).endswith(os.path.join("site-packages", "fastdp")), fastdp.__file__
+assert fastdp.kernels.__path__[0] == os.path.join(os.path.dirname(fastdp.__file__), "kernels")
+assert os.path.exists(os.path.join(os.path.dirname(fastdp.__file__), "py.typed"))
+print(type(fastdp.laplace(42, sensitivity=1, epsilon=1.0)).__name__, len(fastdp.bench.cases.registry.cases()) > 10)
+"""
+    done = python(code, elsewhere, executable)
+    assert (done.returncode, done.stdout) == (0, "int64 True\n"), done.stderr
+    done = subprocess.run(
+        [home / "bin" / "fastdp", "info", "--json"], cwd=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert fastdp.__version__ in done.stdout

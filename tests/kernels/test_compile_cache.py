@@ -1,0 +1,764 @@
+"""The disk cache of compiled kernels (kernels/compile.py), driven from outside.
+
+Each test lays out a small fastdp in a temporary folder, with the real `_jit.py` and kernels of its own, and runs it in
+processes of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAGIC, DIGEST = 16, 32  # bytes: a file is magic, key, checksum, body
+AS_ROOT = os.geteuid() == 0
+
+HELPER = """
+from ._jit import jit
+
+@jit(inline=True)
+def bump(x):
+    return x * 2 + 1
+"""
+LOOPS = """
+from ._jit import compile_callback, jit
+from .helper import bump
+
+@jit
+def total(a):
+    s = bump(a[0])
+    for i in range(a.size):
+        s += bump(a[i])
+    return s
+
+@jit
+def apply(f, x):
+    return f(x)
+
+@compile_callback("int64(int64)")
+def bump_in_c(x):
+    return bump(x)
+"""
+TOTAL = "answer = int(loops.total(np.arange(4)))"  # 1 + (1 + 3 + 5 + 7) = 17
+LOOK = "answer = None"  # cache_info alone chooses and makes the directory: no need to compile
+
+PROBE = """
+import contextlib, ctypes, dataclasses, json, os, sys, threading, time
+import numba, numba.core.event
+import numpy as np
+
+compiled = []
+
+class Listener(numba.core.event.Listener):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].__name__)
+    def on_end(self, event):
+        pass
+
+numba.core.event.register("numba:compile", Listener())
+{before}
+from fastdp.kernels import _jit, loops
+{code}
+print(json.dumps(dict(dataclasses.asdict(_jit.cache_info()), answer=answer, compiled=compiled), default=str))
+"""
+
+
+class House:
+    """A small fastdp with its own kernels, home, temporary folder and cache."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kernels = folder / "fastdp" / "kernels"
+        self.cache = folder / "cache"
+        for made in (self.kernels, folder / "home", folder / "tmp"):
+            made.mkdir(parents=True)
+        (folder / "fastdp" / "__init__.py").touch()
+        shutil.copy(ROOT / "kernels" / "__init__.py", self.kernels)
+        shutil.copy(ROOT / "kernels" / "_jit.py", self.kernels)
+        self.write("helper", HELPER)
+        self.write("loops", LOOPS)
+
+    def write(self, module: str, text: str) -> None:
+        (self.kernels / f"{module}.py").write_text(text)
+
+    def start(self, code: str = TOTAL, before: str = "", **env: str | None) -> subprocess.Popen[str]:
+        """Import `loops` and run `code`, which leaves an `answer`; `before` comes before the import."""
+        names = {k: v for k, v in os.environ.items() if not k.startswith(("FASTDP_", "NUMBA_", "XDG_", "PYTHON"))}
+        names |= {
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",  # else Python itself takes an edit within the same second for the old file
+            "HOME": str(self.folder / "home"),
+            "TMPDIR": str(self.folder / "tmp"),
+            "FASTDP_CACHE_DIR": str(self.cache),
+        }
+        for name, value in env.items():
+            names.pop(name, None)
+            if value is not None:
+                names[name] = value
+        # Python 3.12 warns of a fork with threads around, which is what some of these tests are about.
+        flags = ["-W", "error", "-W", "ignore:This process:DeprecationWarning"]
+        return subprocess.Popen(
+            [sys.executable, *flags, "-c", PROBE.format(before=before, code=code)],
+            env=names,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, code: str = TOTAL, before: str = "", **env: str | None) -> dict[str, Any]:
+        return finish(self.start(code, before, **env))
+
+    def files(self) -> list[Path]:
+        return sorted(self.cache.glob("*/*"))
+
+    def file(self, kernel: str) -> Path:
+        (file,) = (f for f in self.files() if f.name.startswith(kernel))
+        return file
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 60) -> dict[str, Any]:
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        pytest.fail(f"still running after {seconds} s")
+    assert process.returncode == 0, err
+    result: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return result
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    house = House(tmp_path_factory.mktemp("warm"))
+    assert house.run()["written"] == 2
+    return house.cache
+
+
+@pytest.fixture
+def warm(house: House, warm_cache: Path) -> House:
+    """A house whose cache holds `total` and `bump` for int64: its sources, and so its digest, are the same."""
+    shutil.copytree(warm_cache, house.cache)
+    return house
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what is found again, and what must not be
+
+
+def test_second_process_compiles_nothing(house: House) -> None:
+    cold = house.run()
+    assert (cold["answer"], cold["hits"], cold["misses"], cold["written"]) == (17, 0, 2, 2)
+    assert sorted(cold["compiled"]) == ["bump", "total"]
+    assert (cold["state"], cold["files"]) == ("in use", 2)
+    assert cold["bytes"] == sum(f.stat().st_size for f in house.files())
+    second = house.run()
+    assert (second["answer"], second["hits"], second["misses"], second["written"]) == (17, 1, 0, 0)
+    assert second["compiled"] == []
+
+
+def test_importing_compiles_nothing_and_leaves_no_trace(house: House) -> None:
+    result = house.run("answer = _jit._opened is None and not os.path.exists(os.environ['FASTDP_CACHE_DIR'])")
+    assert result["answer"] is True
+    assert result["compiled"] == []
+
+
+def test_a_helper_from_disk_is_compiled_into_a_new_caller(house: House) -> None:
+    house.run("answer = loops.bump(1)")
+    result = house.run()
+    assert (result["answer"], result["hits"], result["compiled"]) == (17, 1, ["total"])
+
+
+def test_callback(house: House) -> None:
+    code = "answer = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(loops.bump_in_c.address)(20)"
+    cold, second = house.run(code), house.run(code)
+    assert (cold["answer"], cold["misses"], cold["written"]) == (41, 2, 2)
+    assert (second["answer"], second["hits"], second["misses"]) == (41, 1, 0)
+
+
+def test_kernel_and_callback_of_one_function_are_kept_apart(house: House) -> None:
+    house.write(
+        "loops",
+        """
+from ._jit import compile_callback, jit
+def f(x):
+    return x + 1
+kernel, callback = jit(f), compile_callback("int64(int64)")(f)
+""",
+    )
+    code = """
+loops.kernel.compile("int64(int64)")
+answer = [loops.kernel(1), ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(loops.callback.address)(5)]
+"""
+    assert house.run(code)["written"] == 2
+    second = house.run(code)
+    assert (second["answer"], second["hits"]) == ([2, 6], 2)
+
+
+def test_edited_helper_in_another_file(warm: House) -> None:
+    old = warm.run()
+    warm.write("helper", HELPER.replace("+ 1", "+ 2"))
+    edited = warm.run()
+    assert (edited["answer"], edited["hits"]) == (22, 0)
+    assert edited["place"] != old["place"]
+    warm.write("helper", HELPER)
+    back = warm.run()
+    assert (back["answer"], back["hits"], back["place"]) == (17, 1, old["place"])
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["before the cache is opened", "after"])
+def test_source_edited_under_a_running_process(house: House, opened: bool) -> None:
+    """What was imported is not what is digested from now on: nothing of this process may be filed under that digest."""
+    edit = "time.sleep(0.05); open(os.path.join(os.path.dirname(loops.__file__), 'helper.py'), 'a').write('# edited')"
+    result = house.run(f"{'_jit.cache_info()' if opened else ''}\n{edit}\n{TOTAL}")
+    assert (result["answer"], result["written"], result["place"]) == (17, 0, None)
+    assert "changed" in result["state"]
+    assert house.files() == []
+
+
+def test_source_touched_under_a_running_process(warm: House) -> None:
+    touch = "_jit.cache_info(); os.utime(os.path.join(os.path.dirname(loops.__file__), 'helper.py'))"
+    assert warm.run(f"{touch}\n{TOTAL}")["hits"] == 1
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"NUMBA_OPT": "1"}, {"NUMBA_BOUNDSCHECK": "1"}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}],
+    ids=lambda env: next(iter(env)),
+)
+def test_code_generated_otherwise_is_another_overload(warm: House, env: dict[str, str]) -> None:
+    result = warm.run(**env)
+    assert (result["answer"], result["hits"], result["misses"]) == (17, 0, 2)
+
+
+def test_numba_disable_jit(warm: House) -> None:
+    result = warm.run(NUMBA_DISABLE_JIT="1")
+    assert (result["answer"], result["hits"], result["misses"]) == (17, 0, 0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# damaged files
+
+
+def truncate(file: Path, other: Path) -> None:
+    os.truncate(file, 1000)
+
+
+def empty(file: Path, other: Path) -> None:
+    os.truncate(file, 0)
+
+
+def flip_one_bit(file: Path, other: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def replace_with_another_kernel(file: Path, other: Path) -> None:
+    shutil.copy(other, file)
+
+
+def replace_with_a_link(file: Path, other: Path) -> None:
+    moved = file.parent.parent / "moved"
+    file.rename(moved)
+    file.symlink_to(moved)
+
+
+def replace_with_a_valid_file_that_does_not_load(file: Path, other: Path) -> None:
+    body = pickle.dumps("not a kernel")
+    file.write_bytes(file.read_bytes()[: MAGIC + DIGEST] + hashlib.sha256(body).digest() + body)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        truncate,
+        empty,
+        flip_one_bit,
+        replace_with_another_kernel,
+        replace_with_a_link,
+        replace_with_a_valid_file_that_does_not_load,
+    ],
+)
+def test_damaged_file_is_compiled_afresh_and_overwritten(warm: House, damage: Any) -> None:
+    file = warm.file("loops.total-")
+    header = file.read_bytes()[: MAGIC + DIGEST]
+    damage(file, warm.file("helper.bump-"))
+    result = warm.run()
+    assert (result["answer"], result["bad"], result["hits"], result["written"]) == (17, 1, 1, 1)  # the hit is `bump`
+    assert not file.is_symlink()
+    content = file.read_bytes()
+    body = content[MAGIC + 2 * DIGEST :]
+    assert content == header + hashlib.sha256(body).digest() + body
+    assert len(body) > 2000
+
+
+class Trap:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.marker),)
+
+
+@pytest.mark.parametrize("wrong", [None, "magic", "key", "checksum"])
+def test_nothing_is_unpickled_before_header_and_checksum_are_verified(warm: House, wrong: str | None) -> None:
+    file, marker = warm.file("loops.total-"), warm.folder / "marker"
+    header, body = file.read_bytes()[: MAGIC + DIGEST], pickle.dumps(Trap(marker))
+    parts = {"magic": header[:MAGIC], "key": header[MAGIC:], "checksum": hashlib.sha256(body).digest()}
+    if wrong is not None:
+        parts[wrong] = parts[wrong][::-1]
+    file.write_bytes(b"".join(parts.values()) + body)
+    result = warm.run()
+    assert (result["answer"], result["bad"]) == (17, 1)
+    assert marker.exists() == (wrong is None)  # with nothing wrong the trap does snap
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# places
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_only_the_user_can_read_what_is_written(house: House) -> None:
+    house.run(before="os.umask(0)")
+    (digest,) = house.cache.iterdir()
+    assert [mode(house.cache), mode(digest)] == [0o700, 0o700]
+    assert {mode(f) for f in house.files()} == {0o600}
+
+
+def test_cache_switched_off(house: House) -> None:
+    result = house.run(FASTDP_CACHE_DIR="")
+    assert (result["answer"], result["place"], result["state"]) == (17, None, "off: FASTDP_CACHE_DIR is empty")
+    assert (result["misses"], result["written"], result["unwritable"]) == (2, 0, 0)
+    assert list((house.folder / "home").iterdir()) == list((house.folder / "tmp").iterdir()) == []
+
+
+def test_named_place_cannot_be_made(house: House) -> None:
+    """A named place is the only choice: nothing is written elsewhere."""
+    (house.folder / "file").touch()
+    for place, code in ((house.folder / "file", TOTAL), (house.folder / "file" / "below", LOOK)):
+        result = house.run(code, FASTDP_CACHE_DIR=str(place))
+        assert (result["place"], result["written"], result["unwritable"]) == (None, 0, 0)
+        assert result["state"].startswith(f"off: {place}: ")
+        assert result["answer"] in (17, None)
+    assert list((house.folder / "home").iterdir()) == list((house.folder / "tmp").iterdir()) == []
+
+
+@pytest.mark.skipif(AS_ROOT, reason="root may write everywhere")
+def test_read_only_cache_is_read(warm: House) -> None:
+    (digest,) = warm.cache.iterdir()
+    digest.chmod(0o500)
+    result = warm.run("answer = [int(loops.total(np.arange(4))), loops.total(np.arange(4.0))]")
+    digest.chmod(0o700)
+    assert (result["answer"], result["hits"], result["unwritable"]) == ([17, 17.0], 1, 2)
+
+
+def test_full_disk(warm: House) -> None:
+    """The kernel works, the count tells, and no half of a file stays behind."""
+    full = "def full(*args, **kw): raise OSError(28, 'No space left on device')\n_jit.os.replace = full\n"
+    result = warm.run(full + "answer = loops.total(np.arange(4.0))")
+    assert (result["answer"], result["written"], result["unwritable"]) == (17.0, 0, 2)
+    assert len(warm.files()) == len(list(warm.files()[0].parent.iterdir())) == 2
+
+
+def test_directory_removed_by_another_process(house: House) -> None:
+    remove = "_jit.cache_info(); import shutil; shutil.rmtree(os.environ['FASTDP_CACHE_DIR'])\n"
+    assert house.run(remove + TOTAL)["written"] == 2
+    assert house.run()["hits"] == 1
+
+
+def test_user_cache_directory(house: House) -> None:
+    place = Path(house.run(LOOK, FASTDP_CACHE_DIR=None)["place"])
+    caches = ("Library", "Caches") if sys.platform == "darwin" else (".cache",)
+    assert place.parent == house.folder.joinpath("home", *caches, "fastdp", "kernels")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="XDG is not for macOS")
+def test_xdg_cache_directory(house: House) -> None:
+    result = house.run(FASTDP_CACHE_DIR=None, XDG_CACHE_HOME=str(house.folder / "xdg"))
+    assert Path(result["place"]).parent == house.folder / "xdg" / "fastdp" / "kernels"
+    assert result["written"] == 2
+
+
+NOBODY = "import pwd\ndef nobody(uid): raise KeyError(uid)\npwd.getpwuid = nobody"
+
+
+@pytest.mark.parametrize(("home", "before"), [("none", ""), (None, NOBODY)], ids=["nonexistent", "unset"])
+def test_missing_home(house: House, home: str | None, before: str) -> None:
+    result = house.run(LOOK, before, FASTDP_CACHE_DIR=None, HOME=home and str(house.folder / home))
+    place = Path(result["place"])
+    assert place.parent == house.folder / "tmp" / f"fastdp-kernels-{os.geteuid()}"
+    assert [mode(place.parent), mode(place)] == [0o700, 0o700]
+    assert result["state"] == "in use"
+    assert not (house.folder / "none").exists()
+
+
+def test_home_that_cannot_be_written(house: House) -> None:
+    (house.folder / "home" / ".cache").touch()
+    (house.folder / "home" / "Library").touch()
+    result = house.run(FASTDP_CACHE_DIR=None)
+    assert Path(result["place"]).parent.parent == house.folder / "tmp"
+    assert result["state"].startswith(f"in use, instead of {house.folder / 'home'}")
+    assert (result["answer"], result["written"]) == (17, 2)
+
+
+def test_no_place_at_all(house: House) -> None:
+    before = f"{NOBODY}\nimport tempfile\ndef none(): raise FileNotFoundError(2, 'none')\ntempfile.gettempdir = none"
+    result = house.run(TOTAL, before, FASTDP_CACHE_DIR=None, HOME=None)
+    assert (result["answer"], result["place"], result["written"]) == (17, None, 0)
+    assert result["state"] == "off: no home and no temporary directory"
+
+
+def make_link(path: Path) -> None:
+    path.rename(path.parent / "elsewhere")
+    path.symlink_to(path.parent / "elsewhere")
+
+
+def make_group_writable(path: Path) -> None:
+    path.chmod(0o770)
+
+
+def make_world_writable(path: Path) -> None:
+    path.chmod(0o707)
+
+
+@pytest.mark.parametrize("which", ["root", "digest"])
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [(make_link, "symbolic link"), (make_group_writable, "0770"), (make_world_writable, "0707"), (None, "belongs to")],
+    ids=["link", "group", "world", "owner"],
+)
+def test_directory_that_others_could_write_is_refused(warm: House, which: str, spoil: Any, reason: str) -> None:
+    (digest,) = warm.cache.iterdir()
+    before = ""
+    if spoil is not None:
+        spoil(warm.cache if which == "root" else digest)
+    elif which == "root":
+        before = "me = os.geteuid(); os.geteuid = lambda: me + 1"
+    elif not AS_ROOT:
+        pytest.skip("only root can give a directory away")
+    else:
+        os.chown(digest, 1, -1)
+    result = warm.run(TOTAL if spoil is make_link else LOOK, before)
+    assert (result["answer"] or 17, result["hits"], result["written"], result["place"]) == (17, 0, 0, None)
+    assert result["state"].startswith("off: ")
+    assert reason in result["state"]
+
+
+def test_directory_that_is_opened_to_others_later_is_refused(warm: House) -> None:
+    result = warm.run(f"os.chmod(_jit.cache_info().place, 0o777)\n{TOTAL}")
+    assert (result["answer"], result["hits"], result["written"], result["place"]) == (17, 0, 0, None)
+    assert "0777" in result["state"]
+
+
+def test_refused_home_falls_back(house: House) -> None:
+    place = Path(house.run(LOOK, FASTDP_CACHE_DIR=None)["place"])
+    place.parent.chmod(0o777)
+    result = house.run(LOOK, FASTDP_CACHE_DIR=None)
+    assert Path(result["place"]).parent.parent == house.folder / "tmp"
+    assert "0777" in result["state"]
+
+
+def test_old_digests_are_cleared_away(house: House) -> None:
+    house.cache.mkdir(mode=0o700)
+    old = [house.cache / f"{i:032x}" for i in range(6)]
+    for age, path in enumerate(reversed(old)):
+        path.mkdir()
+        (path / "file").touch()
+        os.utime(path, (time.time() - 1000 * age - 1000,) * 2)
+    others = [house.cache / "notes", house.cache / f"{99:032x}"]
+    others[0].mkdir()
+    others[1].symlink_to(others[0])
+    new = Path(house.run(LOOK)["place"])
+    assert set(house.cache.iterdir()) == {new, *old[3:], *others}
+    os.utime(new, (0, 0))
+    house.run(LOOK)
+    assert time.time() - new.stat().st_mtime < 100, "a digest that is read does not count as old"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# overloads that only this process can use
+
+USER = "user = numba.njit(lambda x: x * {factor})\nanswer = loops.apply(user, 2)"
+
+
+def test_overload_typed_on_a_users_function_is_not_written(house: House) -> None:
+    for factor in (7, 8):
+        result = house.run(USER.format(factor=factor))
+        assert (result["answer"], result["private"], result["written"]) == (2 * factor, 1, 0)
+    typed = """
+user = numba.njit(numba.int64(numba.int64))(lambda x: x * 9)
+first_class = numba.types.FunctionType(numba.int64(numba.int64))
+loops.apply.compile((first_class, numba.int64))
+loops.apply.disable_compile()
+answer = loops.apply(user, 2)
+"""
+    result = house.run(typed)
+    assert (result["answer"], result["private"], result["written"]) == (18, 1, 0)
+    assert house.files() == []
+
+
+def test_kernel_outside_the_package_is_not_written(house: House) -> None:
+    code = "@_jit.jit\ndef mine(x):\n    return loops.bump(x) + {}\nanswer = mine(1)"
+    for n in (1, 2):
+        result = house.run(code.format(n))
+        assert (result["answer"], result["private"]) == (3 + n, 1)
+    assert [f.name.split("-")[0] for f in house.files()] == ["helper.bump"]
+
+
+CLOSURES = (
+    """
+from ._jit import jit
+from .helper import bump
+
+def make(c, f):
+    @jit
+    def inner(x):
+        s = x
+"""
+    + "".join(f"        for _ in range(s % {i + 3}):\n            s = (s * x + c) % 1000003 + {i}\n" for i in range(14))
+    + """
+        return f(s)
+
+    @jit
+    def outer(x):
+        return inner(x) + inner(x + 1)
+
+    return outer
+
+three, four = make(3, bump), make(4, bump)
+"""
+)
+
+
+def test_closures_of_one_definition_are_kept_apart(house: House) -> None:
+    """Their symbols differ by a number that numba counts from 1 in each process; `inner` is too long to be inlined."""
+    house.write("loops", CLOSURES)
+    answers = [house.run(f"answer = loops.{name}(2)")["answer"] for name in ("three", "four")]
+    assert answers[0] != answers[1]
+    for first, second in (("three", "four"), ("four", "three")):
+        result = house.run(f"loops.{first}(2), loops.{second}(2)\nanswer = [loops.three(2), loops.four(2)]")
+        assert (result["answer"], result["hits"], result["compiled"]) == (answers, 2, [])
+
+
+def test_closure_over_a_users_function_is_not_written(house: House) -> None:
+    house.write("loops", CLOSURES)
+    for factor in (7, 8):
+        make = f"user = numba.njit(lambda x: x * {factor})\nanswer = loops.make(3, user)(2)"
+        result = house.run(make)
+        assert (result["answer"] % factor, result["private"], result["written"]) == (0, 2, 0)
+
+
+SORTS = """
+import numpy as np
+from ._jit import jit
+
+@jit
+def sort_first(x):
+    return np.sort(x)[0]
+
+@jit
+def argsort_first(x):
+    return np.argsort(x)[0]
+"""
+
+
+def test_numba_closures_of_two_kernels_are_kept_apart(house: House) -> None:
+    """np.sort and np.argsort share numba's quicksort, as closures whose symbols clash where their numbers do."""
+    house.write("loops", SORTS)
+    x = "x = np.arange(60.0)[::-1].copy()\n"
+    house.run(x + "answer = loops.sort_first(x)")
+    shift = "\n".join("numba.njit(lambda x: x)(1)" for _ in range(3))  # gives both quicksorts the same numbers
+    house.run(x + "answer = int(loops.argsort_first(x))", before=shift)
+    result = house.run(x + "answer = [loops.sort_first(x), int(loops.argsort_first(x))]")
+    assert (result["answer"], result["hits"]) == ([0.0, 59], 2)
+
+
+def test_code_that_the_host_had_compiled_is_not_written(house: House) -> None:
+    house.write("loops", SORTS)
+    host = "numba.njit(lambda x: np.sort(x))(np.arange(60.0))"
+    result = house.run("answer = loops.sort_first(np.arange(60.0)[::-1].copy())", before=host)
+    assert (result["answer"], result["private"], result["written"]) == (0.0, 1, 0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# many processes
+
+DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float64"]
+
+
+def test_eight_processes_at_once(house: House) -> None:
+    """Eight compile different overloads of one kernel, a ninth finds all of them."""
+    processes = [house.start(f"answer = int(loops.total(np.arange(4, dtype='{d}')))") for d in DTYPES]
+    assert [finish(p)["answer"] for p in processes] == [17] * 8
+    ninth = house.run(f"answer = [int(loops.total(np.arange(4, dtype=d))) for d in {DTYPES}]")
+    assert (ninth["answer"], ninth["hits"], ninth["misses"], ninth["bad"]) == ([17] * 8, 8, 0, 0)
+    assert ninth["compiled"] == []
+
+
+def test_forked_children_number_their_symbols_apart(house: House) -> None:
+    house.write("loops", CLOSURES)
+    code = """
+for name in ("three", "four"):
+    if not (pid := os.fork()):
+        getattr(loops, name)(2)
+        os._exit(0)
+    os.waitpid(pid, 0)
+answer = [loops.three(2), loops.four(2)]
+"""
+    result = house.run(code)
+    assert (result["hits"], result["compiled"]) == (2, [])
+    assert result["answer"][0] != result["answer"][1]
+
+
+WAIT = """
+def wait(pid, seconds=20):
+    end = time.time() + seconds
+    while time.time() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return "hung"
+"""
+
+
+def test_fork_during_a_compilation(house: House) -> None:
+    code = """
+started = threading.Event()
+
+class Slow(numba.core.event.Listener):  # called under numba's compiler lock
+    def on_start(self, event):
+        started.set()
+        time.sleep(0.3)
+    def on_end(self, event):
+        pass
+
+def compile_slowly():
+    with numba.core.event.install_listener("numba:compile", Slow()):
+        loops.total(np.arange(4))
+
+thread = threading.Thread(target=compile_slowly)
+thread.start()
+started.wait()
+if not (pid := os.fork()):
+    os._exit(int(loops.total(np.arange(4.0))))
+answer = wait(pid)
+thread.join()
+"""
+    assert house.run(WAIT + code)["answer"] == 17
+
+
+def test_fork_while_llvm_is_busy(house: House) -> None:
+    code = """
+import llvmlite.binding as llvm
+held = threading.Event()
+
+def hold():
+    with llvm.ffi.lib._lock:
+        held.set()
+        time.sleep(0.3)
+
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+if not (pid := os.fork()):
+    os._exit(int(loops.total(np.arange(4.0))))
+answer = wait(pid)
+thread.join()
+"""
+    assert house.run(WAIT + code)["answer"] == 17
+
+
+def test_fork_by_the_thread_that_compiles(house: House) -> None:
+    """Parent and child both hold the lock as before, and both let go of it."""
+    code = """
+from numba.core.compiler_lock import global_compiler_lock as lock
+
+def compile_elsewhere():
+    results = []
+    thread = threading.Thread(target=lambda: results.append(int(loops.total(np.arange(4.0)))), daemon=True)
+    thread.start()
+    thread.join(0.1 if lock.is_locked() else 20)
+    return list(results)
+
+with lock:
+    pid = os.fork()
+    inside = compile_elsewhere()
+outside = compile_elsewhere()
+if not pid:
+    os._exit(17 if (inside, outside) == ([], [17]) else 1)
+answer = [inside, outside, wait(pid)]
+"""
+    assert house.run(WAIT + code)["answer"] == [[], [17], 17]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a guest in its host
+
+
+def test_settings_of_numba_and_of_the_environment_are_untouched(house: House) -> None:
+    before = """
+import numba.core.bytecode
+def settings():
+    identity = numba.core.bytecode.FunctionIdentity
+    config = {k: repr(v) for k, v in vars(numba.config).items() if k.isupper()}
+    return config, dict(os.environ), id(identity._unique_ids), repr(numba.core.caching.CacheImpl._locator_classes)
+old = settings()
+"""
+    code = f"""
+{TOTAL}
+answer = [answer, settings() == old, len(old[0]) > 50]
+try:
+    loops.total(1)
+except numba.TypingError:
+    answer.append(settings() == old)
+"""
+    result = house.run(code, before)
+    assert result["answer"] == [17, True, True, True]
+    assert result["written"] == 2
+
+
+def test_options_of_every_kernel(house: House) -> None:
+    house.write("loops", LOOPS + "\n@jit(fastmath={'reassoc'})\ndef add(a):\n    return a.sum()\n")
+    code = """
+answer = {f.__name__: {k: sorted(v) if isinstance(v, set) else v for k, v in f.targetoptions.items()}
+          for f in (loops.total, loops.bump, loops.add)}
+"""
+    options = house.run(code)["answer"]
+    for kernel in options.values():
+        assert (kernel["nogil"], kernel["error_model"], kernel.get("parallel", False)) == (True, "numpy", False)
+    assert [options[k].get("fastmath", False) for k in ("total", "bump", "add")] == [False, False, ["reassoc"]]
+    assert [options[k]["forceinline"] for k in ("total", "bump", "add")] == [False, True, False]
+
+
+def test_fastmath_that_assumes_finite_numbers_is_refused(house: House) -> None:
+    code = """
+try:
+    _jit.jit(fastmath={"nnan", "reassoc"})
+except ValueError as error:
+    answer = str(error)
+"""
+    assert house.run(code)["answer"] == "fastmath=['nnan']: must be a subset of {'reassoc', 'contract', 'nsz'}"
