@@ -1,0 +1,71 @@
+"""How every release is paid for and drawn: reserve, read the records, take a key, draw.
+
+`with ChargedKeys(...) as keys` reserves the guarantee before a record is read; an error inside the block gives it back.
+The first key that is taken makes the charge final, so no noise is ever drawn for free, and none is paid for that a
+wrong parameter or a record outside the domain has prevented. ../privacy/budget.md says why that order is sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy.budget import Budget, Reservation, counting
+from ..privacy.guarantees import Guarantee
+from .keys import Randomness, fresh_key
+
+
+class ChargedKeys:
+    """The keys of one release, charged to `budget` or to the budgets whose blocks are open here.
+
+    Parameters
+    ----------
+    mechanism : str
+        What the row of `budget.releases` is called.
+    guarantee : Guarantee
+        What the whole release promises.
+    parameters : mapping
+        What the row says of it; public numbers only.
+    budget : Budget, optional
+        Whom to charge; None for the budgets whose blocks are open.
+    rng : Randomness, optional
+        Where keys come from; None for the operating system.
+    """
+
+    __slots__ = ("_reservation", "_rng")
+
+    def __init__(
+        self,
+        mechanism: str,
+        guarantee: Guarantee,
+        parameters: Mapping[str, Any],
+        budget: Budget | None,
+        rng: Randomness | None,
+    ) -> None:
+        self._rng = rng
+        self._reservation = Reservation(budget, guarantee, mechanism, parameters) if counting(budget) else None
+
+    def __enter__(self) -> ChargedKeys:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._reservation is not None:
+            self._reservation.close()
+
+    def take(self) -> NDArray[np.uint32]:
+        """A fresh key. From the first one on the charge is final."""
+        key = fresh_key(self._rng)
+        self.commit()
+        return key
+
+    def take_ahead(self) -> NDArray[np.uint32]:
+        """A key for draws that nobody sees until `commit`: an error before that gives the charge back."""
+        return fresh_key(self._rng)
+
+    def commit(self) -> None:
+        """Make the charge final; called by `take`."""
+        if self._reservation is not None:
+            self._reservation.commit()

@@ -1,0 +1,50 @@
+"""The parameters that public functions share, each declared once: its name, what it takes, which way it is rounded.
+
+A declaration is called with what the user gave and returns what mechanisms compute with, or raises a ValueError that
+names the parameter, its value and the rule. `takes` is the text that stands behind the parameter's name in every
+docstring; a test compares them, so that signatures, errors and documentation cannot disagree. What belongs to one
+function alone is checked there, by the functions of checks.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Any, Generic, TypeVar
+
+from . import checks
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parameter(Generic[T]):
+    """A parameter under one name, wherever it occurs."""
+
+    name: str
+    takes: str
+    check: Callable[[str, Any], T]
+
+    def __call__(self, value: Any) -> T:
+        return self.check(self.name, value)
+
+
+NEIGHBORS = ("replace-one", "add-remove")
+
+epsilon: Parameter[float] = Parameter("epsilon", "float > 0", partial(checks.positive, toward=0))
+rho: Parameter[float] = Parameter("rho", "float > 0", partial(checks.positive, toward=0))
+delta: Parameter[float] = Parameter("delta", "float in (0, 1)", partial(checks.probability, toward=0))
+delta_or_none: Parameter[float] = Parameter("delta", "float in [0, 1)", checks.small_delta)
+beta: Parameter[float] = Parameter("beta", "float in (0, 1)", partial(checks.probability, toward=0))
+sensitivity: Parameter[float] = Parameter("sensitivity", "float > 0", partial(checks.positive, toward=inf))
+error: Parameter[float] = Parameter("error", "float > 0", partial(checks.positive, toward=0))
+resolution: Parameter[float] = Parameter("resolution", "power of two, optional", checks.power_of_two)
+neighbors: Parameter[Any] = Parameter(
+    "neighbors", '{"replace-one", "add-remove"}', partial(checks.one_of, choices=NEIGHBORS)
+)
+
+DECLARED: tuple[Parameter[Any], ...] = (
+    epsilon, rho, delta, delta_or_none, beta, sensitivity, error, resolution, neighbors,
+)  # fmt: skip
