@@ -34,7 +34,7 @@ from fastdp.optimizing import points as points_module
 from fastdp.optimizing import step_noise as scales
 from fastdp.optimizing.losses import Loss
 from fastdp.optimizing.points import Points as Unchecked
-from fastdp.records import rows
+from fastdp.records import arrays, rows
 from tests.oracles import reference
 
 Array = np.ndarray[Any, Any]
@@ -481,8 +481,8 @@ def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monk
     sign = np.where(y > 0, 1.0, -1.0)
     right = everything(X, y, sign, w)
     for block, values in ((2**16, 2**21), (1024, 2**21), (2**16, 1), (2048, 2**14)):
-        monkeypatch.setattr(rows, "BLOCK_RECORDS", block)
-        monkeypatch.setattr(rows, "_BLOCK_VALUES", values)
+        monkeypatch.setattr(arrays, "BLOCK_RECORDS", block)
+        monkeypatch.setattr(arrays, "_BLOCK_VALUES", values)
         for threads in (1, 2, 3, 4):
             fastdp.set_num_threads(threads)
             assert everything(X, y, sign, w) == right
@@ -492,7 +492,7 @@ def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monk
 
 @pytest.mark.usefixtures("_restore_threads")
 def test_plain_sums_have_the_same_bits_for_every_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "BLOCK_RECORDS", 1024)
+    monkeypatch.setattr(arrays, "BLOCK_RECORDS", 1024)
     X, y, w = instance(np.random.default_rng(16), 9000, 5)
     found = set()
     for threads in (1, 2, 4):

@@ -324,7 +324,7 @@ def test_boxes_are_learned_by_the_law(method, d, size, people, plan, monkeypatch
         monkeypatch.setattr(module, "KEY_BITS", 1)
     monkeypatch.setattr(boxes, "choose_plan", lambda method, terms: Found(method, plan))
     if size == 3:  # lines have a power of two of positions, or are lines of floats
-        monkeypatch.setattr(boxes.Order, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
+        monkeypatch.setattr(boxes.NumberLine, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
     bits = 1 if size == 2 else 2
     X = np.array([*people, *[(0,) * d] * 3], np.int64).reshape(-1, d)
     y = np.arange(len(X)) < len(people)
@@ -587,7 +587,7 @@ def test_floats_end_at_the_ends_of_their_line():
     ]
     assert all(-largest <= low <= 1 and 3 <= high <= largest for low, high in ends)
     assert max(high for _, high in ends) == largest
-    nothing = boxes._on_lines([(2**16 - 1, 2**16 - 1)], [extremes.Order.of(X.dtype, 16, None, "x")])
+    nothing = boxes._on_lines([(2**16 - 1, 2**16 - 1)], [extremes.NumberLine.of(X.dtype, 16, None, "x")])
     assert nothing is None
 
 

@@ -23,7 +23,7 @@ from fastdp.mechanisms.rank_selection import Ranks, choose_by_rank
 from fastdp.mechanisms.weighted_intervals import LN2_UP, TRIALS, Piece, PieceChoice
 from fastdp.privacy import BoundedRange
 from fastdp.randomness import exact_draws as exact
-from fastdp.records.rows import rows_of
+from fastdp.records.sources import rows_of
 from tests.conftest import Watched
 from tests.laws import ALARM, check_cells, log_at_most
 from tests.oracles import reference

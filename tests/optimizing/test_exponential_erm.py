@@ -24,7 +24,7 @@ from fastdp.optimizing import nets as net_plans
 from fastdp.optimizing import one_dimension as line
 from fastdp.optimizing.losses import MissingBound
 from fastdp.optimizing.problem import read_points
-from fastdp.records import rows
+from fastdp.records import arrays
 from tests.laws import at_most, check_cells
 from tests.oracles import reference
 
@@ -732,7 +732,7 @@ def test_the_result_is_the_same_for_all_threads_blocks_and_containers(options, d
     try:
         for count in (1, 3):
             fastdp.set_num_threads(count)
-            monkeypatch.setattr(rows, "BLOCK_RECORDS", 1024)
+            monkeypatch.setattr(arrays, "BLOCK_RECORDS", 1024)
             monkeypatch.setattr(net_plans, "_PART", 2**16)
             monkeypatch.setattr(net_plans, "_CHUNK", 2**12)
             for data in (X, np.asfortranarray(X), X.astype(np.float32), pandas.DataFrame(X)):

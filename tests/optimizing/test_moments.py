@@ -26,7 +26,7 @@ from fastdp.optimizing.moments import Plan, sensitivity
 from fastdp.optimizing.points import Points
 from fastdp.optimizing.problem import Problem
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
-from fastdp.records import rows
+from fastdp.records import arrays
 from tests.laws import assert_law, wrong_scales
 from tests.oracles import reference
 
@@ -209,8 +209,8 @@ def test_the_same_bits_for_every_chunking_order_and_number_of_threads(
         assert sums(X[order], y[order]) == right
         for block, values in ((1024, 2**21), (2**16, 1), (2048, 2**14)):
             with monkeypatch.context() as patch:
-                patch.setattr(rows, "BLOCK_RECORDS", block)
-                patch.setattr(rows, "_BLOCK_VALUES", values)
+                patch.setattr(arrays, "BLOCK_RECORDS", block)
+                patch.setattr(arrays, "_BLOCK_VALUES", values)
                 for threads in (1, 2, 3):
                     fastdp.set_num_threads(threads)
                     assert sums(X, y) == right
