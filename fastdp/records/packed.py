@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import whole
+from ..support.checks import integer
 from ..support.columns import BitColumn
 from .arrays import MemoryRows
 from .column_names import Names, label_of, names_at, position_of, positions_of
@@ -35,7 +35,7 @@ class PackedRows(MemoryRows):
     """
 
     def __init__(self, words: NDArray[np.uint64], n: int, names: Names = None) -> None:
-        n = whole("n", n, least=0)
+        n = integer("n", n, least=0)
         if words.dtype != np.uint64:
             raise ValueError(f"words: dtype {words.dtype}: must be uint64")
         if words.ndim != 2 or words.shape[1] != -(-n // 64):
