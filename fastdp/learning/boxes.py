@@ -24,9 +24,9 @@ from ..privacy.guarantees import Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
 from ..records.number_line import OUTSIDE, Order, Outside
 from ..records.rows import Block, label_of
-from ..support.checks import check_records, one_of, whole
+from ..support.checks import check_records, integer, one_of
 from ..support.progress import Progress, Report, reporting
-from ..support.results import Lines
+from ..support.results import DisplayLines
 from .all_boxes import BoxChoice
 from .box_parameters import METHODS, ClassPlan, SidesPlan, Terms, choose_plan
 from .extremes import KEY_BITS, Key, Numbers
@@ -69,7 +69,7 @@ class LearnedBox(Hypothesis, Accounted):
         intervals = (_interval(self.name_of(j), *column) for j, column in enumerate(said))
         return " and ".join(filter(None, intervals)) or "true"
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         return [
             ("concept", str(self)),
             ("method", self.method),
@@ -160,7 +160,7 @@ def learn_box(
     spent = checked(epsilon, delta, beta, neighbors)
     check_records(records, neighbors)
     numbers = Numbers(X, y, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
-    n = numbers.n if records is None else whole("records", records, least=1)
+    n = numbers.n if records is None else integer("records", records, least=1)
     terms = Terms(n, numbers.bits, *spent)
     taken, plan = choose_plan(method, terms)
     warn_if_vacuous("learn_box", plan.bound, n, f"method={taken!r}, {numbers.d} columns, epsilon={terms.epsilon:g}")

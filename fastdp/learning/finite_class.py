@@ -22,9 +22,9 @@ from ..randomness.keys import Randomness, fresh_key
 from ..records.labels import Labelled, label_vector, positives
 from ..records.packed import all_bits, pack_flags
 from ..records.rows import Block, PerRecord, Rows, is_dask, rows_of
-from ..support.checks import check_records, whole
+from ..support.checks import check_records, integer
 from ..support.progress import Progress, Report, reporting
-from ..support.results import Lines, Shown
+from ..support.results import Displayed, DisplayLines
 from ..support.threads import run_chunks
 from .hypotheses import predictions_of
 from .privacy_parameters import Spending, checked, parameters_of
@@ -35,7 +35,7 @@ _CHUNK = 2**22  # predictions that are worth a thread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chosen(Shown, Accounted):
+class Chosen(Displayed, Accounted):
     """Which concept of a class was chosen.
 
     index        its number, counted from 0
@@ -59,7 +59,7 @@ class Chosen(Shown, Accounted):
             raise ValueError("predict: the class was given as predictions; `.index` says which of them was chosen")
         return predictions_of(self.hypothesis, X, "hypothesis")
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         name = f"number {self.index} of {self.candidates:,}"
         return [
             ("concept", name if self.hypothesis is None else f"{name}: {self.hypothesis}"),
@@ -114,7 +114,7 @@ def learn_from_class(
     terms = Terms(*checked(epsilon, delta, beta, neighbors))
     check_records(records, neighbors)
     class_ = _class_of(predictions, y, X, may_be_empty=neighbors == "add-remove")
-    n = class_.n if records is None else whole("records", records, least=1)
+    n = class_.n if records is None else integer("records", records, least=1)
     eta = terms.eta(1)
     guarantee = terms.promise_of(1, eta)
     with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:

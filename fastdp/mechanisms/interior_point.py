@@ -25,7 +25,7 @@ from ..records.rank_search import Ordered, may_gather
 from ..records.rows import Rows, column_rows, is_dask, rows_of
 from ..support.checks import one_of, positive, probability, small_delta
 from ..support.errors import AccuracyWarning, levels_to_caller
-from ..support.rounding import lower, written
+from ..support.rounding import decimal_value, lower
 from .prefix_method import PrefixPlan, check_prefix
 from .rank_selection import choose_by_rank
 
@@ -76,7 +76,7 @@ def quantile(
     True
     """
     try:
-        tau = written(probability("q", q))
+        tau = decimal_value(probability("q", q))
     except ValueError:
         raise ValueError(f"q={q!r}: must be a number strictly between 0 and 1") from None
     return _by_rank(

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import whole
+from ..support.checks import integer
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
 from ..support.rounding import down, up
@@ -172,7 +172,7 @@ def _compared(values: NDArray[Any], end: Any, compare: Callable[..., Any]) -> ND
 
 
 def check_bits(value: Any) -> int:
-    return whole("domain_bits", value, least=1, most=MOST_BITS)
+    return integer("domain_bits", value, least=1, most=MOST_BITS)
 
 
 def bits_of_each(value: Any, d: int) -> tuple[int, ...]:

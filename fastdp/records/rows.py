@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import whole
+from ..support.checks import integer
 from ..support.columns import Array, BitColumn, Coded, Column, NumpyColumn, as_compiled, column_of, comes_from, pyarrow
 from ..support.errors import DomainError
 from ..support.threads import run_chunks
@@ -343,7 +343,7 @@ class PackedRows(MemoryRows):
     """
 
     def __init__(self, words: NDArray[np.uint64], n: int, names: tuple[str, ...] | None = None) -> None:
-        n = whole("n", n, least=0)
+        n = integer("n", n, least=0)
         if words.dtype != np.uint64:
             raise ValueError(f"words: dtype {words.dtype}: must be uint64")
         if words.ndim != 2 or words.shape[1] != -(-n // 64):

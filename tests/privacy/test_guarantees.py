@@ -18,10 +18,12 @@ import pytest
 from mpmath import mpf
 
 from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
-from fastdp.privacy import ORDERS, epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply, guarantees, share
+from fastdp.privacy import ORDERS, epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply, share
+from fastdp.privacy import guarantees as kinds
 from fastdp.privacy.guarantees import LARGE, SMALL, THEOREMS
 
 DIGITS = 130
+
 AR = {"neighbors": "add-remove"}
 
 # tiny ones around the place where curves change their formula, ordinary ones, and large ones
@@ -706,7 +708,7 @@ def test_nothing_jumps_where_curves_change_their_formula(kind):
 
 def test_composition_is_the_same_whatever_the_decimal_context_of_the_host():
     def results():
-        for function in vars(guarantees).values():
+        for function in vars(kinds).values():
             if hasattr(function, "cache_clear"):
                 function.cache_clear()
         return [

@@ -286,7 +286,7 @@ def test_a_number_next_to_a_border_takes_more_words(count_):
 
 def racer(score, *words, half=12345):
     """A candidate of this score whose number has these bits, and then half of all."""
-    return exact.Racer(Fraction(score), Uniform(half, 32, chain(words, repeat(2**63))))
+    return exact.Candidate(Fraction(score), Uniform(half, 32, chain(words, repeat(2**63))))
 
 
 def test_arrivals_are_compared_as_the_oracle_does():
@@ -296,7 +296,7 @@ def test_arrivals_are_compared_as_the_oracle_does():
         numbers = range(12)
         expected = oracles.selection.gumbel_max(words, scores.tolist(), eta, 12)
         places = {i: place for place, i in enumerate(expected)}
-        racers = [exact.Racer(Fraction(scores[i].item()), exact.candidate_uniform(words, i)) for i in numbers]
+        racers = [exact.Candidate(Fraction(scores[i].item()), exact.candidate_uniform(words, i)) for i in numbers]
         for i in numbers:
             for j in numbers:
                 if i != j:
