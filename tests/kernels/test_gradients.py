@@ -35,7 +35,7 @@ from fastdp.optimizing import step_noise as scales
 from fastdp.optimizing.losses import Loss
 from fastdp.optimizing.points import Points as Unchecked
 from fastdp.records import arrays, rows
-from tests.oracles import reference
+from tests import oracles
 
 Array = np.ndarray[Any, Any]
 
@@ -139,7 +139,7 @@ def test_sums_are_those_of_the_oracle(kind: str, dtype: Any) -> None:
         X, y, w = instance(rng, n, d, dtype, kind in ("LOGISTIC", "HINGE"))
         unit, limit = 2.0**27 / math.pi**1.5, limit_of(0.9 * 2.0**25, d)  # of no whole numbers, on which many would lie
         found = sums(X, labels_for(kind, y), w, LOSSES[kind], unit, limit)
-        low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
+        low, high = oracles.optimizing.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
         assert (low <= found).all(), (n, d)
         assert (found <= high).all(), (n, d)
         entries, sure = entries + d, sure + int((low == high).sum())
@@ -170,7 +170,9 @@ def test_points_beyond_their_bound_shrink(kind: str) -> None:
         }[kind]  # fmt: skip
         unit, limit = 2.0**25, limit_of(2.0**24, d)
         found = sums(X, y, w, loss, unit, limit, "clip")
-        low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7, bound=0.8)
+        low, high = oracles.optimizing.clipped_gradients(
+            X, y, w, kind, unit=unit, limit=limit, parameter=0.7, bound=0.8
+        )
         assert (low <= found).all()
         assert (found <= high).all()
         with pytest.raises(DomainError, match=r"^X: norms must be at most x_norm=0\.8; there are records beyond: "):
@@ -188,7 +190,7 @@ def test_points_beyond_their_bound_shrink_before_they_are_compared() -> None:
     ):
         unit, limit = 2.0**12, limit_of(2.0**14, 7)
         found = sums(X, None, w, loss, unit, limit, "clip")
-        low, high = reference.clipped_gradients(inside, np.zeros(150), w, kind, unit=unit, limit=limit)
+        low, high = oracles.optimizing.clipped_gradients(inside, np.zeros(150), w, kind, unit=unit, limit=limit)
         assert (low <= found).all()
         assert (found <= high).all()
 
@@ -200,7 +202,7 @@ def test_the_points_themselves_are_summed_for_vector_sums() -> None:
             X, y, w = instance(rng, 100, d, dtype)
             unit, limit = 2.0**20, limit_of(2.0**20, d)
             found = kernel_sum("LINEAR", inputs(X, np.zeros(100), w, "LINEAR"), unit, limit, d)
-            low, high = reference.clipped_gradients(X, y, w, "LINEAR", unit=unit, limit=limit)
+            low, high = oracles.optimizing.clipped_gradients(X, y, w, "LINEAR", unit=unit, limit=limit)
             assert (low <= found).all()
             assert (found <= high).all()
 
@@ -362,7 +364,7 @@ def test_records_of_no_size_and_of_every_size() -> None:
         y = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
         unit, limit = 2.0**20, limit_of(2.0**20, 3)
         found = sums(X, labels_for(kind, y), w, loss, unit, limit)
-        low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
+        low, high = oracles.optimizing.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
         assert (low <= found).all(), kind
         assert (found <= high).all(), kind
     for y0 in (1e308, -1e308, 5e-324, 0.0):
@@ -601,7 +603,7 @@ def test_a_custom_loss_in_every_spelling(tmp_path: Path) -> None:
     rng = np.random.default_rng(21)
     X, y, w = instance(rng, 150, 11)
     unit, limit = 2.0**25, limit_of(2.0**24, 11)
-    low, high = reference.clipped_gradients(
+    low, high = oracles.optimizing.clipped_gradients(
         X, y, w, "CUSTOM", unit=unit, limit=limit, slope=lambda s, label, _: atan_like(s, label)
     )
     spelled: list[tuple[Any, str]] = [
