@@ -32,7 +32,7 @@ from fastdp.answering import marginals as release
 from fastdp.answering import true_answers as truth
 from fastdp.connect.dask import DaskRows
 from fastdp.kernels import literals
-from fastdp.mechanisms.interior_point import read_positions
+from fastdp.records.number_column import read_positions
 from fastdp.records.rank_search import Ordered, may_gather
 from fastdp.records.rows import MemoryRows, pack, rows_of
 from fastdp.support.errors import DomainError
