@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..records.domain import MOST_CELLS, Domain, check_domain, shown
 from ..support.c_functions import c_function, flag_of_number
-from ..support.checks import whole
+from ..support.checks import integer
 
 if TYPE_CHECKING:
     from .query_plans import Pattern, Runs, Walk
@@ -368,7 +368,7 @@ def marginals(domain: Domain, k: int) -> Marginals:
     Marginals(<1,140 tables, 9,120 cells>)
     """
     check_domain(domain)
-    if whole("k", k, least=1) > len(domain):
+    if integer("k", k, least=1) > len(domain):
         raise ValueError(f"k={k}: must be at most the number of attributes, {len(domain)}")
     return Marginals(domain, combinations(domain.names, k))
 

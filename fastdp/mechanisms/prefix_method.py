@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from ..privacy.guarantees import ApproxDP, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..records.number_column import NumberColumn
-from ..records.rank_search import Ordered, may_gather
-from ..support import rounding as directed
+from ..records.rank_search import RankSearch, may_gather
+from ..support import rounding
 from ..support.errors import warn_of_accuracy
 from ..support.rounding import down, lower, up
 from ..support.search import least_integer
@@ -160,7 +160,7 @@ class PrefixPlan:
     def release(self, column: NumberColumn, keys: ChargedKeys) -> int | float:
         """Read the values, and draw a number of the line."""
         line, positions = column.read()
-        assert not isinstance(positions, Ordered)
+        assert not isinstance(positions, RankSearch)
         found = self.draw(positions if self.bits <= 64 else positions.tolist(), keys)
         return line.value(min(found, line.last))
 
@@ -243,15 +243,15 @@ def points_below(prefix: int, rest: int) -> list[int]:
 
 def _log_over(x: Fraction, rate: float) -> float:
     """ln(x) / rate, rounded up."""
-    log = directed.ln(directed.divide(Decimal(x.numerator), Decimal(x.denominator)))
-    return up(directed.divide(log, Decimal(rate)))
+    log = rounding.ln(rounding.divide(Decimal(x.numerator), Decimal(x.denominator)))
+    return up(rounding.divide(log, Decimal(rate)))
 
 
 def _noise_bound(scale: float, tail: float) -> int:
     """The least k >= 0 with q^k / (1 + q) <= tail, or one more: that is Pr[Z >= k] for noise of this scale."""
-    q = directed.exp(directed.divide(Decimal(-1), Decimal(scale)))
-    log = directed.ln(directed.multiply(directed.add(Decimal(1), q), Decimal(tail)))
-    return max(0, ceil(up(directed.multiply(Decimal(-scale), log))))
+    q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))
+    log = rounding.ln(rounding.multiply(rounding.add(Decimal(1), q), Decimal(tail)))
+    return max(0, ceil(up(rounding.multiply(Decimal(-scale), log))))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..records.number_line import Outside
 from ..support import parameters
 from ..support.checks import probability
 from ..support.errors import warn_of_accuracy
-from ..support.rounding import lower, written
+from ..support.rounding import decimal_value, lower
 from .rank_selection import choose_by_rank
 
 HALF = Fraction(1, 2)
@@ -118,7 +118,7 @@ def quantile(
     True
     """
     try:
-        tau = written(probability("q", q))
+        tau = decimal_value(probability("q", q))
     except ValueError:
         raise ValueError(f"q={q!r}: must be a number strictly between 0 and 1") from None
     selection = RankSelection.of(tau, epsilon, neighbors)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.checks import one_of
-from .number_line import OUTSIDE, Order, Positions, bits_of_columns, check_bits, check_signed
-from .rank_search import Ordered, may_gather
-from .rows import Rows, column_rows, is_dask, rows_of
+from .engines import is_collection
+from .number_line import OUTSIDE, NumberLine, Positions, bits_of_columns, check_bits, check_signed
+from .rank_search import RankSearch, may_gather
+from .rows import Rows
+from .sources import column_rows, rows_of
 
 
 class NumberColumn:
@@ -29,27 +31,27 @@ class NumberColumn:
         if not self.n and not may_be_empty:
             raise ValueError("values: must hold at least one")
 
-    def read(self) -> tuple[Order, Positions | Ordered]:
+    def read(self) -> tuple[NumberLine, Positions | RankSearch]:
         """The line, and where the values are on it."""
         return read_positions(self.rows, 0, self.bits, self._signed, self._outside, "values")
 
 
 def read_positions(
     rows: Rows, column: int, bits: int, signed: bool | None, outside: str, label: str
-) -> tuple[Order, Positions | Ordered]:
+) -> tuple[NumberLine, Positions | RankSearch]:
     """A column as positions, and the line that they are on."""
     if not may_gather(rows) and bits <= 64:
-        line = Order.of(rows.dtypes()[column], bits, signed, label)
-        return line, Ordered(rows, lambda block: line.positions(block.column(column), outside, label), line.last)
+        line = NumberLine.of(rows.dtypes()[column], bits, signed, label)
+        return line, RankSearch(rows, lambda block: line.positions(block.column(column), outside, label), line.last)
     if not rows.gathers:
         raise ValueError(f"domain_bits={bits}: must be at most 64 for a Dask collection")
 
-    def statistic(block: Any) -> list[tuple[Order, Positions]]:
+    def statistic(block: Any) -> list[tuple[NumberLine, Positions]]:
         found = block.column(column)
-        order = Order.of(found.dtype, bits, signed, label)
+        order = NumberLine.of(found.dtype, bits, signed, label)
         return [(order, order.positions(found, outside, label))]
 
-    parts: list[tuple[Order, Positions]] = rows.merge(statistic, lambda a, b: a + b)
+    parts: list[tuple[NumberLine, Positions]] = rows.merge(statistic, lambda a, b: a + b)
     order = parts[0][0]
     if any(other != order for other, _ in parts):
         raise ValueError(f"{label}: must have one type in all parts")
@@ -61,7 +63,7 @@ def _one_column(values: Any, *, integers: bool) -> Rows:
     if isinstance(values, list | tuple | range):
         values = _array_of(values, integers=integers)
     is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
-    if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_dask(values)):
+    if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
         return column_rows("values", values)
     rows = rows_of(values)
     if rows.width != 1:
