@@ -183,8 +183,6 @@ PENDING_LAYERS = {
     "records.rows imports connect.dask",
 }
 PENDING_CIRCLES = {
-    "answering.queries",
-    "answering.query_plans",
     "connect.dask",
     "connect.dp_accounting",
     "connect.partitions",
