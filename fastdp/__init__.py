@@ -6,6 +6,8 @@ Names are resolved when they are first used: `import fastdp` compiles nothing an
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
+from .support.extensions import register as _register
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -48,7 +50,7 @@ _HOME = {
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
-    "pack": "records.rows",
+    "pack": "records.packed",
     "nonprivate_excess_risk": "optimizing.nonprivate",
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal",
@@ -136,6 +138,9 @@ __all__ = [
     "warmup",
 ]
 
+for _package in ("dask", "dask_expr"):
+    _register("engine", _package, "fastdp.connect.dask")
+
 if TYPE_CHECKING:
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
@@ -162,7 +167,7 @@ if TYPE_CHECKING:
     from .privacy.removal import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.domain import Domain
-    from .records.rows import pack
+    from .records.packed import pack
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
     from .warmup import warmup

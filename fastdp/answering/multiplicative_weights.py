@@ -27,8 +27,8 @@ from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors, PureDP
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
-from ..records.rows import rows_of
-from ..support.checks import MAX_INT64, one_of, positive, probability, small_delta, whole_number
+from ..records.sources import rows_of
+from ..support.checks import MAX_INT64, large_integer, one_of, positive, probability, small_delta
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.progress import Progress, reporting
 from .dense_weights import PRECISIONS, DenseWeights, Precision
@@ -438,7 +438,7 @@ class Terms:
             domain,
             positive("epsilon", epsilon, toward=0),
             small_delta("delta", delta),
-            whole_number("max_queries", max_queries, least=1, most=MAX_INT64),
+            large_integer("max_queries", max_queries, least=1, most=MAX_INT64),
             None if alpha is None else probability("alpha", alpha),
             probability("beta", beta),
             variant,

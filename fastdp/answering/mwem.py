@@ -25,9 +25,18 @@ from ..privacy.calibration import MAX_EPSILON, SMALLEST, zcdp_rho
 from ..privacy.guarantees import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
-from ..records.rows import rows_of
-from ..support import rounding as directed
-from ..support.checks import MAX_INT64, check_records, one_of, positive, probability, small_delta, whole, whole_number
+from ..records.sources import rows_of
+from ..support import rounding
+from ..support.checks import (
+    MAX_INT64,
+    check_records,
+    integer,
+    large_integer,
+    one_of,
+    positive,
+    probability,
+    small_delta,
+)
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.progress import Progress, Report, reporting
 from ..support.rounding import down, lower, up
@@ -199,10 +208,10 @@ def plan_of(
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     beta = probability("beta", beta)
     if rounds is not None:
-        rounds = whole("rounds", rounds, least=1, most=MAX_INT64)
+        rounds = integer("rounds", rounds, least=1, most=MAX_INT64)
     check_records(records, neighbors)
     if records is not None:
-        records = whole_number("records", records, least=1, most=MAX_INT64)
+        records = large_integer("records", records, least=1, most=MAX_INT64)
     if isinstance(queries, Marginals) and queries.domain != domain:
         raise ValueError("queries: must be marginals of `domain`, whose attributes or sizes differ")
     if variant is None:
@@ -383,7 +392,7 @@ class _Measured(Plan):
             self.range = sqrt(8 * float(rho) / _CHOOSING) * (1 - 2.0**-50)
             rest = rho - Fraction(self.range) ** 2 / 8
             ratio = moved / (2 * rest)
-            root = up(directed.sqrt(directed.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
+            root = up(rounding.sqrt(rounding.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
             self.sigma = root
             self.noise: noise.Plan = noise.gaussian_plan(noise.scale_in_range(root * UNIT, "sigma / 2^-16"))
             one = BoundedRange(self.range, neighbors=self.neighbors)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.guarantees import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, shown
-from ..support.checks import one_of, whole
+from ..support.checks import integer, one_of
 from ..support.threads import run_chunks
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
@@ -100,7 +100,7 @@ class SyntheticDistribution(Accounted):
             raise ValueError("weights: must all be on the same domain")
         self.domain: Domain = parts[0].domain
         self.guarantee = guarantee
-        self.n = None if n is None else whole("n", n, least=0)
+        self.n = None if n is None else integer("n", n, least=0)
         self._parts = parts if len(parts) == 1 or not all(part.is_dense for part in parts) else [_average(parts)]
         self._tables: _AliasTables | None = None
 
@@ -163,7 +163,7 @@ class SyntheticDistribution(Accounted):
         Cost      once 6 ns a cell; then 10 ns a record, and 40 where the cells exceed the cache. No more for labels
                   that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record
         """
-        n = whole("n", n, least=0)
+        n = integer("n", n, least=0)
         if self._tables is None:
             self._tables = _AliasTables(self.domain, self._parts)
         out = np.empty((len(self.domain), n), np.result_type(*map(code_type, self.domain.sizes)))

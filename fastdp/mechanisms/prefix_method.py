@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..privacy.guarantees import ApproxDP, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..support import rounding as directed
+from ..support import rounding
 from ..support.rounding import down, lower, up
 from . import noise
 from .selection import draw_one
@@ -203,15 +203,15 @@ def points_below(prefix: int, rest: int) -> list[int]:
 
 def _log_over(x: Fraction, rate: float) -> float:
     """ln(x) / rate, rounded up."""
-    log = directed.ln(directed.divide(Decimal(x.numerator), Decimal(x.denominator)))
-    return up(directed.divide(log, Decimal(rate)))
+    log = rounding.ln(rounding.divide(Decimal(x.numerator), Decimal(x.denominator)))
+    return up(rounding.divide(log, Decimal(rate)))
 
 
 def _reach(scale: float, tail: float) -> int:
     """The least k >= 0 with q^k / (1 + q) <= tail, or one more: that is Pr[Z >= k] for noise of this scale."""
-    q = directed.exp(directed.divide(Decimal(-1), Decimal(scale)))
-    log = directed.ln(directed.multiply(directed.add(Decimal(1), q), Decimal(tail)))
-    return max(0, ceil(up(directed.multiply(Decimal(-scale), log))))
+    q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))
+    log = rounding.ln(rounding.multiply(rounding.add(Decimal(1), q), Decimal(tail)))
+    return max(0, ceil(up(rounding.multiply(Decimal(-scale), log))))
 
 
 @dataclass(frozen=True)

@@ -180,17 +180,12 @@ PENDING_LAYERS = {
     "answering.update_schedule imports bounds",
     "privacy.budget imports connect.dp_accounting",
     "privacy.guarantees imports connect.dp_accounting",
-    "records.rows imports connect.dask",
 }
 PENDING_CIRCLES = {
-    "connect.dask",
     "connect.dp_accounting",
-    "connect.partitions",
     "privacy.guarantees",
     "randomness.bit_generator",
     "randomness.keys",
-    "records.parquet",
-    "records.rows",
 }
 PENDING_SIZES = {
     "capi.table",
@@ -228,7 +223,6 @@ PENDING_SIZES = {
     "optimizing.vectors",
     "optimizing.vectors.release_vectors",
     "privacy.guarantees",
-    "records.rows",
     "warmup._steps",
 }
 PENDING_ROOT = {"warmup.py"}

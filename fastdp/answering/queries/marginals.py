@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...records.domain import Domain, check_domain
-from ...support.checks import whole
+from ...support.checks import integer
 from .product import Conjunction
 from .query import Query
 
@@ -87,6 +87,6 @@ def marginals(domain: Domain, k: int) -> Marginals:
     Marginals(<1,140 tables, 9,120 cells>)
     """
     check_domain(domain)
-    if whole("k", k, least=1) > len(domain):
+    if integer("k", k, least=1) > len(domain):
         raise ValueError(f"k={k}: must be at most the number of attributes, {len(domain)}")
     return Marginals(domain, combinations(domain.names, k))
