@@ -32,7 +32,7 @@ _HOME = {
     "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
-    "SyntheticDistribution": "answering.synthetic",
+    "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
     "compose": "privacy",
     "error": "learning.hypotheses",
@@ -58,7 +58,7 @@ _HOME = {
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
-    "release_marginals": "answering.marginals",
+    "release_marginals": "answering.release_marginals",
     "removal": "privacy.removal",
     "removal_eta": "privacy.removal",
     "set_num_threads": "support.threads",
@@ -142,11 +142,11 @@ for _package in ("dask", "dask_expr"):
     _register("engine", _package, "fastdp.connect.dask")
 
 if TYPE_CHECKING:
-    from .answering.marginals import release_marginals
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
-    from .answering.synthetic import SyntheticDistribution
+    from .answering.release_marginals import release_marginals
+    from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
     from .learning.finite_class import learn_from_class

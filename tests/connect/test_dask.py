@@ -28,7 +28,7 @@ from dask.callbacks import Callback
 
 import fastdp
 from fastdp import losses, sets
-from fastdp.answering import marginals as release
+from fastdp.answering import release_marginals as release
 from fastdp.answering import true_answers as truth
 from fastdp.connect.dask import DaskRows
 from fastdp.kernels import literals

@@ -182,8 +182,6 @@ PENDING_LAYERS = {
     "privacy.guarantees imports connect.dp_accounting",
 }
 PENDING_CIRCLES = {
-    "answering.queries",
-    "answering.query_plans",
     "connect.dp_accounting",
     "privacy.guarantees",
     "randomness.bit_generator",
