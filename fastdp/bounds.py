@@ -226,13 +226,13 @@ def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, b
 # --- whole runs
 
 _RUNS = {
-    **dict.fromkeys(("mwem", "mwem_n"), "answering.estimates"),
-    **dict.fromkeys(("private_multiplicative_weights", "private_multiplicative_weights_n"), "answering.estimates"),
-    "release_marginals": "answering.estimates",
-    **dict.fromkeys(("private_erm", "private_erm_n", "vector_sum"), "optimizing.promises"),
-    **dict.fromkeys(("learn_box", "learn_box_n", "learn_conjunction", "learn_conjunction_n"), "learning.promises"),
+    **dict.fromkeys(("mwem", "mwem_n"), "answering.bounds"),
+    **dict.fromkeys(("private_multiplicative_weights", "private_multiplicative_weights_n"), "answering.bounds"),
+    "release_marginals": "answering.bounds",
+    **dict.fromkeys(("private_erm", "private_erm_n", "vector_sum"), "optimizing.bounds"),
+    **dict.fromkeys(("learn_box", "learn_box_n", "learn_conjunction", "learn_conjunction_n"), "learning.bounds"),
     **dict.fromkeys(
-        ("interior_point_n", "learn_from_class", "learn_from_class_n", "median", "quantile"), "learning.promises"
+        ("interior_point_n", "learn_from_class", "learn_from_class_n", "median", "quantile"), "learning.bounds"
     ),
 }
 
