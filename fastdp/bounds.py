@@ -19,8 +19,8 @@ from .mechanisms.scores import eta_of, range_of_each, reach_of
 from .mechanisms.sparse_vector import split
 from .privacy.calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from .privacy.guarantees import BoundedRange, compose
-from .support import rounding as d
-from .support.checks import positive, probability, small_delta, whole
+from .support import rounding
+from .support.checks import integer, positive, probability, small_delta
 from .support.rounding import up
 
 
@@ -36,7 +36,7 @@ def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: in
     """
     sensitivity = positive("sensitivity", sensitivity, toward=inf)
     scale = up(Fraction(sensitivity) / Fraction(positive("epsilon", epsilon, toward=0)))
-    return up(_laplace_tail(scale, probability("beta", beta), whole("count", count, least=1)))
+    return up(_laplace_tail(scale, probability("beta", beta), integer("count", count, least=1)))
 
 
 def laplace_epsilon(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
@@ -66,7 +66,7 @@ def gaussian(
     2.716
     """
     sensitivity = positive("sensitivity", sensitivity, toward=inf)
-    count = whole("count", count, least=1)
+    count = integer("count", count, least=1)
     if rho is not None and epsilon is None and delta is None:
         sigma = zcdp_sigma(sensitivity, rho=positive("rho", rho, toward=0))
     elif rho is None and epsilon is not None and delta is not None:
@@ -76,7 +76,7 @@ def gaussian(
         sigma = gaussian_sigma(sensitivity, epsilon=price[0], delta=price[1], dimension=count)
     else:
         raise ValueError(f"rho={rho!r}, epsilon={epsilon!r}, delta={delta!r}: give either rho, or epsilon and delta")
-    return up(d.multiply(Decimal(sigma), d.sqrt(2 * _log_ratio(2 * count, probability("beta", beta)))))
+    return up(rounding.multiply(Decimal(sigma), rounding.sqrt(2 * _log_ratio(2 * count, probability("beta", beta)))))
 
 
 def gaussian_rho(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
@@ -115,8 +115,8 @@ def exponential_mechanism(
     >>> round(bounds.exponential_mechanism(1000, sensitivity=1, epsilon=1.0), 2)
     19.81
     """
-    size = whole("size", size, least=1)
-    events = whole("candidates", candidates, least=1) * size
+    size = integer("size", size, least=1)
+    events = integer("candidates", candidates, least=1) * size
     return _shortfall(events, size, sensitivity, epsilon, delta, beta, monotonic)
 
 
@@ -131,8 +131,8 @@ def exponential_mechanism_epsilon(
     size: int = 1,
 ) -> float:
     """The least epsilon (to 10 digits) with which the exponential mechanism keeps within this error."""
-    size = whole("size", size, least=1)
-    events = whole("candidates", candidates, least=1) * size
+    size = integer("size", size, least=1)
+    events = integer("candidates", candidates, least=1) * size
     return _enough(events, size, error, sensitivity, delta, beta, monotonic)
 
 
@@ -209,11 +209,11 @@ def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: f
     >>> round(bounds.above_threshold(1000, sensitivity=1, epsilon=1.0), 1)
     46.0
     """
-    queries = whole("queries", queries, least=1)
+    queries = integer("queries", queries, least=1)
     beta = probability("beta", beta)
     sensitivity = positive("sensitivity", sensitivity, toward=inf)
     first, second = split(Fraction(sensitivity), positive("epsilon", epsilon, toward=0))
-    return up(d.add(_laplace_tail(first, beta, 2), _laplace_tail(second, beta, 2 * queries)))
+    return up(rounding.add(_laplace_tail(first, beta, 2), _laplace_tail(second, beta, 2 * queries)))
 
 
 def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, beta: float = 0.05) -> float:
@@ -253,12 +253,12 @@ def __dir__() -> list[str]:
 
 def _log_ratio(top: int, beta: float) -> Decimal:
     """ln(top / beta)."""
-    return d.ln(d.divide(Decimal(top), Decimal(beta)))
+    return rounding.ln(rounding.divide(Decimal(top), Decimal(beta)))
 
 
 def _rounds(candidates: int, k: int) -> int:
-    candidates = whole("candidates", candidates, least=1)
-    if whole("k", k, least=1) > candidates:
+    candidates = integer("candidates", candidates, least=1)
+    if integer("k", k, least=1) > candidates:
         raise ValueError(f"k={k}: must be at most candidates={candidates}")
     return candidates
 
@@ -270,7 +270,7 @@ def _shortfall(
     sensitivity, epsilon = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
     eta = eta_of(range_of_each(epsilon, small_delta("delta", delta), rounds), sensitivity, reach_of(monotonic))
     log = _log_ratio(events, probability("beta", beta))
-    return up(d.divide(log, Decimal(eta))) if eta else inf
+    return up(rounding.divide(log, Decimal(eta))) if eta else inf
 
 
 def _enough(
@@ -279,7 +279,7 @@ def _enough(
     """The least epsilon (to 10 digits) with which the shortfall is at most `error`."""
     reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * reach_of(monotonic)
     unit = up(reach / Fraction(positive("error", error, toward=0)))
-    each = up(d.multiply(Decimal(unit), _log_ratio(events, probability("beta", beta))))
+    each = up(rounding.multiply(Decimal(unit), _log_ratio(events, probability("beta", beta))))
     delta = small_delta("delta", delta)
     if each > 2.0**60:
         raise ValueError(f"error={error!r}: is out of reach")
@@ -292,9 +292,9 @@ def _enough(
 
 def _laplace_tail(scale: float, beta: float, count: int) -> Decimal:
     """The least t with count * 2 q^t / (1 + q) <= beta; as q < 1, it is positive."""
-    q = d.exp(d.divide(Decimal(-1), Decimal(scale)))
-    log = d.subtract(_log_ratio(2 * count, beta), d.ln(d.add(Decimal(1), q)))
-    return d.multiply(Decimal(scale), log)
+    q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))
+    log = rounding.subtract(_log_ratio(2 * count, beta), rounding.ln(rounding.add(Decimal(1), q)))
+    return rounding.multiply(Decimal(scale), log)
 
 
 def _least(enough: Callable[[float], bool], name: str, value: float) -> float:

@@ -23,7 +23,7 @@ from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness.keys import Randomness
 from ..records.domain import OUTSIDE, Domain, Outside, check_domain
-from ..support.checks import one_of, positive, small_delta, whole
+from ..support.checks import integer, one_of, positive, small_delta
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.rounding import down, lower, up, upper
 from .need import need
@@ -92,8 +92,8 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         if domain is not None and nonprivate_labels:
             raise ValueError("nonprivate_labels=True: must be False with a domain, which has the labels")
         self.domain = domain
-        self.marginal_width = whole("marginal_width", marginal_width, least=1)
-        self.rounds = rounds if rounds is None else whole("rounds", rounds, least=1)
+        self.marginal_width = integer("marginal_width", marginal_width, least=1)
+        self.rounds = rounds if rounds is None else integer("rounds", rounds, least=1)
         self.variant = None if variant is None else one_of("variant", variant, VARIANTS)
         self.outside = one_of("outside", outside, OUTSIDE)
         self.nonprivate_labels = nonprivate_labels
@@ -156,7 +156,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         """So many records, as `fit` was given them: a DataFrame, an array, or a list of tuples."""
         if self.fitted is None:
             raise ValueError("sample: must come after fit")
-        n_rows = whole("n_rows", n_rows, least=0)
+        n_rows = integer("n_rows", n_rows, least=0)
         if self.domain is None:
             rows = self.fitted.sample(n_rows, self.rng).tolist()
             return self._transformer.inverse_transform([tuple(row) for row in rows])
