@@ -46,7 +46,7 @@ _HOME = {
     "learn_conjunction": "learning.conjunctions",
     "learn_from_class": "learning.finite_class",
     "marginals": "answering.queries",
-    "median": "mechanisms.interior_point",
+    "median": "mechanisms.quantiles",
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
@@ -57,7 +57,7 @@ _HOME = {
     "permute_and_flip": "mechanisms.selection",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
-    "quantile": "mechanisms.interior_point",
+    "quantile": "mechanisms.quantiles",
     "release_marginals": "answering.release_marginals",
     "removal": "privacy.removal",
     "removal_eta": "privacy.removal",
@@ -152,8 +152,9 @@ if TYPE_CHECKING:
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
     from .mechanisms.gumbel_max import GumbelMax
-    from .mechanisms.interior_point import interior_point, median, quantile
+    from .mechanisms.interior_point import interior_point
     from .mechanisms.noise import gaussian, laplace
+    from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import AboveThreshold
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
