@@ -6,6 +6,8 @@ Names are resolved when they are first used: `import fastdp` compiles nothing an
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
+from .support.extensions import register as _register
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -30,7 +32,7 @@ _HOME = {
     "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
-    "SyntheticDistribution": "answering.synthetic",
+    "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
     "compose": "privacy",
     "error": "learning.hypotheses",
@@ -44,19 +46,19 @@ _HOME = {
     "learn_conjunction": "learning.conjunctions",
     "learn_from_class": "learning.finite_class",
     "marginals": "answering.queries",
-    "median": "mechanisms.interior_point",
+    "median": "mechanisms.quantiles",
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
-    "pack": "records.rows",
+    "pack": "records.packed",
     "nonprivate_excess_risk": "optimizing.nonprivate",
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal",
     "permute_and_flip": "mechanisms.selection",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
-    "quantile": "mechanisms.interior_point",
-    "release_marginals": "answering.marginals",
+    "quantile": "mechanisms.quantiles",
+    "release_marginals": "answering.release_marginals",
     "removal": "privacy.removal",
     "removal_eta": "privacy.removal",
     "set_num_threads": "support.threads",
@@ -136,19 +138,23 @@ __all__ = [
     "warmup",
 ]
 
+for _package in ("dask", "dask_expr"):
+    _register("engine", _package, "fastdp.connect.dask")
+
 if TYPE_CHECKING:
-    from .answering.marginals import release_marginals
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
-    from .answering.synthetic import SyntheticDistribution
+    from .answering.release_marginals import release_marginals
+    from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
     from .mechanisms.gumbel_max import GumbelMax
-    from .mechanisms.interior_point import interior_point, median, quantile
+    from .mechanisms.interior_point import interior_point
     from .mechanisms.noise import gaussian, laplace
+    from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import AboveThreshold
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
@@ -162,7 +168,7 @@ if TYPE_CHECKING:
     from .privacy.removal import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.domain import Domain
-    from .records.rows import pack
+    from .records.packed import pack
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
     from .warmup import warmup

@@ -17,17 +17,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import bounds
-from ..mechanisms import noise
+from ..mechanisms import bounds, noise
 from ..mechanisms.selection import draw_one
 from ..privacy.budget import Budget, charge
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, zcdp_rho
 from ..privacy.guarantees import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
-from ..records.rows import rows_of
-from ..support import rounding as directed
-from ..support.checks import MAX_INT64, check_records, one_of, positive, probability, small_delta, whole, whole_number
+from ..records.sources import rows_of
+from ..support import rounding
+from ..support.checks import (
+    MAX_INT64,
+    check_records,
+    integer,
+    large_integer,
+    one_of,
+    positive,
+    probability,
+    small_delta,
+)
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.progress import Progress, Report, reporting
 from ..support.rounding import down, lower, up
@@ -36,10 +44,12 @@ from .entropic_fit import Residuals, bytes_of_fit, fit_entropic
 from .factored_weights import FactoredWeights
 from .memory import check_memory, check_room
 from .multiplicative_weights import DENSE_CELLS
-from .queries import Marginals, several
-from .synthetic import SyntheticDistribution
-from .true_answers import Truth
-from .update_schedule import UNIT, promise, share_of
+from .queries.bound_query import UNIT
+from .queries.marginals import Marginals
+from .queries.query import as_sequence
+from .synthetic_distribution import SyntheticDistribution
+from .true_answers import TrueAnswers
+from .update_schedule import promise, share_of
 from .workload import Workload
 
 Variant = Literal["average", "measured"]
@@ -177,11 +187,11 @@ def mwem(
     one_of("outside", outside, OUTSIDE)
     rows = rows_of(data)
     plan = plan_of(rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
-    check_room(plan.weight_bytes, plan.weight_bytes, Truth.bytes(plan.n, domain, rows.gathers))
+    check_room(plan.weight_bytes, plan.weight_bytes, TrueAnswers.bytes(plan.n, domain, rows.gathers))
     plan.hint()
     parameters = {"epsilon": plan.epsilon, "delta": plan.delta, "rounds": plan.rounds, "variant": plan.variant}
     with charge(budget, plan.guarantee, "mwem", parameters) as final, reporting(progress, "fitting") as report:
-        plan.read(Truth(rows, domain, outside, n=plan.n))
+        plan.read(TrueAnswers(rows, domain, outside, n=plan.n))
         key = fresh_key(rng)
         final()
         return plan.run(key, rng, report)
@@ -197,16 +207,16 @@ def plan_of(
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     beta = probability("beta", beta)
     if rounds is not None:
-        rounds = whole("rounds", rounds, least=1, most=MAX_INT64)
+        rounds = integer("rounds", rounds, least=1, most=MAX_INT64)
     check_records(records, neighbors)
     if records is not None:
-        records = whole_number("records", records, least=1, most=MAX_INT64)
+        records = large_integer("records", records, least=1, most=MAX_INT64)
     if isinstance(queries, Marginals) and queries.domain != domain:
         raise ValueError("queries: must be marginals of `domain`, whose attributes or sizes differ")
     if variant is None:
         variant = "measured" if isinstance(queries, Marginals) and domain.size <= _QUICK_CELLS else "average"
     one_of("variant", variant, VARIANTS)
-    workload = Workload(several(queries), domain)
+    workload = Workload(as_sequence(queries), domain)
     if not len(workload):
         raise ValueError("queries: must be at least one")
     if not n and records is None:
@@ -255,7 +265,7 @@ class Plan:
     def hint(self) -> None:
         """An AccuracyWarning if plain noise on all answers promises less error than this does."""
 
-    def read(self, truth: Truth) -> None:
+    def read(self, truth: TrueAnswers) -> None:
         """Count the queries on the records: the last thing that may fail before the charge is final."""
         self.records, self.counts = truth.n, self.workload.counts(truth)
 
@@ -381,7 +391,7 @@ class _Measured(Plan):
             self.range = sqrt(8 * float(rho) / _CHOOSING) * (1 - 2.0**-50)
             rest = rho - Fraction(self.range) ** 2 / 8
             ratio = moved / (2 * rest)
-            root = up(directed.sqrt(directed.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
+            root = up(rounding.sqrt(rounding.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
             self.sigma = root
             self.noise: noise.Plan = noise.gaussian_plan(noise.scale_in_range(root * UNIT, "sigma / 2^-16"))
             one = BoundedRange(self.range, neighbors=self.neighbors)

@@ -19,7 +19,7 @@ import fastdp
 from ..mechanisms import noise
 from ..optimizing import losses as forms
 from ..randomness.keys import Randomness, fill_words, fresh_key
-from ..support.checks import moderate, non_negative, power_of_two, whole
+from ..support.checks import integer, moderate, non_negative, power_of_two
 from ..support.errors import DomainError
 from ..support.threads import run_chunks
 
@@ -118,7 +118,7 @@ def permute_and_flip(
 
 
 def _flag(name: str, value: int) -> bool:
-    return bool(whole(name, value, least=0, most=1))
+    return bool(integer(name, value, least=0, most=1))
 
 
 # --- counting
@@ -225,7 +225,7 @@ def gradient_sum(
     from ..optimizing.points import Points
     from ..optimizing.step_noise import limit_of
 
-    name = list(LOSSES)[whole("loss", loss, least=0, most=len(LOSSES) - 1)]
+    name = list(LOSSES)[integer("loss", loss, least=0, most=len(LOSSES) - 1)]
     if name != "HUBER" and parameter != 0:
         raise ValueError(f"parameter={parameter!r}: must be 0 for every loss but FASTDP_HUBER")
     if (derivative != 0) != (name == "CUSTOM"):
@@ -336,9 +336,9 @@ def settle(key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecide
     if (grid is None) != (out.dtype == np.int64):
         raise ValueError("plan: must be that of the entries of out, int64 or double")
     each = LAPLACE_BLOCK if isinstance(law, noise.LaplacePlan) else GAUSSIAN_BLOCK
-    whole("block", block, least=0, most=2**62 // each)
+    integer("block", block, least=0, most=2**62 // each)
     places = undecided.tolist()
     if any(not 0 <= i < out.size for i in places):
         raise ValueError(f"undecided: must be places in out, which has n={out.size} entries")
     for i in places:
-        noise.settle(law, grid, key, out, i, block * each)
+        noise.resolve_exactly(law, grid, key, out, i, block * each)

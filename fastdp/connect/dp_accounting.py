@@ -17,8 +17,9 @@ from statistics import NormalDist
 from typing import Any
 
 from ..privacy.guarantees import Form, Guarantee, Neighbors, PureDP
-from ..support import rounding as d
+from ..support import rounding
 from ..support.checks import small_delta
+from ..support.rounding import down
 from .need import is_older
 
 NEEDED = "0.6"  # the first with ZCDpEvent
@@ -153,11 +154,11 @@ def _better_as_gaussian(mu: float, form: Form) -> bool:
 
 
 def _gaussian(events: Any, mu: float) -> Any:
-    return events.GaussianDpEvent(noise_multiplier=d.down(1 / Fraction(mu))) if mu else events.NoOpDpEvent()
+    return events.GaussianDpEvent(noise_multiplier=down(1 / Fraction(mu))) if mu else events.NoOpDpEvent()
 
 
 def _laplace(events: Any, epsilon: float) -> Any:
-    return events.LaplaceDpEvent(noise_multiplier=d.down(1 / Fraction(epsilon))) if epsilon else events.NoOpDpEvent()
+    return events.LaplaceDpEvent(noise_multiplier=down(1 / Fraction(epsilon))) if epsilon else events.NoOpDpEvent()
 
 
 def _laplace_of_pure(epsilon: float) -> float:
@@ -168,12 +169,12 @@ def _laplace_of_pure(epsilon: float) -> float:
 _LN2 = 0.6931471805599453
 
 
-@d.sixty_digits
+@rounding.sixty_digits
 def _response(events: Any, epsilon: float) -> Any:
     """Randomised response on a bit, which covers all epsilon-DP: told truly but for a fair coin taken so often."""
     if not epsilon:
         return events.NoOpDpEvent()
-    coin = d.down(2 / (1 + d.exp(Decimal(epsilon))))
+    coin = down(2 / (1 + rounding.exp(Decimal(epsilon))))
     return events.RandomizedResponseDpEvent(noise_parameter=coin, num_buckets=2)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answering.synthetic import SyntheticDistribution
+from ..answering.synthetic_distribution import SyntheticDistribution
 from ..mechanisms.noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
 from ..mechanisms.selection import exponential_mechanism, permute_and_flip
 from ..privacy.budget import Budget, charge, counting
@@ -26,7 +26,7 @@ from ..randomness import exact_draws as exact
 from ..randomness.keys import Randomness, fresh_key, word_source
 from ..records.domain import Domain, Outside, check_domain
 from ..records.encoding import encode
-from ..support.checks import non_negative, one_of, positive, power_of_two, whole
+from ..support.checks import integer, non_negative, one_of, positive, power_of_two
 from ..support.errors import DomainError
 from ..support.rounding import lower, up, upper
 from .need import need
@@ -133,7 +133,7 @@ class Model:
 
     def synthetic_data(self, rows: int | None = None) -> Any:
         """Independent records as an `mbi.Dataset`; by default `total` of them, rounded."""
-        rows = round(self._total) if rows is None else whole("rows", rows, least=0)
+        rows = round(self._total) if rows is None else integer("rows", rows, least=0)
         codes = self.synthetic.sample(rows, self._rng, codes=True)
         return _mbi().Dataset(dict(zip(self.domain.attributes, codes.T, strict=True)), self.domain)
 
@@ -198,7 +198,7 @@ class Prng:
                 "choice: what a choice by probabilities costs cannot be told from them, so no budget can count it; put "
                 "fastdp.connect.mbi.ExactSelection before the mechanism's class"
             )
-        n = whole("a", a, least=1) if np.ndim(a) == 0 else len(a)
+        n = integer("a", a, least=1) if np.ndim(a) == 0 else len(a)
         weights = _weights(np.ones(n) if p is None else np.asarray(p), n)
         i = _choose(weights, fresh_key(self.rng))
         return i if np.ndim(a) == 0 else a[i]
@@ -338,7 +338,7 @@ def _shape(size: Any) -> tuple[int, ...]:
     if size is None:
         return ()
     sizes = tuple(size) if isinstance(size, Iterable) else (size,)
-    return tuple(whole("size", each, least=0) for each in sizes)
+    return tuple(integer("size", each, least=0) for each in sizes)
 
 
 def _on_grid(array: NDArray[Any], grid: float) -> NDArray[np.int64]:

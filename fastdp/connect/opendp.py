@@ -22,7 +22,7 @@ from ..mechanisms.scores import array_of_scores, some_allowed, tops_of
 from ..mechanisms.selection import draw_one
 from ..privacy.guarantees import PureDP
 from ..randomness.keys import Randomness, fresh_key
-from ..support.checks import numbers_array, positive, whole
+from ..support.checks import integer, numbers_array, positive
 from ..support.rounding import down, up
 from .need import is_older
 
@@ -51,7 +51,7 @@ def array_domain(T: str, size: int | None = None) -> Any:
     dp = _opendp()
     if T not in _OF_ARRAYS:
         raise ValueError(f"T={T!r}: must be one of {', '.join(map(repr, _OF_ARRAYS))}")
-    size = None if size is None else whole("size", size, least=0)
+    size = None if size is None else integer("size", size, least=0)
     space = _Domain("array", T, size)
 
     def member(value: Any) -> bool:

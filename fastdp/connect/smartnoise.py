@@ -19,12 +19,15 @@ import numpy as np
 
 from ..answering.mwem import VARIANTS, FittedDistribution, Variant, mwem
 from ..answering.queries import marginals
-from ..privacy.budget import Budget, charge
+from ..privacy.budget import Budget
 from ..privacy.guarantees import NEIGHBORS, ApproxDP, Guarantee, Neighbors, PureDP
+from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
-from ..records.domain import OUTSIDE, Domain, Outside, check_domain
-from ..support.checks import one_of, positive, small_delta, whole
+from ..records.domain import Domain, check_domain
+from ..support import parameters
+from ..support.checks import integer, one_of, positive, small_delta
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.parameters import Outside
 from ..support.rounding import down, lower, up, upper
 from .need import need
 
@@ -92,10 +95,10 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         if domain is not None and nonprivate_labels:
             raise ValueError("nonprivate_labels=True: must be False with a domain, which has the labels")
         self.domain = domain
-        self.marginal_width = whole("marginal_width", marginal_width, least=1)
-        self.rounds = rounds if rounds is None else whole("rounds", rounds, least=1)
+        self.marginal_width = integer("marginal_width", marginal_width, least=1)
+        self.rounds = rounds if rounds is None else integer("rounds", rounds, least=1)
         self.variant = None if variant is None else one_of("variant", variant, VARIANTS)
-        self.outside = one_of("outside", outside, OUTSIDE)
+        self.outside = parameters.outside(outside)
         self.nonprivate_labels = nonprivate_labels
         self.neighbors, self.records = one_of("neighbors", neighbors, NEIGHBORS), records
         self.budget, self.rng = budget, rng
@@ -156,7 +159,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         """So many records, as `fit` was given them: a DataFrame, an array, or a list of tuples."""
         if self.fitted is None:
             raise ValueError("sample: must come after fit")
-        n_rows = whole("n_rows", n_rows, least=0)
+        n_rows = integer("n_rows", n_rows, least=0)
         if self.domain is None:
             rows = self.fitted.sample(n_rows, self.rng).tolist()
             return self._transformer.inverse_transform([tuple(row) for row in rows])
@@ -242,9 +245,9 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
             for j, each in searching:
                 _check_numbers([row[j] for row in rows], nullable=each.nullable)
             guarantee = PureDP(price, neighbors=self.neighbors)
-            parameters = {"preprocessor_eps": preprocessor_eps, "columns": len(searching)}
-            with charge(self.budget, guarantee, "smartnoise bounds", parameters) as final:
-                final()
+            public = {"preprocessor_eps": preprocessor_eps, "columns": len(searching)}
+            with ChargedKeys("smartnoise bounds", guarantee, public, self.budget, None) as keys:
+                keys.commit()  # smartnoise draws from here on
                 for j, each in searching:
                     each.allocate_privacy_budget(preprocessor_eps / len(searching), table.odometer)
                     _guarded(each.fit, rows, j)

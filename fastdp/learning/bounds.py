@@ -14,13 +14,13 @@ from math import ceil
 from typing import Any
 
 from ..mechanisms.interior_point import METHODS as POINT_METHODS
-from ..mechanisms.interior_point import eta_of_rank, rank_error
 from ..mechanisms.prefix_method import PrefixPlan, check_prefix
+from ..mechanisms.quantiles import RankSelection, rank_error
 from ..privacy.guarantees import NEIGHBORS, Neighbors
 from ..records.number_line import bits_of_each, check_bits
-from ..support import rounding as directed
-from ..support.checks import one_of, positive, probability, small_delta, whole, whole_number
-from ..support.rounding import down, lower, up, written
+from ..support import rounding
+from ..support.checks import integer, large_integer, one_of, positive, probability, small_delta
+from ..support.rounding import decimal_value, down, lower, up
 from . import box_parameters as box_plans
 from . import conjunction_parameters as plans
 from . import conjunctions, finite_class
@@ -89,8 +89,8 @@ def _conjunction_terms(
     n: Any, d: Any, k: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
 ) -> plans.Terms:
     one_of("method", method, _METHODS)
-    n, d = whole_number("n", n, least=1), whole("d", d, least=1)
-    k = d if k is None else whole("k", k, least=1, most=d)
+    n, d = large_integer("n", n, least=1), integer("d", d, least=1)
+    k = d if k is None else integer("k", k, least=1, most=d)
     return plans.Terms(n, d, k, *checked(epsilon, delta, beta, neighbors))
 
 
@@ -153,7 +153,7 @@ def _box_terms(
     n: Any, d: Any, domain_bits: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
 ) -> box_plans.Terms:
     one_of("method", method, box_plans.METHODS)
-    n, d = whole_number("n", n, least=1), whole("d", d, least=1)
+    n, d = large_integer("n", n, least=1), integer("d", d, least=1)
     return box_plans.Terms(n, bits_of_each(domain_bits, d), *checked(epsilon, delta, beta, neighbors))
 
 
@@ -173,7 +173,7 @@ def learn_from_class(
     >>> round(fastdp.bounds.learn_from_class(10_000, 101, epsilon=1.0), 5)
     0.00152
     """
-    n, terms = whole_number("n", n, least=1), _class_errors(candidates, epsilon, delta, beta, neighbors)
+    n, terms = large_integer("n", n, least=1), _class_errors(candidates, epsilon, delta, beta, neighbors)
     return min(1.0, terms / n)
 
 
@@ -197,7 +197,7 @@ def learn_from_class_n(
 
 
 def _class_errors(candidates: Any, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> float:
-    many = whole_number("candidates", candidates, least=1)
+    many = large_integer("candidates", candidates, least=1)
     return finite_class.Terms(*checked(epsilon, delta, beta, neighbors)).excess(many)
 
 
@@ -216,10 +216,8 @@ def quantile(
     >>> round(fastdp.bounds.quantile(0.5, epsilon=1.0), 1)
     94.7
     """
-    tau = written(probability("q", q))
-    one_of("neighbors", neighbors, NEIGHBORS)
-    eta = eta_of_rank(positive("epsilon", epsilon, toward=0), tau, neighbors)
-    return rank_error(check_bits(domain_bits), eta, probability("beta", beta))
+    selection = RankSelection.of(decimal_value(probability("q", q)), epsilon, neighbors)
+    return rank_error(check_bits(domain_bits), selection.eta, probability("beta", beta))
 
 
 def median(*, domain_bits: int = 64, epsilon: float, beta: float = 0.05, neighbors: Neighbors = "replace-one") -> float:
@@ -257,11 +255,11 @@ def interior_point_n(
     if method == "prefix":
         check_prefix(delta, neighbors)
         return PrefixPlan.of(0, bits, epsilon=epsilon, delta=delta, beta=beta).sufficient
-    eta = down(eta_of_rank(epsilon, Fraction(1, 2), neighbors))
-    log = directed.subtract(
-        directed.multiply(Decimal(bits), directed.ln(Decimal(2))), directed.ln(Decimal(down(lower(beta))))
+    eta = down(RankSelection.of(Fraction(1, 2), epsilon, neighbors).eta)
+    log = rounding.subtract(
+        rounding.multiply(Decimal(bits), rounding.ln(Decimal(2))), rounding.ln(Decimal(down(lower(beta))))
     )
-    return 2 * ceil(up(directed.divide(log, Decimal(eta)))) - 1
+    return 2 * ceil(up(rounding.divide(log, Decimal(eta)))) - 1
 
 
 def _enough(errors: float, error: Any) -> int:

@@ -21,12 +21,12 @@ from ..mechanisms.selection import draw_one
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..records.packed import all_bits, unpack_flags
+from ..records.bits import all_bits, unpack_flags
 from ..records.rows import Block
-from ..support.checks import check_records, one_of, whole
+from ..support.checks import check_records, integer, one_of
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.progress import Progress, Report, reporting
-from ..support.results import Lines
+from ..support.results import DisplayLines
 from .conjunction_parameters import (
     CountsPlan,
     ExhaustivePlan,
@@ -82,7 +82,7 @@ class LearnedConjunction(Hypothesis, Accounted):
         signs = (("" if value else "¬") + self.name_of(column) for column, value in sorted(self.literals))
         return " ∧ ".join(signs) or "true"
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         lines = [("concept", str(self)), ("method", self.method)]
         if self.guarantee is None:
             return [*lines, ("guarantee", "none: elimination is not private")]
@@ -168,8 +168,8 @@ def learn_conjunction(
     spent = checked(epsilon, delta, beta, neighbors)
     check_records(records, neighbors)
     examples = Examples(X, y, may_be_empty=neighbors == "add-remove")
-    n = examples.n if records is None else whole("records", records, least=1)
-    k = examples.d if k is None else whole("k", k, least=1, most=examples.d)
+    n = examples.n if records is None else integer("records", records, least=1)
+    k = examples.d if k is None else integer("k", k, least=1, most=examples.d)
     terms = Terms(n, examples.d, k, *spent)
     taken, plan = choose_plan(method, terms)
     warn_if_vacuous("learn_conjunction", plan.bound, n, f"method={taken!r}, k={k}, epsilon={terms.epsilon:g}")

@@ -19,12 +19,14 @@ from ..mechanisms.scores import tops_of
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
+from ..records.bits import all_bits, pack_flags
+from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
-from ..records.packed import all_bits, pack_flags
-from ..records.rows import Block, PerRecord, Rows, is_dask, rows_of
-from ..support.checks import check_records, whole
+from ..records.rows import Block, PerRecord, Rows
+from ..records.sources import rows_of
+from ..support.checks import check_records, integer
 from ..support.progress import Progress, Report, reporting
-from ..support.results import Lines, Shown
+from ..support.results import Displayed, DisplayLines
 from ..support.threads import run_chunks
 from .hypotheses import predictions_of
 from .privacy_parameters import Spending, checked, parameters_of
@@ -35,7 +37,7 @@ _CHUNK = 2**22  # predictions that are worth a thread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chosen(Shown, Accounted):
+class Chosen(Displayed, Accounted):
     """Which concept of a class was chosen.
 
     index        its number, counted from 0
@@ -59,7 +61,7 @@ class Chosen(Shown, Accounted):
             raise ValueError("predict: the class was given as predictions; `.index` says which of them was chosen")
         return predictions_of(self.hypothesis, X, "hypothesis")
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         name = f"number {self.index} of {self.candidates:,}"
         return [
             ("concept", name if self.hypothesis is None else f"{name}: {self.hypothesis}"),
@@ -114,7 +116,7 @@ def learn_from_class(
     terms = Terms(*checked(epsilon, delta, beta, neighbors))
     check_records(records, neighbors)
     class_ = _class_of(predictions, y, X, may_be_empty=neighbors == "add-remove")
-    n = class_.n if records is None else whole("records", records, least=1)
+    n = class_.n if records is None else integer("records", records, least=1)
     eta = terms.eta(1)
     guarantee = terms.promise_of(1, eta)
     with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:
@@ -192,7 +194,7 @@ class _Class(NamedTuple):
 
 
 def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class:
-    if is_dask(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
+    if is_collection(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
         _no_records(X)
         # an array has a concept a row, as one of numpy's
         by_record = (
@@ -209,7 +211,9 @@ def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class
         return _Class(labels.size, labels, None)
     table = _table(predictions, labels.size, X)
     if isinstance(table, Rows):
-        return _Class(labels.size, labels, lambda: _errors_of_rows(table, table.label(labels, positives, np.bool_)))
+        return _Class(
+            labels.size, labels, lambda: _errors_of_rows(table, table.label_reader(labels, positives, np.bool_))
+        )
     return _Class(labels.size, labels, lambda: _errors(table, positives(labels)))
 
 

@@ -22,7 +22,7 @@ from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import Accounted, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.keys import Randomness, fresh_key, word_source
-from ..support.checks import whole
+from ..support.checks import integer
 from ..support.threads import run_chunks
 from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, kernels, terms_of_range, tops_of
 
@@ -156,11 +156,11 @@ class Race:
         """Which of two arrives first: by their difference in float64, whose error is small, or exactly."""
         scores, logs, slack = held.scores.tolist(), held.logs.tolist(), kernels().SLACK
         source, eta = word_source(self.key), Fraction(self.eta)
-        racers: dict[int, exact.Racer] = {}
+        racers: dict[int, exact.Candidate] = {}
 
-        def racer(c: int) -> exact.Racer:
+        def racer(c: int) -> exact.Candidate:
             if c not in racers:
-                racers[c] = exact.Racer(Fraction(scores[c]), exact.candidate_uniform(source, int(held.indices[c])))
+                racers[c] = exact.Candidate(Fraction(scores[c]), exact.candidate_uniform(source, int(held.indices[c])))
             return racers[c]
 
         def compare(a: int, b: int) -> int:
@@ -221,7 +221,7 @@ class GumbelMax(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        self.k = whole("k", k, least=1)
+        self.k = integer("k", k, least=1)
         terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=self.k, neighbors=neighbors)
         self.guarantee, self.parameters = terms.guarantee, {**terms.parameters, "k": self.k}
         with charge(budget, terms.guarantee, "GumbelMax", dict(self.parameters)) as final:
@@ -239,7 +239,7 @@ class GumbelMax(Accounted):
 
         All blocks must be integers, or all floats.
         """
-        first = whole("first_index", first_index, least=0)
+        first = integer("first_index", first_index, least=0)
         array = array_of_scores(scores, empty=True)
         if first + array.size > MOST_CANDIDATES:
             raise ValueError(f"first_index={first_index!r}: must be such that candidates are numbered below 2^62")

@@ -442,13 +442,13 @@ def add_noise(
     try:
         found = add(*place, key, *law, out, undecided)
         for i in undecided[:found].tolist() if found else ():
-            settle(plan, grid, key, out, i, first)
+            resolve_exactly(plan, grid, key, out, i, first)
     except BaseException:
         out.fill(0)  # interrupted: leave no value behind that has no noise
         raise
 
 
-def settle(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
+def resolve_exactly(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
     """Add what the kernel left out: one draw (Laplace), or those of the block that starts at i (Gaussian)."""
     if isinstance(plan, LaplacePlan):
         _add_draw(out, i, exact.geometric_draw(word_source(key), first + i, plan.scale, two_sided=True), grid)

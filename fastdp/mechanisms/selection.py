@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.budget import Budget, charge, counting
 from ..privacy.guarantees import Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..support.checks import one_of, whole
+from ..support.checks import integer, one_of
 from ..support.progress import Progress, reporting
 from .buckets import Buckets
 from .gumbel_max import Race
@@ -92,7 +92,7 @@ def exponential_mechanism(
     >>> far = fastdp.exponential_mechanism(lambda i, j: -np.arange(i, j), candidates=10**6, sensitivity=1, epsilon=2.0)
     """
     one_of("method", method, METHODS)
-    rounds = 1 if size is None else whole("size", size, least=1)
+    rounds = 1 if size is None else integer("size", size, least=1)
     terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=rounds, neighbors=neighbors)
     if size is not None:
         terms.parameters["size"] = rounds
@@ -150,7 +150,7 @@ def top_k(
     >>> fastdp.top_k([0, 90, 3, 60, 30], 3, sensitivity=1, epsilon=12.0)
     array([1, 3, 4])
     """
-    k = whole("k", k, least=1)
+    k = integer("k", k, least=1)
     terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
     terms.parameters["k"] = k
     if callable(scores):
@@ -227,7 +227,7 @@ def _choose_lazily(
 ) -> NDArray[np.int64]:
     if candidates is None:
         raise ValueError("candidates=None: must be the number of candidates, where a function produces their scores")
-    n = whole("candidates", candidates, least=1)
+    n = integer("candidates", candidates, least=1)
     if not k <= n <= MOST_CANDIDATES:
         raise ValueError(f"candidates={candidates!r}: must be at least k={k}, and at most 2^62")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..privacy.guarantees import NEIGHBORS, Neighbors
-from ..support.checks import MAX_INT64, one_of, positive, small_delta, whole
+from ..support.checks import MAX_INT64, integer, one_of, positive, small_delta
 from .private_erm import promises_of, taken
 from .problem import Problem
 from .sets import ConvexSet
@@ -56,7 +56,7 @@ def private_erm(
     >>> fastdp.bounds.private_erm(100_000, 10, loss=error, over=ball, epsilon=1.0, delta=1e-6).method
     'moments'
     """
-    n, d = whole("n", n, least=1, most=MAX_INT64), whole("d", d, least=1, most=2**20)
+    n, d = integer("n", n, least=1, most=MAX_INT64), integer("d", d, least=1, most=2**20)
     one_of("neighbors", neighbors, NEIGHBORS)
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     found, refusals = promises_of(Problem.of(loss, over, d), n, epsilon, delta, neighbors)
@@ -117,7 +117,7 @@ def vector_sum(
     >>> {name: round(scale, 2) for name, scale in scales.items()}
     {'gaussian': 4.22, 'laplace': 2.0, 'laplace-per-coordinate': 4.0, 'laplace-basic': 4.0}
     """
-    n, d = whole("n", n, least=1, most=MAX_INT64), whole("d", d, least=1, most=2**20)
+    n, d = integer("n", n, least=1, most=MAX_INT64), integer("d", d, least=1, most=2**20)
     one_of("neighbors", neighbors, NEIGHBORS)
     clip, epsilon = positive("clip", clip, toward=0), positive("epsilon", epsilon, toward=0)
     delta = small_delta("delta", delta)

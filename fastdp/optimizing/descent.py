@@ -19,9 +19,9 @@ from ..mechanisms.noise import integer_noise
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..support.checks import check_records, one_of, positive, power_of_two, small_delta, whole
+from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
 from ..support.progress import Progress, Report, reporting
-from ..support.results import Lines, Shown
+from ..support.results import Displayed, DisplayLines
 from .points import Step
 from .problem import OUTSIDE, Outside, Problem, read_points
 from .sets import ConvexSet, Vector
@@ -35,7 +35,7 @@ Callback = Callable[[int, Vector], object]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Descent(Shown):
+class Descent(Displayed):
     """Where a descent came to.
 
     w           the average of w_0 .. w_(T-1), at which gradients were taken, or the last point w_T
@@ -52,7 +52,7 @@ class Descent(Shown):
     bound: float | None
     history: NDArray[np.float64] | None
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         w = np.array2string(self.w, precision=4, threshold=6, edgeitems=2)
         bound = "none promised" if self.bound is None else f"at most {self.bound:.3g} in expectation"
         return [("w", w), ("steps", f"{self.steps} of size {self.step_size:.3g}"), ("excess risk", bound)]
@@ -79,8 +79,8 @@ class PrivateDescent(Descent, Accounted):
     scales: dict[str, float]
     uncapped: float | None
 
-    def _shown(self) -> Lines:
-        rows = super()._shown()
+    def _display(self) -> DisplayLines:
+        rows = super()._display()
         if self.bound is not None and self.uncapped is not None and self.uncapped < 0.95 * self.bound:
             rows[-1] = ("excess risk", f"{rows[-1][1]}; {self.uncapped:.3g} with as many steps as the theorem takes")
         noise = f"{self.noise}, scale {self.noise_scale:.4g} in each coordinate of the sum"
@@ -125,7 +125,7 @@ def projected_gradient_descent(
     >>> bool(abs(fit.w - [0.5, -0.3, 0.1]).max() < 0.1)
     True
     """
-    steps = whole("steps", steps, least=1)
+    steps = integer("steps", steps, least=1)
     one_of("outside", outside, OUTSIDE)
     _check_ways(average, callback)
     points, problem = read_points(X, y, loss, over, start, outside)
@@ -209,7 +209,7 @@ def noisy_projected_gradient_descent(
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     _check_ways(average, callback)
     if steps is not None:
-        steps = whole("steps", steps, least=1)
+        steps = integer("steps", steps, least=1)
     if clip is not None:
         clip = positive("clip", clip, toward=0)
     if step_size is not None:
@@ -218,7 +218,7 @@ def noisy_projected_gradient_descent(
         resolution = power_of_two("resolution", resolution)
     check_records(records, neighbors)
     if records is not None:
-        records = whole("records", records, least=1)
+        records = integer("records", records, least=1)
     points, problem = read_points(X, y, loss, over, start, outside, records)
     n = points.n if records is None else records
     schedule = Schedule.of(

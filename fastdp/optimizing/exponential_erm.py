@@ -16,9 +16,9 @@ import numpy as np
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..support.checks import check_records, one_of, positive, power_of_two, probability, whole
+from ..support.checks import check_records, integer, one_of, positive, power_of_two, probability
 from ..support.progress import Progress, reporting
-from ..support.results import Lines, Shown
+from ..support.results import Displayed, DisplayLines
 from .choice import INSTEAD, Plan, Terms
 from .nets import MOST_DIMENSIONS, GridPlan
 from .one_dimension import LINES, no_line
@@ -30,7 +30,7 @@ METHODS = ("auto", "grid", "exact")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateChoice(Shown, Accounted):
+class PrivateChoice(Displayed, Accounted):
     """The point that the exponential mechanism chose.
 
     w           the point
@@ -53,7 +53,7 @@ class PrivateChoice(Shown, Accounted):
     resolution: float | None
     guarantee: Guarantee
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         w = np.array2string(self.w, precision=4)
         grid = "" if self.resolution is None else f", losses on a grid of {self.resolution:.3g}"
         return [
@@ -131,7 +131,7 @@ def exponential_erm(
         resolution = power_of_two("resolution", resolution)
     check_records(records, neighbors)
     if records is not None:
-        records = whole("records", records, least=1)
+        records = integer("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = points.n if records is None else records
     plan = _plan_of(Terms(problem, points.d, n, epsilon, beta, neighbors), method, spacing, resolution)

@@ -18,9 +18,9 @@ from ..mechanisms.noise import integer_noise
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..support.checks import check_records, one_of, positive, small_delta, whole
+from ..support.checks import check_records, integer, one_of, positive, small_delta
 from ..support.progress import Progress, reporting
-from ..support.results import Lines, Shown
+from ..support.results import Displayed, DisplayLines
 from ..support.rounding import up
 from .losses import SquaredError
 from .nonprivate import minimise_quadratic
@@ -33,7 +33,7 @@ _MOST_COLUMNS = 4096
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LeastSquares(Shown, Accounted):
+class LeastSquares(Displayed, Accounted):
     """A least squares fit from noisy second moments.
 
     w             the point of the set that minimises the noisy mean squared error
@@ -54,7 +54,7 @@ class LeastSquares(Shown, Accounted):
     noise_scale: float
     guarantee: Guarantee
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         return [
             ("w", np.array2string(self.w, precision=4, threshold=6, edgeitems=2)),
             ("excess risk", f"at most {self.bound:.3g} in expectation"),
@@ -109,7 +109,7 @@ def noisy_least_squares(
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     check_records(records, neighbors)
     if records is not None:
-        records = whole("records", records, least=1)
+        records = integer("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n, d = points.n if records is None else records, points.d
     if d > _MOST_COLUMNS:

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from ..privacy.budget import Budget
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness
-from ..support.checks import check_records, one_of, positive, small_delta, whole
+from ..support.checks import check_records, integer, one_of, positive, small_delta
 from ..support.progress import Progress, reporting
-from ..support.results import Lines, as_html, as_text
+from ..support.results import DisplayLines, as_html, as_text
 from .descent import PrivateDescent, noisy_projected_gradient_descent
 from .exponential_erm import PrivateChoice, expected_excess, exponential_erm
 from .losses import Custom, SquaredDistance
@@ -60,7 +60,7 @@ class PrivateMinimum(Accounted):
         """What the call promises."""
         return self.details.guarantee
 
-    def _rows(self) -> Lines:
+    def _rows(self) -> DisplayLines:
         rows = []
         for name, promise in self.promises.items():
             said = self.refusals.get(name) or (
@@ -122,7 +122,7 @@ def private_erm(
     epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
     check_records(records, neighbors)
     if records is not None:
-        records = whole("records", records, least=1)
+        records = integer("records", records, least=1)
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = points.n if records is None else records
     promises, refusals = promises_of(problem, n, epsilon, delta, neighbors)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..support.checks import moderate, numbers_array, whole
+from ..support.checks import integer, moderate, numbers_array
 
 Vector = NDArray[np.float64]
 
@@ -253,7 +253,7 @@ class Simplex(ConvexSet):
 
     def __init__(self, total: float = 1.0, dimension: int | None = None) -> None:
         object.__setattr__(self, "total", moderate("total", total, toward=inf))
-        object.__setattr__(self, "dimension", None if dimension is None else whole("dimension", dimension, least=1))
+        object.__setattr__(self, "dimension", None if dimension is None else integer("dimension", dimension, least=1))
 
     def of_dimension(self, d: int) -> Simplex:
         self._same(d)

@@ -15,8 +15,8 @@ from ..mechanisms.noise import integer_noise
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..support.checks import check_records, one_of, positive, power_of_two, small_delta, whole
-from ..support.results import Lines, Shown
+from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
+from ..support.results import Displayed, DisplayLines
 from .losses import Formula
 from .points import Points
 from .sets import Vector
@@ -26,7 +26,7 @@ NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class VectorRelease(Shown, Accounted):
+class VectorRelease(Displayed, Accounted):
     """A private sum or mean of vectors.
 
     value         the sum or mean
@@ -55,7 +55,7 @@ class VectorRelease(Shown, Accounted):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.array(self.value, dtype) if copy or dtype is not None else self.value
 
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         return [
             ("value", np.array2string(self.value, precision=4, threshold=6, edgeitems=2)),
             ("noise", f"{self.noise}, standard deviation {self.deviation:.4g}"),
@@ -137,7 +137,7 @@ def vector_mean(
     """
     one_of("neighbors", neighbors, NEIGHBORS)
     check_records(records, neighbors)
-    over = 0 if records is None else whole("records", records, least=1)  # 0: their number
+    over = 0 if records is None else integer("records", records, least=1)  # 0: their number
     return release_vectors("vector_mean", X, clip, epsilon, delta, noise, resolution, over, rng, budget, neighbors)
 
 

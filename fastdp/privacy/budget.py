@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn, overload
 
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import PrivacyWarning, levels_to_caller
-from ..support.rounding import down, up, written, written_down, written_up
+from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from .calibration import zcdp_rho
 from .guarantees import NEIGHBORS, ZCDP, Accounted, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, epsilon_of_rho
 
@@ -393,7 +393,7 @@ class _Charge:
 
 def _exactly(name: str, amount: float) -> Fraction:
     """An epsilon or delta is what it is written as; a rho, often the result of a formula, what it is in binary."""
-    return Fraction(amount) if name == "rho" else written(amount)
+    return Fraction(amount) if name == "rho" else decimal_value(amount)
 
 
 class _Sums:
@@ -414,14 +414,14 @@ class _Sums:
     def total(self, name: str) -> float:
         if self._missing[name]:
             return inf
-        return up(self._finite[name]) if name == "rho" else written_up(self._finite[name])
+        return up(self._finite[name]) if name == "rho" else decimal_value_up(self._finite[name])
 
     def left(self, name: str, limit: float) -> float:
         """What may be added before the limit is passed."""
         if self._missing[name]:
             return 0.0
         rest = _exactly(name, limit) - self._finite[name]
-        return max(0.0, down(rest) if name == "rho" else written_down(rest))
+        return max(0.0, down(rest) if name == "rho" else decimal_value_down(rest))
 
     def within(self, name: str, limit: float) -> bool:
         return not self._missing[name] and self._finite[name] <= _exactly(name, limit)

@@ -2,7 +2,7 @@
 
 A guarantee is a frozen value. It knows its neighbouring relation, converts to (epsilon, delta) at any delta, and may
 hold several forms that are all true at once; `compose` uses whichever serves and says which theorem gave the result.
-All arithmetic rounds toward more privacy loss (directed.py). guarantees.md has the theorems and their proofs.
+All arithmetic rounds toward more privacy loss (support/rounding.py). guarantees.md has the theorems and their proofs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numbers import Real
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..support import rounding as d
-from ..support.checks import non_negative, one_of, positive, probability, whole
+from ..support.checks import integer, non_negative, one_of, positive, probability
 from ..support.rounding import down, up
 
 Neighbors = Literal["replace-one", "add-remove"]
@@ -99,7 +99,7 @@ class Guarantee:
 
     def group(self, size: int) -> Guarantee:
         """The same for groups of `size` records at once (guarantees.md, theorem 2)."""
-        size = whole("size", size, least=1)
+        size = integer("size", size, least=1)
         return self if size == 1 else self._group(size)
 
     def _group(self, size: int) -> Guarantee:
@@ -277,7 +277,7 @@ class Renyi(Guarantee):
     def discrete_laplace(scale: float, *, sensitivity: int = 1, neighbors: Neighbors = "replace-one") -> Renyi:
         """Discrete Laplace noise, for integer L1 sensitivity (guarantees.md, theorem 5)."""
         scale = positive("scale", scale, toward=0)
-        return Renyi(discrete_laplace_curve(scale, whole("sensitivity", sensitivity, least=1)), neighbors=neighbors)
+        return Renyi(discrete_laplace_curve(scale, integer("sensitivity", sensitivity, least=1)), neighbors=neighbors)
 
     @staticmethod
     def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
@@ -552,7 +552,10 @@ def discrete_laplace_curve(scale: float, shift: float | Fraction) -> Curve:
 
     def weight(a: Decimal) -> Decimal:
         top = d.subtract(one, d.exp(d.multiply(d.multiply(-2, a), step)))
-        return d.divide(top, d.multiply(d.add(one, q), d.subtract(one, d.exp(d.multiply(one - 2 * a, step)))))
+        return d.divide(
+            top,
+            d.multiply(d.add(one, q), d.subtract(one, d.exp(d.multiply(one - 2 * a, step)))),
+        )
 
     ratio = Fraction(shift) / Fraction(scale)  # of integers, floats and fractions alike
     return _mixture_curve(_decimal(ratio), weight, up(ratio))
@@ -693,7 +696,7 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
         if isinstance(item, Guarantee):
             guarantee, count = item, 1
         elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
-            guarantee, count = item[0], whole("count", item[1], least=1)
+            guarantee, count = item[0], integer("count", item[1], least=1)
         else:
             raise ValueError(f"guarantees: {item!r}: must be a guarantee or a pair (guarantee, count)")
         counts[guarantee] = counts.get(guarantee, 0) + count
@@ -840,7 +843,7 @@ def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> 
     >>> round(share(ApproxDP(1.0, 1e-6), 100, BoundedRange), 4)
     0.0444
     """
-    count = whole("count", count, least=1)
+    count = integer("count", count, least=1)
 
     def fits(parameter: float) -> bool:
         one = kind(parameter)

@@ -15,7 +15,7 @@ from math import inf
 from typing import NoReturn
 
 from ..support import rounding as d
-from ..support.checks import non_negative, positive, probability, whole
+from ..support.checks import integer, non_negative, positive, probability
 from ..support.rounding import down, lower, up
 from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, share
 
@@ -59,7 +59,10 @@ class Removal(Guarantee):
             return d.multiply(once, d.exp(d.divide(-shifted, kappa)))
         shifted = d.add(e, 2 * eta) if one_signed else e
         twice = d.subtract(Decimal(1), d.exp(-2 * eta))
-        both = d.multiply(d.add(twice, d.multiply(shifted, d.exp(-eta))), d.exp(d.divide(-shifted, kappa)))
+        both = d.multiply(
+            d.add(twice, d.multiply(shifted, d.exp(-eta))),
+            d.exp(d.divide(-shifted, kappa)),
+        )
         if not one_signed:
             return both
         return max(both, d.multiply(kappa, d.exp(d.divide(-e, kappa))))
@@ -147,7 +150,7 @@ def peeling_eta(
     >>> peeling_eta(1.0, 1e-6, 4, one_signed=True)[1], peeling_eta(1.0, 1e-6, 40, one_signed=True)[1]
     ('composition', 'removal lemma')
     """
-    rounds = whole("rounds", rounds, least=1)
+    rounds = integer("rounds", rounds, least=1)
     goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
     by_lemma = lemma_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
     reach = 1 if one_signed and neighbors == "add-remove" else 2

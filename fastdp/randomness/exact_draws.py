@@ -290,14 +290,14 @@ def uniform_below(count: int, uniform: Uniform) -> int:
 
 
 @dataclass(frozen=True)
-class Racer:
-    """A candidate of the race: it arrives at E e^(-eta score), E = -ln(1 - U)."""
+class Candidate:
+    """A candidate of a Gumbel-max choice, by its time of arrival E e^(-eta score), E = -ln(1 - U)."""
 
     score: Fraction
     uniform: Uniform
 
 
-def compare_arrivals(a: Racer, b: Racer, eta: Fraction) -> int:
+def compare_arrivals(a: Candidate, b: Candidate, eta: Fraction) -> int:
     """-1 if a arrives first, 1 if b does."""
     ahead = eta * (a.score - b.score)
     bits = 128

@@ -8,20 +8,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import whole
+from ..support.checks import integer
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
+from ..support.parameters import OUTSIDE as OUTSIDE
+from ..support.parameters import Outside as Outside
 from ..support.rounding import down, up
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
-Outside = Literal["raise", "clip"]
-OUTSIDE = ("raise", "clip")
 MOST_BITS = 2**20
 
 _FLOATS: dict[int, tuple[Any, str, str]] = {
@@ -30,7 +30,7 @@ _FLOATS: dict[int, tuple[Any, str, str]] = {
 
 
 @dataclass(frozen=True)
-class Order:
+class NumberLine:
     """The values that records may have, in their order.
 
     bits     positions are below 2^bits
@@ -43,7 +43,7 @@ class Order:
     last: int
 
     @classmethod
-    def of(cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str) -> Order:
+    def of(cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str) -> NumberLine:
         """Integers 0 .. 2^bits - 1, or -2^(bits-1) .. if they are signed; floats if the values are.
 
         Unless `signed` says it, they are if their type is signed and has no more bits than that.
@@ -172,7 +172,7 @@ def _compared(values: NDArray[Any], end: Any, compare: Callable[..., Any]) -> ND
 
 
 def check_bits(value: Any) -> int:
-    return whole("domain_bits", value, least=1, most=MOST_BITS)
+    return integer("domain_bits", value, least=1, most=MOST_BITS)
 
 
 def bits_of_each(value: Any, d: int) -> tuple[int, ...]:

@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
-from ..records.rows import label_of
-from ..support.checks import one_of, whole
+from ..records.column_names import label_of
+from ..support import parameters
+from ..support.checks import integer
 from ..support.errors import DomainError
-from .base import OUTSIDE, Floats, PrivateEstimator
+from .base import Floats, PrivateEstimator
 from .grid import Grid
 from .labels import BinaryClassifier
 
@@ -73,11 +74,11 @@ class ConjunctionClassifier(BinaryClassifier):
 
     def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
         """Learn from records X and labels y, and charge for it."""
-        one_of("outside", self.outside, OUTSIDE)
+        parameters.outside(self.outside)
         X, positives = self._labelled(X, y, dtype="numeric")
         names = names_of(self)
         cuts = cuts_of(self.thresholds, names)
-        k = None if self.max_literals is None else min(whole("max_literals", self.max_literals, least=1), len(cuts))
+        k = None if self.max_literals is None else min(integer("max_literals", self.max_literals, least=1), len(cuts))
         self.concept_ = learn_conjunction(
             self._bits(X, cuts), positives, k=k, epsilon=self.epsilon, delta=self.delta, method=self.method,
             beta=self.beta, rng=self._randomness(), budget=self.budget,
@@ -154,7 +155,7 @@ class BoxClassifier(BinaryClassifier):
     def fit(self, X: Any, y: Any) -> BoxClassifier:
         """Learn from records X and labels y, and charge for it."""
         X, positives = self._labelled(X, y)
-        grid = Grid.of(self.bounds, 2 ** whole("bits", self.bits, least=1, most=32), X.shape[1])
+        grid = Grid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
         self.concept_ = learn_box(
             grid.cells(X, self.outside), positives, domain_bits=self.bits, signed=False, epsilon=self.epsilon,
             delta=self.delta, method=self.method, beta=self.beta, rng=self._randomness(), budget=self.budget,

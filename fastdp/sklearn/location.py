@@ -12,13 +12,13 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning.privacy_parameters import Spending, parameters_of
-from ..mechanisms.interior_point import rank_error
+from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vectors import vector_mean
 from ..privacy.budget import charge
 from ..privacy.guarantees import Neighbors
 from ..randomness.keys import fresh_key
-from ..support.checks import positive, small_delta, whole
+from ..support.checks import integer, positive, small_delta
 from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
 from .grid import Grid
@@ -154,7 +154,7 @@ class PrivateMedian(_Centering):
     def fit(self, X: Any, y: Any = None) -> PrivateMedian:
         """Release the medians of the columns of X, and charge for it; y is ignored."""
         terms = _Terms(positive("epsilon", self.epsilon, toward=0), small_delta("delta", self.delta))
-        bits, rng = whole("bits", self.bits, least=1, most=32), self._randomness()
+        bits, rng = integer("bits", self.bits, least=1, most=32), self._randomness()
         X = self._records(X)
         n, d = X.shape
         grid = Grid.of(self.bounds, 2**bits, d)

@@ -13,8 +13,9 @@ from ..answering.mwem import FittedDistribution, mwem
 from ..answering.queries import marginals
 from ..records.domain import Domain, listed, shown
 from ..records.encoding import encode
-from ..support.checks import one_of, whole
-from .base import OUTSIDE, Floats, PrivateEstimator, missing, randomness
+from ..support import parameters
+from ..support.checks import integer
+from .base import Floats, PrivateEstimator, missing, randomness
 from .concepts import names_of
 from .grid import Grid
 
@@ -84,17 +85,17 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
 
     def fit(self, X: Any, y: Any = None) -> MWEMSynthesizer:
         """Fit to the tables of X, and charge for it; y is ignored."""
-        one_of("outside", self.outside, OUTSIDE)
+        parameters.outside(self.outside)
         if (self.domain is None) == (self.bounds is None):
             if self.domain is None:
                 missing("bounds", "(lower, upper) of the columns, or domain= with the values that they may have")
             raise ValueError(f"bounds={self.bounds!r}: must be None with a domain, which has its own")
-        rng, degree = self._randomness(), whole("degree", self.degree, least=1)
+        rng, degree = self._randomness(), integer("degree", self.degree, least=1)
         X = self._read(X, reset=True)
         names = names_of(self)
         self._grid: Grid | None = None
         if self.domain is None:
-            self._grid = Grid.of(self.bounds, whole("bins", self.bins, least=1, most=2**16), len(names))
+            self._grid = Grid.of(self.bounds, integer("bins", self.bins, least=1, most=2**16), len(names))
             self.domain_ = Domain(dict.fromkeys(names, self._grid.count))
         else:
             self.domain_ = domain_of(self.domain, names, hasattr(self, "feature_names_in_"))

@@ -53,7 +53,7 @@ def non_negative(name: str, value: Any, *, toward: float) -> float:
         raise ValueError(f"{name}={value!r}: must be >= 0 and finite") from None
 
 
-def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """An integer that is at least `least`, and at most `most` if that is given."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}={value!r}: must be a whole number >= {least}")
@@ -62,11 +62,11 @@ def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     return int(value)
 
 
-def whole_number(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+def large_integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """The same for numbers that are often large, so that 1e6 may stand for a million."""
     if isinstance(value, float | np.floating) and abs(float(value)) <= 2**53 and float(value).is_integer():
         value = int(value)
-    return whole(name, value, least=least, most=most)
+    return integer(name, value, least=least, most=most)
 
 
 def check_records(records: Any, neighbors: str) -> None:

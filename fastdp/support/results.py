@@ -5,30 +5,30 @@ from __future__ import annotations
 import html
 from abc import ABC, abstractmethod
 
-Lines = list[tuple[str, str]]
+DisplayLines = list[tuple[str, str]]
 
 
-class Shown(ABC):
-    """A result that says what it is in a few lines. Dataclasses of it take repr=False, to keep this one."""
+class Displayed(ABC):
+    """A result that prints as a few lines of names and values. Dataclasses of it take repr=False, to keep this one."""
 
     @abstractmethod
-    def _shown(self) -> Lines:
+    def _display(self) -> DisplayLines:
         """Names and values."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}\n{as_text(self._shown())}"
+        return f"{type(self).__name__}\n{as_text(self._display())}"
 
     def _repr_html_(self) -> str:
-        return as_html(type(self).__name__, self._shown())
+        return as_html(type(self).__name__, self._display())
 
 
-def as_text(lines: Lines) -> str:
+def as_text(lines: DisplayLines) -> str:
     """The values below one another, beside their names."""
     wide = max(len(name) for name, _ in lines)
     return "\n".join(f"  {name:<{wide}}  {value}" for name, value in lines)
 
 
-def as_html(caption: str, lines: Lines) -> str:
+def as_html(caption: str, lines: DisplayLines) -> str:
     """The same as a table; values are escaped."""
     rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in lines)
     return f"<table><caption>{caption}</caption>{rows}</table>"

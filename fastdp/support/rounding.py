@@ -47,8 +47,8 @@ sqrt = _CONTEXT.sqrt
 Exact = Fraction | int | float
 
 
-def written(x: float) -> Fraction:
-    """The number that a float is written as: 0.1 is one tenth, and ten of them are 1.
+def decimal_value(x: float) -> Fraction:
+    """The number that a float's shortest decimal form stands for: 0.1 is one tenth, and ten of them are 1.
 
     Budgets add up what they are charged so. It is within half a unit in the last place of the binary value.
     """
@@ -56,13 +56,13 @@ def written(x: float) -> Fraction:
 
 
 def lower(x: float) -> Fraction:
-    """The lesser of the written and the binary value: as much of an epsilon as a mechanism may use."""
-    return min(written(x), Fraction(x))
+    """The lesser of the decimal and the binary value: as much of an epsilon as a mechanism may use."""
+    return min(decimal_value(x), Fraction(x))
 
 
 def upper(x: float) -> Fraction:
     """The greater of the two: as much of a sensitivity as a mechanism must allow for."""
-    return max(written(x), Fraction(x))
+    return max(decimal_value(x), Fraction(x))
 
 
 def sixty_digits(formula: Callable[P, R]) -> Callable[P, R]:
@@ -90,16 +90,16 @@ def down(x: Decimal | Exact) -> float:
     return _next_if(x, 1)
 
 
-def written_up(x: Fraction) -> float:
-    """The least float that is written as a number >= x."""
+def decimal_value_up(x: Fraction) -> float:
+    """The least float whose decimal value is >= x."""
     nearest = float(x)
-    return nextafter(nearest, inf) if written(nearest) < x else nearest
+    return nextafter(nearest, inf) if decimal_value(nearest) < x else nearest
 
 
-def written_down(x: Fraction) -> float:
-    """The largest float that is written as a number <= x."""
+def decimal_value_down(x: Fraction) -> float:
+    """The largest float whose decimal value is <= x."""
     nearest = float(x)
-    return nextafter(nearest, -inf) if written(nearest) > x else nearest
+    return nextafter(nearest, -inf) if decimal_value(nearest) > x else nearest
 
 
 def _allowance(x: Decimal) -> Decimal:

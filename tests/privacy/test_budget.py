@@ -40,7 +40,7 @@ from fastdp import (
 )
 from fastdp.mechanisms import noise
 from fastdp.privacy.budget import Release, _ambient, charge
-from fastdp.support.rounding import written, written_up
+from fastdp.support.rounding import decimal_value, decimal_value_up
 
 THEOREMS = ("basic", "zcdp", "best")
 
@@ -531,7 +531,7 @@ def test_an_error_after_the_first_draw_keeps_the_charge(where, error, monkeypatc
         monkeypatch.setattr(noise, "add_noise", fail)
     elif where == "settling":
         monkeypatch.setattr(noise, "_kernels", lambda: OneUndecided)
-        monkeypatch.setattr(noise, "settle", fail)
+        monkeypatch.setattr(noise, "resolve_exactly", fail)
     else:
         monkeypatch.setattr(noise.np, "empty_like", fail)
     outer, inner = Budget(epsilon=1), Budget(epsilon=1)
@@ -601,7 +601,7 @@ def race(budget, release, threads=64):
 
 def shares(whole, share, spent=0.0):
     """How many floats `share` fit into the float `whole`, exactly."""
-    return int((written(whole) - written(spent)) / written(share))
+    return int((decimal_value(whole) - decimal_value(spent)) / decimal_value(share))
 
 
 def shares_of_rho(budget, guarantee):
@@ -634,7 +634,7 @@ def test_exactly_the_right_number_of_threads_win(cls, total, share, before, winn
     spend_one = lambda budget: spend(budget, PureDP(rounded)) if rounded < 1e-9 else lap(share, budget=budget)  # noqa: E731
     assert race(budget, spend_one) == winners
     assert len(budget.releases) == winners + bool(before)
-    assert written(budget.spent.epsilon) >= winners * written(rounded) + written(before)
+    assert decimal_value(budget.spent.epsilon) >= winners * decimal_value(rounded) + decimal_value(before)
     assert budget.spent.epsilon <= total
 
 
@@ -788,7 +788,7 @@ def test_a_refusal_in_words():
     budget = Budget(epsilon=1, delta=1e-6)
     gauss(epsilon=0.5, delta=2.0**-20, budget=budget)
     said = refused(lambda: gauss(epsilon=0.75, delta=2.0**-30, budget=budget))
-    left = written(1e-6) - written(2.0**-20)
+    left = decimal_value(1e-6) - decimal_value(2.0**-20)
     assert said["asked"].startswith("(0.75, 9.31e-10)-DP and ")
     assert said["whole"] == "(1, 1e-06)-DP (basic)"
     assert said["left"] == f"epsilon=0.5, delta={float(left)!r}"
@@ -1218,12 +1218,12 @@ def oracle(theorem, live):
     """(fits, spent) of a budget (1, 1e-6) that holds these guarantees, by exact sums; None where it is too close."""
     epsilons, rhos = Fraction(0), Fraction(0)
     for guarantee in live:
-        epsilons += written(getattr(guarantee, "epsilon", getattr(guarantee, "eta", 0.0)))
+        epsilons += decimal_value(getattr(guarantee, "epsilon", getattr(guarantee, "eta", 0.0)))
         if theorem != "basic":
             rhos += Fraction(guarantee.to_zcdp().rho)
     if theorem == "basic":
-        deltas = sum((written(getattr(guarantee, "delta", 0.0)) for guarantee in live), Fraction(0))
-        return epsilons <= 1 and deltas <= written(1e-6), (epsilons, deltas)
+        deltas = sum((decimal_value(getattr(guarantee, "delta", 0.0)) for guarantee in live), Fraction(0))
+        return epsilons <= 1 and deltas <= decimal_value(1e-6), (epsilons, deltas)
     converted = ZCDP(up(rhos)).to_approx(1e-6).epsilon if rhos else 0.0
     if theorem == "best" and epsilons <= 1:
         return True, min(epsilons, converted)
@@ -1270,7 +1270,7 @@ def test_random_runs_against_exact_sums(theorem, seed):
         live = [g for _, _, g in opened] + final
         _, amount = oracle(theorem, live)
         if theorem == "basic":
-            epsilon, delta = map(written_up, amount)
+            epsilon, delta = map(decimal_value_up, amount)
             assert budget.spent == (ApproxDP(epsilon, delta) if delta else PureDP(epsilon))
         else:
             assert isclose(budget.spent.epsilon, min(float(amount), 1.0), rel_tol=4e-16)

@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, privacy
+from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
 from fastdp.privacy import ORDERS, epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply, share
+from fastdp.privacy import guarantees as kinds
+from fastdp.privacy.guarantees import LARGE, SMALL, THEOREMS
 
 DIGITS = 130
-SMALL = privacy.SMALL
+
 AR = {"neighbors": "add-remove"}
 
 # tiny ones around the place where curves change their formula, ordinary ones, and large ones
@@ -114,7 +116,7 @@ def test_the_curve_of_bounded_range_is_the_worst_two_point_pair(eta):
     curve = curve_of(BoundedRange(eta))
     # below SMALL it is a eta^2 / 8, above LARGE it is eta
     for i in SOME_ORDERS:
-        elsewhere = (ORDERS[i] * eta) ** 2 + eta if eta < SMALL else 0.01 if eta > privacy.LARGE else 0.0
+        elsewhere = (ORDERS[i] * eta) ** 2 + eta if eta < SMALL else 0.01 if eta > LARGE else 0.0
         close_above(curve[i], range_divergence(ORDERS[i], eta), 1e-10 + elsewhere)
 
 
@@ -622,7 +624,7 @@ def test_laws_of_composition(seed):
         "Renyi",
     }
     # the best is the best
-    for using in privacy.THEOREMS[1:]:
+    for using in THEOREMS[1:]:
         try:
             other = compose(*parts, delta=delta, using=using)
         except ValueError:
@@ -706,7 +708,7 @@ def test_nothing_jumps_where_curves_change_their_formula(kind):
 
 def test_composition_is_the_same_whatever_the_decimal_context_of_the_host():
     def results():
-        for function in vars(privacy).values():
+        for function in vars(kinds).values():
             if hasattr(function, "cache_clear"):
                 function.cache_clear()
         return [
@@ -779,7 +781,7 @@ INSTANCES = [
 def test_what_is_claimed_for_randomised_responses_is_true(parts, delta):
     law = responses(*parts)
     guarantees = [(PureDP(e), k) for e, k in parts]
-    for using in privacy.THEOREMS:
+    for using in THEOREMS:
         if using == "advanced" and len(parts) > 1:
             continue
         claimed = compose(*guarantees, delta=delta, using=using).epsilon

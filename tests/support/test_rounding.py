@@ -11,7 +11,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from fastdp.support import rounding as directed
+from fastdp.support import rounding
 from fastdp.support.rounding import down, up
 
 BITS = 300
@@ -78,7 +78,7 @@ def test_up_and_down_mirror_each_other():
     for x in numbers(4, 300):
         third = Fraction(x) / 3
         assert up(-third) == -down(third)
-        value = directed.divide(Decimal(x), Decimal(3))
+        value = rounding.divide(Decimal(x), Decimal(3))
         assert up(-value) == -down(value)
 
 
@@ -86,13 +86,13 @@ def test_up_and_down_mirror_each_other():
 
 
 FORMULAS = {
-    "exp": (lambda x: directed.exp(Decimal(x)), mpmath.exp, (-6, 2)),
-    "exp near 1": (lambda x: directed.exp(Decimal(x)), mpmath.exp, (-300, -6)),
-    "ln": (lambda x: directed.ln(Decimal(abs(x))), lambda x: mpmath.log(abs(x)), (-300, 300)),
-    "sqrt": (lambda x: directed.sqrt(Decimal(abs(x))), lambda x: mpmath.sqrt(abs(x)), (-300, 300)),
-    "reciprocal": (lambda x: directed.divide(Decimal(1), Decimal(x)), lambda x: 1 / x, (-300, 300)),
+    "exp": (lambda x: rounding.exp(Decimal(x)), mpmath.exp, (-6, 2)),
+    "exp near 1": (lambda x: rounding.exp(Decimal(x)), mpmath.exp, (-300, -6)),
+    "ln": (lambda x: rounding.ln(Decimal(abs(x))), lambda x: mpmath.log(abs(x)), (-300, 300)),
+    "sqrt": (lambda x: rounding.sqrt(Decimal(abs(x))), lambda x: mpmath.sqrt(abs(x)), (-300, 300)),
+    "reciprocal": (lambda x: rounding.divide(Decimal(1), Decimal(x)), lambda x: 1 / x, (-300, 300)),
     "product": (
-        lambda x: directed.multiply(Decimal(x), directed.exp(Decimal(1))),
+        lambda x: rounding.multiply(Decimal(x), rounding.exp(Decimal(1))),
         lambda x: x * mpmath.e,
         (-300, 300),
     ),
@@ -112,10 +112,10 @@ def test_of_decimals_never_the_wrong_side_and_never_far(name):
 
 
 def test_a_decimal_that_was_rounded_to_a_float_is_not_taken_for_it():
-    rounded = directed.add(Decimal(1), Decimal("1e-62"))  # 1 in 60 digits
+    rounded = rounding.add(Decimal(1), Decimal("1e-62"))  # 1 in 60 digits
     assert rounded == 1
     assert up(rounded) > 1
-    assert down(directed.subtract(Decimal(1), Decimal("1e-62"))) < 1
+    assert down(rounding.subtract(Decimal(1), Decimal("1e-62"))) < 1
     assert up(Decimal(0)) >= ALLOWED
     assert down(Decimal(0)) <= -ALLOWED
 
@@ -123,7 +123,7 @@ def test_a_decimal_that_was_rounded_to_a_float_is_not_taken_for_it():
 def test_the_allowance_is_what_the_page_says():
     for x in numbers(6, 500, -45, 300):
         value, slack = Fraction(x) * (1 + Fraction(1, 10**21)), Fraction(abs(x)) / 10**20
-        decimal_value = directed.divide(Decimal(value.numerator), Decimal(value.denominator))
+        decimal_value = rounding.divide(Decimal(value.numerator), Decimal(value.denominator))
         assert Fraction(up(decimal_value)) >= value + slack * Fraction(9, 10)
         assert Fraction(down(decimal_value)) <= value - slack * Fraction(9, 10)
 
@@ -135,8 +135,8 @@ def test_chains_of_operations_stay_inside():
         terms = [(draw.uniform(0.1, 5), draw.uniform(-5, 5)) for _ in range(50)]
         value = Decimal(0)
         for x, y in terms:
-            value = directed.add(value, directed.multiply(Decimal(x), directed.exp(Decimal(y))))
-        value = directed.ln(directed.add(Decimal(1), value))
+            value = rounding.add(value, rounding.multiply(Decimal(x), rounding.exp(Decimal(y))))
+        value = rounding.ln(rounding.add(Decimal(1), value))
         with mpmath.workprec(BITS):
             truth = mpmath.log(1 + mpmath.fsum(mpmath.mpf(x) * mpmath.exp(mpmath.mpf(y)) for x, y in terms))
             assert down(value) <= truth <= up(value)
@@ -152,22 +152,22 @@ def hostile():
     return context
 
 
-@directed.sixty_digits
+@rounding.sixty_digits
 def _two_thirds(x):
     return up(Decimal(x) * 2 / 3 - (Decimal(x) - Decimal(x)))
 
 
 def test_the_context_of_the_host_does_not_matter_and_is_left_alone():
     expected = [
-        (up(directed.exp(Decimal(x))), down(directed.ln(Decimal(x))), up(-Fraction(x) / 3), _two_thirds(x))
+        (up(rounding.exp(Decimal(x))), down(rounding.ln(Decimal(x))), up(-Fraction(x) / 3), _two_thirds(x))
         for x in (0.1, 3.7, 55.5)
     ]
     with decimal.localcontext(hostile()) as host:
         before = str(host)
         found = [
             (
-                up(directed.exp(Decimal.from_float(x))),
-                down(directed.ln(Decimal.from_float(x))),
+                up(rounding.exp(Decimal.from_float(x))),
+                down(rounding.ln(Decimal.from_float(x))),
                 up(-Fraction(x) / 3),
                 _two_thirds(x),
             )
@@ -196,7 +196,7 @@ print(compose((BoundedRange(0.3), 20), PureDP(20.0), delta=1e-7).epsilon)
 
 
 def test_sixty_digits_come_back_after_an_error_and_hold_in_threads():
-    @directed.sixty_digits
+    @rounding.sixty_digits
     def fail():
         raise KeyError
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from fastdp import Domain, PrivateMultiplicativeWeights
-from fastdp.answering.marginals import release_marginals
 from fastdp.answering.mwem import mwem
 from fastdp.answering.queries import marginals
+from fastdp.answering.release_marginals import release_marginals
 from fastdp.support.errors import AccuracyWarning
 
 from ...peers.inputs import binary_records

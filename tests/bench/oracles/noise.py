@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import fastdp
-from tests import laws
-from tests.oracles import reference
+from tests import laws, oracles
 
 
 def _check_words(words: Any, parameters: Any) -> None:
@@ -47,7 +46,7 @@ def _check_charged(drawn: Any, parameters: Any) -> None:
     noise, budget = drawn
     assert budget.spent == fastdp.PureDP(1 / parameters["scale"])
     assert [release.mechanism for release in budget.releases] == ["laplace"]
-    _check_law(reference.laplace_law)(noise, parameters)
+    _check_law(oracles.noise.laplace_law)(noise, parameters)
 
 
 def _check_uniform(numbers: Any, parameters: Any) -> None:
@@ -70,10 +69,10 @@ def _check_mean(drawn: Any, parameters: Any) -> None:
 
 ORACLES: dict[str, Any] = {
     "uniform words": _check_words,
-    "laplace_law": _check_law(reference.laplace_law),
-    "gaussian_law": _check_law(reference.gaussian_law),
-    "laplace_law, rounded": _check_float_law(reference.laplace_law),
-    "gaussian_law, rounded": _check_float_law(reference.gaussian_law),
+    "laplace_law": _check_law(oracles.noise.laplace_law),
+    "gaussian_law": _check_law(oracles.noise.gaussian_law),
+    "laplace_law, rounded": _check_float_law(oracles.noise.laplace_law),
+    "gaussian_law, rounded": _check_float_law(oracles.noise.gaussian_law),
     "laplace_law, charged": _check_charged,
     "uniform numbers": _check_uniform,
     "a clock": _check_seconds,

@@ -24,7 +24,8 @@ from ..privacy.guarantees import NEIGHBORS, ZCDP, Accounted, AllOf, ApproxDP, Gu
 from ..randomness.keys import Randomness
 from ..records.domain import MOST_CELLS, OUTSIDE, Domain, Outside, check_domain, code_type, shown
 from ..records.encoding import check_codes, encode, histogram, of_domain
-from ..records.rows import Rows, rows_of
+from ..records.rows import Rows
+from ..records.sources import rows_of
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import AccuracyWarning
 from ..support.progress import Progress, reporting
@@ -32,8 +33,10 @@ from ..support.rounding import down, lower, up
 from .entropic_fit import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
 from .marginal_transform import marginal_tables
 from .memory import shown_bytes, usable_memory
-from .queries import BoundProduct, Marginals, bind
-from .synthetic import SyntheticDistribution
+from .queries.bound_query import BoundProduct
+from .queries.marginals import Marginals
+from .queries.query import bind
+from .synthetic_distribution import SyntheticDistribution
 
 Fit = Literal["auto", "entropic", "least-squares"]
 FITS = ("auto", "entropic", "least-squares")
