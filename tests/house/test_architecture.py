@@ -184,7 +184,6 @@ PENDING_CIRCLES = {
     "randomness.keys",
 }
 PENDING_SIZES = {
-    "capi.table",
     "kernels.boxes.sweep_into",
     "kernels.compile",
     "kernels.function_pointers",
