@@ -6,6 +6,8 @@ Names are resolved when they are first used: `import fastdp` compiles nothing an
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
+from .support import extensions as _extensions
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -66,6 +68,10 @@ _HOME = {
     "vector_sum": "optimizing.vectors",
     "warmup": "warmup",
 }
+
+# what upper layers bring to lower ones: the point where it is read, its name there, its module
+for _point, _name, _module in (("dp_event", "dp-accounting", "connect.dp_accounting"),):
+    _extensions.register(_point, _name, f"{__name__}.{_module}")
 
 # modules that are public as fastdp.bounds, ...
 _MODULES = {
@@ -158,7 +164,8 @@ if TYPE_CHECKING:
     from .optimizing.private_erm import private_erm
     from .optimizing.vectors import vector_mean, vector_sum
     from .privacy.budget import Budget, BudgetExceeded
-    from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
+    from .privacy.composition import compose, share
+    from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
     from .privacy.removal import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.domain import Domain

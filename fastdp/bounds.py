@@ -18,7 +18,8 @@ from typing import Any
 from .mechanisms.scores import eta_of, range_of_each, reach_of
 from .mechanisms.sparse_vector import split
 from .privacy.calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
-from .privacy.guarantees import BoundedRange, compose
+from .privacy.composition import compose
+from .privacy.guarantees import BoundedRange
 from .support import rounding
 from .support.checks import integer, positive, probability, small_delta
 from .support.rounding import up

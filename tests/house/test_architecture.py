@@ -178,17 +178,13 @@ PENDING_LAYERS = {
     "answering.multiplicative_weights imports bounds",
     "answering.mwem imports bounds",
     "answering.update_schedule imports bounds",
-    "privacy.budget imports connect.dp_accounting",
-    "privacy.guarantees imports connect.dp_accounting",
     "records.rows imports connect.dask",
 }
 PENDING_CIRCLES = {
     "answering.queries",
     "answering.query_plans",
     "connect.dask",
-    "connect.dp_accounting",
     "connect.partitions",
-    "privacy.guarantees",
     "randomness.bit_generator",
     "randomness.keys",
     "records.parquet",
@@ -229,7 +225,6 @@ PENDING_SIZES = {
     "optimizing.private_erm",
     "optimizing.vectors",
     "optimizing.vectors.release_vectors",
-    "privacy.guarantees",
     "records.rows",
     "warmup._steps",
 }
