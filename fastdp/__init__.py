@@ -6,7 +6,7 @@ Names are resolved when they are first used: `import fastdp` compiles nothing an
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
-from .support import extensions as _extensions
+from .support.extensions import register as _register
 
 __version__ = "0.1.0"
 
@@ -50,7 +50,7 @@ _HOME = {
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
-    "pack": "records.rows",
+    "pack": "records.packed",
     "nonprivate_excess_risk": "optimizing.nonprivate",
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal",
@@ -68,10 +68,6 @@ _HOME = {
     "vector_sum": "optimizing.vectors",
     "warmup": "warmup",
 }
-
-# what upper layers bring to lower ones: the point where it is read, its name there, its module
-for _point, _name, _module in (("dp_event", "dp-accounting", "connect.dp_accounting"),):
-    _extensions.register(_point, _name, f"{__name__}.{_module}")
 
 # modules that are public as fastdp.bounds, ...
 _MODULES = {
@@ -142,6 +138,14 @@ __all__ = [
     "warmup",
 ]
 
+# what upper layers bring to lower ones: where it is read, its name there, the module
+for _point, _name, _module in (
+    ("engine", "dask", "connect.dask"),
+    ("engine", "dask_expr", "connect.dask"),
+    ("dp_event", "dp-accounting", "connect.dp_accounting"),
+):
+    _register(_point, _name, f"{__name__}.{_module}")
+
 if TYPE_CHECKING:
     from .answering.marginals import release_marginals
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
@@ -169,7 +173,7 @@ if TYPE_CHECKING:
     from .privacy.removal import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.domain import Domain
-    from .records.rows import pack
+    from .records.packed import pack
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
     from .warmup import warmup

@@ -65,8 +65,8 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .randomness.keys import Randomness
     from .records.domain import Domain
     from .records.encoding import histogram
-    from .records.number_line import Order
-    from .records.rows import pack
+    from .records.number_line import NumberLine
+    from .records.packed import pack
 
     def read_only(array: NDArray[Any]) -> NDArray[Any]:  # a type of its own to the compiler
         array.flags.writeable = False
@@ -151,7 +151,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
             prefixes = np.zeros((1, literals.WIDE), np.uint64)
             literals.count_subsets_into(columns, one, 1, np.zeros(2, np.int64), prefixes, np.zeros(2, np.int64))
         for dtype in (np.int64, np.uint64, np.float64):
-            order = Order.of(np.dtype(dtype), 64, None, "warmup")
+            order = NumberLine.of(np.dtype(dtype), 64, None, "warmup")
             order.positions(np.zeros(3, dtype), "raise", "warmup")
 
     def add_losses() -> None:

@@ -23,7 +23,7 @@ Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class Law(Protocol):
-    """A law on the integers: `cdf(z)` bounds Pr[Z <= z] from below and from above. See reference.py for makers."""
+    """A law on the integers: `cdf(z)` bounds Pr[Z <= z] from below and from above; tests/oracles/noise.py has some."""
 
     @property
     def name(self) -> str: ...

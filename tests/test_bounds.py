@@ -15,8 +15,8 @@ from fastdp import bounds
 from fastdp.mechanisms import noise
 from fastdp.mechanisms.sparse_vector import split
 from fastdp.privacy.calibration import gaussian_sigma, zcdp_sigma
+from tests import oracles
 from tests.laws import ALARM, log_at_least, log_at_most
-from tests.oracles import reference
 
 
 @pytest.fixture(autouse=True)
@@ -93,16 +93,16 @@ def test_scales_beyond_float64_give_infinity():
 def test_laplace_noise_has_that_tail_and_the_bound_is_the_least(scale, beta, count):
     bound = bounds.laplace(sensitivity=scale, epsilon=1, beta=beta, count=count)
     share = Fraction(beta) / count
-    assert 2 * reference.laplace_tail(math.floor(bound) + 1, scale)[1] <= share  # Pr[|Z| > bound]
+    assert 2 * oracles.noise.laplace_tail(math.floor(bound) + 1, scale)[1] <= share  # Pr[|Z| > bound]
     if bound >= 1:
-        assert 2 * reference.laplace_tail(math.floor(bound), scale)[0] > share * (1 - Fraction(1, 10**12))
+        assert 2 * oracles.noise.laplace_tail(math.floor(bound), scale)[0] > share * (1 - Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 1.7, 6.0])
 def test_gaussian_noise_has_that_tail(sigma):
     for t in range(1, math.ceil(9 * sigma)):
-        outside = 2 * sum(reference.gaussian_pmf(z, sigma)[1] for z in range(t, math.ceil(14 * sigma) + 2))
-        bound = reference.exp_interval(-(Fraction(t) ** 2) / (2 * Fraction(sigma) ** 2), 96)[0]
+        outside = 2 * sum(oracles.noise.gaussian_pmf(z, sigma)[1] for z in range(t, math.ceil(14 * sigma) + 2))
+        bound = oracles.numbers.exp_interval(-(Fraction(t) ** 2) / (2 * Fraction(sigma) ** 2), 96)[0]
         assert outside < 2 * bound
 
 

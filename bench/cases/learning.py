@@ -17,7 +17,7 @@ import numpy as np
 
 import fastdp
 from fastdp.learning.examples import Examples
-from fastdp.records.packed import all_bits
+from fastdp.records.bits import all_bits
 
 from ..peers.inputs import numbers as values
 from .registry import Call, Case, Side, beside, faster, make_case, within

@@ -25,8 +25,8 @@ import numpy as np
 
 import fastdp
 from fastdp import PrivacyWarning, Randomness, bounds
-from fastdp.records.packed import all_bits
-from fastdp.records.rows import PackedRows
+from fastdp.records.bits import all_bits
+from fastdp.records.packed import PackedRows
 
 from .risk import COLOURS, INK, MARKS
 

@@ -24,7 +24,8 @@ from ..privacy.guarantees import NEIGHBORS, ZCDP, Accounted, AllOf, ApproxDP, Gu
 from ..randomness.keys import Randomness
 from ..records.domain import MOST_CELLS, OUTSIDE, Domain, Outside, check_domain, code_type, shown
 from ..records.encoding import check_codes, encode, histogram, of_domain
-from ..records.rows import Rows, rows_of
+from ..records.rows import Rows
+from ..records.sources import rows_of
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import AccuracyWarning
 from ..support.progress import Progress, reporting

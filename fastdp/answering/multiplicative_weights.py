@@ -27,7 +27,7 @@ from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors, PureDP
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
-from ..records.rows import rows_of
+from ..records.sources import rows_of
 from ..support.checks import MAX_INT64, large_integer, one_of, positive, probability, small_delta
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.progress import Progress, reporting

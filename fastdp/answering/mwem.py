@@ -25,7 +25,7 @@ from ..privacy.calibration import MAX_EPSILON, SMALLEST, zcdp_rho
 from ..privacy.guarantees import NEIGHBORS, ZCDP, BoundedRange, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
-from ..records.rows import rows_of
+from ..records.sources import rows_of
 from ..support import rounding
 from ..support.checks import (
     MAX_INT64,

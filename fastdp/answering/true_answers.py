@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ..kernels import literals, weights
 from ..records.domain import Codes, Domain, Outside, code_type, shown
 from ..records.encoding import check_codes, codes_of, encode, histogram, of_domain
-from ..records.rows import Block, Rows, rows_of
+from ..records.rows import Block, Rows
+from ..records.sources import rows_of
 from ..support.threads import run_chunks
 from .dense_weights import CHUNK, count_cells
 from .queries import GRID_BITS, Bound, BoundCells, BoundProduct

@@ -17,7 +17,10 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records.rows import Block, PerRecord, Rows, at_least_one, joined, label_of, positions_of, rows_of
+from ..records.column_names import at_least_one, label_of, positions_of
+from ..records.exact_sums import joined
+from ..records.rows import Block, PerRecord, Rows
+from ..records.sources import rows_of
 from ..support.columns import Array, comes_from
 from ..support.threads import alone
 from .need import is_older
@@ -76,16 +79,13 @@ class DaskRows(Rows):
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(self._collection.types[j] for j in self._columns)
 
-    def whole(self) -> Block | None:
+    def one_block(self) -> Block | None:
         return None
 
     def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
         return function  # what were kept would lie elsewhere than the records, some day
 
-    def packed(self) -> Rows:
-        return self
-
-    def beside(self, labels: Any) -> tuple[Rows, Any]:
+    def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
         if not isinstance(labels, DaskRows):
             raise ValueError(
                 f"y: type {type(labels).__name__}: must be a Dask array or Series with the partitions of X, or the "
@@ -96,10 +96,10 @@ class DaskRows(Rows):
         rows._labels = labels._collection, labels._columns[0]
         return rows, labels
 
-    def label(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
+    def label_reader(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
         def labels(block: Block) -> Array:
-            assert block.beside is not None
-            return np.ascontiguousarray(read(block.beside), dtype)
+            assert block.labels is not None
+            return np.ascontiguousarray(read(block.labels), dtype)
 
         return labels
 
@@ -111,7 +111,7 @@ class DaskRows(Rows):
 
     def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
         counting = Count(cells_of, size)
-        return counting.whole(self._run(counting))
+        return counting.dense(self._run(counting))
 
     def _run(self, work: Work[T]) -> T:
         """One computation of Dask's."""
@@ -139,6 +139,11 @@ class DaskRows(Rows):
             [here.partitions(self._columns), there.partitions((label,))],
             [here.nothing(self._columns), there.nothing((label,))],
         )
+
+
+def open_rows(data: Any, name: str = "") -> DaskRows:
+    """What `records.engines` calls."""
+    return DaskRows(data, name)
 
 
 class _Collection:

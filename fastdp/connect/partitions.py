@@ -14,7 +14,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records.rows import Block, Halves, MemoryRows, add_halves, cells_below, halves_of, rows_of
+from ..records.arrays import MemoryRows
+from ..records.exact_sums import Halves, add_halves, halves_of
+from ..records.rows import Block, cells_below
+from ..records.sources import rows_of
 from ..support.columns import column_of, comes_from
 from ..support.threads import alone
 
@@ -134,11 +137,11 @@ class Count(Work[SomeCounts]):
         return self._short(counts)
 
     def combine(self, one: SomeCounts, other: SomeCounts) -> SomeCounts:
-        counts = self.whole(one)
-        counts += self.whole(other)
+        counts = self.dense(one)
+        counts += self.dense(other)
         return self._short(counts)
 
-    def whole(self, some: SomeCounts) -> Counts:
+    def dense(self, some: SomeCounts) -> Counts:
         if not isinstance(some, tuple):
             return some
         counts = np.zeros(self._size, np.int64)
@@ -177,10 +180,10 @@ class Job(Generic[T]):
         elif self._reader.beside:
             last = rows.width - 1
             rows, beside = rows.select(range(last)), rows.select([last])
-        given = None if beside is None else beside.whole()
+        given = None if beside is None else beside.one_block()
         for block in rows.blocks():
             if given is not None:
-                block.beside = given.column(0)[block.first : block.first + block.n]
+                block.labels = given.column(0)[block.first : block.first + block.n]
             block.first += first
             yield block
 

@@ -22,8 +22,9 @@ from ..mechanisms.weighted_intervals import Levels, Piece, PieceChoice
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..records.number_line import OUTSIDE, Order, Outside
-from ..records.rows import Block, label_of
+from ..records.column_names import label_of
+from ..records.number_line import OUTSIDE, NumberLine, Outside
+from ..records.rows import Block
 from ..support.checks import check_records, integer, one_of
 from ..support.progress import Progress, Report, reporting
 from ..support.results import DisplayLines
@@ -58,7 +59,7 @@ class LearnedBox(Hypothesis, Accounted):
     guarantee: Guarantee
     error_bound: float
     beta: float
-    orders: tuple[Order, ...]
+    orders: tuple[NumberLine, ...]
     width: int
     names: tuple[str, ...] | None
 
@@ -87,7 +88,7 @@ class LearnedBox(Hypothesis, Accounted):
         return inside
 
 
-def _interval(name: str, interval: tuple[Any, Any], order: Order) -> str:
+def _interval(name: str, interval: tuple[Any, Any], order: NumberLine) -> str:
     """As a person would write it; nothing for an end that is the end of the domain."""
     low, high = (str(value) if isinstance(value, int) else _short(value) for value in interval)
     first, last = interval[0] == order.value(0), interval[1] == order.value(order.last)
@@ -198,7 +199,7 @@ def _learn(
     return None if any(low > high for low, high in sides) else sides
 
 
-def _on_lines(found: Sequence[tuple[int, int]] | None, orders: Sequence[Order]) -> Sides:
+def _on_lines(found: Sequence[tuple[int, int]] | None, orders: Sequence[NumberLine]) -> Sides:
     """A box of positions below 2^bits, cut off where a line of floats ends before that."""
     if found is None or any(low > order.last for (low, _), order in zip(found, orders, strict=True)):
         return None

@@ -21,7 +21,7 @@ from ..mechanisms.selection import draw_one
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..records.packed import all_bits, unpack_flags
+from ..records.bits import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support.checks import check_records, integer, one_of
 from ..support.errors import PrivacyWarning, levels_to_caller

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records.bits import Words, all_bits, pack_flags
 from ..records.labels import Labelled
-from ..records.packed import Words, all_bits, pack_flags
-from ..records.rows import Block, PackedRows, PerRecord
+from ..records.packed import PackedRows, pack_if_local
+from ..records.rows import Block, PerRecord
 
 Counts = NDArray[np.int64]
 Key = NDArray[np.uint32]
@@ -37,8 +38,8 @@ class Examples(Labelled):
         positive, self.positives = self.read_labels()
         self.labels = _Labels(positive)
         if keep:
-            self.rows = self.rows.packed()
-            whole = self.rows.whole()
+            self.rows = pack_if_local(self.rows)
+            whole = self.rows.one_block()
             if isinstance(self.rows, PackedRows) and whole is not None:  # its blocks start with a word
                 self.labels = _Labels(positive, pack_flags(positive(whole)))
 

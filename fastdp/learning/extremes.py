@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records.column_names import label_of
 from ..records.labels import Labelled
-from ..records.number_line import Order, Positions, bits_of_columns, check_signed
-from ..records.rows import Block, PerRecord, label_of
+from ..records.number_line import NumberLine, Positions, bits_of_columns, check_signed
+from ..records.rows import Block, PerRecord
 
 KEY_BITS = 32  # of a record, which tells apart records that stand at one position
 Key = NDArray[np.uint32]
@@ -57,7 +58,7 @@ class Numbers(Labelled):
         super().__init__(X, y, may_be_empty=may_be_empty)
         self.bits = bits_of_columns(bits, self.rows)
         self._signed, self._outside = check_signed(signed), outside
-        self.orders: tuple[Order, ...] = ()
+        self.orders: tuple[NumberLine, ...] = ()
 
     def read(self) -> None:
         """Look at all labels and all numbers once."""
@@ -65,15 +66,15 @@ class Numbers(Labelled):
         self.left = self.labels
         bits, signed, outside, names = self.bits, self._signed, self._outside, self.names
 
-        def statistic(block: Block) -> tuple[Order, ...]:
+        def statistic(block: Block) -> tuple[NumberLine, ...]:
             orders = []
             for i in range(block.width):
                 values = block.column(i)
-                orders.append(Order.of(values.dtype, bits[i], signed, label_of(i, names)))
+                orders.append(NumberLine.of(values.dtype, bits[i], signed, label_of(i, names)))
                 orders[i].positions(values, outside, label_of(i, names))
             return tuple(orders)
 
-        def same(one: tuple[Order, ...], other: tuple[Order, ...]) -> tuple[Order, ...]:
+        def same(one: tuple[NumberLine, ...], other: tuple[NumberLine, ...]) -> tuple[NumberLine, ...]:
             if one != other:
                 raise ValueError("X: columns must have one type in all parts")
             return one
@@ -133,7 +134,7 @@ class Numbers(Labelled):
 class Lines:
     """The lines that columns are on, and how to find positions on them."""
 
-    orders: tuple[Order, ...]
+    orders: tuple[NumberLine, ...]
     outside: str
     names: tuple[str, ...] | None
 

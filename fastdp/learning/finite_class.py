@@ -19,9 +19,11 @@ from ..mechanisms.scores import tops_of
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
+from ..records.bits import all_bits, pack_flags
+from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
-from ..records.packed import all_bits, pack_flags
-from ..records.rows import Block, PerRecord, Rows, is_dask, rows_of
+from ..records.rows import Block, PerRecord, Rows
+from ..records.sources import rows_of
 from ..support.checks import check_records, integer
 from ..support.progress import Progress, Report, reporting
 from ..support.results import Displayed, DisplayLines
@@ -192,7 +194,7 @@ class _Class(NamedTuple):
 
 
 def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class:
-    if is_dask(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
+    if is_collection(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
         _no_records(X)
         # an array has a concept a row, as one of numpy's
         by_record = (
@@ -209,7 +211,9 @@ def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class
         return _Class(labels.size, labels, None)
     table = _table(predictions, labels.size, X)
     if isinstance(table, Rows):
-        return _Class(labels.size, labels, lambda: _errors_of_rows(table, table.label(labels, positives, np.bool_)))
+        return _Class(
+            labels.size, labels, lambda: _errors_of_rows(table, table.label_reader(labels, positives, np.bool_))
+        )
     return _Class(labels.size, labels, lambda: _errors(table, positives(labels)))
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.labels import Labelled, label_vector, names_column, positives, with_labels
-from ..records.rows import Block, PerRecord, Rows, column_values, rows_of
+from ..records.rows import Block, PerRecord, Rows, column_values
+from ..records.sources import rows_of
 from ..support.columns import comes_from
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.results import Displayed

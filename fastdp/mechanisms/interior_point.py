@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, BoundedRange, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
-from ..records.number_line import OUTSIDE, Order, Outside, Positions, bits_of_columns, check_bits, check_signed
-from ..records.rank_search import Ordered, may_gather
-from ..records.rows import Rows, column_rows, is_dask, rows_of
+from ..records.engines import is_collection
+from ..records.number_line import OUTSIDE, NumberLine, Outside, Positions, bits_of_columns, check_bits, check_signed
+from ..records.rank_search import RankSearch, may_gather
+from ..records.rows import Rows
+from ..records.sources import column_rows, rows_of
 from ..support.checks import one_of, positive, probability, small_delta
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.rounding import decimal_value, lower
@@ -33,7 +35,8 @@ METHODS = ("exponential", "prefix")
 _BETA = 0.05  # of the promise that decides about a warning
 
 Final = Callable[[], None]
-Draw = Callable[[Positions | Ordered, int, Final], int]  # (positions, last of the line, what is called before it draws)
+# (positions, last of the line, what is called before it draws)
+Draw = Callable[[Positions | RankSearch, int, Final], int]
 
 
 def quantile(
@@ -163,8 +166,8 @@ def interior_point(
         _warn(f"{rows.n:,} values are fewer than method='prefix' takes to fail with probability {beta:g} at most")
     parameters = {"epsilon": epsilon, "delta": delta, "beta": beta}
 
-    def draw(positions: Positions | Ordered, last: int, final: Final) -> int:
-        assert not isinstance(positions, Ordered)
+    def draw(positions: Positions | RankSearch, last: int, final: Final) -> int:
+        assert not isinstance(positions, RankSearch)
         return min(plan.draw(positions if bits <= 64 else positions.tolist(), rng, final), last)
 
     return _release("interior_point", rows, draw, parameters, bits, signed, outside, budget, plan.guarantee)
@@ -184,7 +187,7 @@ def _by_rank(
     one_of("neighbors", neighbors, NEIGHBORS)
     eta = eta_of_rank(epsilon, tau, neighbors)
 
-    def draw(positions: Positions | Ordered, last: int, final: Final) -> int:
+    def draw(positions: Positions | RankSearch, last: int, final: Final) -> int:
         key = fresh_key(rng)
         final()
         return choose_by_rank(positions, tau, last, eta).draw(key)
@@ -225,20 +228,20 @@ def _release(
 
 def read_positions(
     rows: Rows, column: int, bits: int, signed: bool | None, outside: str, label: str
-) -> tuple[Order, Positions | Ordered]:
+) -> tuple[NumberLine, Positions | RankSearch]:
     """A column as positions, and the line that they are on."""
     if not may_gather(rows) and bits <= 64:
-        line = Order.of(rows.dtypes()[column], bits, signed, label)
-        return line, Ordered(rows, lambda block: line.positions(block.column(column), outside, label), line.last)
+        line = NumberLine.of(rows.dtypes()[column], bits, signed, label)
+        return line, RankSearch(rows, lambda block: line.positions(block.column(column), outside, label), line.last)
     if not rows.gathers:
         raise ValueError(f"domain_bits={bits}: must be at most 64 for a Dask collection")
 
-    def statistic(block: Any) -> list[tuple[Order, Positions]]:
+    def statistic(block: Any) -> list[tuple[NumberLine, Positions]]:
         found = block.column(column)
-        order = Order.of(found.dtype, bits, signed, label)
+        order = NumberLine.of(found.dtype, bits, signed, label)
         return [(order, order.positions(found, outside, label))]
 
-    parts: list[tuple[Order, Positions]] = rows.merge(statistic, lambda a, b: a + b)
+    parts: list[tuple[NumberLine, Positions]] = rows.merge(statistic, lambda a, b: a + b)
     order = parts[0][0]
     if any(other != order for other, _ in parts):
         raise ValueError(f"{label}: must have one type in all parts")
@@ -250,7 +253,7 @@ def _one_column(values: Any, domain_bits: Any) -> tuple[Rows, int]:
     if isinstance(values, list | tuple | range):
         values = _array_of(values, whole=domain_bits is not None)
     is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
-    if isinstance(values, str | os.PathLike | Rows) or (is_table and not is_dask(values)):
+    if isinstance(values, str | os.PathLike | Rows) or (is_table and not is_collection(values)):
         rows = rows_of(values)
         if rows.width != 1:
             raise ValueError(f"values: {rows.width} columns: must be one")

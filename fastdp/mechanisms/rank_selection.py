@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.number_line import Positions
-from ..records.rank_search import Ordered
+from ..records.rank_search import RankSearch
 from .weighted_intervals import Levels, Piece, PieceChoice
 
 _SORTED = 8  # all values are sorted where those that are needed are more than an eighth of them
@@ -71,7 +71,7 @@ class Ranks:
 class DistantRanks:
     """The same of values that are not here."""
 
-    def __init__(self, values: Ordered) -> None:
+    def __init__(self, values: RankSearch) -> None:
         self.m, self._values, self.at = values.m, values, values.at
 
     def sort_between(self, low: int, high: int) -> None:
@@ -81,10 +81,10 @@ class DistantRanks:
         return self._values.up_to(z - 1)[0], self._values.up_to(z)[0]
 
 
-def choose_by_rank(values: Positions | Ordered, tau: Fraction, last: int, eta: Fraction) -> PieceChoice:
+def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta: Fraction) -> PieceChoice:
     """The law with weights exp(-eta F(z) / b) on 0 .. last."""
     a, b = tau.numerator, tau.denominator
-    ranks, rate = DistantRanks(values) if isinstance(values, Ordered) else Ranks(values), eta / b
+    ranks, rate = DistantRanks(values) if isinstance(values, RankSearch) else Ranks(values), eta / b
     levels = Levels(rate)
     m, full = ranks.m, last.bit_length() + 64  # 2^-full: what all points together may weigh and still not matter
     most = levels.first(full)

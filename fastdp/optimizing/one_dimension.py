@@ -16,7 +16,7 @@ import numpy as np
 
 from ..mechanisms.weighted_intervals import Levels, Piece, PieceChoice
 from ..privacy.guarantees import BoundedRange
-from ..records.rank_search import Ordered, may_gather
+from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
@@ -262,7 +262,7 @@ class _Median(LinePlan):
     def _losses(self, points: Points) -> Callable[[int], int]:
         positions = self.positions(points)
         if not may_gather(points.rows):
-            far = Ordered(points.rows, lambda block: positions(block).view(np.uint64), self.last, add=True)
+            far = RankSearch(points.rows, lambda block: positions(block).view(np.uint64), self.last, add=True)
             return self._losses_of(far)
         at = np.concatenate(points.rows.merge(lambda block: [positions(block)], lambda a, b: a + b))
         at.sort()
@@ -278,7 +278,7 @@ class _Median(LinePlan):
         return losses
 
     @staticmethod
-    def _losses_of(at: Ordered) -> Callable[[int], int]:
+    def _losses_of(at: RankSearch) -> Callable[[int], int]:
         """The same of positions that are not here."""
         n, total = at.m, at.total
 

@@ -89,7 +89,7 @@ class Points:
     def check(self) -> None:
         """Read all records once: DomainError if one of them is outside what was declared. To be called before sums."""
         if self._given is not None:
-            self._labels = self.rows.label(self._given, _Reading(self.loss, self._clip), np.float64)
+            self._labels = self.rows.label_reader(self._given, _Reading(self.loss, self._clip), np.float64)
         norms = self._norms = self.rows.keep(_norms_of, np.float64)
         labels, bound = self._labels, self._bound
 
@@ -173,7 +173,7 @@ class Points:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
         from ..kernels import gradients
 
-        block = self.rows.whole()
+        block = self.rows.one_block()
         if block is None or step.projection is None or self.n * self.d > _ONE_LOOP:
             return None
         path = np.empty((len(step.rates) + 1, self.d))

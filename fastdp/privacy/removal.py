@@ -154,7 +154,7 @@ def peeling_eta(
 
 
 def lemma_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors) -> float:
-    """`removal_eta` of epsilon and delta in their decimal or binary value, whichever is less; 0 where the lemma says nothing of use."""
+    """`removal_eta` of the lesser of decimal and binary values; 0 where the lemma gives nothing of use."""
     if not delta:
         return 0.0
     try:

@@ -1,7 +1,7 @@
 """Records as codes in a domain: one array of codes for each attribute, or one count for each cell.
 
 Columns with names are found by the names of the attributes, and others are ignored; columns without names follow the
-order of the domain, and are as many. Where the records live is the matter of rows.py.
+order of the domain, and are as many. Where the records live is the matter of sources.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..support.threads import run_chunks
 from .domain import MOST_CELLS, OUTSIDE, Codes, Domain, Outside, code_type, shown
-from .rows import Block, Rows, rows_of
+from .rows import Block, Rows
+from .sources import rows_of
 
 
 def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]:
@@ -22,8 +23,8 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
     Raises    DomainError that names the column and the rule, for records outside the domain and missing entries
     """
     rows = of_domain(data, domain, outside)
-    if whole := rows.whole():
-        return run_chunks(lambda j, _: codes_of(domain, j, whole, outside), len(domain), 1)
+    if block := rows.one_block():
+        return run_chunks(lambda j, _: codes_of(domain, j, block, outside), len(domain), 1)
 
     def statistic(block: Block) -> list[list[Codes]]:
         return [[codes_of(domain, j, block, outside)] for j in range(len(domain))]

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from ..support.checks import numbers_array
 from ..support.columns import comes_from, library_column
 from ..support.errors import DomainError
-from .rows import PerRecord, Rows, column_rows, is_dask, position_of, rows_of
+from .column_names import position_of
+from .engines import is_collection
+from .rows import PerRecord, Rows
+from .sources import column_rows, rows_of
 
 _CLASSES = "0 and 1, or -1 and 1"
 
@@ -28,10 +31,10 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
             raise ValueError(f"y={y!r}: must be labels, or the name of their column ({error})") from None
         if rows.width == 1:
             raise ValueError(f"y={y!r}: must not be the only column")
-        return rows.select([j for j in range(rows.width) if j != at]).beside(rows.select([at]))
+        return rows.select([j for j in range(rows.width) if j != at]).attach_labels(rows.select([at]))
     if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
         raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
-    return (rows, None) if y is None else rows.beside(column_rows("y", y) if is_dask(y) else y)
+    return (rows, None) if y is None else rows.attach_labels(column_rows("y", y) if is_collection(y) else y)
 
 
 def names_column(y: Any) -> bool:
@@ -58,7 +61,7 @@ class Labelled:
 
     def read_labels(self) -> tuple[PerRecord, int]:
         """Which records are labelled 1, and how many."""
-        labels = self.rows.label(self.given, positives, np.bool_)
+        labels = self.rows.label_reader(self.given, positives, np.bool_)
         return labels, int(self.rows.total(lambda block: [np.count_nonzero(labels(block))])[0])
 
 
@@ -87,7 +90,7 @@ def label_vector(y: Any) -> NDArray[Any]:
     """Labels, not looked at, where there are no records that say how many there must be."""
     if y is None or isinstance(y, str):
         raise ValueError(f"y={y!r}: must be the labels of the records")
-    if is_dask(y):
+    if is_collection(y):
         raise ValueError("y: a Dask collection: must be an array here")
     given = _plain(y)
     return label_array(given, given.size, _CLASSES)

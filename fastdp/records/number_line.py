@@ -30,7 +30,7 @@ _FLOATS: dict[int, tuple[Any, str, str]] = {
 
 
 @dataclass(frozen=True)
-class Order:
+class NumberLine:
     """The values that records may have, in their order.
 
     bits     positions are below 2^bits
@@ -43,7 +43,7 @@ class Order:
     last: int
 
     @classmethod
-    def of(cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str) -> Order:
+    def of(cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str) -> NumberLine:
         """Integers 0 .. 2^bits - 1, or -2^(bits-1) .. if they are signed; floats if the values are.
 
         Unless `signed` says it, they are if their type is signed and has no more bits than that.

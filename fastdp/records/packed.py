@@ -1,29 +1,138 @@
-"""Bits of records: 64 to a word, the first one lowest, and 0 in the spare ones of the last word."""
+"""Packed records of 0 and 1: one bit a value, column by column; `fastdp.pack` makes them."""
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+from ..support.checks import integer
+from ..support.columns import BitColumn
+from .arrays import MemoryRows
+from .column_names import Names, label_of, names_at, position_of, positions_of
+from .rows import Block, LocalRows, Rows
+from .sources import rows_of
+
+_BLOCK_BITS = 2**18  # packed records of a block: 20 us a column
 
 
-def pack_flags(flags: NDArray[np.bool_]) -> Words:
-    """One bit for each."""
-    words = np.zeros(-(-flags.size // 64), "<u8")
-    packed = np.packbits(flags, bitorder="little")
-    words.view(np.uint8)[: packed.size] = packed
-    return words.astype(np.uint64, copy=False)
+class _PackedBlock(Block):
+    """Some consecutive records of packed ones, from a multiple of 64 on; all of a last word's records, or the last."""
+
+    _words: NDArray[np.uint64]
+
+    def bits(self) -> NDArray[np.uint64]:
+        return self._words
 
 
-def unpack_flags(words: Words, n: int) -> NDArray[np.bool_]:
-    """The first n bits."""
-    return np.unpackbits(words.astype("<u8", copy=False).view(np.uint8), count=n, bitorder="little").view(np.bool_)
+class PackedRows(MemoryRows):
+    """Records of bits, packed by columns; made by `pack`, and reusable over calls.
+
+    words    uint64[d, ceil(n/64)]: bit i % 64 of word i // 64 is record i; spare bits are 0
+    """
+
+    def __init__(self, words: NDArray[np.uint64], n: int, names: Names = None) -> None:
+        n = integer("n", n, least=0)
+        if words.dtype != np.uint64:
+            raise ValueError(f"words: dtype {words.dtype}: must be uint64")
+        if words.ndim != 2 or words.shape[1] != -(-n // 64):
+            raise ValueError(f"words: shape {words.shape}: must be (d, {-(-n // 64)}), for n={n}")
+        if n % 64 and (words[:, -1] >> np.uint64(n % 64)).any():
+            raise ValueError(f"words: must have 0 in the bits from n={n} on")
+        if names is not None and len(names) != len(words):
+            raise ValueError(f"names: {len(names)}: must be {len(words)}, as there are columns")
+        self.words = words = np.ascontiguousarray(words)
+        super().__init__([BitColumn(label_of(j, names), words[j], n) for j in range(len(words))], names, n)
+        self._step = _BLOCK_BITS
+        self._tasks = -(-n // self._step)
+
+    @property
+    def d(self) -> int:
+        """How many columns there are."""
+        return self.width
+
+    def column(self, which: str | int) -> NDArray[np.bool_]:
+        """A column, unpacked."""
+        return self._columns[position_of(which, self.names, self.width)].values(0, self.n)
+
+    def _block(self, first: int, n: int) -> Block:
+        block = _PackedBlock(first, n, self._columns, self.names, first)
+        block._words = self.words[:, first // 64 : -(-(first + n) // 64)]
+        return block
+
+    def select(self, columns: Sequence[str | int]) -> PackedRows:
+        at = positions_of(columns, self.names, self.width)
+        return (
+            self
+            if at == tuple(range(self.width))
+            else PackedRows(self.words[list(at)], self.n, names_at(at, self.names))
+        )
 
 
-def all_bits(n: int) -> Words:
-    """n bits of 1."""
-    words = np.full(-(-n // 64), ~np.uint64(0))
-    if n % 64:
-        words[-1] = np.uint64((1 << n % 64) - 1)
-    return words
+def pack(data: Any) -> PackedRows:
+    """Pack records of 0 and 1 into bits, column by column.
+
+    Packed records take an eighth of the memory of bools and can be given to several learners, none of which then packs
+    them again.
+
+    Parameters
+    ----------
+    data : array_like, DataFrame, Arrow table, Parquet files or mapping
+        Records whose columns hold 0 and 1 only.
+
+    Returns
+    -------
+    PackedRows
+        The records, with the words as `words`, uint64[d, ceil(n / 64)]: bit i % 64 of word i // 64 is record i.
+
+    Raises
+    ------
+    ValueError
+        "data: a Dask collection is not packed into this process: learners pack it where it is".
+    DomainError
+        A column holds other values than 0 and 1.
+
+    Examples
+    --------
+    >>> import fastdp
+    >>> import numpy as np
+    >>> packed = fastdp.pack(np.array([[True, False], [True, True], [False, True]]))
+    >>> packed
+    <PackedRows: 3 records, 2 columns>
+    >>> packed.words
+    array([[3],
+           [6]], dtype=uint64)
+    """
+    rows = rows_of(data)
+    if isinstance(rows, PackedRows):
+        return rows
+    if not isinstance(rows, LocalRows):
+        raise ValueError("data: a Dask collection is not packed into this process: learners pack it where it is")
+
+    block = rows.one_block()
+    if block is not None and not block.by_records:  # column by column: blocks would be short pieces of each
+        return PackedRows(block.bits(), rows.n, rows.names)
+    words = np.zeros((rows.width, -(-rows.n // 64)), np.uint64)
+    lock = threading.Lock()
+
+    def write(block: Block) -> None:
+        bits = block.bits()
+        word, skip = divmod(block.first, 64)
+        after = -(-(block.first + block.n) // 64) - word
+        with lock:  # blocks of files may share a word
+            if not skip:
+                words[:, word : word + after] |= bits
+                return
+            words[:, word : word + bits.shape[1]] |= bits << np.uint64(skip)
+            words[:, word + 1 : word + after] |= bits[:, : after - 1] >> np.uint64(64 - skip)
+
+    rows.merge(write, lambda before, after: None)
+    return PackedRows(words, rows.n, rows.names)
+
+
+def pack_if_local(rows: Rows) -> Rows:
+    """The records packed, where this process reads them; an engine's as they are, whose workers pack each block."""
+    return pack(rows) if isinstance(rows, LocalRows) else rows

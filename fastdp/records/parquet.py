@@ -1,7 +1,7 @@
 """Records in Parquet files (extra `[arrow]`), read by row groups: a bounded number of records at a time.
 
 How much is in memory at once depends on the files and the threads, what comes out does not. Files are opened for every
-task and closed after it, whatever happens; a file that has changed since it was first looked at is refused.
+task and closed after it, whatever happens; a file that has changed since its metadata were read is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..support.columns import column_of
-from .rows import BLOCK_RECORDS, Block, LocalRows, Rows, at_least_one, checked_names, label_of, positions_of
+from .column_names import at_least_one, checked_names, label_of, positions_of
+from .rows import BLOCK_RECORDS, Block, LocalRows, Rows
 
 
 class ParquetRows(LocalRows):
@@ -55,7 +56,7 @@ class ParquetRows(LocalRows):
         rows._choose(tuple(self.names[j] for j in positions_of(columns, self.names, self.width)))
         return rows
 
-    def whole(self) -> Block | None:
+    def one_block(self) -> Block | None:
         return None
 
     def _nothing(self) -> Block:
@@ -90,7 +91,7 @@ class _ParquetFile:
             raise ImportError("Parquet files need pyarrow: pip install 'fastdp[arrow]'") from None
 
         self.path = path
-        self._stamp = self._look()
+        self._stamp = self._stamp_now()
         if os.path.isdir(path):
             raise ValueError(f"data: {path}: must be a file, not a folder; list the files of a folder in order")
         try:
@@ -100,13 +101,13 @@ class _ParquetFile:
         except pyarrow.ArrowInvalid as error:
             raise ValueError(f"data: {path}: must be a Parquet file ({error})") from None
 
-    def _look(self) -> tuple[int, int]:
+    def _stamp_now(self) -> tuple[int, int]:
         found = os.stat(self.path)
         return found.st_size, found.st_mtime_ns
 
     def open(self) -> Any:
         import pyarrow.parquet
 
-        if self._look() != self._stamp:
+        if self._stamp_now() != self._stamp:
             raise ValueError(f"data: {self.path}: must not change while it is in use")
         return pyarrow.parquet.ParquetFile(self.path, metadata=self.metadata)

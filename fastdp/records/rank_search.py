@@ -24,22 +24,22 @@ Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]  # positions in order, eac
 
 def may_gather(rows: Rows) -> bool:
     """Whether one number for each record is brought together in this process; the results are the same if not."""
-    return rows.gathers and (rows.n <= _GATHERED or rows.whole() is not None)
+    return rows.gathers and (rows.n <= _GATHERED or rows.one_block() is not None)
 
 
-class Ordered:
+class RankSearch:
     """The positions of all records, uint64 numbers 0 .. last, in their order.
 
     add    whether what they add up to is found as well
 
     The line is cut into parts (c, d], of which is known how many positions are up to d, and what these add up to. A
-    part is settled if its positions are all at d.
+    part is resolved if its positions are all at d.
     """
 
     def __init__(self, rows: Rows, positions: PerRecord, last: int, *, add: bool = False) -> None:
         self._rows, self._positions, self._add = rows, positions, add
         self._ends, self._counts, self._sums = [last], [rows.n], [0]
-        self._settled, self._listed = [False], [False]
+        self._resolved, self._listed = [False], [False]
         self._cut(0)
 
     @property
@@ -54,7 +54,7 @@ class Ordered:
 
     def at(self, rank: int) -> int:
         """The position of a rank from 1 to m."""
-        while not self._settled[j := bisect_left(self._counts, rank)]:
+        while not self._resolved[j := bisect_left(self._counts, rank)]:
             self._refine(j)
         return self._ends[j]
 
@@ -64,7 +64,7 @@ class Ordered:
             return 0, 0
         z = min(z, self._ends[-1])
         while self._ends[j := bisect_left(self._ends, z)] != z:
-            if self._settled[j]:
+            if self._resolved[j]:
                 return (self._counts[j - 1], self._sums[j - 1]) if j else (0, 0)
             self._refine(j)
         return self._counts[j], self._sums[j]
@@ -139,7 +139,7 @@ class Ordered:
         self._replace(first, stop, ends, counts, sums, [True] * len(ends), listed=True)
 
     def _replace(
-        self, first: int, stop: int, ends: list[int], counts: list[int], sums: list[int], settled: list[bool],
+        self, first: int, stop: int, ends: list[int], counts: list[int], sums: list[int], resolved: list[bool],
         listed: bool = False,
     ) -> None:  # fmt: skip
         """Parts first .. stop by finer ones, which cover the same."""
@@ -147,7 +147,7 @@ class Ordered:
             raise ValueError("data: must not change between two passes; there are other numbers than there were")
         part = slice(first, stop + 1)
         self._ends[part], self._counts[part], self._sums[part] = ends, counts, sums
-        self._settled[part], self._listed[part] = settled, [listed] * len(ends)
+        self._resolved[part], self._listed[part] = resolved, [listed] * len(ends)
 
 
 def _between(positions: NDArray[np.uint64], low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:

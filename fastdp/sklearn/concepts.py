@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
-from ..records.rows import label_of
+from ..records.column_names import label_of
 from ..support.checks import integer, one_of
 from ..support.errors import DomainError
 from .base import OUTSIDE, Floats, PrivateEstimator

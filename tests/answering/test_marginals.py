@@ -19,9 +19,9 @@ from fastdp.answering.queries import Marginals
 from fastdp.answering.synthetic import SyntheticDistribution
 from fastdp.kernels import fits as kernels
 from fastdp.support.errors import AccuracyWarning
+from tests import oracles
 from tests.conftest import Watched
 from tests.laws import assert_law, wrong_scales
-from tests.oracles import reference
 
 MIXED = Domain(a=3, b=["x", "y"], c=5, d=1, e=4)
 MIXED_CODES = Domain(a=3, b=2, c=5, d=1, e=4)
@@ -178,14 +178,14 @@ def released_noise(n: int, **options: Any) -> tuple[np.ndarray, Any]:
 def test_the_noise_is_the_discrete_gaussian_of_the_plan(epsilon: float) -> None:
     found, noise = released_noise(1000, epsilon=epsilon, delta=1e-6)
     sigma = noise.plan.sigma
-    assert_law(found, reference.gaussian_law(Fraction(sigma)), wrong_scales(reference.gaussian_law, sigma))
+    assert_law(found, oracles.noise.gaussian_law(Fraction(sigma)), wrong_scales(oracles.noise.gaussian_law, sigma))
 
 
 def test_without_a_delta_the_noise_is_laplace() -> None:
     found, noise = released_noise(1000, epsilon=0.5, delta=0)
     scale = noise.plan.scale
     assert (noise.bits, scale) == (0, 12.0)
-    assert_law(found, reference.laplace_law(Fraction(scale)), wrong_scales(reference.laplace_law, scale))
+    assert_law(found, oracles.noise.laplace_law(Fraction(scale)), wrong_scales(oracles.noise.laplace_law, scale))
     assert noise.guarantee == PureDP(0.5)
     assert noise.sigma == pytest.approx(np.std(found), rel=0.05)
 

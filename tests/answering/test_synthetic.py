@@ -21,8 +21,7 @@ from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.factored_weights import FactoredWeights
 from fastdp.kernels.sampling import GROUP, build_aliases_into, search_records_into, sum_groups_into
 from fastdp.records.encoding import histogram
-from tests import laws
-from tests.oracles import reference
+from tests import laws, oracles
 
 MIXED = Domain(a=3, b=["x", "y"], c=5, d=1, e=4)
 
@@ -145,7 +144,7 @@ def slowly(made: SyntheticDistribution, key: np.ndarray, n: int) -> list[list[in
     """The same records, one by one, in Python's integers."""
     tables = module._AliasTables(made.domain, made._parts)
     count, records = len(tables.parts) - 1, []
-    words = [reference.stream_words(key.tobytes(), stream, 0, n).tolist() for stream in range(tables.streams)]
+    words = [oracles.words.stream_words(key.tobytes(), stream, 0, n).tolist() for stream in range(tables.streams)]
     searched = {(each.part, each.stream): each for each in tables.searched}
     for i in range(n):
         part = (words[0][i] >> 32) * count >> 32
@@ -243,7 +242,7 @@ def test_codes_of_attributes_with_many_values() -> None:
         made = SyntheticDistribution(np.ones(domain.size), domain)
         sample = made.sample(100_000, Randomness(seed=1))
         assert sample.dtype == (np.uint32 if max(sizes) > 65536 else np.uint8)
-        words = reference.stream_words(Randomness(seed=1).key().tobytes(), 1, 0, 1000).tolist()
+        words = oracles.words.stream_words(Randomness(seed=1).key().tobytes(), 1, 0, 1000).tolist()
         expected = np.unravel_index([word * domain.size >> 64 for word in words], sizes)
         assert (sample[:1000] == np.stack(expected, axis=1)).all()
 

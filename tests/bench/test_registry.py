@@ -40,8 +40,7 @@ from fastdp.capi.library import why_not
 from fastdp.cli import main
 from fastdp.support.machine import simd_level
 from fastdp.support.machine import target as compiled_for
-from tests import laws
-from tests.oracles import reference
+from tests import laws, oracles
 
 CASES = [pytest.param(case, id=case.name) for case in cases()]
 TINY, DRAWS = 100, 20_000
@@ -249,7 +248,7 @@ def _check_charged(drawn: Any, parameters: Any) -> None:
     noise, budget = drawn
     assert budget.spent == fastdp.PureDP(1 / parameters["scale"])
     assert [release.mechanism for release in budget.releases] == ["laplace"]
-    _check_law(reference.laplace_law)(noise, parameters)
+    _check_law(oracles.noise.laplace_law)(noise, parameters)
 
 
 def _check_uniform(numbers: Any, parameters: Any) -> None:
@@ -681,10 +680,10 @@ def _check_good_concept(drawn: Any, parameters: Any) -> None:
 
 ORACLES = {
     "uniform words": _check_words,
-    "laplace_law": _check_law(reference.laplace_law),
-    "gaussian_law": _check_law(reference.gaussian_law),
-    "laplace_law, rounded": _check_float_law(reference.laplace_law),
-    "gaussian_law, rounded": _check_float_law(reference.gaussian_law),
+    "laplace_law": _check_law(oracles.noise.laplace_law),
+    "gaussian_law": _check_law(oracles.noise.gaussian_law),
+    "laplace_law, rounded": _check_float_law(oracles.noise.laplace_law),
+    "gaussian_law, rounded": _check_float_law(oracles.noise.gaussian_law),
     "laplace_law, charged": _check_charged,
     "uniform numbers": _check_uniform,
     "answers by a threshold": _check_answers_by_a_threshold,

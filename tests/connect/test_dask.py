@@ -33,8 +33,10 @@ from fastdp.answering import true_answers as truth
 from fastdp.connect.dask import DaskRows
 from fastdp.kernels import literals
 from fastdp.mechanisms.interior_point import read_positions
-from fastdp.records.rank_search import Ordered, may_gather
-from fastdp.records.rows import MemoryRows, pack, rows_of
+from fastdp.records.arrays import MemoryRows
+from fastdp.records.packed import pack
+from fastdp.records.rank_search import RankSearch, may_gather
+from fastdp.records.sources import rows_of
 from fastdp.support.errors import DomainError
 from fastdp.support.threads import alone, run_chunks
 
@@ -261,8 +263,8 @@ def test_cases_tell_seeds_and_records_apart(here: dict[str, Any]) -> None:
 def test_blocks_within_a_partition_do_not_matter(
     data: Data, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fastdp.records.rows.BLOCK_RECORDS", 128)
-    monkeypatch.setattr("fastdp.records.rows._BLOCK_VALUES", 0)
+    monkeypatch.setattr("fastdp.records.arrays.BLOCK_RECORDS", 128)
+    monkeypatch.setattr("fastdp.records.arrays._BLOCK_VALUES", 0)
     for name in ("peel", "box, peel", "box of floats, interior points", "median", "marginals", "logistic", "net"):
         equal(CASES[name](partial(chunked, cuts=(1500, 2500)), data), here[name])
 
@@ -444,7 +446,7 @@ def test_ordered_numbers_answer_as_sorted_ones(kind: str, monkeypatch: pytest.Mo
         "nothing": np.empty(0, np.uint64),
     }[kind]
     rows = rows_of(chunked(values[:, None], (values.size // 3, values.size - values.size // 3)))
-    ordered = Ordered(rows, lambda block: block.column(0), last, add=True)
+    ordered = RankSearch(rows, lambda block: block.column(0), last, add=True)
     inside = sorted(values.tolist())
     assert (ordered.m, ordered.total) == (len(inside), sum(inside))
     around = [z + step for z in inside[::37] for step in (-1, 0, 1)]
@@ -469,7 +471,7 @@ def test_parquet_files_too_large_to_gather(tmp_path: Path, data: Data, monkeypat
     gathered = both()
     monkeypatch.setattr("fastdp.records.rank_search._GATHERED", 100)
     assert not may_gather(rows_of(path))
-    assert isinstance(read_positions(rows_of(path), 0, 64, None, "raise", "x")[1], Ordered)
+    assert isinstance(read_positions(rows_of(path), 0, 64, None, "raise", "x")[1], RankSearch)
     assert both() == gathered
 
 

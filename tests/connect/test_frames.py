@@ -12,7 +12,7 @@ import pytest
 
 import fastdp
 from fastdp import Domain, DomainError, Randomness, SyntheticDistribution
-from fastdp.records.rows import rows_of
+from fastdp.records.sources import rows_of
 from fastdp.support.columns import column_of
 
 pd = pytest.importorskip("pandas")
@@ -264,7 +264,7 @@ def test_blocks_of_frames_are_views(kind: str) -> None:
         table = frame._made if kind == "stream" else frame
         column = table.column("c1")
         memory = (column if kind == "batch" else column.chunk(0)).to_numpy(zero_copy_only=True)
-    block = rows_of(frame).whole()
+    block = rows_of(frame).one_block()
     assert block is not None
     assert np.shares_memory(block.column("c1"), memory)
     assert (block.column("c1") == X[:, 1]).all()

@@ -13,9 +13,9 @@ import fastdp
 from fastdp import ZCDP, Budget, DomainError, PureDP
 from fastdp.connect.mbi import ExactSelection, Prng, _choose, _weights
 from fastdp.randomness import exact_draws as exact
+from tests import oracles
 from tests.conftest import Watched
 from tests.laws import assert_law, wrong_scales
-from tests.oracles import reference
 
 COUNTS = np.array([0.0, 3.0, 120.0, 7.0])
 
@@ -36,7 +36,9 @@ def refused_before_drawing(table, match, error=DomainError, **options):
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.7])
-@pytest.mark.parametrize(("kind", "law"), [("normal", reference.gaussian_law), ("laplace", reference.laplace_law)])
+@pytest.mark.parametrize(
+    ("kind", "law"), [("normal", oracles.noise.gaussian_law), ("laplace", oracles.noise.laplace_law)]
+)
 def test_noise_has_the_law_that_the_mechanism_asks_for(kind, law, scale):
     n = 200_000
     noise = getattr(Prng(rng=seeded(1)), kind)(0, scale, n)
@@ -67,7 +69,7 @@ def test_a_grid_of_its_own():
     table = np.array([0.25, 1.5, -2.0])
     n = 100_000
     assert set(((table + prng.normal(0, 1.0, 3)) * 4 % 1).tolist()) == {0.0}
-    assert_law((4 * (np.zeros(n) + prng.normal(0, 1.0, n))).astype(int), reference.gaussian_law(4.0))
+    assert_law((4 * (np.zeros(n) + prng.normal(0, 1.0, n))).astype(int), oracles.noise.gaussian_law(4.0))
     with pytest.raises(DomainError, match=r"multiples of 0\.25"):
         np.array([0.125]) + prng.normal(0, 1.0, 1)
     assert (np.array([2.0, 6.0]) + Prng(resolution=2.0).normal(0, 1e-3, 2)).tolist() == [2.0, 6.0]
@@ -162,8 +164,8 @@ def test_a_choice_has_exactly_its_law(monkeypatch):
 def test_choices_as_they_are_sampled():
     prng, p = Prng(rng=seeded(6)), [0.5, 0.0, 0.3, 0.2]
     found = np.array([prng.choice(4, p=p) for _ in range(20_000)])
-    law = reference.finite_law([Fraction(1, 2), 0, Fraction(3, 10), Fraction(1, 5)])
-    assert_law(found, law, wrong_laws=[reference.finite_law([Fraction(2, 5), 0, Fraction(2, 5), Fraction(1, 5)])])
+    law = oracles.noise.finite_law([Fraction(1, 2), 0, Fraction(3, 10), Fraction(1, 5)])
+    assert_law(found, law, wrong_laws=[oracles.noise.finite_law([Fraction(2, 5), 0, Fraction(2, 5), Fraction(1, 5)])])
     assert prng.choice(["a", "b"], p=[0, 1]) == "b"
     assert {prng.choice(np.array([5, 6])) for _ in range(50)} == {5, 6}
 
@@ -213,8 +215,8 @@ def test_selection_chooses_as_fastdp_does():
 
 def test_a_base_measure_counts():
     """Base 3 : 1 on equal scores is a choice of 3 : 1."""
-    law = reference.finite_law([Fraction(3, 4), Fraction(1, 4)])
-    wrong = [reference.finite_law([Fraction(1, 2)] * 2)]
+    law = oracles.noise.finite_law([Fraction(3, 4), Fraction(1, 4)])
+    wrong = [oracles.noise.finite_law([Fraction(1, 2)] * 2)]
     mechanism = Exact(Prng(rng=seeded(8)))
     by_name = [mechanism.exponential_mechanism({0: 5.0, 1: 5.0}, 0.5, 2.0, {0: 3.0, 1: 1.0}) for _ in range(4000)]
     assert_law(np.array(by_name), law, wrong_laws=wrong)

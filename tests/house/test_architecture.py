@@ -178,17 +178,12 @@ PENDING_LAYERS = {
     "answering.multiplicative_weights imports bounds",
     "answering.mwem imports bounds",
     "answering.update_schedule imports bounds",
-    "records.rows imports connect.dask",
 }
 PENDING_CIRCLES = {
     "answering.queries",
     "answering.query_plans",
-    "connect.dask",
-    "connect.partitions",
     "randomness.bit_generator",
     "randomness.keys",
-    "records.parquet",
-    "records.rows",
 }
 PENDING_SIZES = {
     "capi.table",
@@ -225,7 +220,6 @@ PENDING_SIZES = {
     "optimizing.private_erm",
     "optimizing.vectors",
     "optimizing.vectors.release_vectors",
-    "records.rows",
     "warmup._steps",
 }
 PENDING_ROOT = {"warmup.py"}

@@ -3,7 +3,7 @@
 A draw is decided by a prefix of its bits, that is, by a cell of U. The cell that holds a threshold has no single value,
 so it must stay open at every level; a cell beside it has one, and where float error reaches, the kernel must find that
 value or leave the cell open. Random draws hardly ever come to such places: here they are worked out by mpmath at 400
-bits and handed to the kernels directly. Two oracles of reference.py, which use rational intervals, confirm the places.
+bits and handed to the kernels directly. Two oracles of tests/oracles, which use rational intervals, confirm the places.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fastdp.kernels import noise as kernels
 from fastdp.mechanisms import noise
-from tests.oracles import reference
+from tests import oracles
 
 MP = mpmath.mp.clone()
 MP.prec = 400
@@ -173,9 +173,9 @@ def test_laplace_thresholds_are_those_of_the_oracle(scale: float) -> None:
     for bits in (law.bits, law.bits + 52):
         for m in magnitudes(law, bits, 1)[::60]:
             below, edge = law.edge(m + 1, bits), law.edge(m, bits)
-            assert reference.laplace_from_uniform(edge, bits, scale) is None
+            assert oracles.exact_draws.laplace_from_uniform(edge, bits, scale) is None
             if edge > below + 1:
-                assert reference.laplace_from_uniform(edge - 1, bits, scale) == m
+                assert oracles.exact_draws.laplace_from_uniform(edge - 1, bits, scale) == m
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0, 2.0**20, 2.0**40])
@@ -184,9 +184,9 @@ def test_gaussian_thresholds_are_those_of_the_oracle(sigma: float) -> None:
     for bits in (law.bits, law.bits + 52):
         for m in magnitudes(law, bits, 1)[::60]:
             below, edge = law.edge(m + 1, bits), law.edge(m, bits)
-            assert reference.gaussian_magnitude_from_uniform(edge, bits, sigma, law.t, law.a) is None
+            assert oracles.exact_draws.gaussian_magnitude_from_uniform(edge, bits, sigma, law.t, law.a) is None
             if edge > below + 1:
-                assert reference.gaussian_magnitude_from_uniform(edge - 1, bits, sigma, law.t, law.a) == m
+                assert oracles.exact_draws.gaussian_magnitude_from_uniform(edge - 1, bits, sigma, law.t, law.a) == m
 
 
 # --- plans hold their constants as sums of two floats
@@ -328,7 +328,7 @@ def test_first_level_of_acceptance(sigma: float) -> None:
 def test_second_level_of_acceptance(at: int) -> None:
     """36 bits of stream 4 follow the 16 of the coin. Of all coins and magnitudes, those where p is next to V."""
     law = gaussian_law(2.0**40)
-    more = reference.stream_word(KEY.tolist(), 4, at) >> 28
+    more = oracles.words.stream_word(KEY.tolist(), 4, at) >> 28
     coins = np.arange(1, 2**16)
     places = magnitudes_at(law, (coins + (more + 0.5) * 2.0**-36) * 2.0**-16)
     nearest = np.rint(places)

@@ -1,4 +1,4 @@
-"""Random words (kernels/chacha20.py) against the vectors of RFC 8439 and against tests/reference.py."""
+"""Random words (kernels/chacha20.py) against the vectors of RFC 8439 and against tests/oracles/words.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fastdp.kernels.chacha20 import GROUP, GROUP_HALVES, fill_groups_into, word_one, words_into
-from tests.oracles import reference as ref
+from tests import oracles
 
 GUARD = 0x5A5A5A5A
 KEY = np.array([0x03020100 + i * 0x04040404 for i in range(8)], np.uint32)  # the bytes 0, 1, ..., 31
@@ -48,14 +48,14 @@ def groups(key: np.ndarray, stream: int, group: int, n: int, at: int = 1) -> np.
 # RFC 8439
 
 
-def key_of(vector: ref.Vector) -> np.ndarray:
+def key_of(vector: oracles.words.Vector) -> np.ndarray:
     return np.array(struct.unpack("<8I", vector.key), np.uint32)
 
 
 def stream_of(halves: np.ndarray, first_group: int, block: int, length: int) -> bytes:
     """The bytes of the RFC's key stream from `block` on, picked out of the 32-bit words of whole groups."""
     places = [
-        ref.half_word_index(b, r) - GROUP_HALVES * first_group
+        oracles.words.half_word_index(b, r) - GROUP_HALVES * first_group
         for b in range(block, block - (-length // 64))
         for r in range(16)
     ]
@@ -66,11 +66,11 @@ def sections(vectors: Any) -> dict[str, Any]:
     return {"argvalues": vectors, "ids": [vector.section for vector in vectors]}
 
 
-@pytest.mark.parametrize("vector", **sections(ref.RFC_VECTORS))
-def test_rfc_vectors(vector: ref.Vector) -> None:
+@pytest.mark.parametrize("vector", **sections(oracles.words.RFC_VECTORS))
+def test_rfc_vectors(vector: oracles.words.Vector) -> None:
     stream, block = vector.position
-    group, length = block // ref.BLOCKS, len(vector.stream)
-    n = (block - (-length // 64) - 1) // ref.BLOCKS - group + 1
+    group, length = block // oracles.words.BLOCKS, len(vector.stream)
+    n = (block - (-length // 64) - 1) // oracles.words.BLOCKS - group + 1
     halves = groups(key_of(vector), stream, group, n)
     assert stream_of(halves, group, block, length) == vector.stream
     whole = words(key_of(vector), stream, group * GROUP, n * GROUP)
@@ -81,20 +81,20 @@ def test_rfc_vectors(vector: ref.Vector) -> None:
 
 def test_the_vectors_leave_32_bits() -> None:
     """A first nonce word stands for blocks beyond 2^32, the others for streams beyond 2^32: both occur."""
-    positions = [vector.position for vector in ref.RFC_VECTORS]
+    positions = [vector.position for vector in oracles.words.RFC_VECTORS]
     assert any(block > 2**32 for _, block in positions)
     assert any(stream > 2**32 for stream, _ in positions)
-    assert any(block % ref.BLOCKS for _, block in positions)
+    assert any(block % oracles.words.BLOCKS for _, block in positions)
 
 
 @pytest.mark.parametrize("stream", [0, 3, 2**32 + 5, 2**64 - 1])
 def test_the_counter_carries_into_the_nonce(stream: int) -> None:
     """Block 2^32 has counter 0 and first nonce word 1: it does not repeat block 0."""
     low, high = stream & 0xFFFFFFFF, stream >> 32
-    group = 2**32 // ref.BLOCKS - 1
+    group = 2**32 // oracles.words.BLOCKS - 1
     halves = groups(KEY, stream, group, 2)
     for block, counter, first in ((2**32 - 1, 2**32 - 1, 0), (2**32, 0, 1), (2**32 + 7, 7, 1)):
-        expected = struct.pack("<16I", *ref.chacha_block(KEY.tolist(), counter, (first, low, high)))
+        expected = struct.pack("<16I", *oracles.words.chacha_block(KEY.tolist(), counter, (first, low, high)))
         assert stream_of(halves, group, block, 64) == expected
     assert stream_of(groups(KEY, stream, 0, 1), 0, 0, 64) != stream_of(halves, group, 2**32, 64)
 
@@ -135,7 +135,7 @@ def test_words_of_any_range() -> None:
     source = random.Random(6)
     for at, (stream, first, n) in enumerate(ranges()):
         key = np.array([source.getrandbits(32) for _ in range(8)], np.uint32)
-        expected = ref.stream_words(key.tolist(), stream, first, n)
+        expected = oracles.words.stream_words(key.tolist(), stream, first, n)
         np.testing.assert_array_equal(words(key, stream, first, n, at % 9), expected)
         for i in {0, n // 2, n - 1} if n else ():
             assert word_one(key, number(stream), first + i) == expected[i]
@@ -143,7 +143,7 @@ def test_words_of_any_range() -> None:
 
 def test_groups_of_half_words() -> None:
     for at, (stream, group, n) in enumerate([(0, 0, 3), (7, 2**28 - 1, 2), (2**64 - 1, 2**55, 1), (2, 5, 0)]):
-        expected = ref.stream_half_words(KEY.tolist(), stream, group * GROUP_HALVES, n * GROUP_HALVES)
+        expected = oracles.words.stream_half_words(KEY.tolist(), stream, group * GROUP_HALVES, n * GROUP_HALVES)
         np.testing.assert_array_equal(groups(KEY, stream, group, n, at), expected)
 
 
@@ -191,7 +191,7 @@ def in_a_caller_of_ones_own(key: Any, stream: Any, n: Any) -> Any:
 def test_inside_compiled_code_of_others() -> None:
     for stream in (5, 2**64 - 3):
         out, one = in_a_caller_of_ones_own(KEY, number(stream), 300)
-        np.testing.assert_array_equal(out, ref.stream_words(KEY.tolist(), stream, 40, 300))
+        np.testing.assert_array_equal(out, oracles.words.stream_words(KEY.tolist(), stream, 40, 300))
         assert one == out[1]
 
 

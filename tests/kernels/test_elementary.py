@@ -46,7 +46,7 @@ from fastdp.kernels.elementary import (
     two_product,
     two_sum,
 )
-from tests.oracles import reference as ref
+from tests import oracles
 
 mp = mpmath.mp.clone()  # a precision of our own
 mp.prec = 160
@@ -229,9 +229,9 @@ def test_ln_pair_sees_the_low_part() -> None:
 
 
 def test_the_two_oracles_agree() -> None:
-    """mpmath against the certified intervals of reference.py, which share no code."""
-    cases = [(ref.ln_interval, mp.log, (5e-300, 0.3, SQRT_HALF, 1 + 2.0**-52, 3.0, 1e300))]
-    cases += [(ref.exp_interval, mp.exp, (-700.0, -0.3, 2.0**-40, 1.0, 700.0))]
+    """mpmath against the certified intervals of tests/oracles/numbers.py, which share no code."""
+    cases = [(oracles.numbers.ln_interval, mp.log, (5e-300, 0.3, SQRT_HALF, 1 + 2.0**-52, 3.0, 1e300))]
+    cases += [(oracles.numbers.exp_interval, mp.exp, (-700.0, -0.3, 2.0**-40, 1.0, 700.0))]
     for interval, function, arguments in cases:
         for x in arguments:
             for end in interval(x, 150):

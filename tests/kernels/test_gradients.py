@@ -34,8 +34,8 @@ from fastdp.optimizing import points as points_module
 from fastdp.optimizing import step_noise as scales
 from fastdp.optimizing.losses import Loss
 from fastdp.optimizing.points import Points as Unchecked
-from fastdp.records import rows
-from tests.oracles import reference
+from fastdp.records import arrays, rows
+from tests import oracles
 
 Array = np.ndarray[Any, Any]
 
@@ -139,7 +139,7 @@ def test_sums_are_those_of_the_oracle(kind: str, dtype: Any) -> None:
         X, y, w = instance(rng, n, d, dtype, kind in ("LOGISTIC", "HINGE"))
         unit, limit = 2.0**27 / math.pi**1.5, limit_of(0.9 * 2.0**25, d)  # of no whole numbers, on which many would lie
         found = sums(X, labels_for(kind, y), w, LOSSES[kind], unit, limit)
-        low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
+        low, high = oracles.optimizing.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
         assert (low <= found).all(), (n, d)
         assert (found <= high).all(), (n, d)
         entries, sure = entries + d, sure + int((low == high).sum())
@@ -170,7 +170,9 @@ def test_points_beyond_their_bound_shrink(kind: str) -> None:
         }[kind]  # fmt: skip
         unit, limit = 2.0**25, limit_of(2.0**24, d)
         found = sums(X, y, w, loss, unit, limit, "clip")
-        low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7, bound=0.8)
+        low, high = oracles.optimizing.clipped_gradients(
+            X, y, w, kind, unit=unit, limit=limit, parameter=0.7, bound=0.8
+        )
         assert (low <= found).all()
         assert (found <= high).all()
         with pytest.raises(DomainError, match=r"^X: norms must be at most x_norm=0\.8; there are records beyond: "):
@@ -188,7 +190,7 @@ def test_points_beyond_their_bound_shrink_before_they_are_compared() -> None:
     ):
         unit, limit = 2.0**12, limit_of(2.0**14, 7)
         found = sums(X, None, w, loss, unit, limit, "clip")
-        low, high = reference.clipped_gradients(inside, np.zeros(150), w, kind, unit=unit, limit=limit)
+        low, high = oracles.optimizing.clipped_gradients(inside, np.zeros(150), w, kind, unit=unit, limit=limit)
         assert (low <= found).all()
         assert (found <= high).all()
 
@@ -200,7 +202,7 @@ def test_the_points_themselves_are_summed_for_vector_sums() -> None:
             X, y, w = instance(rng, 100, d, dtype)
             unit, limit = 2.0**20, limit_of(2.0**20, d)
             found = kernel_sum("LINEAR", inputs(X, np.zeros(100), w, "LINEAR"), unit, limit, d)
-            low, high = reference.clipped_gradients(X, y, w, "LINEAR", unit=unit, limit=limit)
+            low, high = oracles.optimizing.clipped_gradients(X, y, w, "LINEAR", unit=unit, limit=limit)
             assert (low <= found).all()
             assert (found <= high).all()
 
@@ -362,7 +364,7 @@ def test_records_of_no_size_and_of_every_size() -> None:
         y = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
         unit, limit = 2.0**20, limit_of(2.0**20, 3)
         found = sums(X, labels_for(kind, y), w, loss, unit, limit)
-        low, high = reference.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
+        low, high = oracles.optimizing.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
         assert (low <= found).all(), kind
         assert (found <= high).all(), kind
     for y0 in (1e308, -1e308, 5e-324, 0.0):
@@ -481,8 +483,8 @@ def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monk
     sign = np.where(y > 0, 1.0, -1.0)
     right = everything(X, y, sign, w)
     for block, values in ((2**16, 2**21), (1024, 2**21), (2**16, 1), (2048, 2**14)):
-        monkeypatch.setattr(rows, "BLOCK_RECORDS", block)
-        monkeypatch.setattr(rows, "_BLOCK_VALUES", values)
+        monkeypatch.setattr(arrays, "BLOCK_RECORDS", block)
+        monkeypatch.setattr(arrays, "_BLOCK_VALUES", values)
         for threads in (1, 2, 3, 4):
             fastdp.set_num_threads(threads)
             assert everything(X, y, sign, w) == right
@@ -492,7 +494,7 @@ def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monk
 
 @pytest.mark.usefixtures("_restore_threads")
 def test_plain_sums_have_the_same_bits_for_every_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "BLOCK_RECORDS", 1024)
+    monkeypatch.setattr(arrays, "BLOCK_RECORDS", 1024)
     X, y, w = instance(np.random.default_rng(16), 9000, 5)
     found = set()
     for threads in (1, 2, 4):
@@ -601,7 +603,7 @@ def test_a_custom_loss_in_every_spelling(tmp_path: Path) -> None:
     rng = np.random.default_rng(21)
     X, y, w = instance(rng, 150, 11)
     unit, limit = 2.0**25, limit_of(2.0**24, 11)
-    low, high = reference.clipped_gradients(
+    low, high = oracles.optimizing.clipped_gradients(
         X, y, w, "CUSTOM", unit=unit, limit=limit, slope=lambda s, label, _: atan_like(s, label)
     )
     spelled: list[tuple[Any, str]] = [

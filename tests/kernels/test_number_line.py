@@ -10,14 +10,14 @@ import pytest
 
 from fastdp import DomainError
 from fastdp.kernels import number_line as kernels
-from fastdp.records.number_line import MOST_BITS, Order, bits_of_each, check_signed
+from fastdp.records.number_line import MOST_BITS, NumberLine, bits_of_each, check_signed
 
 INTEGERS = ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 FLOATS = [(16, np.float16), (32, np.float32), (64, np.float64)]
 
 
 def order_of(dtype, bits, signed=None):
-    return Order.of(np.dtype(dtype), bits, signed, "x")
+    return NumberLine.of(np.dtype(dtype), bits, signed, "x")
 
 
 def ends_of(dtype):

@@ -1,7 +1,7 @@
 """Convex sets and the nearest points in them: fastdp/optimizing/sets.py, kernels/projections.py.
 
 A point w* of a set is the nearest one to w exactly if <w - w*, c - w*> <= 0 for all c of the set: that is what is
-tested, at random points and at the worst one (tests/reference.py::furthest_along).
+tested, at random points and at the worst one (tests/oracles/optimizing.py::furthest_along).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from fastdp import sets
 from fastdp.optimizing.problem import Problem
 from fastdp.optimizing.sets import ConvexSet
-from tests.oracles import reference
+from tests import oracles
 
 Array = np.ndarray[Any, Any]
 Make = Callable[[np.random.Generator, int], ConvexSet]
@@ -35,7 +35,7 @@ MAKERS: dict[str, Make] = {
 
 
 def parts(over: Any) -> tuple[str, Any, Any]:
-    """As tests/reference.py::furthest_along takes a set."""
+    """As tests/oracles/optimizing.py::furthest_along takes a set."""
     if isinstance(over, sets.Ball):
         return ("ball" if over.order == 2 else "ball_l1"), over.center, over.radius
     if isinstance(over, sets.Box):
@@ -114,7 +114,7 @@ def test_projections_are_the_nearest_points(name: str) -> None:
             length = math.hypot(*direction.tolist())
             assert outside_by(over, nearest) <= 1e-14 * d * scale, (d, w)
             slack = 1e-13 * d * scale
-            best = reference.furthest_along(direction, kind, a, b)
+            best = oracles.optimizing.furthest_along(direction, kind, a, b)
             assert best - direction @ nearest <= slack * (length + scale), (d, w)
             for c in members(rng, over, d):
                 assert direction @ (c - nearest) <= slack * (length + scale)
@@ -159,7 +159,7 @@ def test_points_far_away_are_projected_to_the_border(name: str, far: float) -> N
             assert outside_by(over, nearest) <= 1e-13 * d * size_of(over), (d, w)
             unit = w / np.abs(w).max() if w.any() else w
             kind, a, b = parts(over)
-            gain = reference.furthest_along(unit, kind, a, b) - unit @ nearest  # the border is where w pulls
+            gain = oracles.optimizing.furthest_along(unit, kind, a, b) - unit @ nearest  # the border is where w pulls
             assert gain <= (1e-13 * d + 10 * d * size_of(over) / far) * size_of(over), (d, w)
 
 

@@ -1,4 +1,4 @@
-"""The kernels of private selection against the oracles of reference.py, bit for bit, and the bounds they decide on.
+"""The kernels of private selection against the oracles of tests/oracles, bit for bit, and the bounds they decide on.
 
 Cases are small and of several blocks, integers and floats, and go to the ends of both types; `test_certification`'s
 method serves for what random words hardly ever bring about: scores and coins are put where float64 cannot decide.
@@ -20,7 +20,7 @@ from fastdp.kernels.elementary import LN2
 from fastdp.mechanisms import buckets, scores
 from fastdp.mechanisms import permute_and_flip as flips
 from fastdp.mechanisms.gumbel_max import Race
-from tests.oracles import reference
+from tests import oracles
 
 MP = mpmath.mp.clone()
 MP.prec = 300
@@ -29,7 +29,7 @@ INF = math.inf
 ONES = 2**64 - 1
 KEYS = [np.arange(3, 11, dtype=np.uint32) * np.uint32(m) for m in (0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35)]
 KEY = KEYS[0]
-WORD = reference.words_of(KEY.tolist())
+WORD = oracles.words.words_of(KEY.tolist())
 
 
 def rng(seed):
@@ -106,7 +106,7 @@ def test_weights_of_blocks(case):
     array, eta = CASES[case]
     levels = 62 - (array.size - 1).bit_length()
     f = buckets._factor(eta)
-    expected = reference.block_weights(listed(array), f, levels)
+    expected = oracles.selection.block_weights(listed(array), f, levels)
     tops, weights = np.empty(len(expected), array.dtype), np.empty(len(expected), np.uint64)
     kernels.weigh_into(array, f, float(levels), tops, weights)
     assert tops.tolist() == [top for top, _ in expected]
@@ -119,15 +119,15 @@ def test_draws_by_buckets(case, key):
     array, eta = CASES[case]
     count = 40 if array.size < 1000 else 15
     drawn = buckets.Buckets(array, eta).draw(key, count)
-    word = reference.words_of(key.tolist())
-    assert drawn.tolist() == reference.bucket_draws(word, listed(array), eta, buckets._factor(eta), count)
+    word = oracles.words.words_of(key.tolist())
+    assert drawn.tolist() == oracles.selection.bucket_draws(word, listed(array), eta, buckets._factor(eta), count)
 
 
 def test_more_draws_than_one_batch_and_a_sorted_batch(monkeypatch):
     """Batches are cut anywhere: the accepted proposals are the same, in the same order."""
     array, eta = CASES["floats"]
     expected = buckets.Buckets(array, eta).draw(KEY, 300).tolist()
-    assert expected[:100] == reference.bucket_draws(WORD, listed(array), eta, buckets._factor(eta), 100)
+    assert expected[:100] == oracles.selection.bucket_draws(WORD, listed(array), eta, buckets._factor(eta), 100)
     for batch, most in ((1, 7), (2, 3), (40, 64), (5, 301), (1000, 2000)):
         monkeypatch.setattr(buckets, "BATCH", batch)
         monkeypatch.setattr(buckets, "MOST", most)
@@ -144,14 +144,14 @@ def test_sums_of_weights_are_those_of_128_bits():
         kernels.sum_weights_into(tops, weights, 0, f, high, low)
         total = 0
         for b in range(n):
-            total += int(weights[b]) << reference.level_height(Fraction(-int(tops[b])), f, 64)
+            total += int(weights[b]) << oracles.selection.level_height(Fraction(-int(tops[b])), f, 64)
             assert int(high[b]) << 64 | int(low[b]) == total
 
 
 def test_the_factor_is_below_what_lemma_1_allows():
     draw = random.Random(6)
     for eta in [2.0**-900, 2.0**900, 1.0, 0.1, *(2.0 ** draw.uniform(-900, 900) for _ in range(300))]:
-        most = (1 - Fraction(1, 2**40)) * Fraction(eta) / reference.ln_interval(2, 120)[1]
+        most = (1 - Fraction(1, 2**40)) * Fraction(eta) / oracles.numbers.ln_interval(2, 120)[1]
         assert most * (1 - Fraction(1, 2**51)) < Fraction(buckets._factor(eta)) <= most
 
 
@@ -169,7 +169,7 @@ def test_lemma_1(levels):
     """0 <= l <= levels and l ln 2 <= eta d for the exact distance d, of which the kernel sees a float; and l is not
     more than one below what it may be: no bound is more than four times what it bounds."""
     draw = random.Random(levels)
-    ln2_low, ln2_high = reference.ln_interval(2, 160)
+    ln2_low, ln2_high = oracles.numbers.ln_interval(2, 160)
     distances, etas = [], []
     for _ in range(400):
         eta = 2.0 ** draw.choice([draw.uniform(-900, 900), draw.uniform(-2, 2)])
@@ -179,7 +179,7 @@ def test_lemma_1(levels):
         distances.append(max(near, Fraction(0)))
         etas.append(eta)
     for d, eta in zip(distances, etas, strict=True):
-        rounded = reference._rounded(d)
+        rounded = oracles.numbers.nearest_float(d)
         out = np.empty(1, np.int64)
         heights_into(np.array([rounded]), buckets._factor(eta), float(levels), out)
         level = levels - int(out[0])
@@ -201,7 +201,7 @@ def test_coins_next_to_their_probability(kind, in_order):
     eta, levels, n = 0.8371, 59, values.size
     f, top = buckets._factor(eta), values[0].item()
     tops = np.array([top], kind)
-    weights = reference.block_weights(values.tolist(), f, levels)[0][1]
+    weights = oracles.selection.block_weights(values.tolist(), f, levels)[0][1]
     rests, coins, expected, sure = [], [], [], []
     draw = random.Random(7)
     for i in range(n):
@@ -236,7 +236,7 @@ def test_coins_next_to_their_probability(kind, in_order):
 def test_a_forbidden_candidate_is_rejected_whatever_its_coin_is():
     """And a candidate whose probability is below e^-700 is left to integers, if its coin is among the least."""
     values, coins = np.array([0.0, -INF, -5000.0]), [0, 1, 2, 3, 2**40, ONES]
-    weights = reference.block_weights(values.tolist(), 1.4, 60)[0][1]
+    weights = oracles.selection.block_weights(values.tolist(), 1.4, 60)[0][1]
     for i, expected in ((1, [0] * 6), (2, [-1, -1, 0, 0, 0, 0])):
         count = len(coins)
         members, doublings, verdicts = (np.empty(count, np.int64) for _ in range(3))
@@ -258,7 +258,7 @@ def test_proposals_fall_in_blocks_as_integers_of_128_bits_do():
         weights[-1] = draw.randint(1, 2**54)
         high, low = np.empty(n, np.uint64), np.empty(n, np.uint64)
         kernels.sum_weights_into(tops, np.array(weights, np.uint64), 0, f, high, low)
-        shifts = [reference.level_height(Fraction(-int(t)), f, 64) for t in tops]
+        shifts = [oracles.selection.level_height(Fraction(-int(t)), f, 64) for t in tops]
         sums = [w << shift for w, shift in zip(weights, shifts, strict=True)]
         cut = (1 << (sum(sums) >> 64).bit_length()) - 1
         expected = []
@@ -293,9 +293,9 @@ def raced(array, eta, k, key=KEY, first=0):
 @IDS
 def test_winners_of_the_race(case, key):
     array, eta = CASES[case]
-    word, values = reference.words_of(key.tolist()), listed(array)
+    word, values = oracles.words.words_of(key.tolist()), listed(array)
     allowed = array.size - int((array == -INF).sum())
-    expected = reference.race(word, values, eta, min(50, allowed))
+    expected = oracles.selection.gumbel_max(word, values, eta, min(50, allowed))
     for k in {1, 2, 7, 50, allowed}:
         if k <= min(50, allowed):
             assert raced(array, eta, k, key) == expected[:k]
@@ -306,12 +306,12 @@ def test_candidates_may_start_anywhere(first):
     for case in ("few floats", "integers that stand close"):
         array, eta = CASES[case]
         array = array[:300]
-        assert raced(array, eta, 4, first=first) == reference.race(WORD, listed(array), eta, 4, first)
+        assert raced(array, eta, 4, first=first) == oracles.selection.gumbel_max(WORD, listed(array), eta, 4, first)
 
 
 def test_fewer_allowed_than_wanted():
     array, eta = CASES["some forbidden"]
-    assert raced(array, eta, 6) == reference.race(WORD, listed(array), eta, 3)
+    assert raced(array, eta, 6) == oracles.selection.gumbel_max(WORD, listed(array), eta, 3)
     assert len(raced(array, eta, 6)) == 3
     assert raced(np.full(2100, -INF), 1.0, 2) == []
 
@@ -332,7 +332,7 @@ def test_a_candidate_whose_gap_is_beyond_float64_takes_part():
 def test_a_hundred_thousand_equal_scores():
     """The order is that of the uniform numbers: 32 bits of stream 0, then 64 of stream 1 where those agree."""
     n = 100_000
-    halves = reference.stream_half_words(KEY.tolist(), 0, 0, n)
+    halves = oracles.words.stream_half_words(KEY.tolist(), 0, 0, n)
     near = np.argsort(halves, kind="stable")[:60].tolist()
     near.sort(key=lambda i: (int(halves[i]), WORD(1, i)))
     for array in (np.full(n, -5), np.full(n, 3e-310)):
@@ -363,7 +363,7 @@ def test_arrivals_that_float64_cannot_tell_apart(kind):
         else:
             array = np.array([float(log / MP.mpf(eta)) for log in logs])
         for k in (1, 20):
-            assert raced(array, eta, k) == reference.race(WORD, listed(array), eta, k)
+            assert raced(array, eta, k) == oracles.selection.gumbel_max(WORD, listed(array), eta, k)
         gaps = eta * (array.max() - array).astype(float)
         arrivals = np.array([float(log) for log in logs]) + gaps
         assert np.ptp(arrivals) < 1e-13, "close enough that errors matter"
@@ -490,8 +490,8 @@ def test_who_is_turned_down_arrives_after_the_cut():
 @IDS
 def test_heads_and_the_head_that_is_drawn(case, key):
     array, eta = CASES[case]
-    word = reference.words_of(key.tolist())
-    heads = reference.flips(word, listed(array), eta)
+    word = oracles.words.words_of(key.tolist())
+    heads = oracles.selection.permute_and_flip_heads(word, listed(array), eta)
     top = array.max().item()
     counts, undecided = np.empty(-(-array.size // 2048), np.int64), np.empty(9, np.int64)
     found = kernels.count_flips_into(array, 0, key, eta, top, kernels.SLACK, counts, undecided)
@@ -502,7 +502,7 @@ def test_heads_and_the_head_that_is_drawn(case, key):
         flags = np.empty(block.size)
         kernels.list_flips_into(block, 2048 * b, key, eta, top, kernels.SLACK, flags)
         assert (np.flatnonzero(flags) + 2048 * b).tolist() == [i for i in heads if i // 2048 == b]
-    assert flips.draw_head(array, top, key, eta) == reference.chosen_head(word, heads)
+    assert flips.draw_head(array, top, key, eta) == oracles.selection.chosen_head(word, heads)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
@@ -524,14 +524,14 @@ def test_coins_that_float64_cannot_decide(kind):
                 values.append(float(exact) * (1 + step * 2.0**-52))
         values[n // 2] = 0
         array = np.minimum(np.array(values, kind), 0)
-        heads = reference.flips(WORD, listed(array), eta)
+        heads = oracles.selection.permute_and_flip_heads(WORD, listed(array), eta)
         undecided = np.empty(n, np.int64)
         counts = np.empty(-(-n // 2048), np.int64)
         found = kernels.count_flips_into(array, 0, KEY, eta, array.max(), kernels.SLACK, counts, undecided)
         assert found > n / 10
         assert counts.sum() <= len(heads) <= counts.sum() + found
         assert set(undecided[:found].tolist()) >= set(heads) - set(np.flatnonzero(array).tolist()) - {n // 2}
-        assert flips.draw_head(array, array.max().item(), KEY, eta) == reference.chosen_head(WORD, heads)
+        assert flips.draw_head(array, array.max().item(), KEY, eta) == oracles.selection.chosen_head(WORD, heads)
         few = np.empty(3, np.int64)
         assert kernels.count_flips_into(array, 0, KEY, eta, array.max(), kernels.SLACK, counts, few) == found
         assert few.tolist() == undecided[:3].tolist()

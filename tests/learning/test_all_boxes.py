@@ -18,8 +18,8 @@ import fastdp
 from fastdp.kernels import boxes as kernels
 from fastdp.learning.all_boxes import MOST_WORK, Axis, BoxChoice, Wheel, class_size, work_of
 from fastdp.randomness import exact_draws as exact
+from tests import oracles
 from tests.laws import check_cells
-from tests.oracles import reference
 
 DECIMAL = Context(prec=60, Emin=-999999, Emax=999999)
 
@@ -55,7 +55,7 @@ def errors_of(box, keys, labels):
 
 def law_of(keys, labels, bits, eta):
     scores = [-errors_of(box, keys, labels) for box in all_boxes(bits)]
-    return reference.exponential_law(reference.choice_weights(scores, eta, 200))
+    return oracles.selection.exponential_law(oracles.selection.choice_weights(scores, eta, 200))
 
 
 # --- every path of a draw
@@ -351,7 +351,7 @@ def test_a_coin_is_compared_with_a_product(seed):
 @pytest.mark.parametrize("bits", [1, 40, 128, 500])
 def test_bounds_of_ln_2(bits):
     low, high = exact.ln2_bounds(bits)
-    below, above = reference.exp_interval(low, bits + 20)[0], reference.exp_interval(high, bits + 20)[1]
+    below, above = oracles.numbers.exp_interval(low, bits + 20)[0], oracles.numbers.exp_interval(high, bits + 20)[1]
     assert below < 2 < above
     assert high - low < Fraction(1, 2**bits)
 
@@ -388,7 +388,7 @@ def test_sweeps_sum_up_all_boxes(n, bits, eta):
     choice = BoxChoice(keys, labels, bits, Fraction(eta))
     first, second = Axis(keys[:, 0], bits[0]), Axis(keys[:, 1], bits[1])
     powers = {
-        c: reference.exp_interval(Fraction(eta) * (c - n), 200)[0] for c in range(-n, n + 1)
+        c: oracles.numbers.exp_interval(Fraction(eta) * (c - n), 200)[0] for c in range(-n, n + 1)
     }  # times e^(-eta n); c counts the positives less the negatives
     a1s = range(len(first))
     for a1 in a1s:

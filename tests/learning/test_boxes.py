@@ -28,9 +28,9 @@ from fastdp.learning.extremes import Numbers
 from fastdp.mechanisms.noise import laplace_plan
 from fastdp.privacy import ApproxDP, BoundedRange, PureDP, compose
 from fastdp.privacy.removal import Removal
+from tests import oracles
 from tests.conftest import Watched
 from tests.laws import ALARM, check_cells, log_at_least
-from tests.oracles import reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.support.errors.AccuracyWarning")  # tiny data
 
@@ -69,7 +69,9 @@ def side_law(values, m, last, eta, *, greatest=False):
     """Of an interior point of the m least, or greatest, values."""
     some = sorted(values)[-m:] if greatest else sorted(values)[:m]
     scores = [min(sum(x <= z for x in some), sum(x >= z for x in some)) for z in range(last + 1)]
-    return [float(p) for p in reference.exponential_law(reference.choice_weights(scores, Fraction(eta)))]
+    return [
+        float(p) for p in oracles.selection.exponential_law(oracles.selection.choice_weights(scores, Fraction(eta)))
+    ]
 
 
 def passes(positives, threshold, scale):
@@ -293,7 +295,7 @@ def test_every_cut_sees_who_is_left(n, key_bits, monkeypatch):
     keys = Randomness(seed=n).key(), Randomness(seed=n + 1).key()
     sides = [boxes._peel(plan, numbers, i, *keys) for i in range(d)]
 
-    u = [word >> np.uint64(64 - key_bits) for word in reference.stream_words(keys[1].tolist(), 0, 0, len(X))]
+    u = [word >> np.uint64(64 - key_bits) for word in oracles.words.stream_words(keys[1].tolist(), 0, 0, len(X))]
     places = [[(int(x) << key_bits) + int(k) for x in row] for row, k in zip(X, u, strict=True)]
     left, size = [j for j in range(len(X)) if y[j]], 1 << bits + key_bits
     for i in range(d):
@@ -324,7 +326,7 @@ def test_boxes_are_learned_by_the_law(method, d, size, people, plan, monkeypatch
         monkeypatch.setattr(module, "KEY_BITS", 1)
     monkeypatch.setattr(boxes, "choose_plan", lambda method, terms: Found(method, plan))
     if size == 3:  # lines have a power of two of positions, or are lines of floats
-        monkeypatch.setattr(boxes.Order, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
+        monkeypatch.setattr(boxes.NumberLine, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
     bits = 1 if size == 2 else 2
     X = np.array([*people, *[(0,) * d] * 3], np.int64).reshape(-1, d)
     y = np.arange(len(X)) < len(people)
@@ -352,7 +354,7 @@ def test_the_most_extreme_of_many_blocks():
     X = np.column_stack([draw.integers(0, 50, 200_000), draw.integers(0, 2**40, 200_000)])
     y = draw.random(200_000) < 0.3
     key = Randomness(seed=3).key()
-    u = np.array(reference.stream_words(key.tolist(), 0, 0, 200), np.uint64) >> np.uint64(32)
+    u = np.array(oracles.words.stream_words(key.tolist(), 0, 0, 200), np.uint64) >> np.uint64(32)
     threads = fastdp.get_num_threads()
     found = []
     try:
@@ -587,7 +589,7 @@ def test_floats_end_at_the_ends_of_their_line():
     ]
     assert all(-largest <= low <= 1 and 3 <= high <= largest for low, high in ends)
     assert max(high for _, high in ends) == largest
-    nothing = boxes._on_lines([(2**16 - 1, 2**16 - 1)], [extremes.Order.of(X.dtype, 16, None, "x")])
+    nothing = boxes._on_lines([(2**16 - 1, 2**16 - 1)], [extremes.NumberLine.of(X.dtype, 16, None, "x")])
     assert nothing is None
 
 

@@ -33,9 +33,9 @@ from fastdp.learning.conjunction_parameters import (
 from fastdp.learning.examples import Examples
 from fastdp.mechanisms.noise import gaussian_plan, laplace_plan
 from fastdp.privacy import PureDP
+from tests import oracles
 from tests.conftest import Watched
 from tests.laws import ALARM, check_cells, log_at_least
-from tests.oracles import reference
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::fastdp.support.errors.AccuracyWarning", "ignore:method=.elimination"
@@ -351,9 +351,9 @@ def test_counts_keep_their_promise_and_half_the_sensitivity_would_not(d, n, neig
     plan = plan_counts(terms(n, d, 1, 1.0, neighbors=neighbors))
     assert plan.guarantee == PureDP(1.0, neighbors=neighbors)
     for threshold in (0, 1, plan.threshold):
-        assert loss(counts_law(counts, reference.laplace_law(plan.noise.scale).cdf, threshold), pairs) <= 1 + 1e-9
-    assert loss(counts_law(counts, reference.laplace_law(plan.noise.scale).cdf, 0), pairs) > 0.99
-    assert loss(counts_law(counts, reference.laplace_law(plan.noise.scale / 2).cdf, 0), pairs) > 1.5
+        assert loss(counts_law(counts, oracles.noise.laplace_law(plan.noise.scale).cdf, threshold), pairs) <= 1 + 1e-9
+    assert loss(counts_law(counts, oracles.noise.laplace_law(plan.noise.scale).cdf, 0), pairs) > 0.99
+    assert loss(counts_law(counts, oracles.noise.laplace_law(plan.noise.scale / 2).cdf, 0), pairs) > 1.5
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
@@ -363,10 +363,11 @@ def test_counts_keep_their_promise_with_gaussian_noise(neighbors):
     plan = plan_counts(terms(2, 2, 2, 0.5, 0.1, neighbors=neighbors))
     assert hasattr(plan.noise, "sigma")
     for threshold in (0, 1, plan.threshold):
-        law = counts_law(Counts(databases, 2), reference.gaussian_law(plan.noise.sigma).cdf, threshold)
+        law = counts_law(Counts(databases, 2), oracles.noise.gaussian_law(plan.noise.sigma).cdf, threshold)
         assert excess(law, pairs, 0.5) <= 0.1 + SLACK
     assert (
-        excess(counts_law(Counts(databases, 2), reference.gaussian_law(plan.noise.sigma / 3).cdf, 0), pairs, 0.5) > 0.1
+        excess(counts_law(Counts(databases, 2), oracles.noise.gaussian_law(plan.noise.sigma / 3).cdf, 0), pairs, 0.5)
+        > 0.1
     )
 
 
@@ -500,7 +501,7 @@ def test_exhaustive_has_this_law(rows, k):
 def test_counts_have_this_law(gaussian):
     rows = LAWS[0]
     counts = Counts([[(row[:2], bool(row[2])) for row in rows]], 2)
-    data, law = np.array(rows), reference.gaussian_law if gaussian else reference.laplace_law
+    data, law = np.array(rows), oracles.noise.gaussian_law if gaussian else oracles.noise.laplace_law
     plan = CountsPlan(gaussian_plan(2.5) if gaussian else laplace_plan(2.5), 1, PureDP(1.0), 0.0)
     drawn = run(plan, data[:, :2], data[:, 2], 2, DRAWS)
     sets = [tuple(np.flatnonzero(stay).tolist()) for stay in itertools.product((False, True), repeat=4)]

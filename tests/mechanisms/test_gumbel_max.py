@@ -20,8 +20,8 @@ from fastdp.kernels import selection as kernels
 from fastdp.mechanisms import gumbel_max as race
 from fastdp.mechanisms.gumbel_max import Race, _Held
 from fastdp.mechanisms.scores import tops_of
+from tests import oracles
 from tests.laws import check_cells
-from tests.oracles import reference
 
 INF = math.inf
 KEY = np.arange(3, 11, dtype=np.uint32) * np.uint32(0x9E3779B9)
@@ -174,20 +174,22 @@ def test_numbers_far_from_zero_and_gaps_between_blocks():
     whole.offer(np.array([], float), 1)
     assert whole.candidates == 9
     key = seeded(7).key().tolist()
-    word = reference.words_of(key)
+    word = oracles.words.words_of(key)
     arrivals = {}
     for first in (2**62 - 3, 0, 10**12):
         for i, score in enumerate(array.tolist()):
-            arrivals[first + i] = reference._log_arrival(word, first + i, -Fraction(eta) * Fraction(score), 60)[0]
+            arrivals[first + i] = oracles.selection._log_arrival(word, first + i, -Fraction(eta) * Fraction(score), 60)[
+                0
+            ]
     assert whole.winners().tolist() == sorted(arrivals, key=arrivals.__getitem__)[:5]
 
 
 def test_the_winner_is_the_oracles():
-    word = reference.words_of(seeded(7).key().tolist())
+    word = oracles.words.words_of(seeded(7).key().tolist())
     for kind in ("integers", "floats"):
         array = ARRAYS[kind][:900]
         for k in (1, 8):
-            assert at_once(array, k) == reference.race(word, array.tolist(), 0.5 / k, k)
+            assert at_once(array, k) == oracles.selection.gumbel_max(word, array.tolist(), 0.5 / k, k)
 
 
 # --- integers and floats
@@ -456,11 +458,11 @@ def test_shards_have_the_law():
         shard.offer(values[1:], 1)
         whole.offer(values[:1], 0)
         counts[whole.merge(shard).winner()] += 1
-    right = reference.exponential_law(reference.choice_weights(values, 1))
+    right = oracles.selection.exponential_law(oracles.selection.choice_weights(values, 1))
     verdict = check_cells(counts, right)
     assert verdict, str(verdict)
     for factor in (Fraction(3, 2), Fraction(2, 3)):
-        wrong = reference.exponential_law(reference.choice_weights(values, factor))
+        wrong = oracles.selection.exponential_law(oracles.selection.choice_weights(values, factor))
         assert not check_cells(counts, wrong)
 
 
@@ -496,11 +498,11 @@ def test_the_race_decided_by_integers_alone_is_the_same_race(k, monkeypatch):
 def test_more_candidates_are_open_than_there_is_room_for(nothing_is_certain):
     """400 are open at once: more room is made for them."""
     array = np.random.default_rng(6).integers(0, 3, 400)
-    word = reference.words_of(KEY.tolist())
+    word = oracles.words.words_of(KEY.tolist())
     undecided = race_of(2, dtype=int)
     undecided.run(array, 0, *tops_of(array))
     assert undecided.held.indices.size == 400
-    assert undecided.ranking().tolist() == reference.race(word, array.tolist(), 1.0, 2)
+    assert undecided.ranking().tolist() == oracles.selection.gumbel_max(word, array.tolist(), 1.0, 2)
 
 
 def test_logarithms_that_the_kernel_leaves_open_are_filled_in():
@@ -510,12 +512,12 @@ def test_logarithms_that_the_kernel_leaves_open_are_filled_in():
     expected.run(array, 0, *tops_of(array))
     take(found, range(50), array)
     assert found.ranking().tolist() == expected.ranking().tolist()
-    word = reference.words_of(KEY.tolist())
+    word = oracles.words.words_of(KEY.tolist())
     for i, log in zip(found.held.indices.tolist(), found.held.logs.tolist(), strict=True):
         low, high = next(
             bounds
-            for N, b in reference.candidate_prefixes(word, i)
-            if b > 96 and (bounds := reference.log_exponential(N, b, 120))
+            for N, b in oracles.words.candidate_prefixes(word, i)
+            if b > 96 and (bounds := oracles.selection.log_exponential(N, b, 120))
         )
         assert float(low) == float(high) == log
 

@@ -23,10 +23,10 @@ from fastdp.mechanisms.rank_selection import Ranks, choose_by_rank
 from fastdp.mechanisms.weighted_intervals import LN2_UP, TRIALS, Piece, PieceChoice
 from fastdp.privacy import BoundedRange
 from fastdp.randomness import exact_draws as exact
-from fastdp.records.rows import rows_of
+from fastdp.records.sources import rows_of
+from tests import oracles
 from tests.conftest import Watched
 from tests.laws import ALARM, check_cells, log_at_most
-from tests.oracles import reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.support.errors.AccuracyWarning")  # tiny data
 
@@ -40,8 +40,8 @@ def loss_of(values, tau, z):
 
 
 def law_of(values, tau, last, eta):
-    weights = reference.choice_weights([-loss_of(values, tau, z) for z in range(last + 1)], eta, 200)
-    return reference.exponential_law(weights)
+    weights = oracles.selection.choice_weights([-loss_of(values, tau, z) for z in range(last + 1)], eta, 200)
+    return oracles.selection.exponential_law(weights)
 
 
 def positions_of(values, *, objects=False):

@@ -15,8 +15,8 @@ from fastdp.kernels import noise as kernels
 from fastdp.mechanisms import noise
 from fastdp.randomness import exact_draws as exact
 from fastdp.randomness.keys import word_source
+from tests import oracles
 from tests.laws import assert_law, audit, check_low_bits, wrong_scales
-from tests.oracles import reference
 
 SCALES = [2.0**-20, 0.1, 1.0, 3.3, 100.0, 2.0**15, 2.0**15 + 1, 2.0**20, 2.0**31, 2.0**31 + 1, 2.0**40]
 SIGMAS = [2.0**-20, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**15, 1e6, 2.0**31, 2.0**31 + 1, 2.0**40]
@@ -116,7 +116,7 @@ def test_every_gaussian_draw_escalated_is_the_same_draw(sigma):
 def test_escalated_draws_have_the_law_too():
     """The third level alone, as a law: 4,000 draws that integers have settled, at false-alarm rate 1e-9."""
     plan = noise.laplace_plan(2.0)._replace(fixed=2.0, fixed_pair=1.0)
-    assert_law(draws(plan, 4000), reference.laplace_law(2), wrong_scales(reference.laplace_law, 2))
+    assert_law(draws(plan, 4000), oracles.noise.laplace_law(2), wrong_scales(oracles.noise.laplace_law, 2))
 
 
 def test_escalation_on_the_grid_gives_the_same_floats():
@@ -132,12 +132,12 @@ def test_escalation_on_the_grid_gives_the_same_floats():
     np.testing.assert_array_equal(found[:50], expected[:50])
 
 
-# --- which words the kernels read: the table of noise.md, "Bits", and the ChaCha20 of reference.py
+# --- which words the kernels read: the table of noise.md, "Bits", and the ChaCha20 of tests/oracles/words.py
 
 
 @lru_cache
 def stream_word(stream, index):
-    return reference.stream_word(KEY.tolist(), stream, index)
+    return oracles.words.stream_word(KEY.tolist(), stream, index)
 
 
 def short_uniform(index):
@@ -162,8 +162,8 @@ def test_the_second_level_of_laplace_reads_its_own_words():
     for i in [*range(0, 1024, 31), *range(1024, 1100, 5)]:
         index = 1024 * block + i
         prefix, sign = short_uniform(index)
-        oracle = lambda n, b: reference.laplace_from_uniform(n, b, Fraction(scale))  # noqa: E731
-        magnitude, _ = reference.settle(oracle, bits_of_word(3, index), prefix, 31)
+        oracle = lambda n, b: oracles.exact_draws.laplace_from_uniform(n, b, Fraction(scale))  # noqa: E731
+        magnitude, _ = oracles.exact_draws.resolve(oracle, bits_of_word(3, index), prefix, 31)
         assert out[i] == (-magnitude if sign else magnitude)
 
 
@@ -178,11 +178,11 @@ def test_the_second_level_of_the_gaussian_reads_its_own_words():
         expected, index = [], number << 20
         while len(expected) < 30:
             prefix, sign = short_uniform(index)
-            oracle = lambda n, b: reference.gaussian_magnitude_from_uniform(n, b, sigma, law.t, law.a)  # noqa: E731
-            m, _ = reference.settle(oracle, bits_of_word(3, index), prefix, 31)
+            oracle = lambda n, b: oracles.exact_draws.gaussian_magnitude_from_uniform(n, b, sigma, law.t, law.a)  # noqa: E731
+            m, _ = oracles.exact_draws.resolve(oracle, bits_of_word(3, index), prefix, 31)
             coin = stream_word(2, index // 4) >> 16 * (index % 4) & 0xFFFF
-            keeps = lambda n, b, m=m: reference.gaussian_accepts(n, b, m, sigma, law.t, law.a)  # noqa: E731
-            kept, _ = reference.settle(keeps, bits_of_word(4, index), coin, 16)
+            keeps = lambda n, b, m=m: oracles.exact_draws.gaussian_accepts(n, b, m, sigma, law.t, law.a)  # noqa: E731
+            kept, _ = oracles.exact_draws.resolve(keeps, bits_of_word(4, index), coin, 16)
             if kept:
                 expected.append(-m if sign else m)
             index += 1
@@ -275,8 +275,8 @@ def test_a_short_call_takes_a_second_level_in_any_case():
 @pytest.mark.parametrize("scale", [0.5, 1, 2.5, 100, 2**14, 2**20, 2**30, 2**40])
 def test_laplace_has_its_law(scale):
     found = fastdp.laplace(np.zeros(200_000, np.int64), sensitivity=scale, epsilon=1, rng=seeded(1))
-    assert_law(found, reference.laplace_law(Fraction(scale)), wrong_scales(reference.laplace_law, scale))
-    assert check_low_bits(found, reference.laplace_law(Fraction(scale)))
+    assert_law(found, oracles.noise.laplace_law(Fraction(scale)), wrong_scales(oracles.noise.laplace_law, scale))
+    assert check_low_bits(found, oracles.noise.laplace_law(Fraction(scale)))
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1, 1.3, 4, 100, 10**6, 2**23, 2**40])
@@ -284,8 +284,8 @@ def test_gaussian_has_its_law(sigma):
     found = fastdp.gaussian(np.zeros(200_000, np.int64), sensitivity=sigma, rho=0.5, rng=seeded(2))
     law = noise._gaussian_for_integers(float(sigma), (0.5, None), 200_000).sigma
     assert sigma <= law < sigma * (1 + 1e-15)
-    assert_law(found, reference.gaussian_law(Fraction(law)), wrong_scales(reference.gaussian_law, sigma))
-    assert check_low_bits(found, reference.gaussian_law(Fraction(law)))
+    assert_law(found, oracles.noise.gaussian_law(Fraction(law)), wrong_scales(oracles.noise.gaussian_law, sigma))
+    assert check_low_bits(found, oracles.noise.gaussian_law(Fraction(law)))
 
 
 @pytest.mark.parametrize("scale", [0.4, 1.0, 30.0, 2.0**33])
@@ -293,7 +293,7 @@ def test_geometric_has_its_law(scale):
     plan = noise.laplace_plan(scale)
     out, undecided = np.empty(200_000, np.int64), np.empty(200_000, np.int64)
     assert kernels.draw_geometric_into(KEY, 0, plan.extra, scale, plan.fixed, plan.fixed_pair, out, undecided) == 0
-    assert_law(out, reference.geometric_law(scale), wrong_scales(reference.geometric_law, scale))
+    assert_law(out, oracles.noise.geometric_law(scale), wrong_scales(oracles.noise.geometric_law, scale))
 
 
 def test_tiny_scales_leave_integers_alone():
@@ -308,12 +308,14 @@ def test_floats_get_the_planned_law_on_the_grid():
     grid, plan = noise._laplace_for_floats(1.0, 0.5, None, values.size)
     found = fastdp.laplace(values, sensitivity=1.0, epsilon=0.5, rng=seeded(3))
     z = (found / grid) - np.rint(values / grid)
-    assert_law(z.astype(np.int64), reference.laplace_law(plan.scale), wrong_scales(reference.laplace_law, plan.scale))
+    assert_law(
+        z.astype(np.int64), oracles.noise.laplace_law(plan.scale), wrong_scales(oracles.noise.laplace_law, plan.scale)
+    )
     grid, gauss = noise._gaussian_for_floats(1.0, (1.0, 1e-6), None, values.size)
     found = fastdp.gaussian(values, sensitivity=1.0, epsilon=1.0, delta=1e-6, rng=seeded(3))
     z = (found / grid) - np.rint(values / grid)
-    law = reference.gaussian_law(gauss.sigma)
-    assert_law(z.astype(np.int64), law, wrong_scales(reference.gaussian_law, gauss.sigma))
+    law = oracles.noise.gaussian_law(gauss.sigma)
+    assert_law(z.astype(np.int64), law, wrong_scales(oracles.noise.gaussian_law, gauss.sigma))
 
 
 def test_draws_of_one_release_are_uncorrelated():

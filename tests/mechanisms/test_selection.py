@@ -21,8 +21,8 @@ from fastdp import ApproxDP, BoundedRange, Budget, PureDP, compose
 from fastdp.kernels import selection as kernels
 from fastdp.mechanisms import selection
 from fastdp.mechanisms.scores import terms_of_pure, terms_of_range
+from tests import oracles
 from tests.laws import check_cells
-from tests.oracles import reference
 
 INF = math.inf
 
@@ -109,7 +109,7 @@ def assert_cells(counts, right, *wrong):
 
 
 def softmax(scores, eta=1):
-    return reference.exponential_law(reference.choice_weights(scores, eta))
+    return oracles.selection.exponential_law(oracles.selection.choice_weights(scores, eta))
 
 
 @KINDS
@@ -137,7 +137,10 @@ def test_many_draws_have_the_law_each_and_pair_by_pair(kind):
 def test_permute_and_flip_has_its_law_and_not_a_softmax(kind):
     scores, rng = SMALL[kind], seeded(3)
     counts = counted(lambda: flip(scores, rng=rng), 30_000, len(scores))
-    laws = [reference.permute_and_flip_law(reference.choice_weights(scores, eta)) for eta in (1, Fraction(3, 2), 2 / 3)]
+    laws = [
+        oracles.selection.permute_and_flip_law(oracles.selection.choice_weights(scores, eta))
+        for eta in (1, Fraction(3, 2), 2 / 3)
+    ]
     assert_cells(counts, laws[0], *laws[1:], softmax(scores))
 
 
@@ -148,7 +151,7 @@ def test_top_k_draws_without_replacement(draw, k):
     outcomes = list(itertools.permutations([i for i, s in enumerate(scores) if s > -INF], k))
 
     def law(eta):
-        found = reference.ordered_law(reference.choice_weights(scores, eta), k)
+        found = oracles.selection.ordered_law(oracles.selection.choice_weights(scores, eta), k)
         return [found[outcome] for outcome in outcomes]
 
     counts = Counter(tuple(draw(scores, k, epsilon=2.0 * k, rng=rng).tolist()) for _ in range(20_000))
@@ -163,7 +166,7 @@ def test_the_oracle_of_permute_and_flip_is_the_integral_of_theorem_3():
     draw = random.Random(5)
     for n in (1, 2, 3, 5):
         weights = [Fraction(draw.randint(0, 9), 9) for _ in range(n - 1)] + [Fraction(1)]
-        law = reference.permute_and_flip_law(weights)
+        law = oracles.selection.permute_and_flip_law(weights)
         assert sum(law) == 1
         for i, weight in enumerate(weights):
             product = [Fraction(1)]
@@ -180,10 +183,12 @@ def large(n=20_000):
 
     def law(eta):
         masses = [Fraction(0)] * (cells.max() + 1)
-        weights = dict(zip(levels := np.unique(scores).tolist(), reference.choice_weights(levels, eta), strict=True))
+        weights = dict(
+            zip(levels := np.unique(scores).tolist(), oracles.selection.choice_weights(levels, eta), strict=True)
+        )
         for (cell, score), count in Counter(zip(cells.tolist(), scores.tolist(), strict=True)).items():
             masses[cell] += count * weights[score]
-        return reference.exponential_law(masses)
+        return oracles.selection.exponential_law(masses)
 
     return scores, cells, law
 
@@ -288,11 +293,11 @@ def weights_of(scores, base):
 
 
 def em_law(scores, base):
-    return dict(enumerate(reference.exponential_law(weights_of(scores, base))))
+    return dict(enumerate(oracles.selection.exponential_law(weights_of(scores, base))))
 
 
 def flip_law(scores, base):
-    return dict(enumerate(reference.permute_and_flip_law(weights_of(scores, base))))
+    return dict(enumerate(oracles.selection.permute_and_flip_law(weights_of(scores, base))))
 
 
 def extremes(law, base, domain, n, monotonic):
@@ -345,7 +350,7 @@ def test_top_k_adds_up_to_epsilon(k, base):
     """e^epsilon = base^(2 k), or base^k if monotonic."""
 
     def law(scores, base):
-        return reference.ordered_law(weights_of(scores, base), k)
+        return oracles.selection.ordered_law(weights_of(scores, base), k)
 
     for monotonic, price in ((False, base ** (2 * k)), (True, base**k)):
         largest, _ = extremes(law, base, range(3), 3, monotonic)
@@ -370,12 +375,12 @@ def test_permute_and_flip_is_not_eighth_of_a_square_concentrated(base):
     """The instance: scores (0, 0), and (1, -1) where a record differs. Its Renyi divergence of order 2 passes
     2 epsilon^2/8, and stays within what PureDP allows at every whole order; the exponential mechanism's stays within
     epsilon^2/8."""
-    low, high = reference.ln_interval(base**2, 80)  # epsilon
+    low, high = oracles.numbers.ln_interval(base**2, 80)  # epsilon
 
     def divergence(law, a):
         p, q = law((0, 0), base), law((1, -1), base)
         moment = sum(p[i] ** a / q[i] ** (a - 1) for i in p)
-        bounds = reference.ln_interval(moment, 80)
+        bounds = oracles.numbers.ln_interval(moment, 80)
         return bounds[0] / (a - 1), bounds[1] / (a - 1)
 
     if base < 7:  # beyond epsilon = 2.4 or so, epsilon is below epsilon^2/4
@@ -392,7 +397,7 @@ def test_a_float_softmax_leaks_and_the_law_does_not():
     here, there = here / here.sum(), there / there.sum()
     assert here[1] > 0 == there[1], "an output that only one of the neighbours has"
     for scores in ((0, -1490), (0, -1492)):
-        law = reference.exponential_law(reference.choice_weights(scores, Fraction(1, 2)))
+        law = oracles.selection.exponential_law(oracles.selection.choice_weights(scores, Fraction(1, 2)))
         assert law[1] > 0
     heights = np.array([0, -1490, -1492, -(10**6)])
     tops, weights = np.empty(1, np.int64), np.empty(1, np.uint64)
@@ -406,7 +411,7 @@ def test_draws_at_a_delta_keep_it(rounds, epsilon):
     """All sequences of draws from all neighbours of a few scores, with the eta in use: the mass beyond e^epsilon."""
     delta = 0.01
     eta = terms_of_range(1, epsilon, delta, monotonic=False, rounds=rounds, neighbors="replace-one").eta
-    ratio = reference.exp_interval(Fraction(epsilon), 80)[0]
+    ratio = oracles.numbers.exp_interval(Fraction(epsilon), 80)[0]
     most = Fraction(0)
     for scores in ((0, 0), (0, 1), (0, 3), (2, 0), (0, 0, 0), (0, 1, 2)):
         for other in moved(scores, False):
@@ -914,8 +919,8 @@ def test_escalated_draws_have_the_law_too(monkeypatch):
     wrong = [softmax(scores, off) for off in OFF]
     assert_cells(np.bincount(drawn, minlength=5), softmax(scores), *wrong)
     assert_cells(counted(lambda: by_race(scores[:3], rng=rng), 1500, 3), softmax(scores[:3]))
-    weights = reference.choice_weights(scores, 1)
-    assert_cells(counted(lambda: flip(scores, rng=rng), 2500, 5), reference.permute_and_flip_law(weights))
+    weights = oracles.selection.choice_weights(scores, 1)
+    assert_cells(counted(lambda: flip(scores, rng=rng), 2500, 5), oracles.selection.permute_and_flip_law(weights))
 
 
 # --- the same bits on every machine

@@ -21,8 +21,8 @@ from fastdp.optimizing import descent
 from fastdp.optimizing import step_noise as scales
 from fastdp.optimizing.step_noise import laplace_options, options
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
+from tests import oracles
 from tests.laws import assert_law, audit, wrong_scales
-from tests.oracles import reference
 
 Array = np.ndarray[Any, Any]
 Options = dict[str, Any]
@@ -86,7 +86,7 @@ def least_risk(name: str, X: Array, y: Array | None, over: Any) -> float:
     if name == "squared" and over.contains(solved := np.linalg.lstsq(X, y, rcond=None)[0]):
         return risk(loss, solved, X, y)
     rates = 2.0 / np.sqrt(np.arange(1, 1501))
-    path = reference.descent(gradient_of(loss, X, y), over.project, over.center, rates.tolist())
+    path = oracles.optimizing.descent(gradient_of(loss, X, y), over.project, over.center, rates.tolist())
     return min(risk(loss, w, X, y) for w in path[::10])
 
 
@@ -119,7 +119,7 @@ def test_all_steps_are_those_of_numpy(name: str) -> None:
     over = sets.Ball(0.4)
     fit = plain(X, y, loss=LOSSES[name], over=over, steps=40, step_size=0.3, history=True)
     assert fit.history is not None
-    right = reference.descent(gradient_of(LOSSES[name], X, y), over.project, np.zeros(5), [0.3] * 40)
+    right = oracles.optimizing.descent(gradient_of(LOSSES[name], X, y), over.project, np.zeros(5), [0.3] * 40)
     np.testing.assert_allclose(fit.history, right, rtol=0, atol=1e-12)
     np.testing.assert_allclose(fit.w, fit.history[:-1].mean(axis=0), rtol=0, atol=1e-15)
     last = plain(X, y, loss=LOSSES[name], over=over, steps=40, step_size=0.3, average=False)
@@ -211,7 +211,7 @@ def test_without_noise_it_is_the_plain_one(name: str, average: bool | None) -> N
     fit = noisy(X, y, loss=LOSSES[name], over=over, epsilon=1, delta=1e-6, steps=30, average=average, history=True)
     assert fit.history is not None
     falling = 1 - np.arange(30) / 30 if average is None else np.ones(30)
-    right = reference.descent(
+    right = oracles.optimizing.descent(
         gradient_of(LOSSES[name], X, y), over.project, np.zeros(5), (fit.step_size * falling).tolist()
     )
     np.testing.assert_allclose(fit.history, right, rtol=0, atol=30 * fit.step_size * fit.resolution * math.sqrt(5) * 2)
@@ -262,7 +262,7 @@ def test_the_noise_has_the_law_that_is_stated(noise: str, neighbors: str) -> Non
     assert fit.noise.startswith(noise[:7])
     draws = np.rint(-fit.w / fit.resolution).astype(np.int64)
     np.testing.assert_array_equal(draws * fit.resolution, -fit.w)
-    make = reference.gaussian_law if noise == "gaussian" else reference.laplace_law
+    make = oracles.noise.gaussian_law if noise == "gaussian" else oracles.noise.laplace_law
     scale = fit.noise_scale / fit.resolution
     assert_law(draws, make(scale), wrong_scales(make, scale))
 
@@ -274,7 +274,7 @@ def test_noises_of_all_steps_are_independent_draws_of_one_law() -> None:
     assert fit.history is not None
     moves = -np.diff(fit.history, axis=0) * 2 / fit.resolution
     draws = np.rint(moves).astype(np.int64)
-    assert_law(draws.ravel()[::1], reference.gaussian_law(fit.noise_scale / fit.resolution))
+    assert_law(draws.ravel()[::1], oracles.noise.gaussian_law(fit.noise_scale / fit.resolution))
     assert len(np.unique(draws)) > 0.9 * draws.size, "no step repeats another"
 
 

@@ -24,9 +24,9 @@ from fastdp.optimizing import nets as net_plans
 from fastdp.optimizing import one_dimension as line
 from fastdp.optimizing.losses import MissingBound
 from fastdp.optimizing.problem import read_points
-from fastdp.records import rows
+from fastdp.records import arrays
+from tests import oracles
 from tests.laws import at_most, check_cells
-from tests.oracles import reference
 
 SLACK = 2.0**-48
 KERNELS = {  # of each loss, and its parameter
@@ -74,7 +74,7 @@ def scores_of(X, y=None, **options):
 
 
 def law_of(F, eta):
-    return reference.exponential_law(reference.choice_weights([-f for f in F], eta))
+    return oracles.selection.exponential_law(oracles.selection.choice_weights([-f for f in F], eta))
 
 
 def column(*values):
@@ -105,7 +105,7 @@ def summed(kind, X, y, lowest, net, unit, limit):
 def test_sums_of_losses_are_the_floors_of_fractions(kind, d):
     X, y, lowest, net = instance(kind, 40, 12, d, d)
     for unit, limit in ((2**20, 2**22), (2**10, 300), (1, 1)):
-        low, high = reference.scores_of_net(kind, X, y, lowest, net, KERNELS[kind][1], unit, limit, SLACK)
+        low, high = oracles.optimizing.scores_of_net(kind, X, y, lowest, net, KERNELS[kind][1], unit, limit, SLACK)
         found = summed(kind, X, y, lowest, net, unit, limit)
         assert (low <= found).all()
         assert (found <= high).all()
@@ -120,7 +120,7 @@ def test_sums_of_losses_of_short_numbers_are_exact(kind):
     y = draw.choice([-1.0, 1.0], 600) if kind == "HINGE" else draw.integers(-16, 17, 600) / 8
     lowest = draw.integers(0, 8, 600) / 8
     for unit, limit in ((1, 3), (4, 7), (64, 2**36)):
-        low, high = reference.scores_of_net(kind, X, y, lowest, net, KERNELS[kind][1], unit, limit)
+        low, high = oracles.optimizing.scores_of_net(kind, X, y, lowest, net, KERNELS[kind][1], unit, limit)
         assert low == high == summed(kind, X, y, lowest, net, unit, limit).tolist()
 
 
@@ -159,7 +159,7 @@ def test_losses_of_scores_are_those_of_the_sums(kind):
     out = np.empty(scores.size)
     nets.losses_into(getattr(gradients, kind), KERNELS[kind][1], scores, labels, out)
     for s, label, value in zip(scores.tolist(), labels.tolist(), out.tolist(), strict=True):
-        low, high = reference.loss_of(kind, [s], [1.0], label, KERNELS[kind][1])
+        low, high = oracles.optimizing.loss_of(kind, [s], [1.0], label, KERNELS[kind][1])
         off = Fraction(8 * 2.0**-53) * (1 + abs(Fraction(s)) + high)
         assert low - off <= Fraction(value) <= high + off
 
@@ -273,12 +273,12 @@ def test_the_grid_has_the_law_of_the_rounded_losses(name, lam):
     # what is subtracted from a record's losses is the same for all points, up to one unit of rounding down
     lowest = plan._lowest(points, np.pad(X.T, ((0, 4 - d), (0, 0))), labels, np.linalg.norm(X, axis=1))
     parameter = KERNELS[loss.kernel][1] if loss.kernel != "HUBER" else 0.5
-    low, high = reference.scores_of_net(loss.kernel, X, labels, lowest, net, parameter, 2**7, limit, SLACK)
+    low, high = oracles.optimizing.scores_of_net(loss.kernel, X, labels, lowest, net, parameter, 2**7, limit, SLACK)
     ridge = [round(Fraction(12 * lam / 2 * 2**7) * sum(Fraction(c) ** 2 for c in w)) for w in net.tolist()]
     F = [-int(s) - r for s, r in zip(found, ridge, strict=True)]
     assert all(a <= f <= b for a, f, b in zip(low, F, high, strict=True))
     for x, y_, least in zip(X.tolist(), labels.tolist(), lowest.tolist(), strict=True):
-        values = [reference.loss_of(loss.kernel, x, w, y_, parameter) for w in net.tolist()]
+        values = [oracles.optimizing.loss_of(loss.kernel, x, w, y_, parameter) for w in net.tolist()]
         assert least <= min(above for _, above in values) + SLACK
         assert max(below for below, _ in values) - Fraction(least) <= Fraction(limit, 2**7) + SLACK, "the clamp binds"
     scores = [a + b for a, b in zip(F, ridge, strict=True)]
@@ -309,7 +309,7 @@ def test_the_line_has_its_law(name, lam, records):
         moves = iter(shapes.values())
     r = max(max(move) - min(move) for move in moves)
     ridge = Fraction(lam) * (records or len(data)) / 2
-    F = reference.line_scores(power, data, low, Fraction(1, 16), steps, ends, ridge)
+    F = oracles.optimizing.line_scores(power, data, low, Fraction(1, 16), steps, ends, ridge)
     options = {"loss": loss + losses.L2(lam), "over": sets.Box(0, 1), "spacing": 2.0**-4, "records": records}
     epsilon = 60.0
     found, eta = scores_of(column(*data), epsilon=epsilon, **options)
@@ -355,7 +355,7 @@ def test_pieces_cover_every_point_once_at_a_safe_level(eta, top):
                 assert piece.first == at[piece.side]
                 assert piece.size > 0
                 at[piece.side] += piece.side * piece.size
-                assert reference.ln_interval(2, 80)[1] * piece.level <= eta * function(piece.first)
+                assert oracles.numbers.ln_interval(2, 80)[1] * piece.level <= eta * function(piece.first)
                 if piece.level < choice._open and function(piece.first):  # no point is far above its level
                     end = piece.first + piece.side * (piece.size - 1)
                     assert eta * function(end) <= (piece.level + 2) * Fraction(7, 10) or piece.size <= 200
@@ -364,7 +364,7 @@ def test_pieces_cover_every_point_once_at_a_safe_level(eta, top):
 
 
 def test_the_upper_logarithm_of_2_is_above_it():
-    low, high = reference.ln_interval(2, 90)
+    low, high = oracles.numbers.ln_interval(2, 90)
     assert high < pieces.LN2_UP < low + Fraction(1, 2**69)
 
 
@@ -425,7 +425,7 @@ def extremes(F_of, domain, n, eta, add_remove=False):
 
 
 EPSILON = 1.0
-E_LOW, E_HIGH = reference.exp_interval(Fraction(EPSILON), 60)
+E_LOW, E_HIGH = oracles.numbers.exp_interval(Fraction(EPSILON), 60)
 
 
 @pytest.mark.parametrize("add_remove", [False, True], ids=["replace-one", "add-remove"])
@@ -454,8 +454,8 @@ def test_the_line_is_private_for_all_neighbours(name, lam, add_remove):
 def test_the_mean_without_a_bound_of_the_records_is_refuted():
     """What a record beyond x_norm would do if its position were not brought within A .. B."""
     _, eta = scores_of(column(0.0, 0.0), loss=losses.SquaredDistance(x_norm=1), over=sets.Box(0, 1), spacing=0.25)
-    F = reference.line_scores(2, [0.0, 0.0], 0, Fraction(1, 4), 4, (-99, 99))
-    G = reference.line_scores(2, [0.0, 10.0], 0, Fraction(1, 4), 4, (-99, 99))
+    F = oracles.optimizing.line_scores(2, [0.0, 0.0], 0, Fraction(1, 4), 4, (-99, 99))
+    G = oracles.optimizing.line_scores(2, [0.0, 10.0], 0, Fraction(1, 4), 4, (-99, 99))
     moved = [a - b for a, b in zip(F, G, strict=True)]
     assert eta * (max(moved) - min(moved)) > 2 * EPSILON
 
@@ -732,7 +732,7 @@ def test_the_result_is_the_same_for_all_threads_blocks_and_containers(options, d
     try:
         for count in (1, 3):
             fastdp.set_num_threads(count)
-            monkeypatch.setattr(rows, "BLOCK_RECORDS", 1024)
+            monkeypatch.setattr(arrays, "BLOCK_RECORDS", 1024)
             monkeypatch.setattr(net_plans, "_PART", 2**16)
             monkeypatch.setattr(net_plans, "_CHUNK", 2**12)
             for data in (X, np.asfortranarray(X), X.astype(np.float32), pandas.DataFrame(X)):

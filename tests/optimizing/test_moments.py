@@ -26,9 +26,9 @@ from fastdp.optimizing.moments import Plan, sensitivity
 from fastdp.optimizing.points import Points
 from fastdp.optimizing.problem import Problem
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
-from fastdp.records import rows
+from fastdp.records import arrays
+from tests import oracles
 from tests.laws import assert_law, wrong_scales
-from tests.oracles import reference
 
 Array = np.ndarray[Any, Any]
 Options = dict[str, Any]
@@ -82,7 +82,7 @@ def test_sums_are_those_of_the_oracle(dtype: Any) -> None:
             if n > 4000 and unit > 2.0**20:
                 continue
             found = kernel_sum(X, y, x_norm, y_bound, unit)
-            low, high = reference.second_moments(X, y, x_norm, y_bound, unit)
+            low, high = oracles.optimizing.second_moments(X, y, x_norm, y_bound, unit)
             assert (low <= found).all(), (n, d)
             assert (found <= high).all(), (n, d)
             entries, sure = entries + found.size, sure + int((low == high).sum())
@@ -209,8 +209,8 @@ def test_the_same_bits_for_every_chunking_order_and_number_of_threads(
         assert sums(X[order], y[order]) == right
         for block, values in ((1024, 2**21), (2**16, 1), (2048, 2**14)):
             with monkeypatch.context() as patch:
-                patch.setattr(rows, "BLOCK_RECORDS", block)
-                patch.setattr(rows, "_BLOCK_VALUES", values)
+                patch.setattr(arrays, "BLOCK_RECORDS", block)
+                patch.setattr(arrays, "_BLOCK_VALUES", values)
                 for threads in (1, 2, 3):
                     fastdp.set_num_threads(threads)
                     assert sums(X, y) == right
@@ -297,7 +297,7 @@ def test_the_noise_has_the_law_that_is_stated(noise: str, neighbors: str, monkey
     assert fit.noise_scale == pytest.approx(4 * plan.grid.scale.value / (n * unit), rel=1e-12)
     factor = math.sqrt(2) if noise == "laplace" else 1.0
     assert plan.deviation == pytest.approx(fit.noise_scale * factor, rel=1e-12)
-    make = reference.gaussian_law if noise == "gaussian" else reference.laplace_law
+    make = oracles.noise.gaussian_law if noise == "gaussian" else oracles.noise.laplace_law
     scale = fit.noise_scale / 4 * n * unit
     whole = [np.concatenate(part) * (n * unit) for part in parts]
     for draws in whole:
@@ -357,7 +357,7 @@ def least_squares(X: Array, y: Array, over: Any, lam: float = 0.0) -> Array:
     """By a long run of plain descent on the exact moments."""
     A, b = X.T @ X / len(X) + lam / 2 * np.eye(X.shape[1]), X.T @ y / len(X)
     rate = 1 / (2 * np.linalg.eigvalsh(A)[-1])
-    path = reference.descent(lambda w: 2 * (A @ w - b), over.project, over.center, [rate] * 2000)
+    path = oracles.optimizing.descent(lambda w: 2 * (A @ w - b), over.project, over.center, [rate] * 2000)
     return path[-1]
 
 

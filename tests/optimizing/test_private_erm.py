@@ -24,7 +24,7 @@ from fastdp.optimizing.moments import LeastSquares
 from fastdp.optimizing.nonprivate import minimise_quadratic
 from fastdp.optimizing.vectors import VectorRelease
 from fastdp.privacy import BoundedRange
-from tests.oracles import reference
+from tests import oracles
 
 Array = np.ndarray[Any, Any]
 Options = dict[str, Any]
@@ -384,7 +384,7 @@ def by_descent(loss: Any, X: Array, y: Array | None, over: Any, steps: int = 600
     """The least loss of a long plain descent of a smooth loss."""
     of_record, lam = parts_of(loss)
     curvature = of_record.bend() * np.linalg.eigvalsh(X.T @ X / len(X))[-1] + lam
-    path = reference.descent(
+    path = oracles.optimizing.descent(
         lambda w: of_record.gradients(w, X, y).mean(axis=0) + lam * w, over.project, over.center,
         [1 / curvature] * steps,
     )  # fmt: skip

@@ -22,8 +22,8 @@ import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness
 from fastdp.optimizing import vectors
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
+from tests import oracles
 from tests.laws import assert_law, wrong_scales
-from tests.oracles import reference
 
 Array = np.ndarray[Any, Any]
 Options = dict[str, Any]
@@ -58,7 +58,7 @@ def test_the_noise_has_the_law_that_is_stated(noise: str, neighbors: str) -> Non
     assert found.resolution == 2.0**-12
     draws = np.rint(found.value / found.resolution).astype(np.int64)
     np.testing.assert_array_equal(draws * found.resolution, found.value)
-    make = reference.gaussian_law if noise == "gaussian" else reference.laplace_law
+    make = oracles.noise.gaussian_law if noise == "gaussian" else oracles.noise.laplace_law
     scale = found.noise_scale / found.resolution
     assert_law(draws, make(scale), wrong_scales(make, scale))
     assert found.noise_scale == found.scales[noise]

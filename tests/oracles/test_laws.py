@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import laws
-from tests.oracles import reference as ref
+from tests.oracles import noise
 
 N = 200_000
 
@@ -111,21 +111,21 @@ def test_check_dkw_on_floats_and_integers():
     assert laws.check_dkw(u, lambda x: np.clip(x, 0, 1))
     assert not laws.check_dkw(u**1.1, lambda x: np.clip(x, 0, 1))
     coin = rng.integers(0, 2, 1000)
-    assert laws.check_dkw(coin, ref.finite_law([0.5, 0.5]).cdf)
-    assert not laws.check_dkw(coin, ref.finite_law([0.25, 0.75]).cdf)
+    assert laws.check_dkw(coin, noise.finite_law([0.5, 0.5]).cdf)
+    assert not laws.check_dkw(coin, noise.finite_law([0.25, 0.75]).cdf)
     # mass that the sample skips counts too: the gap is just below a sample point
-    assert not laws.check_dkw(np.full(1000, 2), ref.finite_law([0, 0.5, 0.5]).cdf)
-    assert laws.check_dkw(np.full(1000, 2, dtype=np.uint8), ref.finite_law([0, 0, 1]).cdf)
+    assert not laws.check_dkw(np.full(1000, 2), noise.finite_law([0, 0.5, 0.5]).cdf)
+    assert laws.check_dkw(np.full(1000, 2, dtype=np.uint8), noise.finite_law([0, 0, 1]).cdf)
 
 
 @pytest.mark.parametrize(
     "law",
     [
-        ref.laplace_law(0.2),
-        ref.laplace_law(50.0),
-        ref.geometric_law(3.0),
-        ref.gaussian_law(1.0),
-        ref.gaussian_law(2.0**40),
+        noise.laplace_law(0.2),
+        noise.laplace_law(50.0),
+        noise.geometric_law(3.0),
+        noise.gaussian_law(1.0),
+        noise.gaussian_law(2.0**40),
     ],
     ids=lambda law: law.name,
 )
@@ -145,27 +145,34 @@ def test_cells_cover_the_integers_and_have_useful_mass(law):
 @pytest.mark.parametrize("s", [0.5, 1.0, 3.0, 1000.0, 2.0**30, 2.0**40])
 def test_laplace_samples(s):
     rng = np.random.default_rng(3)
-    laws.assert_law(laplace_sample(rng, s), ref.laplace_law(s), laws.wrong_scales(ref.laplace_law, s))
+    laws.assert_law(laplace_sample(rng, s), noise.laplace_law(s), laws.wrong_scales(noise.laplace_law, s))
     p = -math.expm1(-1.0 / s)
-    laws.assert_law(rng.geometric(p, N) - 1, ref.geometric_law(s), laws.wrong_scales(ref.geometric_law, s))
+    laws.assert_law(rng.geometric(p, N) - 1, noise.geometric_law(s), laws.wrong_scales(noise.geometric_law, s))
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 7.5, 100.0, 2.0**20, 2.0**40])
 def test_gaussian_samples(sigma):
     rng = np.random.default_rng(4)
-    laws.assert_law(gaussian_sample(rng, sigma), ref.gaussian_law(sigma), laws.wrong_scales(ref.gaussian_law, sigma))
+    laws.assert_law(
+        gaussian_sample(rng, sigma),
+        noise.gaussian_law(sigma),
+        laws.wrong_scales(noise.gaussian_law, sigma),
+    )
 
 
 def test_gaussian_and_laplace_are_told_apart():
     rng = np.random.default_rng(5)
     sigma = 10.0
-    assert not laws.check_law(gaussian_sample(rng, sigma), ref.laplace_law(sigma / math.sqrt(2)))
-    assert not laws.check_law(laplace_sample(rng, sigma), ref.gaussian_law(sigma * math.sqrt(2)))
+    assert not laws.check_law(gaussian_sample(rng, sigma), noise.laplace_law(sigma / math.sqrt(2)))
+    assert not laws.check_law(laplace_sample(rng, sigma), noise.gaussian_law(sigma * math.sqrt(2)))
 
 
 def test_finite_laws():
     rng = np.random.default_rng(6)
-    right, wrong = ref.finite_law([0.5, 0.0, 0.3, 0.2], "right"), ref.finite_law([0.5, 0.0, 0.28, 0.22], "wrong")
+    right, wrong = (
+        noise.finite_law([0.5, 0.0, 0.3, 0.2], "right"),
+        noise.finite_law([0.5, 0.0, 0.28, 0.22], "wrong"),
+    )
     sample = rng.choice(4, N, p=[0.5, 0.0, 0.3, 0.2])
     laws.assert_law(sample, right, [wrong])
     sample[0] = 4  # a single outcome that cannot be
@@ -178,31 +185,31 @@ def test_assert_law_demands_power():
     rng = np.random.default_rng(7)
     sample = laplace_sample(rng, 5.0, 1000)
     with pytest.raises(AssertionError, match="no power"):
-        laws.assert_law(sample, ref.laplace_law(5.0), [ref.laplace_law(5.01)])
+        laws.assert_law(sample, noise.laplace_law(5.0), [noise.laplace_law(5.01)])
     with pytest.raises(AssertionError, match="REJECTED"):
-        laws.assert_law(sample, ref.laplace_law(50.0))
+        laws.assert_law(sample, noise.laplace_law(50.0))
 
 
 def test_wild_draws_are_seen():
     rng = np.random.default_rng(8)
     sample = laplace_sample(rng, 5.0)
-    assert laws.check_law(sample, ref.laplace_law(5.0))
+    assert laws.check_law(sample, noise.laplace_law(5.0))
     sample[:3] = 2**50
-    assert not laws.check_law(sample, ref.laplace_law(5.0))
+    assert not laws.check_law(sample, noise.laplace_law(5.0))
     sample = rng.geometric(0.5, N) - 1
-    assert laws.check_law(sample, ref.geometric_law(1 / math.log(2)))
+    assert laws.check_law(sample, noise.geometric_law(1 / math.log(2)))
     sample[0] = -1
-    assert not laws.check_law(sample, ref.geometric_law(1 / math.log(2)))
+    assert not laws.check_law(sample, noise.geometric_law(1 / math.log(2)))
 
 
-@pytest.mark.parametrize("make", [ref.laplace_law, ref.gaussian_law])
+@pytest.mark.parametrize("make", [noise.laplace_law, noise.gaussian_law])
 def test_low_bits(make):
     rng = np.random.default_rng(9)
     scale = 2.0**20
-    sample = laplace_sample(rng, scale) if make is ref.laplace_law else gaussian_sample(rng, scale)
+    sample = laplace_sample(rng, scale) if make is noise.laplace_law else gaussian_sample(rng, scale)
     law = make(scale)
     assert laws.check_low_bits(sample, law)
-    assert laws.check_low_bits(laplace_sample(rng, 2.0), ref.laplace_law(2.0))  # valid, if blunt, at any scale
+    assert laws.check_low_bits(laplace_sample(rng, 2.0), noise.laplace_law(2.0))  # valid, if blunt, at any scale
     stuck = sample | 4
     tied = np.where((sample ^ (sample >> 63)) & 1 == sample >> 63 & 1, sample, sample + 1)
     for wrong in (stuck, tied):
@@ -212,13 +219,13 @@ def test_low_bits(make):
     assert not laws.check_low_bits(one_sided, law)
 
 
-@pytest.mark.parametrize("make", [ref.laplace_law, ref.gaussian_law])
+@pytest.mark.parametrize("make", [noise.laplace_law, noise.gaussian_law])
 def test_false_alarm_rate_is_at_most_what_is_stated(make):
     rng = np.random.default_rng(10)
     rate, repetitions, n, scale = 0.05, 300, 1500, 4.0
     law = make(scale)
     cells = laws.cells_for(law, n)
-    draw = laplace_sample if make is ref.laplace_law else gaussian_sample
+    draw = laplace_sample if make is noise.laplace_law else gaussian_sample
     alarms = np.zeros(4, dtype=int)
     for _ in range(repetitions):
         sample = draw(rng, scale, n)

@@ -1,4 +1,4 @@
-"""The definition of the draws (fastdp/randomness/exact_draws.py) against the oracles of reference.py, which share no
+"""The definition of the draws (fastdp/randomness/exact_draws.py) against the oracles of tests/oracles, which share no
 code with it."""
 
 from fractions import Fraction
@@ -9,7 +9,7 @@ import pytest
 
 from fastdp.randomness import exact_draws as exact
 from fastdp.randomness.exact_draws import Geometric, Uniform, exp_bounds, gaussian_proposal, largest
-from tests.oracles import reference
+from tests import oracles
 
 SCALES = [2.0**-20, 0.1, 1.0, 3.3, 2.0**15, 2.0**15 + 1, 2.0**31, 2.0**31 + 1, 2.0**40]
 SIGMAS = [2.0**-9, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**20, 2.0**40]
@@ -42,11 +42,11 @@ def first_bits(words: "exact.Words", index: int, scale: float) -> tuple[int, int
 @pytest.mark.parametrize("two_sided", [True, False])
 def test_geometric_draws_are_those_of_the_oracle(scale, two_sided):
     words = words_of(1)
-    oracle = reference.laplace_from_uniform if two_sided else reference.geometric_from_uniform
+    oracle = oracles.exact_draws.laplace_from_uniform if two_sided else oracles.exact_draws.geometric_from_uniform
     for index in range(25):
         prefix, bits, sign = first_bits(words, index, scale)
         rest = bits_from(words, count(3, 2), index)
-        magnitude, _ = reference.settle(lambda n, b: oracle(n, b, Fraction(scale)), rest, prefix, bits)
+        magnitude, _ = oracles.exact_draws.resolve(lambda n, b: oracle(n, b, Fraction(scale)), rest, prefix, bits)
         expected = -magnitude if two_sided and sign else magnitude
         assert exact.geometric_draw(words, index, scale, two_sided=two_sided) == expected
 
@@ -59,14 +59,14 @@ def test_gaussian_blocks_are_those_of_the_oracle(sigma):
     while len(expected) < 12:
         prefix, bits, sign = first_bits(words, index, sigma)
         coin = words(2, index // 4) >> 16 * (index % 4) & 0xFFFF
-        m, _ = reference.settle(
-            lambda n, b: reference.gaussian_magnitude_from_uniform(n, b, s, t, a),
+        m, _ = oracles.exact_draws.resolve(
+            lambda n, b: oracles.exact_draws.gaussian_magnitude_from_uniform(n, b, s, t, a),
             bits_from(words, count(3, 2), index),
             prefix,
             bits,
         )
-        kept, _ = reference.settle(
-            lambda n, b, m=m: reference.gaussian_accepts(n, b, m, s, t, a),
+        kept, _ = oracles.exact_draws.resolve(
+            lambda n, b, m=m: oracles.exact_draws.gaussian_accepts(n, b, m, s, t, a),
             bits_from(words, count(4, 2), index),
             coin,
             16,
@@ -82,10 +82,10 @@ def test_accepted_proposals_have_the_gaussian_law(sigma):
     """Proposal times acceptance is proportional to exp(-m^2 / (2 sigma^2)), half of it at 0 (lemma 4, theorem 2)."""
     law = gaussian_proposal(sigma)
     n = int(6 * sigma) + 3
-    found = reference.gaussian_proposal_law(Fraction(sigma), law.t, law.a, n)
+    found = oracles.exact_draws.gaussian_proposal_law(Fraction(sigma), law.t, law.a, n)
     accepted = 2 * found[0][0]
     for m, (low, high) in enumerate(found):
-        weight_low, weight_high = reference.exp_interval(-(Fraction(m) ** 2) / (2 * Fraction(sigma) ** 2), 90)
+        weight_low, weight_high = oracles.numbers.exp_interval(-(Fraction(m) ** 2) / (2 * Fraction(sigma) ** 2), 90)
         half = Fraction(1, 2) if m == 0 else 1
         tiny = Fraction(1, 2**60) * accepted
         assert low - tiny <= accepted * weight_high * half
@@ -108,7 +108,7 @@ def test_exp_bounds_hold_and_are_close(x, bits):
     low, high = exp_bounds(Fraction(x), bits)
     assert 0 <= low <= high <= low + 4
     if -x < 10**6:
-        true_low, true_high = reference.exp_interval(Fraction(x), bits + 30)
+        true_low, true_high = oracles.numbers.exp_interval(Fraction(x), bits + 30)
         assert low <= true_high * 2**bits
         assert high >= true_low * 2**bits
 
@@ -119,7 +119,7 @@ def test_a_draw_is_settled_whatever_its_first_bits_are():
     zeros = Uniform(0, 63, chain([0, 0, 1 << 60], repeat(0)))
     assert largest(law, zeros) == int((63 + 64 + 64 + 4) * np.log(2))
     assert largest(law, Uniform(2**63 - 1, 63, chain([2**64 - 1] * 4, repeat(0)))) == 0
-    threshold = int(Fraction(*reference.exp_interval(Fraction(-7), 200)[:1]) * 2**127)
+    threshold = int(Fraction(*oracles.numbers.exp_interval(Fraction(-7), 200)[:1]) * 2**127)
     below = Uniform(threshold >> 64, 63, chain([threshold & (2**64 - 1)], repeat(0)))
     assert largest(law, below) == 7
     above = Uniform((threshold + 1) >> 64, 63, chain([(threshold + 1) & (2**64 - 1)], repeat(0)))
@@ -153,7 +153,7 @@ class Script:
             self.write(1, index, prefix & (1 << extra) - 1, extra)
 
 
-def digits(threshold: reference.Interval, *widths: int) -> list[int]:
+def digits(threshold: oracles.numbers.Interval, *widths: int) -> list[int]:
     """The binary digits of a number in (0, 1) in groups of these widths."""
     total, (low, high) = sum(widths), threshold
     number = int(low * 2**total)
@@ -184,7 +184,7 @@ def test_bits_of_u_beyond_the_prefix_come_from_streams_3_and_5(scale, index, bel
     """U agrees with a threshold in all its first bits: the words that follow decide."""
     bits = 31 if scale <= 2**15 else 47 if scale <= 2**31 else 63
     m = int(scale) + 2
-    low, high = reference.laplace_tail(m, Fraction(scale), 400)  # of one side
+    low, high = oracles.noise.laplace_tail(m, Fraction(scale), 400)  # of one side
     prefix, *rest = digits((2 * low, 2 * high), bits, 64, 64)
     for word, after in nearby(rest, below):
         script = Script()
@@ -205,9 +205,9 @@ def test_bits_of_the_coin_beyond_its_16_come_from_streams_4_and_6(sigma, below):
     bits = 31 if sigma <= 2**15 else 47 if sigma <= 2**31 else 63
     index = 3 << 20
     for m in (law.a // 2 + 1, law.a + int(2 * law.t)):
-        above, beyond = (reference.gaussian_proposal_tail(k, sigma, law.t, law.a)[0] for k in (m, m + 1))
+        above, beyond = (oracles.exact_draws.gaussian_proposal_tail(k, sigma, law.t, law.a)[0] for k in (m, m + 1))
         prefix = int((above + beyond) / 2 * 2**bits)  # proposes m, and U needs no bit more
-        coin, *rest = digits(reference.gaussian_acceptance(m, sigma, law.t, law.a, 400), 16, 64, 64)
+        coin, *rest = digits(oracles.exact_draws.gaussian_acceptance(m, sigma, law.t, law.a, 400), 16, 64, 64)
         for word, after in nearby(rest, below):
             script = Script()
             script.write_uniform(index, sigma, prefix, 0)
@@ -227,7 +227,7 @@ def test_bits_of_u_of_a_proposal_come_from_streams_3_and_5(sigma, below):
     bits = 31 if sigma <= 2**15 else 47 if sigma <= 2**31 else 63
     index = 3 << 20
     for m in (law.a // 2 + 1, law.a + int(2 * law.t)):
-        prefix, *rest = digits(reference.gaussian_proposal_tail(m, sigma, law.t, law.a, 400), bits, 64, 64)
+        prefix, *rest = digits(oracles.exact_draws.gaussian_proposal_tail(m, sigma, law.t, law.a, 400), bits, 64, 64)
         for word, after in nearby(rest, below):
             script = Script()
             script.write_uniform(index, sigma, prefix, 1)
@@ -242,8 +242,8 @@ def test_bits_of_u_of_a_proposal_come_from_streams_3_and_5(sigma, below):
 # --- choices
 
 
-def prefixes(words: "exact.Words", index: int) -> reference.Prefixes:
-    return reference.candidate_prefixes(words, index)
+def prefixes(words: "exact.Words", index: int) -> oracles.words.Prefixes:
+    return oracles.words.candidate_prefixes(words, index)
 
 
 def test_numbers_of_candidates_heads_and_coins_have_the_words_of_selection_md():
@@ -269,7 +269,7 @@ def test_whole_numbers_below_a_count(count_):
     for seed in range(40):
         words = words_of(seed)
         heads = range(count_)
-        assert exact.uniform_below(count_, exact.choice_uniform(words)) == reference.chosen_head(words, heads)
+        assert exact.uniform_below(count_, exact.choice_uniform(words)) == oracles.selection.chosen_head(words, heads)
     assert exact.uniform_below(count_, Uniform(0, 0, chain([0, 0], repeat(1)))) == 0
     assert exact.uniform_below(count_, Uniform(0, 0, repeat(ONES))) == count_ - 1
 
@@ -294,7 +294,7 @@ def test_arrivals_are_compared_as_the_oracle_does():
     for eta in (1.0, 0.3, 2.0**-899, 2.0**899):
         scores = np.random.default_rng(9).normal(size=12) / eta
         numbers = range(12)
-        expected = reference.race(words, scores.tolist(), eta, 12)
+        expected = oracles.selection.gumbel_max(words, scores.tolist(), eta, 12)
         places = {i: place for place, i in enumerate(expected)}
         racers = [exact.Candidate(Fraction(scores[i].item()), exact.candidate_uniform(words, i)) for i in numbers]
         for i in numbers:
@@ -316,7 +316,7 @@ def test_equal_scores_are_told_apart_by_whichever_word_differs(agree):
 def test_scores_that_make_up_for_the_numbers_to_forty_digits():
     """The exact tie is between two fractions 10^-40 apart."""
     a_bits, b_bits = (12345 << 128 | 7 << 64 | 9), (12345678 << 128 | 7 << 64 | 9)
-    logs = [reference.log_exponential(n << 512 | 1 << 511, 160 + 512, 400) for n in (a_bits, b_bits)]
+    logs = [oracles.selection.log_exponential(n << 512 | 1 << 511, 160 + 512, 400) for n in (a_bits, b_bits)]
     tie = logs[1][0] - logs[0][0]  # b arrives so much later
     for sign in (1, -1):
         score = tie + sign * Fraction(1, 10**40)
@@ -345,7 +345,7 @@ def test_bounds_of_the_logarithm_of_an_exponential(bits):
         n = half
         for word in words:
             n = n << 64 | word
-        true_low, true_high = reference.log_exponential(n, 32 + 64 * 12, bits + 128)
+        true_low, true_high = oracles.selection.log_exponential(n, 32 + 64 * 12, bits + 128)
         assert low <= true_low
         assert true_high <= high
 
@@ -356,7 +356,7 @@ def test_the_logarithm_of_an_exponential_is_the_nearest_float():
         found = exact.log_exponential(exact.candidate_uniform(words, index))
         for n, b in prefixes(words, index):
             if b > 200:
-                low, high = reference.log_exponential(n, b, 150)
+                low, high = oracles.selection.log_exponential(n, b, 150)
                 break
         assert float(low) == float(high) == found
     zeros = Uniform(0, 32, chain([0, 0, 1], repeat(0)))
@@ -369,8 +369,8 @@ def test_the_logarithm_of_an_exponential_is_the_nearest_float():
 def test_coins_beside_a_doubled_exponential(doublings):
     """Next to 2^l e^x, where the words that follow decide; at x = 0 every coin is below."""
     for extra in (Fraction(1, 10**9), Fraction(1, 3), Fraction(5), Fraction(300)):
-        exponent = -(doublings * reference.ln_interval(2, 100)[1]) - extra
-        low = reference.exp_interval(exponent, 400)[0] * 2**doublings
+        exponent = -(doublings * oracles.numbers.ln_interval(2, 100)[1]) - extra
+        low = oracles.numbers.exp_interval(exponent, 400)[0] * 2**doublings
         digits = [int(low * 2 ** (64 * n)) % 2**64 for n in (1, 2, 3)]
         skip = sum(digit == 0 for digit in digits)
         if 0 < digits[2] < ONES and skip < 3:

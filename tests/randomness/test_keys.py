@@ -23,8 +23,8 @@ import pytest
 import fastdp.randomness.keys
 from fastdp import Randomness, gaussian, get_num_threads, laplace, set_num_threads
 from fastdp.randomness.keys import fresh_key
+from tests import oracles
 from tests.laws import ALARM, check_cells, check_dkw
-from tests.oracles import reference as ref
 
 CANNOT_FORK = not hasattr(os, "fork")
 CHUNK = 1 << 17  # words that one thread takes at a time
@@ -79,7 +79,7 @@ def test_every_release_takes_256_bits_of_the_operating_system(monkeypatch: pytes
     assert len(set(taken)) == len(releases)
     assert fresh_key(None).tobytes() == taken[-1]
     assert Randomness().bit_generator().state["words"][:4].tobytes() == taken[-1]
-    assert Randomness().words(40).tolist() == ref.stream_words(taken[-1], 0, 0, 40).tolist()
+    assert Randomness().words(40).tolist() == oracles.words.stream_words(taken[-1], 0, 0, 40).tolist()
 
 
 def test_5000_generators_have_distinct_first_words() -> None:
@@ -204,7 +204,7 @@ def test_words_are_the_first_of_stream_0() -> None:
     for n in (0, 1, 127, 128, 129, 1000):
         words = Randomness(seed=5).words(n)
         assert (words.dtype, words.shape) == (np.uint64, (n,))
-        assert words.tolist() == ref.stream_words(Randomness(seed=5).key().tolist(), 0, 0, n).tolist()
+        assert words.tolist() == oracles.words.stream_words(Randomness(seed=5).key().tolist(), 0, 0, n).tolist()
     assert Randomness().words(np.int32(3)).size == 3
 
 
@@ -223,7 +223,7 @@ def test_words_do_not_depend_on_threads(threads: Callable[[int], None]) -> None:
     assert (drawn[0] == drawn[2]).all()
     assert len(np.unique(drawn[0])) == drawn[0].size  # no chunk repeats another; chance 4e-9 that words do, seed fixed
     for start in (CHUNK - 3, 2 * CHUNK - 3, 3 * CHUNK - 3):
-        expected = ref.stream_words(Randomness(seed=6).key().tolist(), 0, start, 6)
+        expected = oracles.words.stream_words(Randomness(seed=6).key().tolist(), 0, start, 6)
         assert drawn[0][start : start + 6].tolist() == expected.tolist()
 
 
@@ -363,7 +363,7 @@ BUFFER = 1024  # words that are made at once
 
 def oracle(bits: Any, n: int) -> list[int]:
     """The first n words of stream 0 of a bit generator's key."""
-    return ref.stream_words(bits.state["words"][:4].tobytes(), 0, 0, n).tolist()
+    return oracles.words.stream_words(bits.state["words"][:4].tobytes(), 0, 0, n).tolist()
 
 
 def seeded_bits() -> Any:

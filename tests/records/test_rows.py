@@ -20,7 +20,9 @@ import pytest
 from fastdp import Domain, DomainError, set_num_threads
 from fastdp.kernels.histograms import count_cells_into, number_cells_into
 from fastdp.records.encoding import encode, histogram
-from fastdp.records.rows import Block, PackedRows, pack, rows_of
+from fastdp.records.packed import PackedRows, pack
+from fastdp.records.rows import Block
+from fastdp.records.sources import rows_of
 from fastdp.support import threads
 from tests.conftest import run_python
 
@@ -193,7 +195,7 @@ def test_columns_are_views_where_types_allow() -> None:
     array = np.zeros((10, 2), np.uint8, order="F")
     table = {"v1": array[:, 0], "v2": array[:, 1]}
     for data in (array, table, pd.DataFrame(table), pl.DataFrame(table), pa.table(table)):
-        block = rows_of(data).whole()
+        block = rows_of(data).one_block()
         assert block is not None
         assert np.shares_memory(block.column(1), rows_of(data).merge(lambda b: b.column(1), lambda x, y: x))
         assert np.shares_memory(block.column(0), encode(data, Domain.binary(2))[0])
@@ -206,14 +208,14 @@ def test_wide_arrays_have_small_blocks() -> None:
 
 
 def test_a_block_finds_columns_by_name_and_position() -> None:
-    block = rows_of({"a": [1, 2], "b": [3.0, 4.0]}).whole()
+    block = rows_of({"a": [1, 2], "b": [3.0, 4.0]}).one_block()
     assert block is not None
     assert (block.first, block.n, block.width) == (0, 2, 2)
     assert block.column("b").tolist() == block.column(1).tolist() == block.column(np.int64(1)).tolist() == [3, 4]
     for which in ("c", 2, -1, True, 1.0, None):
         with pytest.raises(ValueError, match=r"^column=.*: must be "):
             block.column(which)  # type: ignore[arg-type]
-    unnamed = rows_of(np.zeros((2, 2))).whole()
+    unnamed = rows_of(np.zeros((2, 2))).one_block()
     assert unnamed is not None
     with pytest.raises(ValueError, match=r"^column='a': must be a position, as the columns have no names$"):
         unnamed.column("a")
@@ -639,7 +641,7 @@ def test_bits_of_a_block(n: int, dtype: Any) -> None:
     array = np.random.default_rng(n).integers(0, 2, (n, 67)).astype(dtype)
     want = bit_words(array)
     for each in variants(array):
-        block = rows_of(each).whole()
+        block = rows_of(each).one_block()
         assert block is not None
         bits = block.bits()
         assert bits.dtype == np.uint64
@@ -760,7 +762,8 @@ def test_no_library_is_imported_unless_the_data_come_from_it() -> None:
     code = """
 import sys, numpy as np
 from fastdp import Domain
-from fastdp.records.rows import rows_of, pack
+from fastdp.records.packed import pack
+from fastdp.records.sources import rows_of
 from fastdp.records.encoding import histogram
 histogram(np.zeros((3, 2), int), Domain.binary(2)), histogram({"v1": [0, 1]}, Domain.binary(1)), pack(np.ones((3, 2)))
 assert not {"pandas", "polars", "pyarrow", "dask"} & set(sys.modules)

@@ -1,0 +1,61 @@
+"""Columns by name or by position: which one is meant, and what errors call it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Names = tuple[str, ...] | None  # None: the columns have positions only
+
+
+def positions_of(columns: Sequence[str | int], names: Names, width: int) -> tuple[int, ...]:
+    """Which columns these are; ValueError lists the names that are missing."""
+    if isinstance(columns, str):
+        columns = [columns]
+    if names is None:
+        return tuple(position_of(which, None, width) for which in columns)
+    places = {name: j for j, name in enumerate(names)}
+    if missing := [name for name in columns if isinstance(name, str) and name not in places]:
+        shown = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
+        raise ValueError(f"data: must have the columns {shown}")
+    return tuple(places[w] if isinstance(w, str) else position_of(w, names, width) for w in columns)
+
+
+def position_of(which: str | int, names: Names, width: int) -> int:
+    """Which column has this name or position."""
+    if isinstance(which, str):
+        if names is None:
+            raise ValueError(f"column={which!r}: must be a position, as the columns have no names")
+        if which not in names:
+            raise ValueError(f"column={which!r}: must be one of {', '.join(map(repr, names[:12]))}")
+        return names.index(which)
+    if isinstance(which, bool) or not isinstance(which, int | np.integer) or not 0 <= which < width:
+        raise ValueError(f"column={which!r}: must be a name, or a position from 0 to {width - 1}")
+    return int(which)
+
+
+def checked_names(names: Sequence[Any]) -> tuple[str, ...]:
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"data: column name {name!r}: must be a string")
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"data: column name {twice!r}: must not repeat")
+    return tuple(names)
+
+
+def at_least_one(columns: Sequence[Any]) -> int:
+    if not columns:
+        raise ValueError("data: must have at least one column")
+    return len(columns)
+
+
+def names_at(at: tuple[int, ...], names: Names) -> Names:
+    """The names of the columns at these positions."""
+    return None if names is None else tuple(names[j] for j in at)
+
+
+def label_of(position: int, names: Names) -> str:
+    return f"column {position}" if names is None else f"column {names[position]!r}"
