@@ -32,7 +32,7 @@ _HOME = {
     "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
-    "SyntheticDistribution": "answering.synthetic",
+    "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
     "compose": "privacy",
     "error": "learning.hypotheses",
@@ -46,7 +46,7 @@ _HOME = {
     "learn_conjunction": "learning.conjunctions",
     "learn_from_class": "learning.finite_class",
     "marginals": "answering.queries",
-    "median": "mechanisms.interior_point",
+    "median": "mechanisms.quantiles",
     "mwem": "answering.mwem",
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
@@ -57,8 +57,8 @@ _HOME = {
     "permute_and_flip": "mechanisms.selection",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
-    "quantile": "mechanisms.interior_point",
-    "release_marginals": "answering.marginals",
+    "quantile": "mechanisms.quantiles",
+    "release_marginals": "answering.release_marginals",
     "removal": "privacy.removal",
     "removal_eta": "privacy.removal",
     "set_num_threads": "support.threads",
@@ -147,18 +147,19 @@ for _point, _name, _module in (
     _register(_point, _name, f"{__name__}.{_module}")
 
 if TYPE_CHECKING:
-    from .answering.marginals import release_marginals
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
-    from .answering.synthetic import SyntheticDistribution
+    from .answering.release_marginals import release_marginals
+    from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
     from .mechanisms.gumbel_max import GumbelMax
-    from .mechanisms.interior_point import interior_point, median, quantile
+    from .mechanisms.interior_point import interior_point
     from .mechanisms.noise import gaussian, laplace
+    from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import AboveThreshold
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent

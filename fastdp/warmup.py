@@ -39,13 +39,12 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     """(what it compiles, a call that does): one for each kernel and argument type that a public call can reach."""
     import numpy as np
 
-    from .answering.dense_weights import PRECISIONS, DenseWeights, Precision, count_cells
+    from .answering.dense_weights import PRECISIONS, DenseWeights, Precision
     from .answering.entropic_fit import Residuals, fit_entropic
     from .answering.factored_weights import FactoredWeights
     from .answering.marginal_transform import marginal_tables, spread_tables
     from .answering.queries import Conjunction, Linear, Mask, marginals
-    from .answering.synthetic import SyntheticDistribution
-    from .answering.true_answers import count_values
+    from .answering.synthetic_distribution import SyntheticDistribution
     from .kernels import function_pointers as exported
     from .kernels import literals, nets
     from .kernels.chacha20 import word_one
@@ -99,12 +98,12 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
             weights = DenseWeights(domain, precision)
             weights.evaluate(product)
             weights.scale(product, 0.1)
-            count_cells(counts, product)
+            product.count(counts)
         for query in (Mask(counts), Linear(counts)):
             bound = query.bind(domain)
             weights.evaluate(bound)
             weights.scale(bound, 0.1)
-            count_values(counts, bound)
+            bound.count(counts)
         weights.total = 1e99
         weights.scale(product, 0.1)
         weights.add_into(np.zeros(2**12), 1.0)

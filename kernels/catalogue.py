@@ -18,10 +18,10 @@ FIELDS = ("Like", "Shapes", "Cost", "Source", "Requires", "Returns", "Used by", 
 
 # in the order of the page; the rest of the package is machinery
 MODULES = (
-    "chacha", "noise", "selection", "weights", "subcubes", "walsh", "sums", "fits", "sampling", "histograms",
-    "literals", "gradients", "projections", "moments", "nets", "order", "boxes", "elementary", "lanes",
+    "chacha20", "noise", "selection", "weights", "subcubes", "walsh", "sums", "fits", "sampling", "histograms",
+    "literals", "gradients", "projections", "moments", "nets", "number_line", "boxes", "elementary", "lanes",
 )  # fmt: skip
-MACHINERY = ("bits", "catalogue", "exported")
+MACHINERY = ("bit_generator", "catalogue", "function_pointers")
 
 
 @dataclass(frozen=True)

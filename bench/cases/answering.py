@@ -19,9 +19,9 @@ import numpy as np
 from fastdp import Conjunction, Domain, Linear, Mask, PrivateMultiplicativeWeights, SyntheticDistribution
 from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.marginal_transform import marginal_tables, spread_tables, transform
-from fastdp.answering.marginals import release_marginals
 from fastdp.answering.mwem import mwem
 from fastdp.answering.queries import Marginals, marginals
+from fastdp.answering.release_marginals import release_marginals
 from fastdp.support.errors import AccuracyWarning
 
 from ..harness.limits import plain_sum

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
-from .. import bounds
+from ..mechanisms import bounds
 from ..mechanisms.noise import LaplacePlan
 from ..privacy.guarantees import NEIGHBORS, Neighbors
 from ..records.domain import Domain, check_domain, shown
 from ..support.checks import MAX_INT64, large_integer, one_of, probability
 from .dense_weights import Precision
-from .marginals import Fit, bytes_of_release, checked_workload, noise_of
 from .memory import shown_bytes
 from .multiplicative_weights import Form, Terms
 from .mwem import Rounds, plan_of
 from .mwem import Variant as MwemVariant
-from .queries import Marginals
-from .true_answers import Truth
+from .queries.marginals import Marginals
+from .release_marginals import Fit, bytes_of_release, checked_workload, noise_of
+from .true_answers import TrueAnswers
 from .update_schedule import Schedule, Variant
 
 
@@ -92,7 +92,7 @@ def private_multiplicative_weights(
     terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
     n = large_integer("n", n, least=1, most=MAX_INT64)
     schedule = terms.schedule(n)
-    memory = terms.weight_bytes, Truth.bytes(n, domain)
+    memory = terms.weight_bytes, TrueAnswers.bytes(n, domain)
     return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, *memory, terms.plain_alpha(n))
 
 
@@ -123,7 +123,7 @@ def mwem(
     records = n if neighbors == "add-remove" else None
     plan = plan_of(n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
     alpha = plan.alpha if plan.alpha < 1 else None
-    memory = plan.weight_bytes, Truth.bytes(n, domain)
+    memory = plan.weight_bytes, TrueAnswers.bytes(n, domain)
     return Estimate(alpha, plan.beta, plan.rounds, domain.size, *memory, plan.plain_error / n)
 
 

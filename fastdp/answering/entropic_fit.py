@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..records.domain import Domain
 from ..support.threads import run_chunks
 from .marginal_transform import CHUNK, marginal_tables, spread_tables
-from .queries import Marginals
+from .queries.marginals import Marginals
 
 Table = NDArray[np.float64]
 Axes = tuple[int, ...]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..records.domain import Domain, listed
 from .dense_weights import LARGEST, DenseWeights, Precision
 from .memory import check_cells_fit
-from .queries import Bound, BoundCells, BoundProduct
+from .queries.bound_query import BoundProduct, BoundQuery
 
 Block = tuple[int, ...]  # positions of attributes, in the order of the domain
 
@@ -49,22 +49,22 @@ class FactoredWeights:
         twin._shared, self._shared = set(self._blocks), set(self._blocks)
         return twin
 
-    def evaluate(self, bound: Bound) -> float:
+    def evaluate(self, bound: BoundQuery) -> float:
         """The query's value on the distribution."""
-        if isinstance(bound, BoundCells):
-            block = self._merged(range(len(self.domain)))
-            return self._blocks[block].evaluate(bound)
-        return prod(self._blocks[block].evaluate(self._within(bound, block)) for block in self._touched(bound))
+        if isinstance(bound, BoundProduct):
+            touched = sorted({self._of[p] for p in bound.attributes})
+            return prod(self._blocks[block].evaluate(self._within(bound, block)) for block in touched)
+        block = self._merged(bound.attributes)
+        return self._blocks[block].evaluate(bound)
 
-    def scale(self, bound: Bound, rate: float) -> None:
+    def scale(self, bound: BoundQuery, rate: float) -> None:
         """Multiply every weight by e^(rate f), f the query's value in its cell."""
-        if isinstance(bound, BoundCells):
-            self._own(self._merged(bound.attributes)).scale(bound, rate)
-        elif bound.allowed:
+        if bound.attributes:
             block = self._merged(bound.attributes)
-            self._own(block).scale(self._within(bound, block), rate)
+            part = self._within(bound, block) if isinstance(bound, BoundProduct) else bound
+            self._own(block).scale(part, rate)
 
-    def check(self, bound: Bound) -> None:
+    def check(self, bound: BoundQuery) -> None:
         """ValueError if an update by this query would need more memory than there is."""
         self._check_merge(bound.attributes)
 
@@ -89,13 +89,9 @@ class FactoredWeights:
         names = [self.domain.names[p] for p in positions]
         return DenseWeights(self.domain.project(names), self.precision, **weights)
 
-    def _touched(self, bound: Bound) -> list[Block]:
-        return sorted({self._of[p] for p in bound.attributes})
-
     def _within(self, bound: BoundProduct, block: Block) -> BoundProduct:
         """The query as it is on one block."""
-        allowed = tuple((block.index(p), table) for p, table in bound.allowed if p in block)
-        return BoundProduct(self._blocks[block].domain, allowed)
+        return bound.within(block, self._blocks[block].domain)
 
     def _merged(self, positions: Sequence[int]) -> Block:
         """The block of these attributes; the blocks that they lie in become one."""

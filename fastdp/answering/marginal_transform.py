@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..kernels import sums, walsh
 from ..records.domain import Domain, shown
 from ..support.threads import run_chunks
-from .queries import Marginals
+from .queries.marginals import Marginals
 
 CHUNK = 1 << 20  # cells that one thread works on at a time: 200 us
 _FEW_TABLES = 64  # of a binary domain; more are always faster through parities

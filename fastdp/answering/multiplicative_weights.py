@@ -20,8 +20,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import bounds
-from ..mechanisms import noise
+from ..mechanisms import bounds, noise
 from ..privacy.budget import Budget, charge
 from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors, PureDP
@@ -34,10 +33,11 @@ from ..support.progress import Progress, reporting
 from .dense_weights import PRECISIONS, DenseWeights, Precision
 from .factored_weights import FactoredWeights
 from .memory import check_memory, check_room
-from .queries import several
-from .synthetic import SyntheticDistribution
-from .true_answers import Truth
-from .update_schedule import UNIT, VARIANTS, Schedule, Variant, promise
+from .queries.bound_query import UNIT
+from .queries.query import as_sequence
+from .synthetic_distribution import SyntheticDistribution
+from .true_answers import TrueAnswers
+from .update_schedule import VARIANTS, Schedule, Variant, promise
 from .workload import FEW, Workload
 
 Form = Literal["auto", "dense", "factored"]
@@ -135,7 +135,7 @@ class PrivateMultiplicativeWeights(Accounted):
         self._n = rows.n  # public under replace-one; no record has been read yet
         self._schedule = terms.schedule(self.n)
         copies = 8 * domain.size if terms.form == "dense" else terms.weight_bytes  # of float32, too, in float64
-        check_room(terms.weight_bytes, copies, Truth.bytes(self.n, domain, rows.gathers))
+        check_room(terms.weight_bytes, copies, TrueAnswers.bytes(self.n, domain, rows.gathers))
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # multiplicative_weights.md, theorem 1
         self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
         self._hint()
@@ -149,7 +149,7 @@ class PrivateMultiplicativeWeights(Accounted):
             self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
             self._query_noise = _Noise(plans[self._schedule.query_scale], rng)
             self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
-            self._truth = Truth(rows, domain, outside)
+            self._truth = TrueAnswers(rows, domain, outside)
             fresh_key(rng)  # an rng that gives none says so before anything is spent
             report(1, 1, "")
             final()
@@ -185,7 +185,7 @@ class PrivateMultiplicativeWeights(Accounted):
 
         Many products are evaluated together, which is faster.
         """
-        queries = several(queries)
+        queries = as_sequence(queries)
         if os.getpid() != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
         workload = Workload(queries, self.domain) if len(queries) else None

@@ -17,8 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import bounds
-from ..mechanisms import noise
+from ..mechanisms import bounds, noise
 from ..mechanisms.selection import draw_one
 from ..privacy.budget import Budget, charge
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, zcdp_rho
@@ -45,10 +44,12 @@ from .entropic_fit import Residuals, bytes_of_fit, fit_entropic
 from .factored_weights import FactoredWeights
 from .memory import check_memory, check_room
 from .multiplicative_weights import DENSE_CELLS
-from .queries import Marginals, several
-from .synthetic import SyntheticDistribution
-from .true_answers import Truth
-from .update_schedule import UNIT, promise, share_of
+from .queries.bound_query import UNIT
+from .queries.marginals import Marginals
+from .queries.query import as_sequence
+from .synthetic_distribution import SyntheticDistribution
+from .true_answers import TrueAnswers
+from .update_schedule import promise, share_of
 from .workload import Workload
 
 Variant = Literal["average", "measured"]
@@ -186,11 +187,11 @@ def mwem(
     one_of("outside", outside, OUTSIDE)
     rows = rows_of(data)
     plan = plan_of(rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
-    check_room(plan.weight_bytes, plan.weight_bytes, Truth.bytes(plan.n, domain, rows.gathers))
+    check_room(plan.weight_bytes, plan.weight_bytes, TrueAnswers.bytes(plan.n, domain, rows.gathers))
     plan.hint()
     parameters = {"epsilon": plan.epsilon, "delta": plan.delta, "rounds": plan.rounds, "variant": plan.variant}
     with charge(budget, plan.guarantee, "mwem", parameters) as final, reporting(progress, "fitting") as report:
-        plan.read(Truth(rows, domain, outside, n=plan.n))
+        plan.read(TrueAnswers(rows, domain, outside, n=plan.n))
         key = fresh_key(rng)
         final()
         return plan.run(key, rng, report)
@@ -215,7 +216,7 @@ def plan_of(
     if variant is None:
         variant = "measured" if isinstance(queries, Marginals) and domain.size <= _QUICK_CELLS else "average"
     one_of("variant", variant, VARIANTS)
-    workload = Workload(several(queries), domain)
+    workload = Workload(as_sequence(queries), domain)
     if not len(workload):
         raise ValueError("queries: must be at least one")
     if not n and records is None:
@@ -264,7 +265,7 @@ class Plan:
     def hint(self) -> None:
         """An AccuracyWarning if plain noise on all answers promises less error than this does."""
 
-    def read(self, truth: Truth) -> None:
+    def read(self, truth: TrueAnswers) -> None:
         """Count the queries on the records: the last thing that may fail before the charge is final."""
         self.records, self.counts = truth.n, self.workload.counts(truth)
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import literals, weights
+from ..kernels import literals
 from ..records.domain import Codes, Domain, Outside, code_type, shown
 from ..records.encoding import check_codes, codes_of, encode, histogram, of_domain
 from ..records.rows import Block, Rows
 from ..records.sources import rows_of
 from ..support.threads import run_chunks
-from .dense_weights import CHUNK, count_cells
-from .queries import GRID_BITS, Bound, BoundCells, BoundProduct
+from .queries.bound_query import GRID_BITS, BoundCells, BoundProduct, BoundQuery
+from .queries.walks import CHUNK
 
 _MOST_CELLS = 1 << 27  # whose counts fit into a histogram: 1 GiB
 _FEW_CELLS = 1 << 17  # for which a histogram is always kept
@@ -35,7 +35,7 @@ _PACKED_BYTES = 1 << 28  # of packed literals that are kept
 _A_CELL, _A_RECORD, _A_CALL, _A_HISTOGRAM_CELL = 0.1, 0.005, 1500.0, 1.0
 
 
-class Truth:
+class TrueAnswers:
     """The records, as what queries are counted on: one count for each cell, or packed literals.
 
     n    the public number of records, which decides between the two; by default that of the records
@@ -67,20 +67,16 @@ class Truth:
         codes = sum(int(np.dtype(code_type(size)).itemsize) for size in domain.sizes)
         return n * (codes + 8) + 8 * math.prod(_packed_shape(n, domain))
 
-    def count(self, bound: Bound) -> int:
+    def count(self, bound: BoundQuery) -> int:
         """The sum of the query over the records, in units of 2^-16."""
         if self._literals is not None:
             if isinstance(bound, BoundProduct):
                 return self._literals.counts([bound])[0] << GRID_BITS
-            if isinstance(self._literals, _Elsewhere):
-                return count_values(self.cells(), bound)
-            return self._literals.add_up(bound.values)
-        assert self.histogram is not None
-        if isinstance(bound, BoundProduct):
-            return count_cells(self.histogram, bound) << GRID_BITS
-        return count_values(self.histogram, bound)
+            if isinstance(self._literals, _Literals) and isinstance(bound, BoundCells):
+                return self._literals.add_up(bound)
+        return bound.count(self.cells())
 
-    def counts(self, bounds: Iterable[Bound]) -> NDArray[np.int64]:
+    def counts(self, bounds: Iterable[BoundQuery]) -> NDArray[np.int64]:
         """The same of several queries; of records that are elsewhere, many products in one pass."""
         if not isinstance(self._literals, _Elsewhere):
             return np.array([self.count(bound) for bound in bounds], np.int64)
@@ -133,19 +129,6 @@ def keeps_histogram(n: int, domain: Domain, gathers: bool = True) -> bool:
     return domain.size <= min(most, _MOST_CELLS)
 
 
-def count_values(counts: NDArray[np.int64], bound: BoundCells) -> int:
-    """The sum of the query over the records, in units of 2^-16, from the counts of all cells."""
-    values = bound.values
-    if values.dtype == np.uint8:
-        parts = run_chunks(lambda i, j: int(weights.count_masked(counts[i:j], values[i:j])), values.size, CHUNK)
-        return sum(parts) << GRID_BITS
-
-    def part(i: int, j: int) -> int:
-        return int(weights.count_valued(counts[i:j], np.rint(values[i:j] * 2.0**GRID_BITS).astype(np.int64)))
-
-    return sum(run_chunks(part, values.size, CHUNK))
-
-
 Allowed = tuple[tuple[int, NDArray[np.bool_]], ...]  # attributes, and which of their values a product allows
 
 
@@ -172,13 +155,9 @@ class _Literals:
         """The cell of every record, for queries that have a value for each."""
         return self.domain.cells(self._codes)
 
-    def add_up(self, values: NDArray[Any]) -> int:
+    def add_up(self, bound: BoundCells) -> int:
         """The sum over the records of the values of their cells, in units of 2^-16."""
-
-        def part(i: int, j: int) -> int:
-            return int(np.rint(values[self.cells[i:j]] * 2.0**GRID_BITS).astype(np.int64).sum())
-
-        return sum(run_chunks(part, self.n, CHUNK))
+        return sum(run_chunks(lambda i, j: int(bound.units(self.cells[i:j]).sum()), self.n, CHUNK))
 
     def _slot(self, position: int, table: NDArray[np.bool_]) -> int:
         key = position, table.tobytes()

@@ -11,18 +11,16 @@ from fractions import Fraction
 from math import ceil, log, sqrt
 from typing import Literal
 
-from ..bounds import laplace as laplace_bound
+from ..mechanisms.bounds import laplace as laplace_bound
 from ..mechanisms.noise import MAX_SCALE, MIN_SCALE
 from ..privacy.calibration import zcdp_rho
 from ..privacy.composition import compose
 from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..support.rounding import down, lower, up
-from .queries import GRID_BITS
+from .queries.bound_query import UNIT
 
 Variant = Literal["sharp", "lecture"]
 VARIANTS = ("sharp", "lecture")
-
-UNIT = 2**GRID_BITS
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ from ..records.domain import Domain
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
 from .marginal_transform import marginal_tables
-from .queries import GRID_BITS, Bound, BoundProduct, Marginals, Predicate, bind
-from .true_answers import Truth
+from .queries.bound_query import GRID_BITS, BoundProduct, BoundQuery
+from .queries.marginals import Marginals
+from .queries.query import bind
+from .true_answers import TrueAnswers
 
 FEW = 64  # queries: up to here each is walked over by itself
 _MOST_TABLE_CELLS = 1 << 14  # of one table: above that a query is walked over by itself
@@ -42,12 +44,12 @@ class Workload:
         self.domain, self.queries = domain, queries
         self._whole = isinstance(queries, Marginals) and queries.domain == domain
         self._bounds = None if self._whole else [self._kept(query) for query in queries]
-        self._made: tuple[int, Bound | None] = -1, None  # the one that was made last of those that are not kept
+        self._made: tuple[int, BoundQuery | None] = -1, None  # the one that was made last of those that are not kept
 
     def __len__(self) -> int:
         return len(self.queries)
 
-    def bound(self, i: int) -> Bound:
+    def bound(self, i: int) -> BoundQuery:
         """One of the queries."""
         kept = None if self._bounds is None else self._bounds[i]
         if kept is not None:
@@ -62,15 +64,14 @@ class Workload:
         every = self.domain.size
         if self._bounds is None:
             return 1.0
-        products = [bound.cells if isinstance(bound, BoundProduct) else None for bound in self._bounds]
-        return sum(every if cells is None else max(1, min(cells, every - cells)) for cells in products) / len(self)
+        return sum(every if bound is None else bound.cells_read for bound in self._bounds) / len(self)
 
-    def _kept(self, query: Any) -> Bound | None:
-        """The query on the domain, unless that has a byte for each cell of its own: fifty would fill the memory."""
+    def _kept(self, query: Any) -> BoundQuery | None:
+        """The query on the domain, if it keeps that; otherwise it is only checked."""
         bound = bind(query, self.domain)
-        return None if isinstance(query, Predicate) else bound
+        return bound if query.keeps_bound else None
 
-    def counts(self, truth: Truth) -> NDArray[np.int64]:
+    def counts(self, truth: TrueAnswers) -> NDArray[np.int64]:
         """The sums of all queries over the records, in units of 2^-16."""
         if len(self) > FEW and truth.has_cells_for(len(self)):
             return self._values(truth.cells(), truth.count, 1 << GRID_BITS)
@@ -85,7 +86,7 @@ class Workload:
             return np.array([weights.evaluate(self.bound(i)) for i in range(start, stop)])
         return self._values(weights.weights, weights.evaluate, 1.0 / weights.total)[start:stop]
 
-    def _values(self, array: NDArray[Any], alone: Callable[[Bound], Any], unit: Any) -> NDArray[Any]:
+    def _values(self, array: NDArray[Any], alone: Callable[[BoundQuery], Any], unit: Any) -> NDArray[Any]:
         """Of all queries, from an array over all cells."""
         where = self._cells
         flat = np.empty(0, array.dtype)

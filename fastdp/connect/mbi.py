@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answering.synthetic import SyntheticDistribution
+from ..answering.synthetic_distribution import SyntheticDistribution
 from ..mechanisms.noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
 from ..mechanisms.selection import exponential_mechanism, permute_and_flip
 from ..privacy.budget import Budget, charge, counting

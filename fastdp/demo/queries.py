@@ -11,7 +11,7 @@ from rich.console import Console
 
 import fastdp
 
-from ..answering.true_answers import Truth
+from ..answering.true_answers import TrueAnswers
 from ..answering.workload import Workload
 from ..support.errors import AccuracyWarning
 from .frame import MUTED, NOISY, TRUE, Strip, say, show, table_of, tidy
@@ -70,5 +70,5 @@ def many_queries(console: Console) -> Strip:
 
 
 def _true_answers(records: dict[str, Any], domain: fastdp.Domain, workload: Any) -> Any:
-    truth = Truth(records, domain)
+    truth = TrueAnswers(records, domain)
     return Workload(workload, domain).counts(truth) / (truth.n * 2.0**16)

@@ -14,8 +14,8 @@ from math import ceil
 from typing import Any
 
 from ..mechanisms.interior_point import METHODS as POINT_METHODS
-from ..mechanisms.interior_point import eta_of_rank, rank_error
 from ..mechanisms.prefix_method import PrefixPlan, check_prefix
+from ..mechanisms.quantiles import RankSelection, rank_error
 from ..privacy.guarantees import NEIGHBORS, Neighbors
 from ..records.number_line import bits_of_each, check_bits
 from ..support import rounding
@@ -216,10 +216,8 @@ def quantile(
     >>> round(fastdp.bounds.quantile(0.5, epsilon=1.0), 1)
     94.7
     """
-    tau = decimal_value(probability("q", q))
-    one_of("neighbors", neighbors, NEIGHBORS)
-    eta = eta_of_rank(positive("epsilon", epsilon, toward=0), tau, neighbors)
-    return rank_error(check_bits(domain_bits), eta, probability("beta", beta))
+    selection = RankSelection.of(decimal_value(probability("q", q)), epsilon, neighbors)
+    return rank_error(check_bits(domain_bits), selection.eta, probability("beta", beta))
 
 
 def median(*, domain_bits: int = 64, epsilon: float, beta: float = 0.05, neighbors: Neighbors = "replace-one") -> float:
@@ -257,7 +255,7 @@ def interior_point_n(
     if method == "prefix":
         check_prefix(delta, neighbors)
         return PrefixPlan.of(0, bits, epsilon=epsilon, delta=delta, beta=beta).sufficient
-    eta = down(eta_of_rank(epsilon, Fraction(1, 2), neighbors))
+    eta = down(RankSelection.of(Fraction(1, 2), epsilon, neighbors).eta)
     log = rounding.subtract(
         rounding.multiply(Decimal(bits), rounding.ln(Decimal(2))), rounding.ln(Decimal(down(lower(beta))))
     )

@@ -7,7 +7,7 @@ records. prefix_method.md has the proofs. Parameters and records are checked by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -19,10 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.guarantees import ApproxDP, Neighbors
-from ..randomness.keys import Randomness, fresh_key
+from ..randomness.charged_keys import ChargedKeys
+from ..records.number_column import NumberColumn
+from ..records.rank_search import RankSearch, may_gather
 from ..support import rounding
+from ..support.errors import warn_of_accuracy
 from ..support.rounding import down, lower, up
+from ..support.search import least_integer
 from . import noise
+from .quantiles import RankSelection
 from .selection import draw_one
 
 Points = NDArray[np.uint64] | Sequence[int]  # an array for up to 64 bits, Python's integers beyond
@@ -46,7 +51,7 @@ def check_prefix(delta: float, neighbors: Neighbors) -> None:
 
 @dataclass(frozen=True)
 class PrefixPlan:
-    """All that the mechanism takes from public numbers; prefix_method.md has the meaning of every field.
+    """The parameters of a release, from public numbers alone; prefix_method.md has the meaning of every field.
 
     Guarantee    (epsilon, delta)-DP, replace-one neighbours, for any n
     Proof        prefix_method.md, theorem 1
@@ -59,11 +64,13 @@ class PrefixPlan:
     Examples
     >>> import numpy as np
     >>> from fastdp.mechanisms.prefix_method import PrefixPlan
+    >>> from fastdp.randomness.charged_keys import ChargedKeys
     >>> plan = PrefixPlan.of(1000, 64, epsilon=1.0, delta=1e-6, beta=1e-3)
     >>> plan.enough, plan.sufficient
     (True, 722)
     >>> points = np.arange(1000, dtype=np.uint64) << np.uint64(40)
-    >>> 0 <= plan.draw(points) <= int(points[-1])
+    >>> with ChargedKeys("prefix", plan.guarantee, {}, None, None) as keys:
+    ...     0 <= plan.draw(points, keys) <= int(points[-1])
     True
     """
 
@@ -79,28 +86,53 @@ class PrefixPlan:
     joined: int  # K: pairs that a length keeps together, less those of chance
     parted: int  # K': pairs that a length tells apart
     spare: int  # pairs that the choice of the length costs
-    law: noise.LaplacePlan = field(repr=False)  # of the noise of the counts
+    noise_plan: noise.LaplacePlan = field(repr=False)  # of the counts
 
     @classmethod
     def of(cls, n: int, bits: int, *, epsilon: float, delta: float, beta: float) -> PrefixPlan:
         """For n >= 0 records of `bits` >= 1 bits."""
         first, second, third = (down(lower(epsilon) * share) for share in SHARES)
-        law = noise.laplace_plan(noise.scale_in_range(up(2 / Fraction(second)), "noise scale of the prefix counts"))
+        scale = noise.scale_in_range(up(2 / Fraction(second)), "noise scale of the prefix counts")
+        noise_plan = noise.laplace_plan(scale)
         each = down(lower(beta) / _EVENTS)
-        tau = 1 + _reach(law.scale, down(lower(delta)))
+        tau = 1 + _noise_bound(noise_plan.scale, down(lower(delta)))
         depth = ceil(_log_over(Fraction(2) / Fraction(each), third / 2))
-        light = _Light(law.scale, depth, each)
-        least = max(tau + _reach(law.scale, each) - 1, depth)
+        light = _Light(noise_plan.scale, depth, each)
+        least = max(tau + _noise_bound(noise_plan.scale, each) - 1, depth)
         heavy, joined = _heavy_and_joined(n // 2, least, light, each)
-        spare = max(1, 2 * ceil(_log_over(bits / Fraction(each), first / 2)) - 3)
         return cls(
-            n, bits, epsilon, delta, beta, (first, second, third), tau, depth, heavy, joined, 2 * depth - 1, spare, law
+            n=n,
+            bits=bits,
+            epsilon=epsilon,
+            delta=delta,
+            beta=beta,
+            epsilons=(first, second, third),
+            tau=tau,
+            depth=depth,
+            heavy=heavy,
+            joined=joined,
+            parted=2 * depth - 1,
+            spare=max(1, 2 * ceil(_log_over(bits / Fraction(each), first / 2)) - 3),
+            noise_plan=noise_plan,
         )
+
+    @classmethod
+    def of_column(cls, column: NumberColumn, selection: RankSelection, delta: float, beta: float) -> PrefixPlan:
+        """For the values of a column; ValueError where the method does not apply."""
+        check_prefix(delta, selection.neighbors)
+        if not may_gather(column.rows):
+            raise ValueError(f"method='prefix': must be 'exponential' for {column.n:,} values that are not in memory")
+        return cls.of(column.n, column.bits, epsilon=selection.epsilon, delta=delta, beta=beta)
 
     @property
     def guarantee(self) -> ApproxDP:
-        """What a draw promises, for any records."""
+        """The guarantee of a draw, for any records."""
         return ApproxDP(self.epsilon, self.delta)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What the row of a budget says of it."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
 
     @property
     def enough(self) -> bool:
@@ -115,22 +147,30 @@ class PrefixPlan:
             options = {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
             return PrefixPlan.of(2 * pairs, self.bits, **options).enough
 
-        low, high = 0, 1
-        while not enough(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return 2 * high
+        return 2 * least_integer(enough, low=1)
 
-    def draw(self, points: Points, rng: Randomness | None = None, final: Callable[[], None] | None = None) -> int:
-        """A point for n records in 0 .. 2^bits - 1; `final` is called right before the first draw."""
+    def warn_if_few(self, column: NumberColumn) -> None:
+        """Warn if the values are fewer than theorem 2 asks for."""
+        if not self.enough:
+            warn_of_accuracy(
+                f"{column.n:,} values are fewer than method='prefix' takes to fail with probability {self.beta:g} at "
+                "most"
+            )
+
+    def release(self, column: NumberColumn, keys: ChargedKeys) -> int | float:
+        """Read the values, and draw a number of the line."""
+        line, positions = column.read()
+        assert not isinstance(positions, RankSearch)
+        found = self.draw(positions if self.bits <= 64 else positions.tolist(), keys)
+        return line.value(min(found, line.last))
+
+    def draw(self, points: Points, keys: ChargedKeys) -> int:
+        """A point for n records in 0 .. 2^bits - 1."""
         if len(points) != self.n:
             raise ValueError(f"points: {len(points)} of them: must be n={self.n}, which is public")
         records = np.asarray(points, np.uint64 if self.bits <= 64 else object)
-        for_pairs, for_length, for_counts, for_point = (fresh_key(rng) for _ in range(4))
-        if final is not None:
-            final()
+        for_pairs, for_length, for_counts, for_point = (keys.take_ahead() for _ in range(4))
+        keys.commit()
         z = draw_one(self.length_scores(records[permutation(self.n, for_pairs)]), for_length, self.epsilons[0] / 2)
         found = self._prefix(records, z, for_counts)
         if found is None:
@@ -156,7 +196,7 @@ class PrefixPlan:
         prefixes, counts = np.unique(cut, return_counts=True)
         if not counts.size:
             return None
-        noisy = counts + noise.integer_noise(self.law, key, counts.size)
+        noisy = counts + noise.integer_noise(self.noise_plan, key, counts.size)
         best = int(noisy.argmax())  # the first of several: the smallest prefix, whatever the order of the records
         return int(prefixes[best]) if noisy[best] >= self.tau else None
 
@@ -207,7 +247,7 @@ def _log_over(x: Fraction, rate: float) -> float:
     return up(rounding.divide(log, Decimal(rate)))
 
 
-def _reach(scale: float, tail: float) -> int:
+def _noise_bound(scale: float, tail: float) -> int:
     """The least k >= 0 with q^k / (1 + q) <= tail, or one more: that is Pr[Z >= k] for noise of this scale."""
     q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))
     log = rounding.ln(rounding.multiply(rounding.add(Decimal(1), q), Decimal(tail)))
@@ -243,22 +283,17 @@ def _heavy_and_joined(pairs: int, least: int, light: _Light, tail: float) -> tup
     def fits(heavy: int) -> bool:
         return light.stay_below(heavy, 2 * pairs + 1) and _joined(pairs, heavy, tail) <= heavy - 2
 
-    low, high = least - 1, least
-    while not fits(high):
-        low, high = high, high + 2 * (high - low)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high, _joined(pairs, high, tail)
+    heavy = least_integer(fits, low=least)
+    return heavy, _joined(pairs, heavy, tail)
 
 
 def _joined(pairs: int, heavy: int, tail: float) -> int:
     """The least K that the pairs within sets of fewer than `heavy` records reach with probability `tail` at most."""
-    low, high = 0, pairs + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _moment(pairs, heavy, middle, tail) <= tail * _CERTAIN else (middle, high)
-    return high
+
+    def rare(joined: int) -> bool:
+        return joined > pairs or _moment(pairs, heavy, joined, tail) <= tail * _CERTAIN
+
+    return least_integer(rare, low=1, largest=pairs + 1)
 
 
 def _moment(pairs: int, heavy: int, joined: int, enough: float) -> float:

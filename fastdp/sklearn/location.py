@@ -12,7 +12,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning.privacy_parameters import Spending, parameters_of
-from ..mechanisms.interior_point import rank_error
+from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vectors import vector_mean
 from ..privacy.budget import charge

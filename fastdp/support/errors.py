@@ -1,6 +1,7 @@
 """The warnings and errors that are fastdp's own."""
 
 import sys
+import warnings
 from types import FrameType
 
 
@@ -24,3 +25,8 @@ def levels_to_caller() -> int:
         frame = frame.f_back
         level += 1
     return level
+
+
+def warn_of_accuracy(message: str) -> None:
+    """An AccuracyWarning that points at the code that called fastdp."""
+    warnings.warn(message, AccuracyWarning, stacklevel=levels_to_caller())

@@ -14,7 +14,7 @@ import pytest
 import fastdp
 from fastdp import Domain, marginals
 from fastdp.answering import marginal_transform as tables
-from fastdp.answering.queries import Marginals
+from fastdp.answering.queries.marginals import Marginals
 
 
 def rng(seed: int) -> np.random.Generator:

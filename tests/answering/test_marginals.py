@@ -14,9 +14,9 @@ import pytest
 import fastdp
 from fastdp import Budget, Conjunction, Domain, DomainError, Mask, PureDP, Randomness, Range, marginals
 from fastdp.answering import entropic_fit as fits
-from fastdp.answering import marginals as release
-from fastdp.answering.queries import Marginals
-from fastdp.answering.synthetic import SyntheticDistribution
+from fastdp.answering import release_marginals as release
+from fastdp.answering.queries.marginals import Marginals
+from fastdp.answering.synthetic_distribution import SyntheticDistribution
 from fastdp.kernels import fits as kernels
 from fastdp.support.errors import AccuracyWarning
 from tests import oracles

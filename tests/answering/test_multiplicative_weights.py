@@ -35,8 +35,10 @@ from fastdp import (  # fmt: skip
 from fastdp.answering import multiplicative_weights as pmw
 from fastdp.answering import true_answers as truth
 from fastdp.answering import workload
-from fastdp.answering.queries import GRID_BITS, bind
-from fastdp.answering.update_schedule import UNIT, Schedule, Variant
+from fastdp.answering.queries import bound_query
+from fastdp.answering.queries.bound_query import GRID_BITS, UNIT
+from fastdp.answering.queries.query import bind
+from fastdp.answering.update_schedule import Schedule, Variant
 from fastdp.support.errors import AccuracyWarning
 from tests.conftest import Watched
 from tests.laws import audit, check_cells
@@ -181,6 +183,7 @@ def tiny(
     monkeypatch.setattr(pmw.Terms, "schedule", lambda self, n: schedule)
     monkeypatch.setattr(pmw, "UNIT", 1)
     monkeypatch.setattr(truth, "GRID_BITS", 0)
+    monkeypatch.setattr(bound_query, "GRID_BITS", 0)
     monkeypatch.setattr(workload, "GRID_BITS", 0)
 
 

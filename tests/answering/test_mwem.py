@@ -32,8 +32,9 @@ from fastdp import (
 from fastdp.answering import mwem as module
 from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.mwem import Rounds, plain_error
-from fastdp.answering.queries import Marginals, bind
-from fastdp.answering.true_answers import Truth
+from fastdp.answering.queries.marginals import Marginals
+from fastdp.answering.queries.query import bind
+from fastdp.answering.true_answers import TrueAnswers
 from fastdp.answering.update_schedule import UNIT
 from fastdp.answering.workload import Workload
 from fastdp.mechanisms import noise
@@ -73,7 +74,7 @@ def plan(kind: Any, data: Any, domain: Domain, queries: Any, **options: Any) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)
         made = kind(Workload(queries, domain), **given | options)
-    made.read(Truth(data, domain))
+    made.read(TrueAnswers(data, domain))
     return made
 
 
@@ -498,7 +499,7 @@ def test_average_is_within_alpha(relation: Any, delta: float, seed: int) -> None
 def test_average_on_the_census(census: tuple[dict[str, np.ndarray], Domain]) -> None:
     columns, domain = census
     work = marginals(domain, 3)
-    truth = Truth(columns, domain)
+    truth = TrueAnswers(columns, domain)
     exact = Workload(work, domain).counts(truth) / (UNIT * truth.n)
     fitted = fit(columns, domain, work, rounds=150, rng=Randomness(seed=1))
     assert fitted.rounds == 150
@@ -593,7 +594,7 @@ def test_tables_of_the_census(census: tuple[dict[str, np.ndarray], Domain], epsi
     """Within what private-pgm reaches by the same idea; `record` is what is measured here, with a third to spare."""
     columns, domain = census
     work = marginals(domain, 3)
-    truth = Truth(columns, domain)
+    truth = TrueAnswers(columns, domain)
     exact = Workload(work, domain).counts(truth) / (UNIT * truth.n)
     record = {0.1: 0.006, 1.0: 0.0008, 10.0: 0.00008}[epsilon]
     for seed in range(3):

@@ -19,7 +19,9 @@ import pytest
 import fastdp
 from fastdp import Conjunction, Domain, DomainError, Linear, Mask, Predicate, Product, Range, marginals
 from fastdp.answering.dense_weights import DenseWeights
-from fastdp.answering.queries import BoundCells, BoundProduct, Marginals, bind
+from fastdp.answering.queries.bound_query import BoundCells, BoundProduct
+from fastdp.answering.queries.marginals import Marginals
+from fastdp.answering.queries.query import bind
 from fastdp.answering.workload import Workload
 from fastdp.records.domain import code_type, shown
 from fastdp.records.encoding import encode

@@ -28,12 +28,12 @@ from dask.callbacks import Callback
 
 import fastdp
 from fastdp import losses, sets
-from fastdp.answering import marginals as release
+from fastdp.answering import release_marginals as release
 from fastdp.answering import true_answers as truth
 from fastdp.connect.dask import DaskRows
 from fastdp.kernels import literals
-from fastdp.mechanisms.interior_point import read_positions
 from fastdp.records.arrays import MemoryRows
+from fastdp.records.number_column import read_positions
 from fastdp.records.packed import pack
 from fastdp.records.rank_search import RankSearch, may_gather
 from fastdp.records.sources import rows_of

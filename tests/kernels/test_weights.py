@@ -20,17 +20,18 @@ import fastdp
 from fastdp import Conjunction, Domain, Linear, Mask, Product, Range, SyntheticDistribution, marginals
 from fastdp.answering import memory
 from fastdp.answering import true_answers as truth
-from fastdp.answering.dense_weights import LARGEST, DenseWeights, count_cells
+from fastdp.answering.dense_weights import LARGEST, DenseWeights
 from fastdp.answering.factored_weights import FactoredWeights
-from fastdp.answering.queries import Bound, BoundCells, BoundProduct, bind
-from fastdp.answering.query_plans import Pattern, Runs, plan_of
-from fastdp.answering.true_answers import Truth
+from fastdp.answering.queries.bound_query import BoundCells, BoundProduct, BoundQuery
+from fastdp.answering.queries.query import bind
+from fastdp.answering.queries.walks import Pattern, Runs
+from fastdp.answering.true_answers import TrueAnswers
 from fastdp.answering.workload import Workload
 from fastdp.kernels.literals import count_all, pack_allowed_into
 from fastdp.support import machine
 
 
-def chosen(bound: Bound) -> np.ndarray:
+def chosen(bound: BoundQuery) -> np.ndarray:
     """The value of a query in every cell."""
     if isinstance(bound, BoundCells):
         return bound.values.astype(np.float64)
@@ -46,14 +47,14 @@ class Plain:
     def __init__(self, domain: Domain) -> None:
         self.logs = np.zeros(domain.size, np.longdouble)
 
-    def scale(self, bound: Bound, rate: float) -> None:
+    def scale(self, bound: BoundQuery, rate: float) -> None:
         self.logs += np.longdouble(rate) * chosen(bound)
 
     def probabilities(self) -> np.ndarray:
         weights = np.exp(self.logs - self.logs.max())
         return (weights / weights.sum()).astype(np.float64)
 
-    def evaluate(self, bound: Bound) -> float:
+    def evaluate(self, bound: BoundQuery) -> float:
         return float(self.probabilities() @ chosen(bound))
 
 
@@ -231,12 +232,12 @@ def check_plan(bound: BoundProduct) -> Runs | Pattern:
     sizes, tables = bound.domain.sizes, dict(bound.allowed)
     axes = [np.flatnonzero(tables.get(p, np.ones(size, bool))) for p, size in enumerate(sizes)]
     numbers = np.arange(bound.domain.size).reshape(sizes)[np.ix_(*axes)].ravel()
-    plan = plan_of(bound)
+    plan = bound.plan
     walked = cells_of_plan(plan)
     assert walked.size == bound.cells == numbers.size
     assert (np.sort(walked) == numbers).all()
     counts = np.random.default_rng(1).integers(0, 2**50, bound.domain.size)
-    assert count_cells(counts, bound) == int(counts[numbers].sum())
+    assert bound.count(counts) >> 16 == int(counts[numbers].sum())
     return plan
 
 
@@ -545,10 +546,10 @@ def test_truth_is_the_count_both_ways(n: int, monkeypatch: pytest.MonkeyPatch) -
     domain = Domain(a=3, b=1, c=40, d=2, e=7)
     data = records(rng, domain, n)
     cells = np.ravel_multi_index(tuple(data.T), domain.sizes)
-    by_cells = Truth(data, domain)
+    by_cells = TrueAnswers(data, domain)
     monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     monkeypatch.setattr(truth, "_PACKED_BYTES", 0)  # few packed columns are kept: the rest is made again
-    packed = Truth(data, domain)
+    packed = TrueAnswers(data, domain)
     assert by_cells.n == packed.n == n
     assert packed.histogram is None
     for _ in range(150):
@@ -564,18 +565,18 @@ def test_which_way_is_counted_depends_on_public_numbers() -> None:
     """Many records in few cells: a histogram. Few in many: bits, from which a histogram is made for many queries."""
     domain = Domain.binary(18)
     data = np.random.default_rng(1).random((2000, 18)) < 0.4
-    assert Truth(data[:, :17], Domain.binary(17)).histogram is not None
-    few = Truth(data, domain)
+    assert TrueAnswers(data[:, :17], Domain.binary(17)).histogram is not None
+    few = TrueAnswers(data, domain)
     assert few.histogram is None
-    assert Truth(data, domain, n=10**7).histogram is not None, "the number that is given decides"
+    assert TrueAnswers(data, domain, n=10**7).histogram is not None, "the number that is given decides"
     assert [few.has_cells_for(k) for k in (1, 100, 1000)] == [False, False, True]
-    assert not Truth(data, Domain(**dict.fromkeys(domain.names, 200)), "clip").has_cells_for(10**9)
+    assert not TrueAnswers(data, Domain(**dict.fromkeys(domain.names, 200)), "clip").has_cells_for(10**9)
     for n, where in ((2000, domain), (10**7, domain), (2000, Domain.binary(100))):
-        assert Truth.bytes(n, where) >= (8 * where.size if n == 10**7 else n * (len(where) + 8))
+        assert TrueAnswers.bytes(n, where) >= (8 * where.size if n == 10**7 else n * (len(where) + 8))
     work, masks = marginals(domain, 2), [Mask(np.arange(2**18) % 7 == 0)]
-    right = Workload(work, domain).counts(Truth(data, domain, n=10**7))
+    right = Workload(work, domain).counts(TrueAnswers(data, domain, n=10**7))
     assert (Workload(work, domain).counts(few) == right).all()
-    assert few.count(bind(masks[0], domain)) == Truth(data, domain, n=10**7).count(bind(masks[0], domain))
+    assert few.count(bind(masks[0], domain)) == TrueAnswers(data, domain, n=10**7).count(bind(masks[0], domain))
 
 
 def test_a_product_may_restrict_every_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -584,7 +585,7 @@ def test_a_product_may_restrict_every_attribute(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(truth, "_PACKED_BYTES", 0)
     domain = Domain.binary(9)
     data = np.random.default_rng(1).random((1000, 9)) < 0.9
-    packed = Truth(data, domain)
+    packed = TrueAnswers(data, domain)
     for value in (1, 0, 1):
         for k in (1, 4, 5, 9):
             bound = bind(Conjunction({f"v{i}": value for i in range(1, k + 1)}), domain)
@@ -595,7 +596,7 @@ def test_records_that_change_later_do_not_change_the_counts(monkeypatch: pytest.
     monkeypatch.setattr(truth, "_FEW_CELLS", 0)
     column = np.zeros(100, np.uint8)
     domain = Domain(a=2, b=2)
-    counted = Truth({"a": column, "b": column}, domain)
+    counted = TrueAnswers({"a": column, "b": column}, domain)
     column[:] = 200
     assert counted.count(bind(Conjunction({"a": 0, "b": 0}), domain)) == 100 << 16
 
@@ -618,7 +619,7 @@ def test_a_workload_is_its_queries_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     domain = some_domain(rng, 5000)
     data = records(rng, domain, 300)
-    counted = Truth(data, domain)
+    counted = TrueAnswers(data, domain)
     exact, blocks = DenseWeights(domain), FactoredWeights(domain)
     for _ in range(5):
         bound = bind(some_query(rng, domain, products=True), domain)
@@ -648,9 +649,9 @@ def test_a_workload_on_packed_records(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = Domain(a=3, b=4, c=2)
     data = records(rng, domain, 500)
     work = Workload(marginals(domain, 2), domain)
-    right = work.counts(Truth(data, domain))
+    right = work.counts(TrueAnswers(data, domain))
     monkeypatch.setattr(truth, "_FEW_CELLS", 0)
-    assert (work.counts(Truth(data, domain)) == right).all()
+    assert (work.counts(TrueAnswers(data, domain)) == right).all()
 
 
 def test_tables_too_large_to_make_are_walked_over() -> None:

@@ -1,5 +1,4 @@
-"""Interior points, medians, quantiles: fastdp/mechanisms/rank_selection.py and interior_point.py, pieces.py,
-interior_point.md.
+"""Interior points, medians, quantiles, choices by rank and from weighted intervals, of fastdp/mechanisms.
 
 The law is compared with a sum over all points, in fractions; privacy is enumerated over all neighbours of tiny lines,
 with mutants that are refuted; then accuracy, lines of all kinds, and the errors before anything is spent.
@@ -18,7 +17,7 @@ import pytest
 
 import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness
-from fastdp.mechanisms.interior_point import eta_of_rank
+from fastdp.mechanisms.quantiles import RankSelection
 from fastdp.mechanisms.rank_selection import Ranks, choose_by_rank
 from fastdp.mechanisms.weighted_intervals import LN2_UP, TRIALS, Piece, PieceChoice
 from fastdp.privacy import BoundedRange
@@ -163,7 +162,7 @@ def test_points_are_drawn_by_the_law(tau, neighbors):
     options = {"domain_bits": 4, "epsilon": epsilon, "neighbors": neighbors, "rng": rng}
     given = np.array(values)
     counts = np.bincount([fastdp.quantile(given, float(tau), **options) for _ in range(6000)], minlength=16)
-    eta = eta_of_rank(epsilon, tau, neighbors)
+    eta = RankSelection(tau, epsilon, neighbors).eta
     verdict = check_cells(counts, law_of(values, tau, last, eta))
     assert verdict, str(verdict)
     for off in (Fraction(3, 2), Fraction(2, 3)):
@@ -203,7 +202,7 @@ def test_neighbours_stay_within_the_range_that_is_claimed(q, neighbors):
     """And twice that eta, which is sensitivity 1 for an interval of length 2, is refuted: theorem 1 is tight."""
     epsilon, last, most = 1.0, 4, 4
     tau = Fraction(repr(q))
-    eta = eta_of_rank(epsilon, tau, neighbors)
+    eta = RankSelection(tau, epsilon, neighbors).eta
     right = widest_range(laws_of(tau, last, eta, most), last, most, neighbors)
     assert right <= epsilon + 1e-9
     assert right > 0.6 * epsilon
@@ -212,11 +211,11 @@ def test_neighbours_stay_within_the_range_that_is_claimed(q, neighbors):
 
 
 def test_eta_is_what_theorem_1_says():
-    assert eta_of_rank(1.0, Fraction(9, 10), "replace-one") == Fraction(1, 2)
-    assert eta_of_rank(1.0, Fraction(9, 10), "add-remove") == Fraction(5, 9)
-    assert eta_of_rank(1.0, Fraction(1, 10), "add-remove") == Fraction(5, 9)
-    assert eta_of_rank(1.0, Fraction(1, 2), "add-remove") == 1
-    assert eta_of_rank(0.1, Fraction(1, 2), "add-remove") <= min(Fraction(0.1), Fraction(1, 10))
+    assert RankSelection(Fraction(9, 10), 1.0, "replace-one").eta == Fraction(1, 2)
+    assert RankSelection(Fraction(9, 10), 1.0, "add-remove").eta == Fraction(5, 9)
+    assert RankSelection(Fraction(1, 10), 1.0, "add-remove").eta == Fraction(5, 9)
+    assert RankSelection(Fraction(1, 2), 1.0, "add-remove").eta == 1
+    assert RankSelection(Fraction(1, 2), 0.1, "add-remove").eta <= min(Fraction(0.1), Fraction(1, 10))
 
 
 # --- accuracy
@@ -246,7 +245,7 @@ def test_the_median_of_cauchy_values_is_off_by_a_few_ranks(epsilon, around_0, el
 def test_interior_points_at_the_stated_size(bits, neighbors):
     """m = 2 ceil(ln(|D|/beta)/eta) - 1 values: equal ones, which is the hardest, and spread ones."""
     beta, epsilon, runs, rng = 0.3, 2.0, 200, Randomness(seed=8)
-    eta = float(eta_of_rank(epsilon, Fraction(1, 2), neighbors))
+    eta = float(RankSelection(Fraction(1, 2), epsilon, neighbors).eta)
     m = 2 * math.ceil(math.log(2**bits / beta) / eta) - 1
     assert m < 100
     draw = np.random.default_rng(0)

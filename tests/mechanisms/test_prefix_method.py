@@ -17,14 +17,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastdp import ApproxDP, Randomness
+from fastdp import ApproxDP, PureDP, Randomness
 from fastdp.learning.bounds import interior_point_n
 from fastdp.mechanisms.prefix_method import FAILURE, PrefixPlan, _joined, _Light, common_bits, permutation, points_below
+from fastdp.randomness.charged_keys import ChargedKeys
 from tests.laws import ALARM, check_cells, log_at_least
 from tests.mechanisms.test_sparse_vector import excess, pmf, tail
 
 Law = dict[Any, Fraction]
 Points = tuple[int, ...]
+
+
+def keys_of(rng: Randomness | None) -> ChargedKeys:
+    """Keys that nobody is charged for."""
+    return ChargedKeys("test", PureDP(1.0), {}, None, rng)
+
 
 # --- the model: weights and q are fractions, so that every probability is one
 
@@ -301,12 +308,12 @@ def test_the_code_has_the_law(points: Points, changes: dict[str, int]):
         "parted": plan.parted,
         "tau": plan.tau,
         "a1": Fraction(math.exp(e1 / 2)),
-        "q": Fraction(math.exp(-1 / plan.law.scale)),
+        "q": Fraction(math.exp(-1 / plan.noise_plan.scale)),
         "a3": Fraction(math.exp(e3 / 2)),
     }
     rng = Randomness(seed=sum(points))
     records = np.array(points, np.uint64)
-    counts = np.bincount([plan.draw(records, rng) for _ in range(20_000)], minlength=4)
+    counts = np.bincount([plan.draw(records, keys_of(rng)) for _ in range(20_000)], minlength=4)
     cells = [point for point, probability in output_law(points, 2, **terms).items() if probability]
     assert counts[cells].sum() == 20_000
     law = output_law(points, 2, **terms)
@@ -323,7 +330,7 @@ def test_any_number_of_records(n: int, bits: int):
     """Too few for the promise: it runs all the same, and mostly fails, which is the point 0."""
     plan = PrefixPlan.of(n, bits, epsilon=1.0, delta=1e-6, beta=0.05)
     assert not plan.enough
-    assert [plan.draw(array([2**bits - 1] * n, bits), Randomness(seed=s)) for s in range(5)] == [FAILURE] * 5
+    assert [plan.draw(array([2**bits - 1] * n, bits), keys_of(Randomness(seed=s))) for s in range(5)] == [FAILURE] * 5
 
 
 def test_uint64_and_python_integers_take_the_same_way():
@@ -340,7 +347,7 @@ def test_uint64_and_python_integers_take_the_same_way():
 def test_the_number_of_records_is_public():
     plan = PrefixPlan.of(3, 8, epsilon=1.0, delta=1e-6, beta=0.05)
     with pytest.raises(ValueError, match="points: 2 of them: must be n=3"):
-        plan.draw(np.zeros(2, np.uint64))
+        plan.draw(np.zeros(2, np.uint64), keys_of(None))
     with pytest.raises(ValueError, match=r"noise scale of the prefix counts=.*between"):
         PrefixPlan.of(3, 8, epsilon=1e-15, delta=1e-6, beta=0.05)
 
@@ -349,13 +356,17 @@ def test_final_comes_before_the_first_draw():
     """After the keys: an error there spends nothing."""
     seen: list[str] = []
 
-    class Logged(Randomness):
-        def key(self) -> Any:
+    class Logged(ChargedKeys):
+        def take_ahead(self) -> Any:
             seen.append("key")
-            return super().key()
+            return super().take_ahead()
+
+        def commit(self) -> None:
+            seen.append("final")
+            super().commit()
 
     plan = PrefixPlan.of(4, 8, epsilon=1.0, delta=1e-6, beta=0.05)
-    plan.draw(np.zeros(4, np.uint64), Logged(), lambda: seen.append("final"))
+    plan.draw(np.zeros(4, np.uint64), Logged("test", plan.guarantee, {}, None, None))
     assert seen == ["key"] * 4 + ["final"]
 
 
@@ -382,7 +393,7 @@ def test_constants(n: int, bits: int, epsilon: float, delta: float, beta: float)
     assert sum(map(Fraction, plan.epsilons)) <= Fraction(epsilon)
     assert sum(plan.epsilons) == pytest.approx(epsilon, rel=1e-15)
     assert [e / epsilon for e in plan.epsilons] == pytest.approx([0.35, 0.25, 0.40])
-    assert 1 / Fraction(plan.law.scale) * 2 <= Fraction(plan.epsilons[1])
+    assert 1 / Fraction(plan.noise_plan.scale) * 2 <= Fraction(plan.epsilons[1])
     assert plan.guarantee == ApproxDP(epsilon, delta)
     with localcontext() as context:
         context.prec = 40
@@ -536,7 +547,7 @@ def test_the_promise(bits: int, odd: int):
     plan = PrefixPlan.of(n, bits, epsilon=2.0, delta=1e-4, beta=beta)
     for name, values in instances(n, bits).items():
         points, rng = array(values, bits), Randomness(seed=bits)
-        failures = sum(not min(values) <= plan.draw(points, rng) <= max(values) for _ in range(runs))
+        failures = sum(not min(values) <= plan.draw(points, keys_of(rng)) <= max(values) for _ in range(runs))
         assert log_at_least(failures, runs, beta) > math.log(ALARM), name
 
 
@@ -547,4 +558,4 @@ def test_a_million_bits():
     assert plan.enough
     low = rng.getrandbits(bits) & ~(2**5000 - 1)
     points = [low + rng.getrandbits(5000) for _ in range(300)]
-    assert min(points) <= plan.draw(points, Randomness(seed=5)) <= max(points)
+    assert min(points) <= plan.draw(points, keys_of(Randomness(seed=5))) <= max(points)

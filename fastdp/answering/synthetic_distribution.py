@@ -23,7 +23,9 @@ from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
 from .marginal_transform import marginal_tables
 from .memory import check_memory
-from .queries import Bound, BoundCells, BoundProduct, Marginals, as_row, bind
+from .queries.bound_query import BoundCells, BoundProduct, BoundQuery, as_row
+from .queries.marginals import Marginals
+from .queries.query import bind
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class SyntheticDistribution(Accounted):
         """The distribution over all cells, in C order; a ValueError if they are too many for the memory."""
         return np.asarray(sum(part.joint() for part in self._parts) / len(self._parts))
 
-    def _evaluate(self, bound: Bound) -> float:
+    def _evaluate(self, bound: BoundQuery) -> float:
         value = sum(part.evaluate(bound) for part in self._parts) / len(self._parts)
         return min(max(value, 0.0), 1.0)
 
@@ -282,20 +284,17 @@ class _Product:
     def is_dense(self) -> bool:
         return len(self.blocks) == 1
 
-    def evaluate(self, bound: Bound) -> float:
-        if isinstance(bound, BoundCells):
-            if self.is_dense:
-                (block,) = self.blocks.values()
-                return block.evaluate(bound)
-            return float(self.joint() @ bound.values)
+    def evaluate(self, bound: BoundQuery) -> float:
         if self.is_dense:
             (block,) = self.blocks.values()
             return block.evaluate(bound)  # the plan of the query is kept with it
+        if isinstance(bound, BoundCells):
+            return float(self.joint() @ bound.values)
+        assert isinstance(bound, BoundProduct)
         value = 1.0
-        for positions in dict.fromkeys(self.of[p] for p, _ in bound.allowed):
+        for positions in dict.fromkeys(self.of[p] for p in bound.attributes):
             block = self.blocks[positions]
-            allowed = tuple((positions.index(p), table) for p, table in bound.allowed if p in positions)
-            value *= block.evaluate(BoundProduct(block.domain, allowed))
+            value *= block.evaluate(bound.within(positions, block.domain))
         return value
 
     def tables(self, workload: Marginals) -> list[NDArray[np.float64]]:

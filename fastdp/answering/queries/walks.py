@@ -1,4 +1,5 @@
-"""Which cells a product query touches, as a walk over an array of all cells: what kernels/subcubes.py takes.
+"""Which cells a product query touches, as a walk over an array of all cells, and the sums over it: what
+kernels/subcubes.py takes.
 
 Runs of neighbours where they are long; a pattern that repeats where the allowed cells lie close together, since memory
 comes in lines of 8 cells and a scattered one costs as much as a line; single cells elsewhere.
@@ -6,13 +7,16 @@ comes in lines of 8 cells and a scattered one costs as much as a line; single ce
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .queries import BoundProduct
+from ...support.threads import run_chunks
 
+CHUNK = 1 << 20  # cells that one thread works on at a time: 0.2 ms
 INNER = 2048  # offsets in the inner list, and cells of a pattern: what stays in the L1 cache
 LONG = 8  # a run of fewer cells is less than a line of memory
 DENSE = 1 / 32  # of a pattern: below that single cells take less time
@@ -40,26 +44,16 @@ class Walk(NamedTuple):
     outside: bool
 
 
-def walk_of(bound: BoundProduct) -> Walk:
-    """Over the query or, if that reads less memory, over its complement: up to 30 times faster, or twice as slow where
-    the cells outside are scattered among those inside."""
-    if 2 * bound.cells > bound.domain.size:
-        rest = tuple(part.plan for part in bound.complement)
-        if sum(map(_read, rest)) < _read(bound.plan):
-            return Walk(rest, True)
-    return Walk((bound.plan,), False)
-
-
-def _read(plan: Runs | Pattern) -> int:
+def cells_read(plan: Runs | Pattern) -> int:
     """How many cells come from memory: a line at least for each run."""
     if isinstance(plan, Pattern):
         return plan.outer.size * plan.marks.size
     return plan.outer.size * plan.inner.size * max(plan.length, LONG)
 
 
-def plan_of(bound: BoundProduct) -> Runs | Pattern:
-    """How to walk over the cells of a product, in their order."""
-    sizes, tables = bound.domain.sizes, dict(bound.allowed)
+def plan_of(sizes: tuple[int, ...], tables_of: Sequence[tuple[int, NDArray[np.bool_]]]) -> Runs | Pattern:
+    """How to walk, in their order, over the cells with an allowed value of each attribute that has a table."""
+    tables = dict(tables_of)
     allowed = [np.flatnonzero(tables[p]) if p in tables else np.arange(size) for p, size in enumerate(sizes)]
     if not all(codes.size for codes in allowed):
         nothing = np.empty(0, np.int64)
@@ -112,3 +106,42 @@ def _offsets(allowed: list[NDArray[np.int64]], sizes: tuple[int, ...], stride: i
 
 def _plus(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.int64]:
     return (high[:, None] + low).reshape(-1)
+
+
+# --- sums over walks
+
+
+def sum_walk(x: NDArray[Any], walk: Walk, factor: float | None = None) -> float:
+    """The sum of the weights of a walk; with a factor, they are multiplied by it after that."""
+    return sum(_sum_plan(x, plan, factor) for plan in walk.plans)
+
+
+def count_plan(counts: NDArray[np.int64], plan: Runs | Pattern) -> int:
+    """How many records a plan touches, from the number of records in each cell."""
+    kernel = _kernels().count_pattern if isinstance(plan, Pattern) else _kernels().count_runs
+    return sum(_over_plan(plan, lambda outer: int(kernel(counts, outer, *plan[1:]))))
+
+
+def _sum_plan(x: NDArray[Any], plan: Runs | Pattern, factor: float | None) -> float:
+    kernels = _kernels()
+    if isinstance(plan, Pattern):
+        kernel = kernels.sum_pattern if factor is None else kernels.scale_pattern
+    elif plan.length == 1 or x.dtype == np.float32:
+        kernel = kernels.sum_short_runs if factor is None else kernels.scale_short_runs
+    else:
+        kernel = kernels.sum_runs if factor is None else kernels.scale_runs
+    rest = (*plan[1:], *(() if factor is None else (factor,)))
+    return float(sum(_over_plan(plan, lambda outer: kernel(x, outer, *rest))))
+
+
+def _over_plan(plan: Runs | Pattern, kernel: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
+    """Call `kernel` for the outer offsets, in chunks that are worth a thread."""
+    each = plan.marks.size if isinstance(plan, Pattern) else max(1, plan.inner.size * plan.length)
+    return run_chunks(lambda i, j: kernel(plan.outer[i:j]), plan.outer.size, max(1, CHUNK // each))
+
+
+@lru_cache(1)
+def _kernels() -> Any:
+    from ...kernels import subcubes
+
+    return subcubes

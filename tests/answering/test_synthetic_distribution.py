@@ -1,4 +1,4 @@
-"""The synthetic distribution (fastdp/answering/synthetic.py, kernels/sampling.py) against brute force."""
+"""The synthetic distribution (fastdp/answering/synthetic_distribution.py, kernels/sampling.py) against brute force."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 import fastdp
 from fastdp import Conjunction, Domain, Linear, Mask, Predicate, Product, Randomness, Range, SyntheticDistribution
-from fastdp.answering import synthetic as module
+from fastdp.answering import synthetic_distribution as module
 from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.factored_weights import FactoredWeights
 from fastdp.kernels.sampling import GROUP, build_aliases_into, search_records_into, sum_groups_into

@@ -33,8 +33,10 @@ from ..support.rounding import down, lower, up
 from .entropic_fit import MOST_STEPS, Residuals, Table, bytes_of_fit, cut_of, fit_entropic, flat_of, residuals_of
 from .marginal_transform import marginal_tables
 from .memory import shown_bytes, usable_memory
-from .queries import BoundProduct, Marginals, bind
-from .synthetic import SyntheticDistribution
+from .queries.bound_query import BoundProduct
+from .queries.marginals import Marginals
+from .queries.query import bind
+from .synthetic_distribution import SyntheticDistribution
 
 Fit = Literal["auto", "entropic", "least-squares"]
 FITS = ("auto", "entropic", "least-squares")

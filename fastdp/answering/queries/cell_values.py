@@ -1,0 +1,116 @@
+"""Queries that hold one value for each cell of a domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...records.domain import Domain
+from .bound_query import GRID_BITS, BoundCells, as_row
+from .query import Query, read_only
+
+
+class Mask(Query):
+    """Records in the cells where `cells` is True.
+
+    Parameters
+    ----------
+    cells : array_like of bool, or of 0 and 1
+        One entry for each cell, as one row in C order or in the shape of the domain.
+
+    Raises
+    ------
+    ValueError
+        "cells: dtype float64: must be True and False, or 0 and 1; for other values use Linear".
+
+    Examples
+    --------
+    >>> from fastdp import Mask
+    >>> Mask([True, False, False, True])
+    Mask(<2 of 4 cells>)
+    """
+
+    cells: NDArray[np.uint8]
+
+    def __init__(self, cells: ArrayLike) -> None:
+        array = np.asarray(cells)
+        if array.dtype != np.bool_ and not (array.dtype.kind in "iuf" and ((array == 0) | (array == 1)).all()):
+            hint = "; for other values use Linear" if array.dtype.kind in "iuf" else ""
+            raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1{hint}")
+        self._state(cells=read_only(np.array(array, np.uint8, order="C")))
+
+    def bind(self, domain: Domain) -> BoundCells:
+        """Its cells, if they are as many as the domain has.
+
+        Parameters
+        ----------
+        domain : Domain
+            The domain of the records.
+
+        Returns
+        -------
+        BoundCells
+            0 or 1 for each cell.
+        """
+        return BoundCells(domain, as_row("cells", self.cells, domain))
+
+    def __repr__(self) -> str:
+        return f"Mask(<{int(self.cells.sum(dtype=np.int64)):,} of {self.cells.size:,} cells>)"
+
+    def _key(self) -> Any:
+        return self.cells.tobytes()
+
+
+class Linear(Query):
+    """A value in [0, 1] for each cell, rounded to a multiple of 2^-16.
+
+    Parameters
+    ----------
+    values : array_like of float
+        One value for each cell, as one row in C order or in the shape of the domain.
+
+    Raises
+    ------
+    ValueError
+        "values: must lie in [0, 1]; there is another one, or a NaN, among them".
+
+    Examples
+    --------
+    >>> from fastdp import Linear
+    >>> Linear([0.0, 0.5, 1.0]).values.tolist()
+    [0.0, 0.5, 1.0]
+    """
+
+    values: NDArray[np.float64]
+
+    def __init__(self, values: ArrayLike) -> None:
+        given = np.asarray(values)
+        if given.dtype.kind not in "biuf":
+            raise ValueError(f"values: dtype {given.dtype}: must be numbers in [0, 1]")
+        array = np.array(given, np.float64, order="C")
+        if not ((array >= 0) & (array <= 1)).all():
+            raise ValueError("values: must lie in [0, 1]; there is another one, or a NaN, among them")
+        self._state(values=read_only(np.rint(array * 2.0**GRID_BITS) / 2.0**GRID_BITS))
+
+    def bind(self, domain: Domain) -> BoundCells:
+        """Its values, if they are as many as the domain has cells.
+
+        Parameters
+        ----------
+        domain : Domain
+            The domain of the records.
+
+        Returns
+        -------
+        BoundCells
+            The value for each cell.
+        """
+        return BoundCells(domain, as_row("values", self.values, domain))
+
+    def __repr__(self) -> str:
+        return f"Linear(<{self.values.size:,} cells>)"
+
+    def _key(self) -> Any:
+        return self.values.tobytes()

@@ -1,0 +1,92 @@
+"""Marginal tables as queries: every cell of a table is a conjunction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...records.domain import Domain, check_domain
+from ...support.checks import integer
+from .product import Conjunction
+from .query import Query
+
+
+class Marginals(Sequence[Query]):
+    """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables."""
+
+    def __init__(self, domain: Domain, subsets: Iterable[Iterable[str]]) -> None:
+        check_domain(domain)
+        self.domain = domain
+        if not isinstance(subsets, Iterable):
+            raise ValueError(f"subsets: type {type(subsets).__name__}: must be sets of attributes")
+        given = [subsets] if isinstance(subsets, str) else list(subsets)
+        if alone := [subset for subset in given if isinstance(subset, str)]:
+            raise ValueError(
+                f"subsets: {alone[0]!r}: must be a list of names, such as [['age', 'sex'], ['region']] for two tables"
+            )
+        subsets = [tuple(subset) for subset in given]
+        if not subsets:
+            raise ValueError("subsets: must be at least one set of attributes")
+        # each table with its attributes in the order of the domain
+        self.positions: tuple[tuple[int, ...], ...] = tuple(tuple(sorted(domain.positions(s))) for s in subsets)
+        if len(set(self.positions)) < len(self.positions):
+            raise ValueError("subsets: must not repeat")
+        self.shapes = tuple(tuple(domain.sizes[p] for p in positions) for positions in self.positions)
+        self._starts = np.concatenate(([0], np.cumsum([prod(shape) for shape in self.shapes]))).tolist()
+
+    @property
+    def subsets(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes of every table."""
+        return tuple(tuple(self.domain.names[p] for p in positions) for positions in self.positions)
+
+    @property
+    def tables(self) -> int:
+        """How many tables there are."""
+        return len(self.positions)
+
+    def __len__(self) -> int:
+        """How many cells all tables have together."""
+        return int(self._starts[-1])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index={index}: must be below {len(self)}")
+        index %= len(self)
+        table = int(np.searchsorted(self._starts, index, side="right")) - 1
+        codes = np.unravel_index(index - self._starts[table], self.shapes[table])
+        return self._query(table, [int(code) for code in codes])
+
+    def __iter__(self) -> Iterator[Query]:
+        for table, shape in enumerate(self.shapes):
+            for codes in product(*map(range, shape)):
+                yield self._query(table, codes)
+
+    def _query(self, table: int, codes: Sequence[int]) -> Query:
+        values = {}
+        for position, code in zip(self.positions[table], codes, strict=True):
+            labels = self.domain.labels[position]
+            values[self.domain.names[position]] = code if labels is None else labels[code]
+        return Conjunction(values)
+
+    def __repr__(self) -> str:
+        return f"Marginals(<{self.tables:,} tables, {len(self):,} cells>)"
+
+
+def marginals(domain: Domain, k: int) -> Marginals:
+    """The workload of all marginal tables of k attributes.
+
+    Examples
+    >>> from fastdp import Domain, marginals
+    >>> marginals(Domain.binary(20), 3)
+    Marginals(<1,140 tables, 9,120 cells>)
+    """
+    check_domain(domain)
+    if integer("k", k, least=1) > len(domain):
+        raise ValueError(f"k={k}: must be at most the number of attributes, {len(domain)}")
+    return Marginals(domain, combinations(domain.names, k))

@@ -1,0 +1,151 @@
+"""Queries by the allowed values of attributes, which work on domains of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from copy import copy
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...records.domain import Domain
+from .bound_query import BoundProduct
+from .query import Query, read_only
+
+
+class Product(Query):
+    """Records whose value of each attribute named is among the allowed ones.
+
+    Allowed is a value (a code, or a label where the attribute has labels), several values, or a table: True or False
+    for each code, in order. A table is an array of booleans; a list of booleans is one, too, where the attribute has no
+    labels. Where True and False are labels themselves, a list has labels, and an array is refused, since it could mean
+    either.
+
+    Examples
+    >>> from fastdp import Product
+    >>> Product({"age": [0, 1, 2], "sex": 1})
+    Product({'age': [0, 1, 2], 'sex': 1})
+    """
+
+    allowed: Mapping[str, Any]
+
+    def __init__(self, allowed: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        if named:
+            given = ", ".join(f"{name}={value!r}" for name, value in named.items())
+            raise ValueError(f"{given}: must be given in a mapping, as {type(self).__name__}({named!r})")
+        if not isinstance(allowed, Mapping):
+            form = f"{type(self).__name__}({{'region': 'north'}})"
+            raise ValueError(
+                f"allowed={allowed!r}: must be a mapping from attributes to allowed values, such as {form}"
+            )
+        self._state(allowed=MappingProxyType({name: _frozen(values) for name, values in allowed.items()}))
+
+    def bind(self, domain: Domain) -> BoundProduct:
+        """The tables of allowed values."""
+        tables = {domain.position(name): _table(domain, name, values) for name, values in self.allowed.items()}
+        return BoundProduct(domain, tuple((p, tables[p]) for p in sorted(tables) if not tables[p].all()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self.allowed)!r})"
+
+    def __reduce__(self) -> Any:  # a view of a dictionary does not pickle
+        return type(self), (dict(self.allowed),)
+
+    def _key(self) -> Any:
+        return frozenset((name, _canonical(values)) for name, values in self.allowed.items())
+
+
+class Conjunction(Product):
+    """Records that have all these values, one for each attribute named."""
+
+    def bind(self, domain: Domain) -> BoundProduct:
+        """One allowed value each."""
+        for name, value in self.allowed.items():
+            domain.code(name, value)
+        return super().bind(domain)
+
+
+class Range(Query):
+    """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes."""
+
+    attribute: str
+    low: Any
+    high: Any
+
+    def __init__(self, attribute: str, low: Any, high: Any) -> None:
+        self._state(attribute=attribute, low=low, high=high)
+
+    def bind(self, domain: Domain) -> BoundProduct:
+        """The codes from low to high."""
+        low, high = domain.code(self.attribute, self.low), domain.code(self.attribute, self.high)
+        if low > high:
+            raise ValueError(f"low={self.low!r}: must not come after high={self.high!r}")
+        table = np.zeros(domain.sizes[domain.position(self.attribute)], bool)
+        table[low : high + 1] = True
+        return BoundProduct(domain, () if table.all() else ((domain.position(self.attribute), table),))
+
+    def __repr__(self) -> str:
+        return f"Range({self.attribute!r}, {self.low!r}, {self.high!r})"
+
+    def _key(self) -> Any:
+        return self.attribute, _plain(self.low), _plain(self.high)
+
+
+# --- allowed values, as anybody gives them
+
+
+def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
+    size = domain.sizes[domain.position(name)]
+    table = np.zeros(size, bool)
+    coded = domain.labels[domain.position(name)] is None
+    if coded and isinstance(values, list | tuple) and values and all(isinstance(v, bool | np.bool_) for v in values):
+        values = np.array(values)
+    if isinstance(values, np.ndarray) and values.dtype == np.bool_:
+        if not coded and any(_is_label(domain, name, value) for value in (True, False)):
+            raise ValueError(
+                f"{name}: an array of True and False, which are labels: must be a list of labels; an array could also "
+                "be a table of which are allowed"
+            )
+        if values.shape != (size,):
+            raise ValueError(f"{name}: table of shape {values.shape}: must be ({size},)")
+        return values
+    many = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    if not coded and not isinstance(values, list | set | frozenset | np.ndarray):
+        many = many and not _is_label(domain, name, values)
+    for value in values if many else [values]:
+        table[domain.code(name, value)] = True
+    return table
+
+
+def _frozen(values: Any) -> Any:
+    """Allowed values as they were given, in a copy of their own."""
+    if hasattr(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
+        return read_only(np.array(values))
+    return list(values) if isinstance(values, Iterator) else copy(values)
+
+
+def _canonical(values: Any) -> Any:
+    """The same for the same values in another order, or another container; tables of True and False keep theirs."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if isinstance(values, list) and values and all(isinstance(v, bool | np.bool_) for v in values):
+        return tuple(map(bool, values))
+    if isinstance(values, list | set | frozenset | range):
+        return frozenset(map(_plain, values))
+    return _plain(values)
+
+
+def _plain(value: Any) -> Any:
+    """A value that compares and hashes, whatever was given: what cannot be a value is told when it is bound."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _is_label(domain: Domain, name: str, value: Any) -> bool:
+    try:
+        domain.code(name, value)
+    except ValueError:
+        return False
+    return True

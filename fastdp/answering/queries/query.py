@@ -1,0 +1,82 @@
+"""What every query is: the base class, which is the checklist for a new kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...records.domain import Domain
+from .bound_query import BoundQuery
+
+
+class Query(ABC):
+    """A value in [0, 1] of a record. Queries do not change, and are equal if they state the same.
+
+    A new kind of query is a class of this one with a constructor, `bind`, `_key` and `__repr__`. `bind` makes one of
+    the forms of bound_query.py, `BoundProduct` or `BoundCells`; weights, counts, workloads and mechanisms know these
+    alone. Attributes are set in the constructor by `_state`, and never after it.
+    """
+
+    keeps_bound: ClassVar[bool] = True
+    """Whether a workload keeps what `bind` returns. False where that is an array over all cells which the query itself
+    does not hold: fifty would fill the memory, so it is made whenever it is needed."""
+
+    @abstractmethod
+    def bind(self, domain: Domain) -> BoundQuery:
+        """The query on a domain; a ValueError names what does not fit.
+
+        Parameters
+        ----------
+        domain : Domain
+            The domain of the records.
+
+        Returns
+        -------
+        BoundQuery
+            The allowed values of each attribute, or one value for each cell.
+        """
+
+    @abstractmethod
+    def _key(self) -> Any:
+        """What it states, as something hashable: queries of one kind with equal keys are equal."""
+
+    @abstractmethod
+    def __repr__(self) -> str: ...
+
+    def _state(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{name}: a query does not change; make another")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._key() == self._key()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._key()))
+
+
+def bind(query: Any, domain: Domain) -> BoundQuery:
+    """The query on this domain, if it is one."""
+    if not isinstance(query, Query):
+        raise ValueError(f"query: type {type(query).__name__}: must be a query, such as Conjunction({{...}})")
+    return query.bind(domain)
+
+
+def as_sequence(queries: Any) -> Sequence[Any]:
+    """Several queries as a sequence, whatever iterable they were given in."""
+    if isinstance(queries, Query):
+        raise ValueError(f"queries={queries!r}: must be several queries, such as a list of them")
+    if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
+        raise ValueError(f"queries: type {type(queries).__name__}: must be a sequence of queries")
+    return queries if isinstance(queries, Sequence) else list(queries)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[np.generic]:
+    """The same array, which nobody can write to from here on."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,92 @@
+"""One column of numbers, as positions on the line that public parameters declare: what choices by rank read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.checks import one_of
+from .engines import is_collection
+from .number_line import OUTSIDE, NumberLine, Positions, bits_of_columns, check_bits, check_signed
+from .rank_search import RankSearch, may_gather
+from .rows import Rows
+from .sources import column_rows, rows_of
+
+
+class NumberColumn:
+    """The values, not read yet, and the number of bits of their domain.
+
+    `may_be_empty` where the number of values is private, so that it must not decide about an error.
+    """
+
+    def __init__(self, values: Any, domain_bits: Any, signed: Any, outside: str, *, may_be_empty: bool) -> None:
+        self.rows = _one_column(values, integers=domain_bits is not None)
+        self.bits = bits_of_columns(None if domain_bits is None else check_bits(domain_bits), self.rows)[0]
+        self._outside, self._signed = one_of("outside", outside, OUTSIDE), check_signed(signed)
+        self.n = self.rows.n
+        if not self.n and not may_be_empty:
+            raise ValueError("values: must hold at least one")
+
+    def read(self) -> tuple[NumberLine, Positions | RankSearch]:
+        """The line, and where the values are on it."""
+        return read_positions(self.rows, 0, self.bits, self._signed, self._outside, "values")
+
+
+def read_positions(
+    rows: Rows, column: int, bits: int, signed: bool | None, outside: str, label: str
+) -> tuple[NumberLine, Positions | RankSearch]:
+    """A column as positions, and the line that they are on."""
+    if not may_gather(rows) and bits <= 64:
+        line = NumberLine.of(rows.dtypes()[column], bits, signed, label)
+        return line, RankSearch(rows, lambda block: line.positions(block.column(column), outside, label), line.last)
+    if not rows.gathers:
+        raise ValueError(f"domain_bits={bits}: must be at most 64 for a Dask collection")
+
+    def statistic(block: Any) -> list[tuple[NumberLine, Positions]]:
+        found = block.column(column)
+        order = NumberLine.of(found.dtype, bits, signed, label)
+        return [(order, order.positions(found, outside, label))]
+
+    parts: list[tuple[NumberLine, Positions]] = rows.merge(statistic, lambda a, b: a + b)
+    order = parts[0][0]
+    if any(other != order for other, _ in parts):
+        raise ValueError(f"{label}: must have one type in all parts")
+    return order, np.concatenate([positions for _, positions in parts]) if len(parts) > 1 else parts[0][1]
+
+
+def _one_column(values: Any, *, integers: bool) -> Rows:
+    """The values as records of one column; a list holds integers, or floats."""
+    if isinstance(values, list | tuple | range):
+        values = _array_of(values, integers=integers)
+    is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
+    if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
+        return column_rows("values", values)
+    rows = rows_of(values)
+    if rows.width != 1:
+        raise ValueError(f"values: {rows.width} columns: must be one")
+    return rows
+
+
+def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
+    """A list as an array of one type, which its entries have no part in: public parameters decide.
+
+    numpy would make floats of all because of one; the type decides about the line, and about what is released.
+    """
+    if integers:
+        array = np.empty(len(values), object)
+        for i, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise ValueError(
+                    "values: a list is taken as whole numbers where domain_bits is given, and there are others: "
+                    "np.asarray(values, float) is taken as floats"
+                )
+            array[i] = int(value)
+        return array
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("values: a list must hold numbers, one for each entry, below 2^1024") from None
