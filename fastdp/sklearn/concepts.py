@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
 from ..records.column_names import label_of
-from ..support.checks import integer, one_of
+from ..support import parameters
+from ..support.checks import integer
 from ..support.errors import DomainError
-from .base import OUTSIDE, Floats, PrivateEstimator
+from .base import Floats, PrivateEstimator
 from .grid import Grid
 from .labels import BinaryClassifier
 
@@ -73,7 +74,7 @@ class ConjunctionClassifier(BinaryClassifier):
 
     def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
         """Learn from records X and labels y, and charge for it."""
-        one_of("outside", self.outside, OUTSIDE)
+        parameters.outside(self.outside)
         X, positives = self._labelled(X, y, dtype="numeric")
         names = names_of(self)
         cuts = cuts_of(self.thresholds, names)
