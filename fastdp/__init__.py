@@ -66,7 +66,7 @@ _HOME = {
     "top_k": "mechanisms.selection",
     "vector_mean": "optimizing.vectors",
     "vector_sum": "optimizing.vectors",
-    "warmup": "warmup",
+    "warmup": "support.warmup",
 }
 
 # modules that are public as fastdp.bounds, ...
@@ -143,6 +143,13 @@ for _point, _name, _module in (
     ("engine", "dask", "connect.dask"),
     ("engine", "dask_expr", "connect.dask"),
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
+    ("warmup", "randomness", "randomness.warmup"),
+    ("warmup", "records", "records.warmup"),
+    ("warmup", "mechanisms", "mechanisms.warmup"),
+    ("warmup", "answering", "answering.warmup"),
+    ("warmup", "learning", "learning.warmup"),
+    ("warmup", "optimizing", "optimizing.warmup"),
+    ("warmup", "capi", "capi.warmup"),
 ):
     _register(_point, _name, f"{__name__}.{_module}")
 
@@ -177,7 +184,7 @@ if TYPE_CHECKING:
     from .records.packed import pack
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
-    from .warmup import warmup
+    from .support.warmup import warmup
 
 
 def __getattr__(name: str) -> Any:
