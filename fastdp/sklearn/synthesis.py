@@ -16,7 +16,7 @@ from ..records.encoding import encode
 from ..support import parameters
 from ..support.checks import integer
 from .base import Floats, PrivateEstimator, missing, randomness
-from .concepts import names_of
+from .classifiers import names_of
 from .grid import Grid
 
 _MOST_SCORED = 2**24  # cells, whose probabilities are listed

@@ -1,4 +1,4 @@
-"""Concepts as classifiers: conjunctions of thresholds, and boxes."""
+"""Classifiers whose hypothesis a person can read: conjunctions of thresholds, and boxes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ConjunctionClassifier(BinaryClassifier):
     thresholds     public, for columns that are not 0 and 1 themselves: numbers, at which every column is cut; or a list
                    with an entry for each column, None or numbers; or a mapping from names of columns to numbers
     max_literals   at most so many comparisons are looked for; by default as many as there are
-    method, beta   of `fastdp.learn_conjunction`; "auto" is the method that promises the fewest errors
+    method, beta   of `fastdp.learn_conjunction`; "auto" is the method with the least error bound
     outside        of columns of 0 and 1: "raise" a DomainError for other numbers, or "clip" to the nearer of the two
 
     `epsilon`, `delta`, `classes`, `random_state` and `budget` as in PrivateLogisticRegression.
@@ -84,7 +84,7 @@ class ConjunctionClassifier(BinaryClassifier):
             beta=self.beta, rng=self._randomness(), budget=self.budget,
         )  # fmt: skip
         self.cuts_, self.guarantee_ = cuts, self.concept_.guarantee
-        self.rule_ = written_rule([(cuts[j], value) for j, value in self.concept_.literals], names)
+        self.rule_ = rule_text([(cuts[j], value) for j, value in self.concept_.literals], names)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -215,7 +215,7 @@ def _numbers(given: Any) -> list[float] | list[None]:
     return [float(number) for number in numbers]
 
 
-def written_rule(literals: list[tuple[Cut, bool]], names: list[str]) -> str:
+def rule_text(literals: list[tuple[Cut, bool]], names: list[str]) -> str:
     """A conjunction of comparisons with what follows from others left out."""
     above: dict[int, float] = {}
     up_to: dict[int, float] = {}
