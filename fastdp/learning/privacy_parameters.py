@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from ..mechanisms.scores import range_of_each
-from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose
+from ..privacy.composition import compose
+from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from ..support import parameters
 from ..support.rounding import down, lower, up
 

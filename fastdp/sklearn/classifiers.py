@@ -24,20 +24,57 @@ Cut = tuple[int, float | None]  # a column, and what it must exceed; None for a 
 
 
 class ConjunctionClassifier(BinaryClassifier):
-    """A rule such as 30 < age ≤ 50 ∧ ¬smoker, learned privately: its class is the second of `classes`.
+    """A private classifier whose hypothesis is a rule such as 30 < age ≤ 50 ∧ ¬smoker.
 
-    thresholds     public, for columns that are not 0 and 1 themselves: numbers, at which every column is cut; or a list
-                   with an entry for each column, None or numbers; or a mapping from names of columns to numbers
-    max_literals   at most so many comparisons are looked for; by default as many as there are
-    method, beta   of `fastdp.learn_conjunction`; "auto" is the method with the least error bound
-    outside        of columns of 0 and 1: "raise" a DomainError for other numbers, or "clip" to the nearer of the two
+    Records for which the rule holds are of the second of `classes`.
 
-    `epsilon`, `delta`, `classes`, `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: rule_ (as a person would write it), concept_ (of `fastdp.learn_conjunction`, over all comparisons), cuts_
-    (the comparisons, as (column, threshold)), classes_, guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit.
+    thresholds : array_like, list or mapping, optional
+        Public numbers at which columns are cut: numbers, for every column; a list with an entry for each column, None
+        or numbers; or a mapping from names of columns to numbers. A column without thresholds must hold 0 and 1.
+    max_literals : int >= 1, optional
+        The most comparisons that the rule may have; by default as many as there are.
+    classes : (negative, positive) or "observed"
+        The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
+    method : str
+        As in `fastdp.learn_conjunction`; "auto" is the method with the least error bound.
+    beta : float in (0, 1)
+        The probability with which the error bound that decides about the method may fail.
+    outside : {"raise", "clip"}
+        What becomes of other numbers in columns of 0 and 1: a DomainError, or the nearer of the two.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
+
+    Attributes
+    ----------
+    rule_ : str
+        The rule, as a person would write it.
+    concept_ : fastdp.learning.conjunctions.LearnedConjunction
+        The result of `fastdp.learn_conjunction`, over all comparisons.
+    cuts_ : list of (int, float or None)
+        The comparisons: a column, and the threshold that it must exceed.
+    classes_ : numpy.ndarray
+        The two labels.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import ConjunctionClassifier
     >>> X = np.random.default_rng(0).integers(18, 80, size=(50_000, 2))
@@ -106,18 +143,55 @@ class ConjunctionClassifier(BinaryClassifier):
 
 
 class BoxClassifier(BinaryClassifier):
-    """A box such as 18 ≤ age < 65 and hours < 40, learned privately: its class is the second of `classes`.
+    """A private classifier whose hypothesis is a box such as 18 ≤ age < 65 and hours < 40.
 
-    bounds         (lower, upper) of the columns, numbers or one for each; what lies between is cut into 2^bits cells
-    bits           a number for all columns; a few are enough, and take fewer records
-    method, beta   of `fastdp.learn_box`
+    Records in the box are of the second of `classes`.
 
-    `epsilon`, `delta`, `classes`, `outside`, `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: intervals_ (one row (least, below) a column; infinite where the box has no end), concept_ (of
-    `fastdp.learn_box`, over cells), classes_, guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit.
+    bounds : (lower, upper)
+        Public bounds of the columns: two numbers, or two sequences with a number for each column. The interval between
+        them is cut into 2^bits cells.
+    bits : int from 1 to 32
+        How finely columns are cut; a few bits are enough, and take fewer records.
+    classes : (negative, positive) or "observed"
+        The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
+    method : str
+        As in `fastdp.learn_box`; "auto" is the method with the least error bound.
+    beta : float in (0, 1)
+        The probability with which the error bound that decides about the method may fail.
+    outside : {"raise", "clip"}
+        What becomes of records beyond the bounds: a DomainError, or the nearest record within them.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
+
+    Attributes
+    ----------
+    intervals_ : numpy.ndarray of float64, shape (columns, 2)
+        For each column the interval least <= x < below; infinite where the box has no end.
+    concept_ : fastdp.learning.boxes.LearnedBox
+        The result of `fastdp.learn_box`, over cells.
+    classes_ : numpy.ndarray
+        The two labels.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import BoxClassifier
     >>> X = np.random.default_rng(0).uniform(0, 100, size=(50_000, 2))

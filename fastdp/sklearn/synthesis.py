@@ -23,23 +23,55 @@ _MOST_SCORED = 2**24  # cells, whose probabilities are listed
 
 
 class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, PrivateEstimator):
-    """Synthetic records of the same tables, privately, by `fastdp.mwem`.
+    """Synthetic records whose tables of a few columns are near those of the private records, by `fastdp.mwem`.
 
-    domain     what values each column may have, public: a fastdp.Domain, or a mapping from names to numbers of codes or
-               lists of labels; columns of a data frame go by name, those of an array by position
-    bounds     instead of a domain, for columns of numbers: (lower, upper), numbers or one for each
-    bins       with bounds: what lies between is cut into so many bins of equal width
-    degree     the tables of so many columns each are what is fitted
-    rounds, variant   of `fastdp.mwem`
-    outside    "raise" a DomainError for values outside domain or bounds, or "clip" them where that means something
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit.
+    domain : fastdp.Domain or mapping, optional
+        The public values of each column: a Domain, or a mapping from names to numbers of codes or lists of labels.
+        Columns of a data frame go by name, those of an array by position. Either this or `bounds` is given.
+    bounds : (lower, upper), optional
+        Public bounds of columns of numbers: two numbers, or two sequences with a number for each column.
+    bins : int >= 1
+        With bounds: the interval between them is cut into so many bins of equal width.
+    degree : int >= 1
+        The tables that are fitted are those of so many columns each.
+    rounds : int >= 1, optional
+        As in `fastdp.mwem`.
+    variant : str, optional
+        As in `fastdp.mwem`.
+    outside : {"raise", "clip"}
+        What becomes of values outside domain or bounds: a DomainError, or the nearest value, where there is one.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
 
-    `epsilon`, `delta`, `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: distribution_ (a SyntheticDistribution: answer, marginal, to_frame), domain_, guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public. What is made of
-                 `distribution_` alone, as `sample` is, costs nothing more
-    Not covered  `score` and `score_samples`, of private records, and `transform`, which changes records one by one
+    Attributes
+    ----------
+    distribution_ : fastdp.SyntheticDistribution
+        What was fitted; it has `answer`, `marginal`, `to_frame`.
+    domain_ : fastdp.Domain
+        The domain of `distribution_`.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
+                 Whatever is computed of `distribution_` alone, as `sample` does, costs nothing more.
+    Not covered  `score` and `score_samples`, of private records, and `transform`, which changes records one by one.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import MWEMSynthesizer
     >>> age = np.random.default_rng(0).integers(18, 80, size=50_000)

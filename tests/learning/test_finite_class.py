@@ -143,7 +143,7 @@ def test_a_choice_is_charged_once_and_with_a_delta_in_two_forms():
             [0, 1],
             {},
             ValueError,
-            r"^predictions: shape \(4, 3\): must be \(hypotheses, 2\), as y has 2 l",
+            r"^predictions: shape \(4, 3\): must be \(hypotheses, 2\), as y has 2 labels",
         ),
         (CONCEPTS, "label", {}, ValueError, r"^y='label': must be the labels"),
         (CONCEPTS, None, {}, ValueError, r"^y=None"),
