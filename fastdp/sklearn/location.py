@@ -32,12 +32,34 @@ class _Centering(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     center_: Floats
 
     def transform(self, X: Any) -> Floats:
-        """X - center_."""
+        """Subtract `center_` from records.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            X - center_.
+        """
         check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) - self.center_)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """X + center_."""
+        """Add `center_` to records.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            X + center_.
+        """
         check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) + self.center_)
 
@@ -113,7 +135,20 @@ class PrivateMean(_Centering):
         self.budget = budget
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
-        """Release the means of the columns of X, and charge for it; y is ignored."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivateMean
+            The estimator itself.
+        """
         X = self._records(X)
         scaling = Scaling.of(self.bounds, self.data_norm, X.shape[1], True)
         Z = scaling.rows(X, self.outside)[:, :-1]
@@ -204,7 +239,20 @@ class PrivateMedian(_Centering):
         self.budget = budget
 
     def fit(self, X: Any, y: Any = None) -> PrivateMedian:
-        """Release the medians of the columns of X, and charge for it; y is ignored."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivateMedian
+            The estimator itself.
+        """
         privacy = _MedianParameters(positive("epsilon", self.epsilon, toward=0), small_delta("delta", self.delta))
         bits, rng = integer("bits", self.bits, least=1, most=32), self._randomness()
         X = self._records(X)
