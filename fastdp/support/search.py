@@ -15,6 +15,11 @@ class OutOfReachError(ArithmeticError):
     """No number within the limits satisfies the condition."""
 
 
+def mean(low: float, high: float) -> float:
+    """The middle of a bracket."""
+    return (low + high) / 2
+
+
 def least_float(
     enough: Callable[[float], bool],
     *,
@@ -22,8 +27,11 @@ def least_float(
     tolerance: float = 1e-10,
     smallest: float = 2.0**-200,
     largest: float = 2.0**60,
+    middle_of: Callable[[float, float], float] = mean,
 ) -> float:
     """The least x > 0 that is enough, up to a relative `tolerance` above it; more is never worse.
+
+    `middle_of` is where a bracket is cut: the geometric mean takes fewer steps for what spans powers of ten.
 
     Where even numbers below `smallest` are enough, such a number is returned. OutOfReachError if none up to twice
     `largest` is.
@@ -38,7 +46,7 @@ def least_float(
         low, high = low / 2, low
         if low < smallest:
             return high
-    return _narrow(enough, low, high, tolerance)[1]
+    return _narrow(enough, low, high, tolerance, middle_of)[1]
 
 
 def greatest_float(
@@ -66,10 +74,16 @@ def greatest_float(
     return _narrow(lambda x: not fits(x), low, high, tolerance)[0]
 
 
-def _narrow(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> tuple[float, float]:
+def _narrow(
+    holds: Callable[[float], bool],
+    low: float,
+    high: float,
+    tolerance: float,
+    middle_of: Callable[[float, float], float] = mean,
+) -> tuple[float, float]:
     """A bracket of this relative width: the condition is false at its lower end and true at the upper one."""
     while high - low > tolerance * high:
-        middle = (low + high) / 2
+        middle = middle_of(low, high)
         if not low < middle < high:
             break
         low, high = (low, middle) if holds(middle) else (middle, high)
