@@ -6,7 +6,8 @@ from fractions import Fraction
 from math import sqrt
 
 from ..privacy.calibration import zcdp_rho
-from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose
+from ..privacy.composition import compose
+from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..support.rounding import down, lower
 
 
