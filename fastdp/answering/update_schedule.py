@@ -47,7 +47,7 @@ class UpdateSchedule:
         beta: float,
     ) -> UpdateSchedule | None:  # fmt: skip
         """The schedule for this alpha, or None if so few records do not support it."""
-        if not 0 < alpha < 1:
+        if not 2.0**-500 <= alpha < 1:  # whose square float64 holds
             return None
         make = cls._sharp if variant == "sharp" else cls._lecture
         return make(alpha, n, log_cells, epsilon, delta, queries, beta)
