@@ -46,7 +46,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .answering.queries import Conjunction, Linear, Mask, marginals
     from .answering.synthetic_distribution import SyntheticDistribution
     from .kernels import function_pointers as exported
-    from .kernels import literals, nets
+    from .kernels import literals, losses, nets
     from .kernels.chacha20 import word_one
     from .learning.all_boxes import BoxChoice
     from .learning.examples import Examples
@@ -57,8 +57,7 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
     from .mechanisms.permute_and_flip import draw_head
     from .optimizing.descent import walk
     from .optimizing.losses import AbsoluteDeviation, Logistic, SquaredDistance
-    from .optimizing.nets import KERNELS as NET_KERNELS
-    from .optimizing.points import Points, Step
+    from .optimizing.points import Points, Steps
     from .optimizing.problem import Problem
     from .optimizing.sets import Box
     from .randomness.keys import Randomness
@@ -155,16 +154,17 @@ def _steps() -> list[tuple[str, Callable[[], object]]]:
 
     def add_losses() -> None:
         columns, net, one, out = np.zeros((4, 3)), np.zeros((4, 2)), np.ones(3), np.zeros(2, np.int64)
-        for name in NET_KERNELS.values():
-            getattr(nets, name)(columns, one, one, net, 1.0, 1.0, 1.0, out)
-        nets.losses_into(0, 1.0, one, one, np.empty(3))
+        for number, add in nets.ADDERS.items():
+            if number != losses.CUSTOM:
+                add(columns, one, one, net, 1.0, 0, 1.0, 1.0, out)
+        losses.losses_into(0, 1.0, 0, one, one, np.empty(3))
 
     def descend(loss: Any, dtype: Any) -> None:
         for d in (2, 20):  # few columns, and more of them
             points = Points(np.ones((3, d), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
             points.check()
             problem = Problem.of(loss, Box(-1, 1), d)
-            step = Step(1.0, 0.0, np.ones(1), problem.over.projection)
+            step = Steps(1.0, 0.0, np.ones(1), problem.over.projection)
             noise = np.zeros((1, d), np.int64)
             points.descend(problem.start, 1.0, 1.0, noise, step)
         points.gradients(problem.start, 1.0, 1.0)

@@ -317,6 +317,8 @@ def _is_plain(kind: Any) -> bool:
         return _is_plain(kind.dtype)
     if isinstance(kind, _types.Optional):
         return _is_plain(kind.type)
+    if isinstance(kind, _types.BaseNamedTuple):
+        return kind.instance_class.__module__.startswith(_PACKAGE + ".") and all(_is_plain(t) for t in kind.types)
     if isinstance(kind, _types.UniTuple | _types.Tuple):
         return all(_is_plain(t) for t in kind.types)
     if isinstance(kind, _types.Record):
