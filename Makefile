@@ -68,7 +68,7 @@ test-floor: $(FLOOR)/.ready
 test-peers: $(PEERS)/mbi/.ready $(PEERS)/smartnoise/.ready
 	@for name in mbi smartnoise; do \
 	  $(PEERS)/$$name/bin/python -m pytest tests/peers/test_$$name.py && \
-	  $(PEERS)/$$name/bin/python -m pytest tests/test_docs.py -k "$$name" || exit 1; \
+	  $(PEERS)/$$name/bin/python -m pytest tests/house/test_docs.py -k "$$name" || exit 1; \
 	done
 
 wheel: $(VENV)/.ready

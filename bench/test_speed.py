@@ -13,8 +13,8 @@ import pytest
 
 from .cases.curves import SECONDS as POINT_SECONDS
 from .cases.curves import curves
+from .cases.latency import latencies
 from .cases.registry import Case, cases, with_threads
-from .cases.series import latencies
 from .harness import limits
 from .harness.measure import SECONDS, Duel, child_clock
 

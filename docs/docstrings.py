@@ -1,7 +1,8 @@
 """Docstrings of fastdp as Sphinx reads them.
 
-They are plain text: paragraphs; rows of a name, two spaces or more and a text that goes on below itself; indented
-blocks that are meant as they stand; examples. Nothing in them is markup but `names`, and references to proof notes.
+They are numpydoc: a line, paragraphs, then underlined sections. Parameters, Returns and their like hold items `name :
+type` with a text below; Notes hold rows of a name, two spaces or more and a text that goes on below itself; indented
+blocks are meant as they stand. Nothing in them is markup but `names`, and references to proof notes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -48,12 +50,55 @@ def _escape(text: str) -> str:
     return re.sub(r"([\\*_|`<>\[\]])", r"\\\1", text)
 
 
+ITEMS = {"Parameters", "Other Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Methods"}
+QUIET = {"Notes"}  # its rows speak for themselves
+
+
 def restructured(lines: list[str]) -> list[str]:
     """What a docstring says, as reStructuredText."""
     done: list[str] = []
-    for paragraph in _paragraphs(lines):
-        done += [*_block(paragraph), ""]
+    for title, body in sections(lines):
+        if title and title not in QUIET:
+            done += [f".. rubric:: {title}", ""]
+        if title in ITEMS:
+            for name, text in items(body):
+                below = "\n".join(restructured(text)).strip("\n").split("\n")
+                done += [_term(name, title), *(f"    {line}" for line in below), ""]
+        else:
+            for paragraph in _paragraphs(body):
+                done += [*_block(paragraph), ""]
     return done
+
+
+def sections(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """(title, lines) of a docstring; what stands before the first title has none."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for line in lines:
+        body = found[-1][1]
+        if set(line) == {"-"} and len(line) > 2 and body and len(body[-1]) == len(line):
+            found.append((body.pop(), []))
+        else:
+            body.append(line)
+    return found
+
+
+def items(lines: list[str]) -> list[tuple[str, list[str]]]:
+    """(name and type, lines of the text below it) of a section such as Parameters."""
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line.strip() and not line.startswith(" "):
+            found.append((line.strip(), []))
+        elif found:
+            found[-1][1].append(line)
+    return [(name, textwrap.dedent("\n".join(text)).split("\n")) for name, text in found]
+
+
+def _term(item: str, section: str) -> str:
+    """`name : type`: the name as code, the type as text. Where there is no name, as in Returns, all is a type."""
+    name, colon, kind = item.partition(" : ")
+    if not colon:
+        return f"``{item}``" if section in ("Raises", "Warns", "Parameters", "Methods") else inline(item)
+    return f"``{name}`` : *{_escape(kind.replace('`', ''))}*"
 
 
 def _paragraphs(lines: list[str]) -> Iterator[list[str]]:

@@ -15,9 +15,13 @@ from typing import Any, Literal
 
 from fastdp import sets
 
-from ..harness.limits import Traffic
 from ..peers.inputs import float_scores, int_values
-from . import answering, learning, noise, optimizing, selection
+from . import selection
+from .answering import weights
+from .learning import literals
+from .noise import gaussian, laplace
+from .optimizing import descent
+from .optimizing.inputs import DELTA, EPSILON
 from .registry import Call, Case, Side
 
 Axis = Literal["domain cells", "dimension", "records", "candidates"]
@@ -28,6 +32,17 @@ BITS = 1 << 26  # of records, where d varies
 STEPS = 10
 NARROW, COLUMNS = 8, 32  # of the points and of the bits, where n varies
 SECONDS = 0.5  # that the rounds of a point take, about
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one element of a curve's work cannot do without."""
+
+    read: float  # bytes
+    copied: float = 0.0  # bytes read and bytes written to another place, both counted
+    changed: float = 0.0  # bytes read and bytes written to their own place, both counted
+    words: float = 0.0  # random, of 64 bits
+    held: float = 0.0  # bytes of the arrays: decides from which cache they come
 
 
 @dataclass(frozen=True)
@@ -124,21 +139,21 @@ def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *
         axis=axis,
         unit="a coordinate of a record, in a step",
         points=points,
-        ours=lambda x: optimizing.our_descent("squared", width(x), "float64", STEPS, **more),
-        numpy=lambda x: optimizing.numpy_descent("squared", width(x), "float64", STEPS, box=box).make,
+        ours=lambda x: descent.our_descent("squared", width(x), "float64", STEPS, **more),
+        numpy=lambda x: descent.numpy_descent("squared", width(x), "float64", STEPS, box=box).make,
         traffic=lambda x: Traffic(read=8 + 8 / width(x), held=(8 + 8 / width(x)) / STEPS),  # a label for each record
         oracle=f"clipped descent{' in a box' * box}",
-        drawn=lambda x: optimizing.drawn_descent("squared", size(x), width(x), "float64", STEPS, **more),
+        drawn=lambda x: descent.drawn_descent("squared", size(x), width(x), "float64", STEPS, **more),
         size=size,
         elements=lambda x: STEPS * width(x),
         burst=1 if by_dimension else 20_000,
-        parameters=(("epsilon", optimizing.EPSILON), ("delta", optimizing.DELTA)),
+        parameters=(("epsilon", EPSILON), ("delta", DELTA)),
     )
 
 
 def _count_curve(name: str, points: tuple[int, ...], axis: Axis, *, packed: bool) -> Curve:
     by_dimension = axis == "dimension"
-    counting = learning.count_packed if packed else learning.count
+    counting = literals.count_packed if packed else literals.count
 
     def width(x: int) -> int:
         return x if by_dimension else COLUMNS
@@ -147,7 +162,7 @@ def _count_curve(name: str, points: tuple[int, ...], axis: Axis, *, packed: bool
         return BITS // x if by_dimension else x
 
     def rival(x: int) -> Make:
-        return (learning.numpy_words if packed else learning.numpy_products)(width(x)).make
+        return (literals.numpy_words if packed else literals.numpy_products)(width(x)).make
 
     share = 1 / 8 if packed else 1.0
 
@@ -167,7 +182,7 @@ def _count_curve(name: str, points: tuple[int, ...], axis: Axis, *, packed: bool
         numpy=rival,
         traffic=traffic,
         oracle="sums of bits",
-        drawn=lambda x: learning.drawn_counts(counting, size(x), width(x)),
+        drawn=lambda x: literals.drawn_counts(counting, size(x), width(x)),
         size=size,
         elements=width,
         burst=1 if by_dimension else 1_000_000,
@@ -207,11 +222,11 @@ def curves() -> tuple[Curve, ...]:
             axis="domain cells",
             unit="a cell",
             points=_domains(),
-            ours=_always(answering.mask_both),
-            numpy=_always(answering.numpy_both),
+            ours=_always(weights.mask_both),
+            numpy=_always(weights.numpy_both),
             traffic=_always(Traffic(read=10, changed=16, held=9)),  # both twice; weights are written, too
             oracle="values before updates",
-            drawn=_always(answering.drawn_values(answering.mask_both, answering.half, 3)),
+            drawn=_always(weights.drawn_values(weights.mask_both, weights.half, 3)),
             burst=1_000_000,
         ),
         _select_curve("buckets", "by buckets", 0.0),
@@ -224,11 +239,11 @@ def curves() -> tuple[Curve, ...]:
         _count_curve("d", narrow, "dimension", packed=False),
         _count_curve("packed-n", _powers(), "records", packed=True),
         _noise_curve(
-            "laplace", "laplace int64, scale 100", noise.our_laplace(int_values, scale),
-            noise.numpy_exponentials(scale), noise.laplace_drawn(scale), 0.5, scale=scale,
+            "laplace", "laplace int64, scale 100", laplace.our_laplace(int_values, scale),
+            laplace.numpy_exponentials(scale), laplace.laplace_drawn(scale), 0.5, scale=scale,
         ),
         _noise_curve(
-            "gaussian", "gaussian int64, sigma 100", noise.our_gaussian(scale), noise.numpy_gaussian(scale),
-            noise.gaussian_drawn(scale), 0.9, sigma=scale,  # 32 bits and a coin of 16; 0.85 are accepted
+            "gaussian", "gaussian int64, sigma 100", gaussian.our_gaussian(scale), gaussian.numpy_gaussian(scale),
+            gaussian.gaussian_drawn(scale), 0.9, sigma=scale,  # 32 bits and a coin of 16; 0.85 are accepted
         ),
     )  # fmt: skip

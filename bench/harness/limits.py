@@ -16,23 +16,15 @@ from typing import Any
 import numpy as np
 
 from ...kernels.chacha20 import words_into
-from ...kernels.compile import SUMS, jit
+from ...kernels.compile import jit
 from ...kernels.lanes import U64Array, uint64
+from ..cases.curves import Traffic
 
 SIZES = tuple(1 << power for power in range(12, 30))  # bytes: a page to half a gigabyte
 WORD_BYTES = 1 << 15  # of a buffer that stays in the first cache
 TRIES, TRY_BYTES = 5, 1 << 25  # bytes that one timed try touches, at least
 
 Speeds = Sequence[tuple[int, float]]
-
-
-@jit(fastmath=SUMS)  # or it would wait for every addition to end
-def plain_sum(array: Any) -> Any:
-    """The sum: as fast as memory is read."""
-    total = array[0]
-    for i in range(1, array.size):
-        total += array[i]
-    return total
 
 
 @jit
@@ -60,17 +52,6 @@ def change_times(array: U64Array, times: int) -> None:
     for t in range(times):
         for i in range(array.size):
             array[i] ^= uint64(t)
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What one element of a curve's work cannot do without."""
-
-    read: float  # bytes
-    copied: float = 0.0  # bytes read and bytes written to another place, both counted
-    changed: float = 0.0  # bytes read and bytes written to their own place, both counted
-    words: float = 0.0  # random, of 64 bits
-    held: float = 0.0  # bytes of the arrays: decides from which cache they come
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -40,15 +38,6 @@ class ChildClock:
 
 
 child_clock = ChildClock()
-
-
-def python_seconds(code: str, **environment: str) -> float:
-    """Run `code` in a new interpreter; the seconds that it prints."""
-    command, inherited = [sys.executable, "-P", "-c", code], {**os.environ, **environment}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=inherited)
-    if done.returncode:
-        raise RuntimeError(f"{code!r} in a new interpreter: {done.stderr.strip().splitlines()[-1:]}")
-    return float(done.stdout)
 
 
 @dataclass

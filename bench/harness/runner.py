@@ -20,12 +20,14 @@ from ...support.machine import SIMD_NAMES, simd_level
 from ...support.machine import target as compiled_for
 from ...support.progress import Progress, reporting
 from ..cases.curves import curves
+from ..cases.latency import IN_ROWS, latencies
+from ..cases.memory import memories
 from ..cases.registry import SIMD_LEVELS, Case, Named, PeerSide, cases, check_words, matching, with_threads
-from ..cases.series import IN_ROWS, latencies, measure_peak, memories
 from .environments import install
 from .judging import drawn_curve, judge
 from .limits import Limits
 from .measure import QUICK_N
+from .memory import measure_peak
 from .results import Report, Row, commit, now
 
 # both sides work on one thread unless a row says otherwise: the libraries that numpy and jax multiply with, too

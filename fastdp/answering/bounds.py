@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
-from .. import bounds
+from ..mechanisms import bounds
 from ..mechanisms.noise import LaplacePlan
 from ..privacy.guarantees import NEIGHBORS, Neighbors
 from ..records.domain import Domain, check_domain, shown

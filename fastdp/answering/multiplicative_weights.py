@@ -20,8 +20,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import bounds
-from ..mechanisms import noise
+from ..mechanisms import bounds, noise
 from ..privacy.budget import Budget, charge
 from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors, PureDP

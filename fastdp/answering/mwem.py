@@ -17,8 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import bounds
-from ..mechanisms import noise
+from ..mechanisms import bounds, noise
 from ..mechanisms.selection import draw_one
 from ..privacy.budget import Budget, charge
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, zcdp_rho

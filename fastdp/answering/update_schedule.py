@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil, log, sqrt
 from typing import Literal
 
-from ..bounds import laplace as laplace_bound
+from ..mechanisms.bounds import laplace as laplace_bound
 from ..mechanisms.noise import MAX_SCALE, MIN_SCALE
 from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose

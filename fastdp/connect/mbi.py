@@ -9,7 +9,7 @@ jax or mbi before it needs them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import inf, prod
 from typing import Any
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from ..answering.synthetic_distribution import SyntheticDistribution
 from ..mechanisms.noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
 from ..mechanisms.selection import exponential_mechanism, permute_and_flip
-from ..privacy.budget import Budget, charge, counting
+from ..privacy.budget import Budget, counting
 from ..privacy.guarantees import NEIGHBORS, ZCDP, Guarantee, Neighbors, PureDP
 from ..randomness import exact_draws as exact
+from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key, word_source
 from ..records.domain import Domain, Outside, check_domain
 from ..records.encoding import encode
@@ -255,18 +256,18 @@ class Noise:
         array = np.asarray(values)
         if array.shape != self.shape:
             raise ValueError(f"values: shape {array.shape}: must be that of the noise, {self.shape}")
-        prng, grid = self._prng, self._prng.resolution
+        prng = self._prng
         if not counting(prng.budget):
-            units = _on_grid(array, grid)
-            self._used = True
-            drawn = release(units, None, self._plan, rng=prng.rng)
-        else:
-            guarantee, parameters = prng._guarantee(self._kind, self._scale)
-            with charge(prng.budget, guarantee, f"mbi {self._kind}", parameters) as final:
-                units = _on_grid(array, grid)
-                self._used = True
-                drawn = release(units, None, self._plan, rng=prng.rng, final=final)
-        return drawn * grid
+            return self._release(array, None)
+        guarantee, parameters = prng._guarantee(self._kind, self._scale)
+        with ChargedKeys(f"mbi {self._kind}", guarantee, parameters, prng.budget, prng.rng) as keys:
+            return self._release(array, keys.commit)
+
+    def _release(self, array: NDArray[Any], final: Callable[[], None] | None) -> Any:
+        grid = self._prng.resolution
+        units = _on_grid(array, grid)
+        self._used = True
+        return release(units, None, self._plan, rng=self._prng.rng, final=final) * grid
 
     __radd__ = __add__
 

@@ -19,12 +19,15 @@ import numpy as np
 
 from ..answering.mwem import VARIANTS, FittedDistribution, Variant, mwem
 from ..answering.queries import marginals
-from ..privacy.budget import Budget, charge
+from ..privacy.budget import Budget
 from ..privacy.guarantees import NEIGHBORS, ApproxDP, Guarantee, Neighbors, PureDP
+from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
-from ..records.domain import OUTSIDE, Domain, Outside, check_domain
+from ..records.domain import Domain, check_domain
+from ..support import parameters
 from ..support.checks import integer, one_of, positive, small_delta
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.parameters import Outside
 from ..support.rounding import down, lower, up, upper
 from .need import need
 
@@ -95,7 +98,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         self.marginal_width = integer("marginal_width", marginal_width, least=1)
         self.rounds = rounds if rounds is None else integer("rounds", rounds, least=1)
         self.variant = None if variant is None else one_of("variant", variant, VARIANTS)
-        self.outside = one_of("outside", outside, OUTSIDE)
+        self.outside = parameters.outside(outside)
         self.nonprivate_labels = nonprivate_labels
         self.neighbors, self.records = one_of("neighbors", neighbors, NEIGHBORS), records
         self.budget, self.rng = budget, rng
@@ -242,9 +245,9 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
             for j, each in searching:
                 _check_numbers([row[j] for row in rows], nullable=each.nullable)
             guarantee = PureDP(price, neighbors=self.neighbors)
-            parameters = {"preprocessor_eps": preprocessor_eps, "columns": len(searching)}
-            with charge(self.budget, guarantee, "smartnoise bounds", parameters) as final:
-                final()
+            public = {"preprocessor_eps": preprocessor_eps, "columns": len(searching)}
+            with ChargedKeys("smartnoise bounds", guarantee, public, self.budget, None) as keys:
+                keys.commit()  # smartnoise draws from here on
                 for j, each in searching:
                     each.allocate_privacy_budget(preprocessor_eps / len(searching), table.odometer)
                     _guarded(each.fit, rows, j)

@@ -1,4 +1,4 @@
-"""`fastdp demo`: what the library does, told to a newcomer in chapters, in the terminal and as one picture.
+"""`fastdp demo`: what the library does, in chapters for a newcomer, in the terminal and as one picture.
 
 A chapter is a function that prints its part and returns how its strip of the picture is drawn. Every room of the
 library adds one to `CHAPTERS`, under its title.
@@ -11,14 +11,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.rule import Rule
 
+from .budget import a_budget
 from .choice import a_choice
-from .concepts import two_concepts
 from .counts import a_table_of_counts
 from .frame import Chapter, paint
+from .hypotheses import two_hypotheses
 from .noise import the_noise_and_its_law
 from .queries import many_queries
 from .regression import two_regressions
-from .spending import a_budget
 
 CHAPTERS: dict[str, Chapter] = {
     "A table of counts, released": a_table_of_counts,
@@ -26,13 +26,13 @@ CHAPTERS: dict[str, Chapter] = {
     "A choice among candidates": a_choice,
     "Many queries on census records": many_queries,
     "Regression on census and clinical records": two_regressions,
-    "Two concepts, learned and said": two_concepts,
+    "Two hypotheses, learned and printed": two_hypotheses,
     "A budget, and what many releases cost": a_budget,
 }
 
 
 def demo(console: Console, png: Path | None) -> None:
-    """Tell every chapter; write the picture to `png` unless it is None."""
+    """Print every chapter; write the picture to `png` unless it is None."""
     strips = []
     for number, (title, chapter) in enumerate(CHAPTERS.items(), 1):
         console.print(Rule(f"[bold]{number}. {title}[/bold]", style="dim", align="left"))

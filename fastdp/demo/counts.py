@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def a_table_of_counts(console: Console) -> Strip:
-    """True and released counts side by side, and what the release promises."""
+    """True and released counts side by side, and the guarantee of the release."""
     days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     visits = np.array([412, 388, 405, 431, 502, 117, 64])
     released = fastdp.laplace(visits, sensitivity=2, epsilon=1)

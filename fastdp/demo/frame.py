@@ -72,7 +72,7 @@ def paint(strips: Sequence[Strip], png: Path) -> None:
 
 
 def tidy(axes: Any, title: str) -> None:
-    """The look of every panel."""
+    """The style of every panel."""
     axes.set_title(title, fontsize=10, loc="left", color=LAW, fontweight="bold")
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A million draws beside the law that they claim to have."""
+    """A million draws beside their exact law."""
 
     name: str
     values: Any  # the integers shown

@@ -26,16 +26,16 @@ def many_queries(console: Console) -> Strip:
     records = census()
     domain = fastdp.Domain({name: sorted(set(column.tolist())) for name, column in records.items()})
     workload = fastdp.marginals(domain, 2)
-    promise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+    privacy: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
     start = perf_counter()
-    with warnings.catch_warnings():  # that plain noise would promise more for so few queries: the text below says so
+    with warnings.catch_warnings():  # of the smaller error bound of plain noise for so few queries: see the text below
         warnings.simplefilter("ignore", AccuracyWarning)
-        pmw = fastdp.PrivateMultiplicativeWeights(records, domain, max_queries=len(workload), **promise)
+        pmw = fastdp.PrivateMultiplicativeWeights(records, domain, max_queries=len(workload), **privacy)
     online = pmw.answer_many(workload)
     seconds = perf_counter() - start
     n = pmw.n
     exact = _true_answers(records, domain, workload)
-    offline = fastdp.mwem(records, domain, workload, variant="measured", **promise).answer_many(workload)
+    offline = fastdp.mwem(records, domain, workload, variant="measured", **privacy).answer_many(workload)
 
     table = table_of(("share of mothers with", "true", "online", "offline"))
     shown = np.argsort(-exact)[np.linspace(0, 120, 6).astype(int)]
@@ -47,9 +47,9 @@ def many_queries(console: Console) -> Strip:
         console,
         f"{n:,} records of the 1980 US census (AER/Fertility), {domain.size:,} cells, {len(workload):,} queries, all "
         "for epsilon = 1, delta = 1e-6. PrivateMultiplicativeWeights takes them one by one, in "
-        f"[bold]{seconds:.2f} s[/bold], and promises every answer within {pmw.alpha:.3f}; the worst is off by "
+        f"[bold]{seconds:.2f} s[/bold], with every answer within {pmw.alpha:.3f}, its error bound; the worst is off by "
         f"{np.abs(online - exact).max():.3f}. It learned from {pmw.updates} of them, and paid for these alone, which "
-        "is worth it from hundreds of thousands of queries on; for so few, plain noise on each promises more. mwem "
+        "is worth it from hundreds of thousands of queries on; for so few, plain noise has a smaller bound. mwem "
         f"knows all queries in advance: off by at most [bold]{np.abs(offline - exact).max():.4f}[/bold].",
     )
 
@@ -63,7 +63,7 @@ def many_queries(console: Console) -> Strip:
             axes.set_ylabel("private answer")
             tidy(axes, name)
         low, high = np.array([0.0, 1.0]) - pmw.alpha, np.array([0.0, 1.0]) + pmw.alpha
-        panels[0].fill_between([0, 1], low, high, color=MUTED, alpha=0.15, label=f"promised: within {pmw.alpha:.3f}")
+        panels[0].fill_between([0, 1], low, high, color=MUTED, alpha=0.15, label=f"error bound: within {pmw.alpha:.3f}")
         panels[0].legend(frameon=False, fontsize=8, loc="upper left")
 
     return Strip(3.6, draw)

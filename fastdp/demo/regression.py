@@ -1,7 +1,7 @@
 """Chapter: two regressions on real records, and what privacy costs them: the excess risk against epsilon.
 
 The excess risk is by how much the mean loss at the private point exceeds the least one. It is not private itself, like
-all that is called true here: whoever releases the private point alone has the promise instead.
+all that is called true here: whoever releases the private point alone has the error bound instead.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def _deaths(console: Console) -> Panel:
         f"{n:,} residents of a county, 50 years or older, whose blood was examined (survival/flchain). Who died in the "
         f"following years? Logistic regression, d = {d}, by fastdp.noisy_projected_gradient_descent, epsilon = 1, "
         f"delta = 1e-6: {fit.steps:,} steps in [bold]{seconds:.2f} s[/bold]. The mean loss exceeds its minimum, "
-        f"{least:.3f}, by [bold]{excess(fit.w):.4f}[/bold]; promised: {fit.bound:.3f} in expectation, whatever the "
+        f"{least:.3f}, by [bold]{excess(fit.w):.4f}[/bold]; error bound: {fit.bound:.3f} in expectation, whatever the "
         f"records are. It is right about [bold]{rightly(fit.w):.1%}[/bold] of them, the true coefficients about "
         f"{rightly(best):.1%}, and the answer that nobody died about {np.mean(y < 0):.1%}. What is true here, and how "
-        "far the private point is from it, is not private: it is told for comparison.\n",
+        "far the private point is from it, is not private: it is given for comparison.\n",
     )
 
     def panel(axes: Any) -> None:
@@ -88,7 +88,7 @@ def _deaths(console: Console) -> Panel:
 
 
 def _weeks(console: Console) -> Panel:
-    """Linear regression by the method that promises most, beside noisy descent."""
+    """Linear regression by the method of the least error bound, beside noisy descent."""
     records = census()
     columns = {
         "1": np.ones(len(records["work"])),
@@ -117,12 +117,12 @@ def _weeks(console: Console) -> Panel:
     fit, seconds = problem.timed(fastdp.private_erm)
     show(console, problem.table(best, fit.w))
     n, d = problem.X.shape
-    promises = " and ".join(f"{bound:.4f} of {name}" for name, bound in fit.promises.items() if bound is not None)
+    bounds = " and ".join(f"{bound:.4f} of {name}" for name, bound in fit.promises.items() if bound is not None)
     say(
         console,
         f"{n:,} mothers of the census: which part of the year did they work? Linear regression, d = {d}, by "
-        f"fastdp.private_erm, epsilon = 1, delta = 1e-6. It compares the excess risks that its methods promise, "
-        f"{promises}, which spends nothing, and takes {fit.method}: [bold]{seconds:.2f} s[/bold], an excess of "
+        f"fastdp.private_erm, epsilon = 1, delta = 1e-6. It compares the error bounds of its methods, "
+        f"{bounds}, which costs no privacy, and takes {fit.method}: [bold]{seconds:.2f} s[/bold], an excess of "
         f"[bold]{excess(fit.w):.1e}[/bold]. The private line is off by {weeks_off(fit.w):.2f} weeks (root mean "
         f"square), the true one by {weeks_off(best):.2f}.",
     )
@@ -162,12 +162,12 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Curve:
-    """The excess risk of a method at each of EPSILONS, in the mean of its runs, and what it had promised."""
+    """The excess risk of a method at each of EPSILONS, in the mean of its runs, and its error bound."""
 
     name: str
     color: str
     excess: list[float]
-    promised: list[float]
+    bounds: list[float]
 
     @classmethod
     def of(
@@ -180,9 +180,9 @@ class _Curve:
 
 
 def _frame(axes: Any, curves: list[_Curve], title: str) -> None:
-    """Both axes logarithmic; what was promised dashed."""
+    """Both axes logarithmic; error bounds dashed."""
     for curve in curves:
-        axes.plot(EPSILONS, curve.promised, "--", color=curve.color, linewidth=1.2, label=f"{curve.name}, promised")
+        axes.plot(EPSILONS, curve.bounds, "--", color=curve.color, linewidth=1.2, label=f"{curve.name}, error bound")
         axes.plot(EPSILONS, curve.excess, "o-", color=curve.color, linewidth=1.6, markersize=4, label=curve.name)
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -2,7 +2,7 @@
 
 A record has one value of every attribute; a combination of values is a cell. Cells are numbered in C order, the last
 attribute fastest, so an array over all cells is `array.reshape(domain.sizes)`. The number of cells may exceed 2^64:
-only what is made of the cells one by one needs them to fit in memory.
+only arrays over all cells must fit in memory.
 """
 
 from __future__ import annotations
@@ -11,41 +11,61 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.errors import DomainError
+from ..support.parameters import OUTSIDE as OUTSIDE
+from ..support.parameters import Outside as Outside
+from .outside_domain import codes_in_range, codes_of_labels
 
-Outside = Literal["raise", "clip"]
-OUTSIDE = ("raise", "clip")
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
 _MOST_VALUES = 2**31
-_MOST_SHOWN = 12  # attributes, and labels of one, that a repr shows
-MOST_CELLS = 2**31  # that anything is held of one by one
+_MOST_SHOWN = 12  # attributes, and labels of an attribute, in a repr
+MOST_CELLS = 2**31  # of arrays over all cells
 
 
 class Domain:
-    """What values records may have: for each attribute how many, or which.
+    """The values that records may have, for each attribute: how many, or which.
 
-    Domain(age=8, sex=2)                        records hold the codes 0 .. 7 and 0 .. 1
-    Domain(age=8, region=["north", "south"])    a region is given by its label
-    Domain({"hours worked": 5})                 for names that are no Python names
-    Domain.binary(20)                           twenty attributes v1 .. v20 of two values
+    `Domain(age=8, sex=2)` is of records that hold the codes 0 .. 7 and 0 .. 1; in
+    `Domain(age=8, region=["north", "south"])` a region is given by its label; `Domain.binary(20)` has twenty attributes
+    v1 .. v20 of two values.
 
-    names      of the attributes
-    sizes      how many values each has
-    labels     which: for each attribute a tuple of labels, or None where values are codes
-    size       how many cells there are
-    strides    by how many cells the next value of each attribute is away
-
-    Whoever reads records takes `outside`: "raise" a DomainError for records outside the domain, or "clip" them to the
-    nearest code, or to the nearest label where labels are numbers in increasing order, such as age=range(18, 81).
+    Functions that read records take `outside`: "raise" a DomainError for records outside the domain, or "clip" them to
+    the nearest code, or to the nearest label where labels are numbers in increasing order, such as age=range(18, 81).
     Missing entries, fractions and labels of other kinds are refused either way.
 
+    Parameters
+    ----------
+    attributes : mapping from str to int or sequence, optional
+        For each attribute its number of values, which are then the codes 0, 1, ..., or a list of labels. They are
+        public: they must not be read off the records. As a mapping, for names that are no Python names.
+    **more : int or sequence
+        Attributes as keywords.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the attributes.
+    sizes : tuple of int
+        How many values each attribute has.
+    labels : tuple
+        For each attribute the tuple of its labels, or None where values are codes.
+    size : int
+        How many cells there are: combinations of one value of each attribute.
+    strides : tuple of int
+        How many cells lie between two cells that differ by 1 in one attribute.
+
+    Raises
+    ------
+    ValueError
+        "attributes: must be at least one", and other messages about names and labels.
+
     Examples
+    --------
     >>> from fastdp import Domain
     >>> domain = Domain(age=8, region=["north", "south"])
     >>> domain
@@ -83,7 +103,26 @@ class Domain:
 
     @classmethod
     def binary(cls, d: int, *, prefix: str = "v") -> Domain:
-        """d attributes of two values, named v1, v2, ..."""
+        """The domain of d attributes of two values, 0 and 1.
+
+        Parameters
+        ----------
+        d : int >= 1
+            How many attributes.
+        prefix : str
+            What their names begin with: v1, v2, ... by default.
+
+        Returns
+        -------
+        Domain
+            The domain.
+
+        Examples
+        --------
+        >>> from fastdp import Domain
+        >>> Domain.binary(3).names
+        ('v1', 'v2', 'v3')
+        """
         if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
             raise ValueError(f"d={d!r}: must be a whole number >= 1")
         return cls({f"{prefix}{i + 1}": 2 for i in range(int(d))})
@@ -95,7 +134,7 @@ class Domain:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """By how many cells the next value of each attribute is away."""
+        """How many cells lie between two cells that differ by 1 in one attribute."""
         strides, stride = [], 1
         for size in reversed(self.sizes):
             strides.append(stride)
@@ -116,7 +155,7 @@ class Domain:
 
     def __repr__(self) -> str:
         pairs = zip(self.sizes, self.labels, strict=True)
-        values = [size if labels is None else _Shown(labels) for size, labels in pairs]
+        values = [size if labels is None else _Labels(labels) for size, labels in pairs]
         if self.is_binary and self.labels.count(None) == len(self) and self == Domain.binary(len(self)):
             inside = None
         elif all(name.isidentifier() for name in self.names):
@@ -131,21 +170,56 @@ class Domain:
     # --- attributes and values
 
     def position(self, name: Any) -> int:
-        """Which attribute has this name."""
+        """The position of an attribute.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        int
+            0 for the first attribute.
+        """
         try:
             return self._positions[name]
         except (KeyError, TypeError):
             raise ValueError(f"attribute={name!r}: must be one of {listed(self.names)}") from None
 
     def positions(self, names: Iterable[Any]) -> tuple[int, ...]:
-        """Which attributes have these names, each once."""
+        """The positions of several attributes.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Their names, each once.
+
+        Returns
+        -------
+        tuple of int
+            Their positions, in the order of the names.
+        """
         positions = tuple(self.position(name) for name in ([names] if isinstance(names, str) else names))
         if len(set(positions)) < len(positions):
             raise ValueError(f"attributes={[self.names[p] for p in positions]!r}: must not repeat")
         return positions
 
     def code(self, name: Any, value: Any) -> int:
-        """The code of a value: its place among the labels, or itself."""
+        """The code of a value of an attribute.
+
+        Parameters
+        ----------
+        name : str
+            The attribute.
+        value : Any
+            A label, or a code where the attribute has no labels.
+
+        Returns
+        -------
+        int
+            The place of the value among the labels, or the code itself.
+        """
         position = self.position(name)
         codes, size = self._codes[position], self.sizes[position]
         if codes is not None:
@@ -160,36 +234,68 @@ class Domain:
         return int(value)
 
     def project(self, names: Iterable[str]) -> Domain:
-        """The domain of some of the attributes, in the order given."""
+        """The domain of some of the attributes.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The attributes, in the order that they are to have.
+
+        Returns
+        -------
+        Domain
+            The smaller domain.
+        """
         positions = self.positions(names)
         return Domain({self.names[p]: self.sizes[p] if self.labels[p] is None else self.labels[p] for p in positions})  # type: ignore[misc]
 
     # --- coding
 
     def encode_column(self, position: int, values: Any, outside: Outside = "raise") -> Codes:
-        """The codes of a column; DomainError names the column and the rule, never a value."""
+        """Encode the values of a column as codes.
+
+        Parameters
+        ----------
+        position : int
+            The attribute, counted from 0.
+        values : array_like
+            Labels, or integers where the attribute has no labels.
+        outside : {"raise", "clip"}
+            What becomes of values outside the domain.
+
+        Returns
+        -------
+        numpy.ndarray
+            The codes, of the least unsigned type that holds them all.
+
+        Raises
+        ------
+        DomainError
+            A value is outside the domain; the message names the column and the rule, never a value.
+        """
         name, size, codes = self.names[position], self.sizes[position], self._codes[position]
         array = np.asarray(values)
         if array.ndim != 1:
             raise ValueError(f"column {name!r}: shape {array.shape}: must have one dimension")
         if codes is not None:
-            return _codes_of_labels(name, array, codes, code_type(size), outside)
-        if array.dtype.kind == "b":
-            array = array.view(np.uint8)
-        if array.dtype.kind == "f":
-            array = _whole_floats(name, array, outside, size)
-        if array.dtype.kind == "O":
-            array = _whole_objects(name, array)
-        if array.dtype.kind not in "iu":
-            raise ValueError(f"column {name!r}: dtype {array.dtype}: must be integers, the codes 0 to {size - 1}")
-        if array.size and (array.min() < 0 or array.max() >= size):
-            if outside == "raise":
-                raise DomainError(f"column {name!r}: must hold codes from 0 to {size - 1} only; there are others")
-            array = np.clip(array, 0, size - 1)
-        return array.astype(code_type(size), copy=False)
+            return codes_of_labels(name, array, codes, code_type(size), outside)
+        return codes_in_range(name, array, size, outside).astype(code_type(size), copy=False)
 
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
-        """The labels of codes, or the codes themselves."""
+        """Decode the codes of a column.
+
+        Parameters
+        ----------
+        position : int
+            The attribute, counted from 0.
+        codes : numpy.ndarray of int
+            Codes of that attribute.
+
+        Returns
+        -------
+        numpy.ndarray
+            Labels, or the codes themselves where the attribute has no labels.
+        """
         labels = self.labels[position]
         if labels is None:
             return codes
@@ -200,7 +306,18 @@ class Domain:
         return table[codes]
 
     def cells(self, columns: Sequence[Codes]) -> NDArray[np.int64]:
-        """The cell of every record."""
+        """The number of the cell that each record is in.
+
+        Parameters
+        ----------
+        columns : sequence of numpy.ndarray
+            The codes of every attribute, in the order of the domain.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Cell numbers in C order, the last attribute fastest.
+        """
         if self.size > 2**62:
             raise ValueError(f"domain: {shown(self.size)} cells: must be at most 2^62 to number them")
         cells = np.zeros(len(columns[0]), np.int64)
@@ -210,8 +327,8 @@ class Domain:
         return cells
 
 
-class _Shown:
-    """Labels as a domain shows them: integers in a row as a range, of many others the first and the last."""
+class _Labels:
+    """Labels as a domain displays them: integers in a row as a range, of many others the first and the last."""
 
     def __init__(self, labels: tuple[Any, ...]) -> None:
         self._labels = labels
@@ -272,58 +389,3 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
 def _some(labels: Any) -> str:
     shown = ", ".join(map(repr, labels[:8]))
     return f"[{shown}, ...]" if len(labels) > 8 else f"[{shown}]"
-
-
-def _codes_of_labels(name: str, array: NDArray[Any], codes: Mapping[Any, int], dtype: Any, outside: Outside) -> Codes:
-    """A label has no nearest other one, so there is nothing to clip to, unless labels are numbers that increase."""
-    ends = None
-    if outside == "clip" and _increase(labels := list(codes)):
-        ends = labels[0], labels[-1]
-
-    def code_of(value: Any) -> int:
-        if ends and _is_real(value) and value not in codes:
-            value = ends[0] if value < ends[0] else ends[1] if value > ends[1] else value
-        return codes[value]
-
-    try:
-        try:
-            distinct, inverse = np.unique(array, return_inverse=True)
-            values = distinct.tolist()
-        except TypeError:  # objects that do not compare, such as None beside strings
-            places: dict[Any, int] = {}
-            inverse = np.empty(array.size, np.intp)
-            for i, value in enumerate(array.tolist()):
-                inverse[i] = places.setdefault(value, len(places))
-            values = list(places)
-        table = np.array([code_of(value) for value in values], dtype)
-    except (KeyError, TypeError):
-        raise DomainError(f"column {name!r}: must hold the labels of the domain only; there are others") from None
-    return table[inverse.reshape(-1)] if array.size else np.empty(0, dtype)
-
-
-def _increase(labels: list[Any]) -> bool:
-    return all(map(_is_real, labels)) and all(a < b for a, b in pairwise(labels))
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _whole_floats(name: str, array: NDArray[Any], outside: Outside, size: int) -> NDArray[Any]:
-    if np.isnan(array).any():
-        raise DomainError(f"column {name!r}: must not hold NaN")
-    if outside == "clip":
-        array = np.clip(array, 0, size - 1)
-    if not ((array == np.floor(array)) & (abs(array) < 2.0**53)).all():
-        raise DomainError(f"column {name!r}: must hold codes from 0 to {size - 1} only; there are others")
-    return array.astype(np.int64)
-
-
-def _whole_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    try:
-        whole = array.astype(np.int64)
-    except (TypeError, ValueError, OverflowError):
-        raise DomainError(f"column {name!r}: must hold integers only; there are others") from None
-    if not all(isinstance(value, int | np.integer) for value in array.tolist()):
-        raise DomainError(f"column {name!r}: must hold integers only; there are others")
-    return whole

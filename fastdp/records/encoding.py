@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support import parameters
+from ..support.parameters import Outside
 from ..support.threads import run_chunks
-from .domain import MOST_CELLS, OUTSIDE, Codes, Domain, Outside, code_type, shown
+from .domain import MOST_CELLS, Codes, Domain, code_type, shown
 from .rows import Block, Rows
 from .sources import rows_of
 
@@ -72,8 +74,7 @@ def check_codes(rows: Rows, domain: Domain, outside: Outside = "raise") -> None:
 
 def of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
     """The records, with the attributes as columns."""
-    if outside not in OUTSIDE:
-        raise ValueError(f"outside={outside!r}: must be 'raise' or 'clip'")
+    parameters.outside(outside)
     rows = rows_of(data)
     if rows.names is not None:
         return rows.select(domain.names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from ..support.checks import integer
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
+from ..support.parameters import OUTSIDE as OUTSIDE
+from ..support.parameters import Outside as Outside
 from ..support.rounding import down, up
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
-Outside = Literal["raise", "clip"]
-OUTSIDE = ("raise", "clip")
 MOST_BITS = 2**20
 
 _FLOATS: dict[int, tuple[Any, str, str]] = {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..connect.need import is_older
 from ..privacy.budget import counting
 from ..randomness.keys import Randomness
-from ..support.checks import one_of
+from ..support import parameters
 from ..support.errors import DomainError
 
 _NEEDED = "1.6"
@@ -41,7 +41,6 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
-OUTSIDE = ("raise", "clip")
 LEFT_BEHIND = "left behind in the process that pickled this"  # what a fitted estimator has for a budget: no Budget
 
 
@@ -122,7 +121,7 @@ def without_values(message: str) -> str:
 
 def within(X: Floats, lower: Floats, upper: Floats, outside: str) -> Floats:
     """Records within bounds; DomainError for others, unless they are to be clipped."""
-    one_of("outside", outside, OUTSIDE)
+    parameters.outside(outside)
     if outside == "raise" and not ((lower <= X) & (upper >= X)).all():
         raise DomainError("X: must be within bounds; there are records outside: outside='clip' brings them back")
     return np.clip(X, lower, upper)

@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..optimizing.losses import Logistic, Loss, SquaredError
 from ..optimizing.private_erm import PrivateMinimum, private_erm
 from ..optimizing.sets import Ball
-from ..support.checks import one_of, positive
+from ..support import parameters
+from ..support.checks import positive
 from ..support.errors import DomainError
-from .base import OUTSIDE, Floats, PrivateEstimator, bounds_of, without_values
+from .base import Floats, PrivateEstimator, bounds_of, without_values
 from .labels import BinaryClassifier
 from .scaling import Scaling, middle
 
@@ -182,7 +183,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
         """Fit to records X and targets y, and charge for it."""
-        one_of("outside", self.outside, OUTSIDE)
+        parameters.outside(self.outside)
         lower, upper = bounds_of("y_bounds", self.y_bounds, 1)
         X, y = self._records(X, y, y_numeric=True)
         scaling = self._scaling(X.shape[1])

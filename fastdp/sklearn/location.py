@@ -15,16 +15,15 @@ from ..learning.privacy_parameters import Spending, parameters_of
 from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vectors import vector_mean
-from ..privacy.budget import charge
 from ..privacy.guarantees import Neighbors
-from ..randomness.keys import fresh_key
+from ..randomness.charged_keys import ChargedKeys
 from ..support.checks import integer, positive, small_delta
 from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
 from .grid import Grid
 from .scaling import Scaling
 
-_BETA = 0.05  # of the promise that decides about a warning
+_BETA = 0.05  # of the error bound that decides about a warning
 
 
 class _Centering(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -101,8 +100,8 @@ class PrivateMean(_Centering):
 
 
 @dataclass(frozen=True)
-class _Terms(Spending):
-    """Of one choice for each column."""
+class _MedianParameters(Spending):
+    """The privacy parameters of one choice for each column."""
 
     epsilon: float
     delta: float
@@ -120,7 +119,7 @@ class PrivateMedian(_Centering):
     `random_state` and `budget` as in PrivateLogisticRegression.
     Fitted: center_ (the medians), guarantee_.
     Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
-    Proof        ../learning/interior_point.md for one column; one bounded range for each, composed
+    Proof        mechanisms/interior_point.md for one column; one bounded range for each, composed
     Not covered  `transform`, which changes records one by one and releases nothing
 
     Examples
@@ -153,19 +152,19 @@ class PrivateMedian(_Centering):
 
     def fit(self, X: Any, y: Any = None) -> PrivateMedian:
         """Release the medians of the columns of X, and charge for it; y is ignored."""
-        terms = _Terms(positive("epsilon", self.epsilon, toward=0), small_delta("delta", self.delta))
+        privacy = _MedianParameters(positive("epsilon", self.epsilon, toward=0), small_delta("delta", self.delta))
         bits, rng = integer("bits", self.bits, least=1, most=32), self._randomness()
         X = self._records(X)
         n, d = X.shape
         grid = Grid.of(self.bounds, 2**bits, d)
-        eta = Fraction(terms.eta(d))
-        guarantee = terms.promise_of(d, float(eta))
+        eta = Fraction(privacy.eta(d))
+        guarantee = privacy.promise_of(d, float(eta))
         self._warn_if_few(n, bits, eta)
-        with charge(self.budget, guarantee, "PrivateMedian", parameters_of(terms, bits=bits, columns=d)) as final:
+        parameters = parameters_of(privacy, bits=bits, columns=d)
+        with ChargedKeys("PrivateMedian", guarantee, parameters, self.budget, rng) as keys:
             positions = grid.cells(X, self.outside).astype(np.uint64)
             choices = [choose_by_rank(positions[:, j], Fraction(1, 2), grid.count - 1, eta) for j in range(d)]
-            key = fresh_key(rng)
-            final()
+            key = keys.take()
             chosen = [choice.draw(key, j) for j, choice in enumerate(choices)]
         self.center_ = grid.centers(np.array(chosen, np.int64))
         self.guarantee_ = guarantee

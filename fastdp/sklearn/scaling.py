@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..support.checks import moderate, one_of
+from ..support import parameters
+from ..support.checks import moderate
 from ..support.errors import DomainError
-from .base import OUTSIDE, Floats, bounds_of, missing, within
+from .base import Floats, bounds_of, missing, within
 
 _FURTHEST = 2.0**400  # in units of the norm, itself between 2^-400 and 2^400
 _TOLERANCE = 1e-9  # by how much a norm may exceed its bound by the rounding of whoever scaled it
@@ -55,7 +56,7 @@ class Scaling:
 
     def rows(self, X: Floats, outside: str) -> Floats:
         """Scaled records; DomainError for those beyond the bounds, unless they are to be clipped."""
-        one_of("outside", outside, OUTSIDE)
+        parameters.outside(outside)
         if self.lower is not None and self.upper is not None:
             X = within(X, self.lower, self.upper, outside)
         else:  # rows that far out would overflow, which numpy would tell in a warning; their direction is what counts

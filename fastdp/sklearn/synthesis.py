@@ -13,9 +13,10 @@ from ..answering.mwem import FittedDistribution, mwem
 from ..answering.queries import marginals
 from ..records.domain import Domain, listed, shown
 from ..records.encoding import encode
-from ..support.checks import integer, one_of
-from .base import OUTSIDE, Floats, PrivateEstimator, missing, randomness
-from .concepts import names_of
+from ..support import parameters
+from ..support.checks import integer
+from .base import Floats, PrivateEstimator, missing, randomness
+from .classifiers import names_of
 from .grid import Grid
 
 _MOST_SCORED = 2**24  # cells, whose probabilities are listed
@@ -84,7 +85,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
 
     def fit(self, X: Any, y: Any = None) -> MWEMSynthesizer:
         """Fit to the tables of X, and charge for it; y is ignored."""
-        one_of("outside", self.outside, OUTSIDE)
+        parameters.outside(self.outside)
         if (self.domain is None) == (self.bounds is None):
             if self.domain is None:
                 missing("bounds", "(lower, upper) of the columns, or domain= with the values that they may have")

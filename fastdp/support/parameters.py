@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from . import checks
 
@@ -32,6 +32,8 @@ class Parameter(Generic[T]):
 
 
 NEIGHBORS = ("replace-one", "add-remove")
+Outside = Literal["raise", "clip"]  # of records outside the domain: a DomainError, or the nearest value
+OUTSIDE = ("raise", "clip")
 
 epsilon: Parameter[float] = Parameter("epsilon", "float > 0", partial(checks.positive, toward=0))
 rho: Parameter[float] = Parameter("rho", "float > 0", partial(checks.positive, toward=0))
@@ -45,6 +47,8 @@ neighbors: Parameter[Any] = Parameter(
     "neighbors", '{"replace-one", "add-remove"}', partial(checks.one_of, choices=NEIGHBORS)
 )
 
+outside: Parameter[Outside] = Parameter("outside", '{"raise", "clip"}', partial(checks.one_of, choices=OUTSIDE))
+
 DECLARED: tuple[Parameter[Any], ...] = (
-    epsilon, rho, delta, delta_or_none, beta, sensitivity, error, resolution, neighbors,
+    epsilon, rho, delta, delta_or_none, beta, sensitivity, error, resolution, neighbors, outside,
 )  # fmt: skip

@@ -90,7 +90,7 @@ def least_integer(
     while not enough(high):
         if high >= largest:
             raise OutOfReachError
-        low, high = high, min(low + 2 * (high - low), largest)
+        low, high = high, min(high + 2 * (high - low), largest)
     while high - low > max(1, int(within * low)):
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

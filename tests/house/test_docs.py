@@ -12,11 +12,11 @@ import pytest
 import fastdp
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(fastdp.__path__, "fastdp.")
-    if not module.name.startswith(("fastdp.__main__", "fastdp.bench"))
-)
+FRONTS = ("fastdp.__main__", "fastdp.bench")
+MODULES = [
+    "fastdp",
+    *sorted(m.name for m in pkgutil.walk_packages(fastdp.__path__, "fastdp.") if not m.name.startswith(FRONTS)),
+]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")  # the first line of a page whose library only `make test-peers` brings
 ADAPTERS = {"fastdp.connect.smartnoise": "snsynth"}  # modules that cannot be imported without their library

@@ -1,9 +1,8 @@
-"""The house: what importing costs, which names exist, who may import whom, and what a wheel and an sdist hold."""
+"""The package: what importing costs, which names exist, who compiles, and what a wheel and an sdist hold."""
 
 from __future__ import annotations
 
 import ast
-import doctest
 import importlib
 import os
 import re
@@ -25,8 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE = {".git", "build", "dist", "__pycache__", "demo.png"}  # what git, make and pip leave beside the sources
 MADE_PATTERN = re.compile(r"\.venv.*|.*\.egg-info|\..*_cache|\.benchmarks")
 
-ROOMS = ("answering", "optimizing", "learning")
-FRONTS = ("__main__", "bench", "capi", "cli", "demo", "sklearn")  # nothing below them imports them
+ASK_LLVMLITE = {ROOT / "kernels" / name for name in ("compile.py", "compile_cache.py")}  # its version, its lock
 COMPILERS = {"jit", "njit", "generated_jit", "cfunc", "vectorize", "guvectorize", "stencil"}
 
 
@@ -113,82 +111,20 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert fastdp.__version__ == version("fastdp")
 
 
-def test_examples_in_docstrings_run() -> None:
-    names = [
-        f"fastdp.{path.stem}" for path in (ROOT / "fastdp").glob("*.py") if path.stem not in ("__init__", "__main__")
-    ]
-    names += [f"fastdp.kernels.{path.stem}" for path in (ROOT / "kernels").glob("*.py") if path.stem != "__init__"]
-    run = 0
-    for name in ("fastdp", *sorted(names)):
-        result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-        assert result.failed == 0, name
-        run += result.attempted
-    assert run > 0
-
-
-# --- who imports whom
+# --- who compiles
 
 
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imports(path: Path, package: str) -> set[str]:
-    """Every module that a file of `package` imports, written out in full."""
-    found = set()
-    for node in ast.walk(parse(path)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base += [node.module] if node.module else []
-            found |= {".".join(base), *(".".join([*base, alias.name]) for alias in node.names)}
-    return found
-
-
 def files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-def test_imports_are_written_out_in_full(tmp_path: Path) -> None:
-    file = tmp_path / "a.py"
-    file.write_text("import numpy.linalg\nfrom . import b\nfrom .c import d\nfrom ..e import f\nfrom ... import g\n")
-    assert imports(file, "fastdp.kernels.room") == {
-        "numpy.linalg",
-        "fastdp.kernels.room",
-        "fastdp.kernels.room.b",
-        "fastdp.kernels.room.c",
-        "fastdp.kernels.room.c.d",
-        "fastdp.kernels.e",
-        "fastdp.kernels.e.f",
-        "fastdp",
-        "fastdp.g",
-    }
-
-
-def test_kernels_import_nothing_from_the_rest_of_fastdp() -> None:
-    for path in files("kernels"):
-        ours = {name for name in imports(path, "fastdp.kernels") if name.partition(".")[0] == "fastdp"}
-        assert all(name.startswith("fastdp.kernels") for name in ours), (path, ours)
-        assert not {name for name in imports(path, "fastdp.kernels") if name.partition(".")[0] == "kernels"}, path
-
-
-def test_rooms_do_not_import_each_other() -> None:
-    for room in ROOMS:
-        for path in files(f"fastdp/{room}"):
-            for other in set(ROOMS) - {room}:
-                assert not any(name.startswith(f"fastdp.{other}") for name in imports(path, f"fastdp.{room}")), path
-
-
-def test_nothing_imports_the_front() -> None:
-    for path in (ROOT / "fastdp").glob("*.py"):
-        if path.stem not in FRONTS:
-            assert not imports(path, "fastdp") & {f"fastdp.{front}" for front in FRONTS}, path
-
-
 def test_only_one_file_compiles() -> None:
     for path in [*files("kernels"), *files("fastdp"), *files("bench")]:
-        if path.name == "_jit.py":
+        if path == ROOT / "kernels" / "compile.py":
             continue
         for node in ast.walk(parse(path)):
             if (
@@ -203,17 +139,18 @@ def test_only_one_file_compiles() -> None:
 
 def test_only_one_file_builds_ir() -> None:
     for path in [*files("kernels"), *files("fastdp"), *files("bench")]:
-        if path.name == "lanes.py":
-            continue
-        found = {name for name in imports(path, "fastdp") if name.partition(".")[0] == "llvmlite"}
-        assert not found or path.name == "_jit.py", path  # which asks for the version
-        assert not any(name.startswith("llvmlite.ir") for name in found), path
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "llvmlite":
+                assert path == ROOT / "kernels" / "lanes.py", path
+            if isinstance(node, ast.Import) and any(alias.name.startswith("llvmlite") for alias in node.names):
+                assert path in ASK_LLVMLITE, path
+                assert not any(alias.name.startswith("llvmlite.ir") for alias in node.names), path
 
 
 def test_nothing_is_compiled_parallel() -> None:
-    """But what a user might compile: test_kernels_public.py."""
+    """But what a user might compile: tests/kernels/test_catalogue.py."""
     for path in sources():
-        if path.suffix == ".py" and path.name != "test_kernels_public.py":
+        if path.suffix == ".py" and path != ROOT / "tests" / "kernels" / "test_catalogue.py":
             for node in ast.walk(parse(path)):
                 if isinstance(node, ast.keyword) and node.arg == "parallel":
                     assert isinstance(node.value, ast.Constant), path
@@ -262,21 +199,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def expected() -> list[str]:
-    names = [
-        f"fastdp/{folder}{path.name}"
-        for folder in ("", "answering/", "capi/", "connect/", "demo/", "learning/", "optimizing/", "sklearn/")
-        for pattern in ("*.c", "*.py", "*.md", "py.typed")
-        for path in (ROOT / "fastdp" / folder).glob(pattern)
-    ]
-    names += [
-        f"fastdp/kernels/{path.name}" for pattern in ("*.py", "*.md") for path in (ROOT / "kernels").glob(pattern)
-    ]
-    names += [
-        f"fastdp/bench/{path.relative_to(ROOT / 'bench')}"
-        for pattern in ("*.py", "*.json")
-        for path in (ROOT / "bench").rglob(pattern)
-    ]
-    return sorted(names)
+    """Sources, notes and data of fastdp/, and of the two folders that are installed inside it."""
+    kinds = {"fastdp": (".c", ".md", ".py", ".typed"), "kernels": (".md", ".py"), "bench": (".json", ".py")}
+    paths = [path.relative_to(ROOT) for path in sources()]
+    kept = [path.as_posix() for path in paths if path.suffix in kinds.get(path.parts[0], ())]
+    return sorted(name if name.startswith("fastdp/") else f"fastdp/{name}" for name in kept)
 
 
 @pytest.mark.parametrize("which", ["wheel", "wheel from sdist"])

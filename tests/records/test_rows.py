@@ -362,7 +362,7 @@ def test_records_outside_the_domain() -> None:
             function(array, domain)
     assert np.array_equal(encode(array, domain, outside="clip"), [[0, 1, 1], [1, 0, 0]])
     assert histogram(array, domain, outside="clip").tolist() == [0, 1, 2, 0]
-    with pytest.raises(ValueError, match=r"^outside='nearest': must be 'raise' or 'clip'$"):
+    with pytest.raises(ValueError, match=r"^outside='nearest': must be one of 'raise', 'clip'$"):
         histogram(array, domain, outside="nearest")  # type: ignore[arg-type]
 
 

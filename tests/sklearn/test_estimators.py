@@ -33,7 +33,7 @@ from fastdp.sklearn import (
     PrivateMedian,
     base,
 )
-from fastdp.sklearn.concepts import cuts_of, written_rule
+from fastdp.sklearn.classifiers import cuts_of, rule_text
 from fastdp.sklearn.grid import Grid
 
 # --- scikit-learn's checks
@@ -148,11 +148,11 @@ def test_columns_of_bits_need_no_thresholds() -> None:
 
 def test_rules_leave_out_what_follows_from_the_rest() -> None:
     names = ["age", "smoker"]
-    assert written_rule([], names) == "true"
-    assert written_rule([((0, 30.0), True), ((0, 20.0), True), ((0, 50.0), False)], names) == "30 < age ≤ 50"
-    assert written_rule([((1, None), False), ((0, 20.0), False), ((0, 30.0), False)], names) == "age ≤ 20 ∧ ¬smoker"
-    assert written_rule([((0, 30.0), True), ((0, 30.0), False)], names) == "false"
-    assert written_rule([((1, None), True), ((1, None), False)], names) == "false"
+    assert rule_text([], names) == "true"
+    assert rule_text([((0, 30.0), True), ((0, 20.0), True), ((0, 50.0), False)], names) == "30 < age ≤ 50"
+    assert rule_text([((1, None), False), ((0, 20.0), False), ((0, 30.0), False)], names) == "age ≤ 20 ∧ ¬smoker"
+    assert rule_text([((0, 30.0), True), ((0, 30.0), False)], names) == "false"
+    assert rule_text([((1, None), True), ((1, None), False)], names) == "false"
 
 
 @pytest.mark.parametrize(

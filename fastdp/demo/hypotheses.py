@@ -1,4 +1,4 @@
-"""Chapter: two concepts learned from real records, and printed as a person would say them: a conjunction and a box."""
+"""Chapter: two hypotheses learned from real records, printed as a person would write them: a conjunction and a box."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLASSES = ("1st", "2nd", "3rd")
 Panel = Callable[[Any], None]  # draws on axes
 
 
-def two_concepts(console: Console) -> Strip:
+def two_hypotheses(console: Console) -> Strip:
     """Who survived, of the passengers of the Titanic, and what makes the cut of a diamond ideal."""
     panels = [_survivors(console), _ideal(console)]
 
@@ -40,13 +40,13 @@ def _survivors(console: Console) -> Panel:
     of_class, woman = np.asarray(records["passengerClass"]), np.asarray(records["sex"]) == "female"
     survived = np.asarray(records["survived"]) == "yes"
     attributes = {"a woman": woman, **{f"in {name} class": of_class == name for name in CLASSES}}
-    concept = fastdp.learn_conjunction(attributes, survived, k=2, epsilon=EPSILON, method="exhaustive")
+    rule = fastdp.learn_conjunction(attributes, survived, k=2, epsilon=EPSILON, method="exhaustive")
     say(
         console,
         f"{len(survived):,} passengers of the Titanic, of whom sex and class are known: who survived? Of all "
         "conjunctions of at most two attributes, by fastdp.learn_conjunction(method='exhaustive'), epsilon = 1: "
-        f"[bold magenta]{concept}[/bold magenta]. It is wrong about {concept.error(attributes, survived):.1%} of them "
-        "(not private, and told for comparison), the answer that all drowned about "
+        f"[bold magenta]{rule}[/bold magenta]. It is wrong about {rule.error(attributes, survived):.1%} of them "
+        "(not private, and given for comparison), the answer that all drowned about "
         f"{survived.mean():.1%}.\n",
     )
     groups = {
@@ -54,7 +54,7 @@ def _survivors(console: Console) -> Panel:
         for sex in (True, False)
         for name in CLASSES
     }
-    chosen = concept.predict(attributes)
+    chosen = rule.predict(attributes)
 
     def panel(axes: Any) -> None:
         shares = [100 * survived[group].mean() for group in groups.values()]
@@ -65,7 +65,7 @@ def _survivors(console: Console) -> Panel:
         axes.set_yticks([])
         axes.tick_params(axis="x", labelrotation=20)
         axes.set_ylabel("survived")
-        tidy(axes, f"Who survived? {concept} (red), ε = 1")
+        tidy(axes, f"Who survived? {rule} (red), ε = 1")
 
     return panel
 
@@ -80,7 +80,7 @@ def _ideal(console: Console) -> Panel:
     start = perf_counter()
     box = fastdp.learn_box(measures, ideal, domain_bits=10, epsilon=EPSILON)
     seconds = perf_counter() - start
-    shown = table_of(("concept", "wrong about"))
+    shown = table_of(("hypothesis", "wrong about"))
     shown.add_row(f"[bold magenta]{box}[/bold magenta]", f"{box.error(measures, ideal):.1%}")
     shown.add_row("no diamond is ideal", f"{ideal.mean():.1%}")
     show(console, shown)
@@ -88,8 +88,8 @@ def _ideal(console: Console) -> Panel:
         console,
         f"{len(ideal):,} diamonds: what makes a cut ideal? The depth of the stone and the width of its table, in "
         f"thousandths of its diameter. Of all 2.7 x 10^11 boxes, by the exponential mechanism, exactly: epsilon = 1, "
-        f"[bold]{1e3 * seconds:.0f} ms[/bold]. For one or two columns fastdp.learn_box takes this method, because it "
-        "promises the fewest errors.",
+        f"[bold]{1e3 * seconds:.0f} ms[/bold]. For one or two columns fastdp.learn_box takes this method, because its "
+        "error bound is the least.",
     )
 
     def panel(axes: Any) -> None:

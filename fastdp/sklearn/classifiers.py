@@ -1,4 +1,4 @@
-"""Concepts as classifiers: conjunctions of thresholds, and boxes."""
+"""Classifiers whose hypothesis a person can read: conjunctions of thresholds, and boxes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
 from ..records.column_names import label_of
-from ..support.checks import integer, one_of
+from ..support import parameters
+from ..support.checks import integer
 from ..support.errors import DomainError
-from .base import OUTSIDE, Floats, PrivateEstimator
+from .base import Floats, PrivateEstimator
 from .grid import Grid
 from .labels import BinaryClassifier
 
@@ -28,7 +29,7 @@ class ConjunctionClassifier(BinaryClassifier):
     thresholds     public, for columns that are not 0 and 1 themselves: numbers, at which every column is cut; or a list
                    with an entry for each column, None or numbers; or a mapping from names of columns to numbers
     max_literals   at most so many comparisons are looked for; by default as many as there are
-    method, beta   of `fastdp.learn_conjunction`; "auto" is the method that promises the fewest errors
+    method, beta   of `fastdp.learn_conjunction`; "auto" is the method with the least error bound
     outside        of columns of 0 and 1: "raise" a DomainError for other numbers, or "clip" to the nearer of the two
 
     `epsilon`, `delta`, `classes`, `random_state` and `budget` as in PrivateLogisticRegression.
@@ -73,7 +74,7 @@ class ConjunctionClassifier(BinaryClassifier):
 
     def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
         """Learn from records X and labels y, and charge for it."""
-        one_of("outside", self.outside, OUTSIDE)
+        parameters.outside(self.outside)
         X, positives = self._labelled(X, y, dtype="numeric")
         names = names_of(self)
         cuts = cuts_of(self.thresholds, names)
@@ -83,7 +84,7 @@ class ConjunctionClassifier(BinaryClassifier):
             beta=self.beta, rng=self._randomness(), budget=self.budget,
         )  # fmt: skip
         self.cuts_, self.guarantee_ = cuts, self.concept_.guarantee
-        self.rule_ = written_rule([(cuts[j], value) for j, value in self.concept_.literals], names)
+        self.rule_ = rule_text([(cuts[j], value) for j, value in self.concept_.literals], names)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -214,7 +215,7 @@ def _numbers(given: Any) -> list[float] | list[None]:
     return [float(number) for number in numbers]
 
 
-def written_rule(literals: list[tuple[Cut, bool]], names: list[str]) -> str:
+def rule_text(literals: list[tuple[Cut, bool]], names: list[str]) -> str:
     """A conjunction of comparisons with what follows from others left out."""
     above: dict[int, float] = {}
     up_to: dict[int, float] = {}

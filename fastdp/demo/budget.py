@@ -43,7 +43,7 @@ def a_budget(console: Console) -> Strip:
         "with fastdp.Budget(epsilon=1, delta=1e-6): three releases, each charged. "
         f"One more is refused: [italic]{refused}[/italic].\n\n"
         "Many small releases cost less than their sum: 500 of epsilon 0.05 are together "
-        f"[bold]{least[-1]:.2f}[/bold] at delta 1e-6, not 25. `fastdp.compose` takes the theorem that says least.",
+        f"[bold]{least[-1]:.2f}[/bold] at delta 1e-6, not 25. `fastdp.compose` takes the theorem that gives the least.",
     )
 
     def draw(part: SubFigure) -> None:

@@ -1,0 +1,17 @@
+"""Cases of the answering room: evaluate a query on weights over all cells, update them by it, and what is made of that.
+
+An element is a table, a query or a record where the row says so, else a cell. numpy sums each table and each slice by
+itself, and is given fewer of them. Masks are laid out beforehand; a conjunction is bound, and its walk planned, in
+every call. Updates go up and down in turn, so that the weights stay where they are.
+"""
+
+from ..registry import Case
+from . import mwem, online, synthetic, tables, weights
+
+CASES: tuple[Case, ...] = (
+    *weights.CASES,
+    *tables.CASES,
+    *online.CASES,
+    *mwem.CASES,
+    *synthetic.CASES,
+)

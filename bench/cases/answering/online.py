@@ -1,0 +1,186 @@
+"""Private multiplicative weights, one answer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fastdp import Conjunction, Domain, Linear, Mask, PrivateMultiplicativeWeights
+
+from ..registry import Call, Case, Side, make_case
+from .inputs import BINARY, RATE, RECORDS, binary, cell_mask, cell_values, slices_of
+
+_case = partial(make_case, "answering")
+
+PREPARED = 4  # objects that answer, for a row in which each answer changes them
+PAIR_SHARE = 0.52  # of records, beside a quarter of the cells: off by more than the threshold until one update
+
+
+def _asked(n: int, literals_each: int, share: float | None) -> tuple[Domain, list[Conjunction], Any]:
+    """Queries, each on attributes of its own; each holds for this share of the records, or, if None, for as many as
+    where all cells are equally frequent."""
+    domain, rng = binary(n), np.random.default_rng(0)
+    names, codes = domain.names, rng.integers(0, 2, (RECORDS, len(domain)), np.uint8)
+    blocks = [slice(j, j + literals_each) for j in range(0, len(domain) - literals_each + 1, literals_each)]
+    if share is not None:
+        for block in blocks:
+            codes[codes[:, block].all(axis=1), block.start] = 0
+            codes[rng.random(RECORDS) < share, block] = 1
+    return domain, [Conjunction(dict.fromkeys(names[block], 1)) for block in blocks], codes
+
+
+def _online(codes: Any, domain: Domain) -> PrivateMultiplicativeWeights:
+    return PrivateMultiplicativeWeights(codes, domain, epsilon=1.0, delta=1e-6, max_queries=10**6)
+
+
+def _answer(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 3, None)
+    online = _online(codes, domain)
+    return lambda: online.answer(query)
+
+
+def of_all_cells(kind: str, cells: int) -> Any:
+    return cell_mask(cells) if kind == "a mask" else cell_values(cells)
+
+
+def _answer_on_all(kind: str, n: int) -> Any:
+    domain, _, codes = _asked(n, 3, None)
+    online, values = _online(codes, domain), of_all_cells(kind, domain.size)
+    query = Mask(values) if kind == "a mask" else Linear(values)
+    return online, lambda: online.answer(query)
+
+
+def _numpy_answer_on_all(kind: str) -> Side:
+    def make(n: int) -> Call:
+        domain, _, codes = _asked(n, 3, None)
+        x, values = np.full(domain.size, 1 / domain.size), of_all_cells(kind, domain.size).astype(np.float64)
+        histogram = np.bincount(codes @ np.array(domain.strides), minlength=domain.size).astype(np.float64)
+        rng = np.random.default_rng()
+        threshold = 0.2 * RECORDS + rng.laplace(scale=250)
+
+        def call() -> float:
+            value = np.dot(values, x)
+            gap = np.dot(values, histogram) - RECORDS * value
+            if max(gap + rng.laplace(scale=250), -gap + rng.laplace(scale=250)) >= threshold:
+                raise RuntimeError("the records are not uniform")
+            return float(value)
+
+        return call
+
+    return Side("numpy", make)
+
+
+def _answer_and_update(n: int) -> Call:
+    """Each object answers a query a block of attributes; they are made beforehand, for some 40 calls."""
+    domain, queries, codes = _asked(n, 2, PAIR_SHARE)
+
+    def more() -> list[tuple[PrivateMultiplicativeWeights, Conjunction]]:
+        online = _online(codes, domain)
+        return [(online, query) for query in queries]
+
+    ready = [each for _ in range(PREPARED) for each in more()]
+
+    def call() -> float:
+        if not ready:
+            ready.extend(more())
+        online, query = ready.pop()
+        return online.answer(query)
+
+    return call
+
+
+def _numpy_online(codes: Any, domain: Domain, query: Conjunction) -> Call:
+    """Two tests, as ours, and weights that are kept normalised; small updates, so that the answer stays as far off."""
+    rng, index = np.random.default_rng(), slices_of(domain, query)
+    columns = [np.ascontiguousarray(codes[:, domain.names.index(name)] == 1) for name in query.allowed]
+    x, n = np.full(domain.sizes, 1 / domain.size), len(codes)
+    threshold = 0.2 * n + rng.laplace(scale=250)
+
+    def call() -> float:
+        nonlocal x
+        truth = np.count_nonzero(np.logical_and.reduce(columns))
+        value = float(x[index].sum())
+        gap = truth - n * value
+        if max(gap + rng.laplace(scale=250), -gap + rng.laplace(scale=250)) >= threshold:
+            x[index] *= np.exp(np.sign(gap) * RATE)
+            x /= x.sum()
+            value = float(x[index].sum())
+        return value
+
+    return call
+
+
+def _numpy_answer(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 3, None)
+    return _numpy_online(codes, domain, query)
+
+
+def _numpy_answer_and_update(n: int) -> Call:
+    domain, (query, *_), codes = _asked(n, 2, PAIR_SHARE)
+    return _numpy_online(codes, domain, query)
+
+
+def _drawn_answers(literals_each: int, share: float | None) -> Callable[[int], Any]:
+    """The truth, and per query: the answer, and after how many updates it was given."""
+
+    def drawn(n: int) -> Any:
+        domain, queries, codes = _asked(n, literals_each, share)
+        online, found = _online(codes, domain), []
+        for query in queries:
+            before = online.updates
+            found.append((online.answer(query), online.updates - before))
+        return codes, literals_each, online.alpha, found
+
+    return drawn
+
+
+def _on_all_case(kind: str) -> Case:
+    def drawn(n: int) -> Any:
+        domain, _, codes = _asked(n, 3, None)
+        online, answer = _answer_on_all(kind, n)
+        return codes, of_all_cells(kind, domain.size), online.alpha, answer(), online.updates
+
+    return _case(
+        f"pmw-answer-{kind.split()[-1]}",
+        f"one answer of PMW that needs no update, {RECORDS:,} records, 2^16 cells, {kind}",
+        1 << 16,
+        lambda n: _answer_on_all(kind, n)[1],
+        (_numpy_answer_on_all(kind), None),
+        oracle="an answer",
+        drawn=drawn,
+        calls=20,
+        epsilon=1.0,
+        delta=1e-6,
+    )
+
+
+CASES = (
+    _case(
+        "pmw-answer",
+        f"one answer of PMW that needs no update, {RECORDS:,} records, 2^20 cells, 3 literals",
+        BINARY.size,
+        _answer,
+        (Side("numpy", _numpy_answer), None),
+        oracle="answers after updates",
+        drawn=_drawn_answers(3, None),
+        calls=20,
+        epsilon=1.0,
+        delta=1e-6,
+    ),
+    *map(_on_all_case, ("a mask", "a query of values")),
+    _case(
+        "pmw-update",
+        f"one answer of PMW after one update, {RECORDS:,} records, 2^20 cells, 2 literals",
+        BINARY.size,
+        _answer_and_update,
+        (Side("numpy", _numpy_answer_and_update), None),
+        oracle="answers after updates",
+        drawn=_drawn_answers(2, PAIR_SHARE),
+        rounds=30,
+        epsilon=1.0,
+        delta=1e-6,
+    ),
+)

@@ -1,0 +1,141 @@
+"""Latency: what a call costs that hardly has anything to do. Its cases are like all others, in a table of their own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+import fastdp
+
+from ..peers.inputs import float_scores, int_values, numbers
+from . import selection
+from .learning.inputs import numpy_sums, records
+from .noise import laplace
+from .noise.new_process import python_seconds
+from .registry import Call, Case, Side, make_case
+
+SMALL = (1, 10, 1_000)
+COLUMNS, LITERALS = 10, 2  # of the smallest conjunctions
+
+IN_ROWS = ("import", "first-number", "laplace-small-call", "select-small-call")  # they have targets, and stay rows
+
+_case = partial(make_case, "latency")
+
+FIRST = {  # ours, numpy's
+    "laplace": (
+        "fastdp.laplace(np.arange(1000), sensitivity=1, epsilon=1.0)",
+        "np.arange(1000) + np.random.default_rng().laplace(size=1000)",
+    ),
+    "exponential_mechanism": (
+        "fastdp.exponential_mechanism(np.arange(1000.0), sensitivity=1, epsilon=1.0)",
+        "np.argmax(np.arange(1000.0) / 2 + np.random.default_rng().gumbel(size=1000))",
+    ),
+    "median": ("fastdp.median(np.arange(1000), epsilon=1.0)", "np.median(np.arange(1000))"),
+    "learn_conjunction": (
+        "fastdp.learn_conjunction(np.eye(1000, 10, dtype=bool), np.ones(1000, bool), k=2, epsilon=1.0, delta=1e-6)",
+        "np.eye(1000, 10, dtype=bool)[np.ones(1000, bool)].sum(0)",
+    ),
+}
+
+
+def _timed(module: str, code: str) -> str:
+    quiet = "import warnings; warnings.simplefilter('ignore')"  # that so few records support no promise
+    return f"{quiet}; import numpy as np, {module}; from time import perf_counter as now; start = now(); {code}; " + (
+        "print(now() - start)"
+    )
+
+
+def _first(module: str, code: str, *, cold: bool = False) -> Callable[[int], Call]:
+    """The seconds of the first call in a new process, which has imported everything; cold: nothing is compiled yet."""
+
+    def call() -> float:
+        if not cold:
+            return python_seconds(_timed(module, code))
+        with tempfile.TemporaryDirectory() as empty:
+            return python_seconds(_timed(module, code), FASTDP_CACHE_DIR=empty)
+
+    return lambda n: call
+
+
+def _first_case(name: str, *, cold: bool) -> Case:
+    ours, theirs = FIRST[name]
+    make = _first("fastdp", ours, cold=cold)
+    return _case(
+        f"first-{'cold' if cold else 'warm'}-{name}",
+        f"first call of {name} in a new process, kernel cache {'empty' if cold else 'warm'}, n=1,000",
+        1,
+        make,
+        (Side("numpy", _first("numpy", theirs)), None),
+        oracle="a clock",
+        drawn=lambda n: make(n)(),
+        clock="child",
+        rounds=1 if cold else 5,
+    )
+
+
+def _median(n: int) -> Call:
+    array = numbers("int64", n)
+    return lambda: fastdp.median(array, epsilon=1.0)
+
+
+def _numpy_median(n: int) -> Call:
+    array = numbers("int64", n)
+    return lambda: np.median(array)
+
+
+def _labelled(n: int) -> tuple[Any, Any]:
+    return records(n, COLUMNS, LITERALS)
+
+
+def _learn(n: int) -> Call:
+    X, y = _labelled(n)
+    return lambda: fastdp.learn_conjunction(X, y, k=LITERALS, epsilon=1.0, delta=1e-6)
+
+
+def _drawn_conjunction(n: int) -> Any:
+    X, y = _labelled(max(n, 500_000))  # fewer promise nothing with such certainty
+    h = fastdp.learn_conjunction(X, y, k=LITERALS, epsilon=1.0, delta=1e-6, beta=1e-9)
+    return X, y, h
+
+
+def _small_cases(n: int) -> tuple[Case, ...]:
+    counted = f"{n:,} number{'s' * (n > 1)}"
+    exponential = selection.exponential()
+    return (
+        _case(
+            f"small-laplace-{n}", f"one laplace call on {counted}, scale 100", n,
+            laplace.our_laplace(int_values, 100.0),
+            (Side("numpy", laplace.numpy_laplace_added(100.0)), None),
+            oracle="laplace_law", drawn=laplace.laplace_drawn(100.0), calls=500, scale=100.0,
+        ),
+        _case(
+            f"small-exponential_mechanism-{n}", f"one exponential_mechanism call on {n:,} candidate{'s' * (n > 1)}", n,
+            selection.on(float_scores, exponential),
+            (selection.numpy_choice("numpy argmax", float_scores, selection.gumbel), None),
+            oracle="softmax", drawn=selection.choices(float_scores, exponential, 1_000), calls=200, epsilon=1.0,
+        ),
+        _case(
+            f"small-median-{n}", f"one median call on {counted}, int64", n,
+            _median, (Side("numpy", _numpy_median), None),
+            oracle="a middle rank", drawn=lambda n: (numbers("int64", n), _median(n)()), calls=100,
+            epsilon=1.0,
+        ),
+        _case(
+            f"small-learn_conjunction-{n}",
+            f"one learn_conjunction call on {n:,} record{'s' * (n > 1)}, d={COLUMNS}, k={LITERALS}",
+            n, _learn, (numpy_sums(COLUMNS, LITERALS), None),
+            oracle="a conjunction", drawn=_drawn_conjunction, calls=50, epsilon=1.0, delta=1e-6,
+        ),
+    )  # fmt: skip
+
+
+@cache
+def latencies() -> tuple[Case, ...]:
+    """Every latency that is not a row already (`IN_ROWS`)."""
+    said = {"small-laplace-10", "small-exponential_mechanism-1000"}
+    small = tuple(case for n in SMALL for case in _small_cases(n) if case.name not in said)
+    return (*(_first_case(name, cold=cold) for cold in (True, False) for name in FIRST), *small)

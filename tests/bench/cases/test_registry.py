@@ -1,0 +1,208 @@
+"""The benchmark registry: names are unique, every target that was asked for is stated."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastdp.bench.cases import latency
+from fastdp.bench.cases import memory as memory_cases
+from fastdp.bench.cases.curves import curves
+from fastdp.bench.cases.registry import (
+    ROOMS,
+    SIMD_LEVELS,
+    Case,
+    Target,
+    cases,
+    choose,
+    faster,
+    with_threads,
+)
+from fastdp.capi.library import why_not
+from tests.bench.example import idle_case
+from tests.bench.params import CASES
+
+
+def test_names_are_unique_and_rooms_are_known() -> None:
+    names = [case.name for case in cases()]
+    assert len(set(names)) == len(names)
+    assert {case.room for case in cases()} == set(ROOMS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_target_names_both_machines(case: Case) -> None:
+    for target in case.targets:
+        assert set(target.limits) == set(SIMD_LEVELS)
+        assert all(limit > 0 for limit in target.limits.values())
+
+
+def stated_in(room: str) -> set[tuple[str, str | None, float, float]]:
+    """Work, rival, AVX-512, AVX2: every target of a room."""
+    return {
+        (case.name, target.rival, target.limits["avx512"], target.limits["avx2"])
+        for case in choose((room,))
+        for target in case.targets
+    }
+
+
+def test_the_targets_of_the_noise_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the noise room was asked for, row by row."""
+    asked = {
+        ("words", "numpy", 1.4, 0.75),
+        ("laplace-float64-1", "numpy", 5.5, 3),
+        ("laplace-float64-100", "numpy", 5.5, 3),
+        ("laplace-small-call", "numpy", 4, 4),
+        ("laplace-int64-extreme-values", "plain values", 1.05, 1.05),
+        ("laplace-float64-extreme-values", "plain values", 1.05, 1.05),
+    }
+    for scale in ("1", "100", "2^20"):
+        asked |= {(f"laplace-int64-{scale}-{place}", "numpy", 6, 3) for place in ("new", "in-place")}
+        asked |= {(f"laplace-int64-{scale}-new", "OpenDP", 2000, 1000)}
+    asked |= {(f"gaussian-int64-{sigma}", "numpy", 2, 1.05) for sigma in ("1", "4", "100", "1e+06")}
+    asked |= {("laplace-two-threads", "one thread", 1.7, 1.7), ("import", "numpy", 1.2, 1.2)}
+    asked |= {("first-number", None, 0.5, 0.5)}
+    if why_not() is None:  # a C library can be built
+        asked |= {("laplace-from-c-in-place", "Python", 1 / 0.9, 1 / 0.9)}
+    assert stated_in("noise") == asked
+
+
+def test_the_targets_of_the_accounting_room_are_all_there() -> None:
+    stated = {(case.name, *((t.rival, *t.limits.values()) for t in case.targets)) for case in choose(("accounting",))}
+    assert stated == {("above-threshold", ("numpy", 3, 3)), ("above-threshold-one-query",), ("compose-mixed",)}
+    assert [side.peer for case in choose(("compose",)) for side in case.rivals] == ["dp_accounting"]
+
+
+def test_the_targets_of_the_selection_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the selection room was asked for, row by row."""
+    asked = {
+        ("select-opendp", "OpenDP", 400, 400),
+        ("select-float64-1e5", "diffprivlib", 400, 400),
+        ("select-small-call", "numpy argmax", 1, 1),
+        ("select-gumbel", "numpy argmax", 5, 2.3),
+        ("permute-and-flip", "numpy argmax", 3.5, 1.7),
+        ("top-k", "OpenDP", 1000, 500),
+        ("top-k-epsilon-10", "OpenDP", 1000, 500),
+    }
+    for size in ("1e6", "1e7"):
+        asked |= {(f"select-{kind}-{size}", "numpy argmax", 15, 12) for kind in ("float64", "int64")}
+        asked |= {(f"select-{kind}-{size}", "numpy softmax", 7, 5) for kind in ("float64", "int64")}
+    inputs = {"all equal": "all-equal", "one at +5": "one-at-5", "one at +20": "one-at-20", "one at +100": "one-at-100"}
+    for name, case in inputs.items():  # each pair, in both directions
+        asked |= {(f"select-time-{case}", other, 1.15, 1.15) for other in inputs if other != name}
+    assert stated_in("selection") == asked
+    assert {case.name for case in choose(("selection",)) if not case.targets} == {
+        "select-many-draws",
+        "select-lazily",
+        "gumbel-max",
+    }
+
+
+def test_the_targets_of_the_answering_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the answering room was asked for, row by row."""
+    asked = {
+        ("mask-evaluate", "numpy", 4, 4),
+        ("mask-evaluate", "numba sum", 1.25, 1.25),  # 0.8 of its speed
+        ("mask-update", "numpy", 9, 9),
+        ("conjunction-runs", "mask, two passes", 6, 6),
+        ("conjunction-long-runs", "mask, two passes", 15, 15),
+        ("conjunction-cells", "mask, two passes", 1.5, 1.5),
+        ("marginals-binary", "numpy", 200, 200),
+        ("mwem", "numpy", 20, 20),
+        ("mask-two-threads", "one thread", 1.5, 1.5),
+        ("end-to-end-16", None, 1.0, 1.0),
+        ("end-to-end-23", None, 5.0, 5.0),
+    }
+    assert stated_in("answering") == asked
+    assert {case.name for case in choose(("answering",)) if not case.targets} == {
+        *("marginals-mixed", "spread-binary", "transform", "answer-slice", "answer-conjunctions", "sample"),
+        *("mwem-small", "release-pairs", "marginal", "pmw-answer", "pmw-update"),
+        *("pmw-answer-mask", "pmw-answer-values", "marginals-decimal", "spread-decimal", "spread-mixed"),
+        *("conjunction-scattered", "answer-scattered", "values-update", "sample-searched"),
+        *("conjunction-runs-cold", "conjunction-long-runs-cold"),
+    }
+
+
+def test_the_targets_of_the_optimizing_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the optimizing room was asked for, row by row."""
+    asked = {
+        ("descent-logistic-1e6x20-float32", "opacus", 14, 14),
+        ("gradient-pass-squared", "numba sum", 1 / 0.6, 1 / 0.6),  # 0.6 of its speed
+        ("gradient-pass-logistic", "numba sum", 2, 2),
+        ("descent-squared-small", "numpy", 10, 4),
+        ("descent-logistic-small", "numpy", 10, 4),
+        ("descent-two-threads", "one thread", 1.7, 1.7),
+    }
+    for loss, of_numpy, of_jax in (("squared", 2.8, 1.5), ("logistic", 2.3, 1.3)):
+        for size in ("1e6x20", "1e5x50"):
+            asked |= {(f"descent-{loss}-{size}", "numpy", of_numpy, of_numpy)}
+            asked |= {(f"descent-{loss}-{size}", "jax jit", 2, 2)}
+            with_avx2 = of_jax if size == "1e6x20" else 1.1  # measured
+            asked |= {(f"descent-{loss}-{size}-float32", "jax jit", of_jax, with_avx2)}
+    assert stated_in("optimizing") == asked
+    assert {case.name for case in choose(("optimizing",)) if not case.targets} == {
+        *("project-ball", "project-box", "least-squares", "net", "descent-plain", "private-erm"),
+        *("vector-sum-gaussian", "vector-sum-laplace", "vector-mean-gaussian", "exact-deviation", "exact-distance"),
+    }
+
+
+def test_the_targets_of_the_learning_room_are_all_there() -> None:
+    """Work, rival, AVX-512, AVX2: what the learning room was asked for, row by row."""
+    asked = {
+        ("literals-packed", "numpy, packed", 6, 3.8),  # with AVX2: measured
+        ("literals-100", "numpy", 8, 8),
+        ("literals-103", "numpy", 8, 8),
+        ("all-conjunctions", "numpy, packed", 10, 10),
+        ("peel-10", "numpy", 0.5, 0.5),
+        ("interior-point-int64", "np.sort", 1.5, 1.5),
+        ("interior-point-float64", "np.sort", 1.5, 1.5),
+        ("literals-two-threads", "one thread", 1.6, 1.6),
+    }
+    assert stated_in("learning") == asked
+    without = {case.name: case for case in choose(("learning",)) if not case.targets}
+    assert set(without) == {
+        *("peel-1", "peel-3", "peel-30", "interior-point-candidates", "box-peel", "box-interior-point", "concepts"),
+        *("conjunction-by-greedy", "conjunction-by-counts", "conjunction-by-elimination", "pack", "error", "quantile"),
+        *("box-exponential", "interior-point-prefix"),
+    }
+    assert [side.peer for side in without["interior-point-candidates"].rivals] == ["opendp", "diffprivlib"]
+
+
+def test_a_target_without_its_rival_or_with_one_machine_only_is_refused() -> None:
+    with pytest.raises(ValueError, match="limits="):
+        Target("faster", "numpy", {"avx512": 2.0})
+    with pytest.raises(ValueError, match="rival=None"):
+        Target("within", None, {"avx512": 2.0, "avx2": 2.0})
+    with pytest.raises(ValueError, match="rival='OpenDP'"):
+        idle_case(targets=(faster("OpenDP", avx512=2, avx2=1),))
+
+
+def test_choosing() -> None:
+    assert choose(()) == cases()
+    assert choose(("noise",)) == tuple(case for case in cases() if case.room == "noise")
+    assert [case.name for case in choose(("words", "import"))] == ["words", "import"]
+    with pytest.raises(ValueError, match="only='nose'"):
+        choose(("nose",))
+
+
+def test_names_are_unique_and_say_no_row_twice() -> None:
+    names = [case.name for case in cases()] + [case.name for case in latency.latencies()]
+    names += [f"{curve.name}@{x}" for curve in curves() for x in curve.points]
+    names += [memory.name for memory in memory_cases.memories()]
+    assert len(set(names)) == len(names)
+    assert {curve.room for curve in curves()} <= set(ROOMS)
+    assert set(latency.IN_ROWS) <= {case.name for case in cases()}
+
+
+def test_the_headline_is_about_a_dozen_of_all_rooms() -> None:
+    headline = [case for case in cases() if case.headline]
+    assert 10 <= len(headline) <= 15
+    assert {case.room for case in headline} == set(ROOMS)
+    assert all(case.targets for case in headline)
+
+
+def test_threads_are_further_sides_of_the_same_rounds() -> None:
+    (case,) = choose(("laplace-int64-100-new",))
+    both = with_threads(case, (1, 2))
+    assert [(side.name, side.threads) for side in both.rivals[len(case.rivals) :]] == [("fastdp, 2 threads", 2)]
+    assert both.rivals[-1].make is case.ours.make
+    (alone,) = choose(("import",))
+    assert with_threads(alone, (1, 2)) is alone  # a process of its own

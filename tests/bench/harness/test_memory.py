@@ -1,0 +1,45 @@
+"""What a call holds, seen from a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from fastdp.bench.cases import memory as memory_cases
+from fastdp.bench.cases.registry import cases
+from fastdp.bench.harness import memory as memory_harness
+
+
+def test_what_a_call_holds_is_seen() -> None:
+    n = 32 << 20
+    assert 0.9 * n < memory_harness.rise(lambda: np.ones(n, np.uint8)) < 1.3 * n
+    if sys.platform == "linux":
+        assert memory_harness.rise(lambda: None) < n / 8
+
+
+def test_memory_is_measured_in_a_process_of_its_own() -> None:
+    import os
+
+    (memory,) = (memory for memory in memory_cases.memories() if memory.case == "laplace-int64-100-new")
+    peak = memory_harness.measure_peak(memory, os.environ)
+    assert peak.why_not is None
+    assert peak.input == 8_000_000
+    assert peak.ours is not None
+    assert 0.9 * peak.input < peak.ours < 2 * peak.input
+
+
+def test_every_memory_is_that_of_a_case() -> None:
+    said = {memory.case: memory.bytes_each for memory in memory_cases.memories()}
+    assert set(said) <= {case.name for case in cases()}
+    assert all(1 <= each <= 1_000 for each in said.values())
+
+
+def test_a_process_that_dies_is_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = [sys.executable, "-c", "raise MemoryError('no more')"]
+    assert memory_harness._run(dead, {}) == (None, "ended with 1: MemoryError: no more")
+    monkeypatch.setattr(memory_harness, "TIMEOUT", 0.01)
+    assert memory_harness._run([sys.executable, "-c", "import time; time.sleep(60)"], {}) == (
+        None, "took longer than 0 s",
+    )  # fmt: skip

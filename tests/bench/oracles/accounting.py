@@ -1,0 +1,43 @@
+"""What the accounting room's cases must have produced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def _check_last_query(drawn: Any, parameters: Any) -> None:
+    first, n = drawn
+    assert first == n - 1
+
+
+def _check_answers_by_a_threshold(drawn: Any, parameters: Any) -> None:
+    """At the threshold each answer is as likely."""
+    far, near = drawn
+    assert far == [False] * 1000 + [True]
+    assert abs(sum(near) - len(near) / 2) < 6.2 * np.sqrt(len(near)) / 2  # false alarm below 1e-9
+
+
+def _check_composition(drawn: Any, parameters: Any) -> None:
+    """Bounds of Laplace and Gaussian noise at a few thousand orders a, in float64: Mironov (2017), table II, and
+    the conversion of Canonne, Kamath and Steinke (2020), proposition 12."""
+    (guarantee, scales), delta = drawn, parameters["delta"]
+    a = 1 + np.geomspace(0.1, 1000, 5000)
+    divergence = np.zeros_like(a)
+    for kind, s in scales:
+        if kind == "gaussian":
+            divergence += a / (2 * s**2)
+        else:
+            moment = a * np.exp((a - 1) / s) + (a - 1) * np.exp(-a / s)
+            divergence += np.log(moment / (2 * a - 1)) / (a - 1)
+    least = np.min(divergence + np.log1p(-1 / a) - np.log(delta * a) / (a - 1))
+    assert guarantee.delta == delta
+    assert least * (1 - 1e-6) < guarantee.epsilon < least * 1.01
+
+
+ORACLES: dict[str, Any] = {
+    "answers by a threshold": _check_answers_by_a_threshold,
+    "the last query": _check_last_query,
+    "Renyi, in float64": _check_composition,
+}

@@ -1,0 +1,81 @@
+"""The figures of the documentation."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastdp.bench.cases.registry import cases
+from fastdp.bench.reports import publish
+from tests.bench.reports.example import MACHINE, REPORT, ROW, WITHIN
+
+ROOT = Path(__file__).parents[3]
+MARKS = "before\n<!-- figures: {} -->\nstale\n<!-- end of figures -->\nafter\n"
+
+
+@pytest.mark.parametrize("kind", publish.TABLES)
+def test_marked_tables_are_filled(kind: str) -> None:
+    avx2 = replace(REPORT, machine=MACHINE | {"simd": "avx2"}, rows=(replace(ROW, ratio=3.9), WITHIN))
+    filled = publish.fill(MARKS.format(kind), (REPORT, avx2))
+    assert filled.startswith(f"before\n<!-- figures: {kind} -->\n")
+    assert filled.endswith("<!-- end of figures -->\nafter\n")
+    assert "stale" not in filled
+    assert publish.fill(filled, (REPORT, avx2)) == filled
+    for line in filled.splitlines():
+        if line.startswith("|"):  # as many cells as in the table's first line
+            assert len(re.findall(r"(?<!\\)\|", line)) == len(re.findall(r"(?<!\\)\|", _head(filled, line)))
+    if kind == "headline":
+        assert r"| laplace \| int64 <scale 100> | numpy | 8.43x | 3.90x |" in filled
+        assert "OpenDP, n=1,000, scale=100 | 2.50x |  |" in filled
+        assert REPORT.name in filled
+    if kind == "rows":
+        assert "| 8.43x | ≥ 6x | 3.90x | ≥ 6x |" in filled
+        assert "≥ 6x: **falls short**" in filled
+        assert "crashed: <b>" in filled
+
+
+def _head(text: str, line: str) -> str:
+    before = text[: text.index(line)].split("\n\n")[-1].splitlines()
+    return next((other for other in before if other.startswith("|")), line)
+
+
+def test_an_unknown_table_is_an_error() -> None:
+    with pytest.raises(ValueError, match="figures: 'lies': must be one of headline"):
+        publish.fill(MARKS.format("lies"), (REPORT,))
+
+
+def test_of_a_folder_the_newest_are_taken(tmp_path: Path) -> None:
+    reports = [
+        replace(REPORT, date=date, commit=commit, machine=MACHINE | {"simd": simd})
+        for simd, date, commit in (("avx2", "2030-02", "a"), ("avx512", "2030-01", "b"), ("avx512", "2030-03", "c"))
+    ]
+    for report in reports:
+        report.write(tmp_path / f"{report.commit}.json")
+    assert [report.commit for report in publish.chosen([tmp_path])] == ["c", "a"]
+    assert [report.commit for report in publish.chosen([tmp_path / "b.json"])] == ["b"]
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert publish.main([]) == 2
+    assert publish.main([str(tmp_path)]) == 2
+    assert publish.main([str(tmp_path / "none.json")]) == 2
+    usage, empty, missing = capsys.readouterr().err.strip().splitlines()
+    assert usage.startswith("usage:")
+    assert "holds no results" in empty
+    assert "cannot be read (No such file or directory)" in missing
+
+
+def test_the_documentation_shows_the_results_that_it_names() -> None:
+    reports = publish.chosen([ROOT / "docs" / "results"])
+    assert [report.machine["simd"] for report in reports] == ["avx512", "avx2"]
+    assert all(not report.quick and not report.failed for report in reports)
+    for path in publish.PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert publish.fill(text, reports) == text, f"{path.name}: python -m fastdp.bench.reports.publish docs/results"
+    assert publish.CURVES.is_file()
+
+
+def test_the_headline_cases_exist_in_the_results() -> None:
+    shown = {row.case for row in publish.chosen([ROOT / "docs" / "results"])[0].rows}
+    assert {case.name for case in cases() if case.headline} <= shown

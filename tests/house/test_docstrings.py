@@ -1,0 +1,384 @@
+"""Docstrings in the form that IDEs read (numpydoc): every parameter of every public name, in order, and no other.
+
+What is written about a parameter that several functions share begins as fastdp/support/parameters.py declares it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastdp
+from fastdp.support import parameters
+
+MODULES = ("fastdp", "fastdp.privacy", "fastdp.bounds", "fastdp.losses", "fastdp.sets", "fastdp.sklearn")
+ADAPTERS = tuple(f"fastdp.connect.{name}" for name in ("dp_accounting", "mbi", "opendp", "smartnoise"))
+SECTIONS = (
+    "Parameters",
+    "Returns",
+    "Yields",
+    "Raises",
+    "Warns",
+    "Attributes",
+    "See Also",
+    "Notes",
+    "References",
+    "Examples",
+)
+
+
+def module_of(name: str) -> Any:
+    if name in ("fastdp.losses", "fastdp.sets"):
+        return getattr(fastdp, name.rpartition(".")[2])
+    return pytest.importorskip(name) if name.startswith("fastdp.sklearn") else importlib.import_module(name)
+
+
+def public_in(name: str) -> Iterator[tuple[str, Any]]:
+    """The functions and classes of ours that a module offers."""
+    module = module_of(name)
+    for each in getattr(module, "__all__", None) or sorted(vars(module)):
+        thing = getattr(module, each)
+        if each.startswith("_") or not (inspect.isclass(thing) or inspect.isfunction(thing)):
+            continue
+        if thing.__module__.partition(".")[0] == "fastdp" and not (
+            inspect.isclass(thing) and issubclass(thing, Exception | Warning)
+        ):
+            yield f"{name}.{each}", thing
+
+
+def adapters() -> Iterator[tuple[str, Any]]:
+    for name in ADAPTERS:
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue  # its library is not installed
+        yield from ((each, thing) for each, thing in public_in(name) if thing.__module__ == module.__name__)
+
+
+def documented() -> dict[str, Any]:
+    """Every public function, class and method by one name."""
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for name, thing in [pair for module in MODULES for pair in public_in(module)] + list(adapters()):
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        found[name] = thing
+        if inspect.isclass(thing):
+            for method, raw in vars(thing).items():
+                function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
+                if not method.startswith("_") and inspect.isfunction(function) and id(function) not in seen:
+                    seen.add(id(function))
+                    found[f"{name}.{method}"] = function
+    return found
+
+
+def taken(thing: Callable[..., Any]) -> list[str]:
+    """The parameters of a signature as numpydoc writes them."""
+    if inspect.isclass(thing) and (getattr(thing, "_is_protocol", False) or inspect.isabstract(thing)):
+        return []
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    found = inspect.signature(thing).parameters.values()
+    return [stars.get(p.kind, "") + p.name for p in found if p.name not in ("self", "cls") and p.name[0] != "_"]
+
+
+def sections(thing: Any) -> dict[str, list[str]]:
+    lines = (inspect.getdoc(thing) or "").splitlines()
+    found: dict[str, list[str]] = {"": []}
+    title = ""
+    for line, under in zip(lines, [*lines[1:], ""], strict=True):
+        if line and under == "-" * len(line):
+            title = line
+            found[title] = []
+        elif not (line and set(line) == {"-"}):
+            found[title].append(line)
+    return found
+
+
+def described(thing: Any) -> list[tuple[str, str, str]]:
+    """(name, type, text) of every parameter that a docstring describes."""
+    found: list[tuple[list[str], str, list[str]]] = []
+    for line in sections(thing).get("Parameters", []):
+        if line and not line.startswith(" "):
+            names, _, kind = line.partition(" : ")
+            found.append((names.split(", "), kind, []))
+        elif found and line.strip():
+            found[-1][2].append(line.strip())
+    return [(name, kind, " ".join(text)) for names, kind, text in found for name in names]
+
+
+THINGS = documented()
+
+
+def complaints(name: str) -> list[str]:
+    thing = THINGS[name]
+    lines = (inspect.getdoc(thing) or "").splitlines() if "__doc__" in vars(thing) or inspect.isfunction(thing) else []
+    if not lines:
+        return ["has no docstring"]
+    wrong = []
+    if not lines[0].endswith((".", ":")):
+        wrong.append("the first line is no sentence")
+    if unknown := [title for title in sections(thing) if title and title not in SECTIONS]:
+        wrong.append(f"sections {unknown}")
+    found = described(thing)
+    if [each for each, _, _ in found] != taken(thing):
+        wrong.append(f"describes {[each for each, _, _ in found]}, takes {taken(thing)}")
+    for each, kind, text in found:
+        shared = [declared.takes for declared in parameters.DECLARED if declared.name == each]
+        if shared and not any(kind == takes or kind.startswith(takes + ", ") for takes in shared):
+            wrong.append(f"{each} : {kind!r} should begin as {' or '.join(map(repr, shared))}")
+        if not kind or not text:
+            wrong.append(f"{each}: {'no text' if kind else 'no type'}")
+    return wrong
+
+
+# what is not described yet; the list may only become shorter
+NOT_YET = """
+fastdp.AboveThreshold
+fastdp.AboveThreshold.above
+fastdp.AboveThreshold.first_above
+fastdp.AllOf
+fastdp.AllOf.to_replace_one
+fastdp.ApproxDP
+fastdp.BoundedRange
+fastdp.Budget
+fastdp.Budget.fits
+fastdp.Conjunction
+fastdp.Conjunction.bind
+fastdp.GumbelMax
+fastdp.GumbelMax.merge
+fastdp.GumbelMax.offer
+fastdp.PrivateMultiplicativeWeights
+fastdp.PrivateMultiplicativeWeights.answer
+fastdp.PrivateMultiplicativeWeights.answer_many
+fastdp.Product
+fastdp.Product.bind
+fastdp.PureDP
+fastdp.Randomness
+fastdp.Randomness.words
+fastdp.Range
+fastdp.Range.bind
+fastdp.Renyi
+fastdp.Renyi.discrete_laplace
+fastdp.Renyi.gaussian
+fastdp.Renyi.laplace
+fastdp.SyntheticDistribution
+fastdp.SyntheticDistribution.answer
+fastdp.SyntheticDistribution.answer_many
+fastdp.SyntheticDistribution.marginal
+fastdp.SyntheticDistribution.marginal_tables
+fastdp.SyntheticDistribution.sample
+fastdp.SyntheticDistribution.to_frame
+fastdp.ZCDP
+fastdp.bounds.above_threshold
+fastdp.bounds.above_threshold_epsilon
+fastdp.bounds.exponential_mechanism
+fastdp.bounds.exponential_mechanism_epsilon
+fastdp.bounds.gaussian
+fastdp.bounds.gaussian_epsilon
+fastdp.bounds.gaussian_rho
+fastdp.bounds.laplace
+fastdp.bounds.laplace_epsilon
+fastdp.bounds.permute_and_flip
+fastdp.bounds.permute_and_flip_epsilon
+fastdp.bounds.top_k
+fastdp.bounds.top_k_epsilon
+fastdp.compose
+fastdp.connect.dp_accounting.composed
+fastdp.connect.dp_accounting.dp_event
+fastdp.connect.dp_accounting.mu_of_range
+fastdp.connect.dp_accounting.relation_of
+fastdp.connect.mbi.ExactSelection.exponential_mechanism
+fastdp.connect.mbi.ExactSelection.permute_and_flip
+fastdp.connect.mbi.Model
+fastdp.connect.mbi.Model.project
+fastdp.connect.mbi.Model.supports
+fastdp.connect.mbi.Model.synthetic_data
+fastdp.connect.mbi.Noise
+fastdp.connect.mbi.Prng
+fastdp.connect.mbi.Prng.choice
+fastdp.connect.mbi.Prng.laplace
+fastdp.connect.mbi.Prng.normal
+fastdp.connect.mbi.from_dataset
+fastdp.connect.mbi.from_domain
+fastdp.connect.mbi.to_dataset
+fastdp.connect.mbi.to_domain
+fastdp.connect.opendp.array_domain
+fastdp.connect.opendp.make_exponential_mechanism
+fastdp.connect.opendp.make_gaussian
+fastdp.connect.opendp.make_laplace
+fastdp.connect.opendp.make_permute_and_flip
+fastdp.connect.opendp.then_exponential_mechanism
+fastdp.connect.opendp.then_gaussian
+fastdp.connect.opendp.then_laplace
+fastdp.connect.opendp.then_permute_and_flip
+fastdp.error
+fastdp.exponential_erm
+fastdp.exponential_mechanism
+fastdp.gaussian
+fastdp.laplace
+fastdp.learn_box
+fastdp.learn_conjunction
+fastdp.learn_from_class
+fastdp.losses.AbsoluteDeviation
+fastdp.losses.AbsoluteDeviation.gradients
+fastdp.losses.AbsoluteDeviation.lipschitz
+fastdp.losses.AbsoluteDeviation.range
+fastdp.losses.AbsoluteDeviation.smooth_curvature
+fastdp.losses.AbsoluteDeviation.smooth_gradient
+fastdp.losses.AbsoluteDeviation.values
+fastdp.losses.Custom
+fastdp.losses.Custom.derivative
+fastdp.losses.Custom.slope
+fastdp.losses.Custom.value
+fastdp.losses.Custom.variation
+fastdp.losses.Hinge
+fastdp.losses.Hinge.derivative
+fastdp.losses.Hinge.slope
+fastdp.losses.Hinge.smooth_derivative
+fastdp.losses.Hinge.value
+fastdp.losses.Hinge.variation
+fastdp.losses.Huber
+fastdp.losses.Huber.derivative
+fastdp.losses.Huber.slope
+fastdp.losses.Huber.value
+fastdp.losses.Huber.variation
+fastdp.losses.L2
+fastdp.losses.Logistic
+fastdp.losses.Logistic.derivative
+fastdp.losses.Logistic.slope
+fastdp.losses.Logistic.value
+fastdp.losses.Logistic.variation
+fastdp.losses.Loss.gradients
+fastdp.losses.Loss.lipschitz
+fastdp.losses.Loss.range
+fastdp.losses.Loss.smooth_curvature
+fastdp.losses.Loss.smooth_gradient
+fastdp.losses.Loss.values
+fastdp.losses.Regularised
+fastdp.losses.SquaredDistance
+fastdp.losses.SquaredDistance.gradients
+fastdp.losses.SquaredDistance.lipschitz
+fastdp.losses.SquaredDistance.range
+fastdp.losses.SquaredDistance.smooth_curvature
+fastdp.losses.SquaredDistance.smooth_gradient
+fastdp.losses.SquaredDistance.values
+fastdp.losses.SquaredError
+fastdp.losses.SquaredError.derivative
+fastdp.losses.SquaredError.slope
+fastdp.losses.SquaredError.value
+fastdp.losses.SquaredError.variation
+fastdp.marginals
+fastdp.mwem
+fastdp.noisy_least_squares
+fastdp.noisy_projected_gradient_descent
+fastdp.nonprivate_excess_risk
+fastdp.nonprivate_minimum
+fastdp.peeling_eta
+fastdp.permute_and_flip
+fastdp.privacy.Accounted.dp_event
+fastdp.privacy.Form
+fastdp.privacy.Form.epsilon
+fastdp.privacy.Form.make_curve
+fastdp.privacy.Form.of_pure
+fastdp.privacy.Form.strongest
+fastdp.privacy.Guarantee
+fastdp.privacy.Guarantee.dp_event
+fastdp.privacy.Guarantee.group
+fastdp.privacy.Guarantee.implies
+fastdp.privacy.Guarantee.to_approx
+fastdp.privacy.Guarantee.to_replace_one
+fastdp.privacy.epsilon_of_curve
+fastdp.privacy.epsilon_of_rho_simply
+fastdp.private_erm
+fastdp.projected_gradient_descent
+fastdp.release_marginals
+fastdp.removal
+fastdp.removal_eta
+fastdp.set_num_threads
+fastdp.sets.Ball
+fastdp.sets.Ball.of_dimension
+fastdp.sets.Ball.reach
+fastdp.sets.Box
+fastdp.sets.Box.of_dimension
+fastdp.sets.Box.reach
+fastdp.sets.ConvexSet.contains
+fastdp.sets.ConvexSet.of_dimension
+fastdp.sets.ConvexSet.project
+fastdp.sets.ConvexSet.reach
+fastdp.sets.Projected
+fastdp.sets.Projected.of_dimension
+fastdp.sets.Projected.project
+fastdp.sets.Projected.reach
+fastdp.sets.Simplex
+fastdp.sets.Simplex.of_dimension
+fastdp.sets.Simplex.reach
+fastdp.share
+fastdp.sklearn.BoxClassifier
+fastdp.sklearn.BoxClassifier.fit
+fastdp.sklearn.BoxClassifier.predict
+fastdp.sklearn.ConjunctionClassifier
+fastdp.sklearn.ConjunctionClassifier.fit
+fastdp.sklearn.ConjunctionClassifier.predict
+fastdp.sklearn.MWEMSynthesizer
+fastdp.sklearn.MWEMSynthesizer.fit
+fastdp.sklearn.MWEMSynthesizer.sample
+fastdp.sklearn.MWEMSynthesizer.score
+fastdp.sklearn.MWEMSynthesizer.score_samples
+fastdp.sklearn.MWEMSynthesizer.transform
+fastdp.sklearn.PrivateLinearRegression
+fastdp.sklearn.PrivateLinearRegression.fit
+fastdp.sklearn.PrivateLinearRegression.predict
+fastdp.sklearn.PrivateLogisticRegression
+fastdp.sklearn.PrivateLogisticRegression.decision_function
+fastdp.sklearn.PrivateLogisticRegression.fit
+fastdp.sklearn.PrivateLogisticRegression.predict
+fastdp.sklearn.PrivateLogisticRegression.predict_log_proba
+fastdp.sklearn.PrivateLogisticRegression.predict_proba
+fastdp.sklearn.PrivateMean
+fastdp.sklearn.PrivateMean.fit
+fastdp.sklearn.PrivateMedian
+fastdp.sklearn.PrivateMedian.fit
+fastdp.top_k
+fastdp.vector_mean
+fastdp.vector_sum
+fastdp.warmup
+"""
+PENDING = set(NOT_YET.split())
+
+
+def test_there_is_much_to_describe() -> None:
+    assert len(THINGS) > 150
+    assert sum(len(taken(thing)) for thing in THINGS.values()) > 300
+
+
+@pytest.mark.parametrize("name", sorted(set(THINGS) - PENDING))
+def test_every_parameter_is_described(name: str) -> None:
+    assert complaints(name) == []
+
+
+def test_what_a_wrong_docstring_looks_like() -> None:
+    def release(values, epsilon, *, budget=None):
+        """Release values.
+
+        Parameters
+        ----------
+        values : array_like
+            What is released.
+        epsilon : float
+            The privacy parameter.
+        """
+
+    THINGS["release"] = release
+    try:
+        found = complaints("release")
+    finally:
+        del THINGS["release"]
+    assert found == [
+        "describes ['values', 'epsilon'], takes ['values', 'epsilon', 'budget']",
+        "epsilon : 'float' should begin as 'float > 0'",
+    ]
