@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import fastdp
 
 from ..mechanisms import noise
-from ..optimizing.losses import ROWS
+from ..optimizing.losses.table import ROWS
 from ..optimizing.sets import number_of
 from ..randomness.keys import Randomness, fill_words, fresh_key
 from ..support.checks import integer, moderate, non_negative, power_of_two

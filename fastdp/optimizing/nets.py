@@ -20,7 +20,8 @@ from ..records.rows import Block
 from ..support.progress import Report
 from ..support.threads import run_chunks
 from .choice import INSTEAD, Integers, Key, Plan, Terms
-from .losses import Custom, Loss, MarginLoss
+from .losses import Custom, Loss
+from .losses.base import MarginLoss
 from .points import Points
 from .sets import Ball, Box, ConvexSet, Simplex, Vector
 

@@ -19,7 +19,7 @@ from ..records.labels import label_array, positives, with_labels
 from ..records.rows import Block, PerRecord, Rows
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
-from .losses import SIGN, Summand
+from .losses.base import SIGN, Summand
 from .sets import Projection, Vector
 
 _ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
@@ -178,7 +178,7 @@ class Points:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
         from ..kernels import descent
 
-        block = self.rows.whole()
+        block = self.rows.one_block()
         if block is None or steps.projection is None or self.n * self.d > _ONE_LOOP:
             return None
         path = np.empty((len(steps.rates) + 1, self.d))

@@ -17,7 +17,7 @@ from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
 from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
 from ..support.results import Displayed, DisplayLines
-from .losses import Summand
+from .losses.base import Summand
 from .points import Points
 from .sets import Vector
 from .step_noise import Noise, plan, promise

@@ -473,7 +473,7 @@ def test_the_same_bits_for_integers_and_booleans() -> None:
     right = everything(X.astype(np.float64), y.astype(float), sign.astype(float), w)
     for kind in (bool, np.int8, np.uint8, np.int32, np.uint64, np.float16, np.float32):
         assert everything(X.astype(kind), y, sign, w) == right, kind
-    assert everything(rows.pack(X.astype(bool)), y, sign, w) == right
+    assert everything(fastdp.pack(X.astype(bool)), y, sign, w) == right
     assert everything(pl.DataFrame(X.astype(bool)), y.tolist(), sign > 0, w) == right
 
 

@@ -2,7 +2,8 @@
 
 Two families. A *margin* loss is phi(<w, x>, y): its gradient is phi' x, so one number clips it. A *distance* loss
 compares w with the record itself. Every constant (Lipschitz constant, smoothness, range) is computed from the set and
-from bounds that the caller declares; where a bound is needed and missing, that is an error: records are not read for it.
+from bounds that the caller declares; where a bound is needed and missing, that is an error; records are not read for
+it.
 """
 
 from __future__ import annotations

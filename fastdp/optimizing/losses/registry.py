@@ -19,7 +19,7 @@ class LossRow:
 
     loss         its class
     name         its constant in kernels/losses.py and, behind FASTDP_, in fastdp.h; free for a loss that is given here
-    from_c       makes it of the parameter and the address of a derivative that a C program gives; None if it has neither
+    from_c       makes it of the parameter and the address of a derivative that C gives; None if it has neither
     derivative   in the score; None if kernels/losses.py has it
     value        of the loss; None if kernels/losses.py has it, or if it is not known
     """
