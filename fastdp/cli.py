@@ -215,7 +215,7 @@ def _warmup(options: argparse.Namespace) -> int:
     from time import perf_counter
 
     from .kernels.compile import cache_info
-    from .warmup import warmup
+    from .support.warmup import warmup
 
     start = perf_counter()
     try:

@@ -284,7 +284,7 @@ def test_an_error_of_ours_is_not_called_a_missing_extra(monkeypatch: pytest.Monk
     def broken(progress: Any) -> None:
         raise ModuleNotFoundError("No module named 'fastdp.gone'", name="fastdp.gone")
 
-    monkeypatch.setattr("fastdp.warmup.warmup", broken)
+    monkeypatch.setattr("fastdp.support.warmup.warmup", broken)
     with pytest.raises(ModuleNotFoundError, match=r"fastdp\.gone"):
         main(["warmup"])
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from ..mechanisms.scores import range_of_each
-from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose
+from ..privacy.composition import compose
+from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from ..support.checks import one_of, positive, probability, small_delta
 from ..support.rounding import down, lower, up
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose, share
+from ..privacy.composition import compose, share
+from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from ..support.checks import MAX_INT64, numbers_array, one_of, positive, small_delta
 from ..support.errors import DomainError
 from ..support.rounding import down, lower, upper

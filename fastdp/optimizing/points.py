@@ -35,7 +35,7 @@ T = TypeVar("T")
 _NAMES = {"margin": "margins", "distance": "differences", "deviation": "signs"}  # of the kernels for a family
 
 
-class Steps(NamedTuple):
+class DescentSteps(NamedTuple):
     """What follows the gradients: scale and ridge of the mean gradient, a rate for every step, the set."""
 
     scale: float
@@ -174,7 +174,9 @@ class Points:
 
         return self.rows.total(statistic)
 
-    def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], steps: Steps) -> Vector | None:
+    def descend(
+        self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], steps: DescentSteps
+    ) -> Vector | None:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
         from ..kernels import descent
 

@@ -16,17 +16,9 @@ import numpy as np
 
 from ..mechanisms.noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma, zcdp_rho
-from ..privacy.guarantees import (
-    ORDERS,
-    ZCDP,
-    AllOf,
-    ApproxDP,
-    Guarantee,
-    Neighbors,
-    PureDP,
-    discrete_laplace_curve,
-    epsilon_of_curve,
-)
+from ..privacy.conversions import epsilon_of_curve
+from ..privacy.curves import ORDERS, discrete_laplace_curve
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..support.checks import moderate
 from ..support.rounding import down, lower, up
 
