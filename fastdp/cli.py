@@ -214,7 +214,7 @@ def _bench(options: argparse.Namespace) -> int:
 def _warmup(options: argparse.Namespace) -> int:
     from time import perf_counter
 
-    from .kernels.compile import cache_info
+    from .kernels.compile_cache import cache_info
     from .support.warmup import warmup
 
     start = perf_counter()
@@ -235,7 +235,7 @@ def _warmup(options: argparse.Namespace) -> int:
 def _info(options: argparse.Namespace) -> int:
     import fastdp
 
-    from .kernels.compile import cache_info
+    from .kernels.compile_cache import cache_info
     from .support import machine
 
     facts = machine.describe()
