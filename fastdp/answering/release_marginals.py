@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms.noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
-from ..privacy.budget import Budget, charge
+from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma
 from ..privacy.guarantees import NEIGHBORS, ZCDP, Accounted, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.domain import MOST_CELLS, OUTSIDE, Domain, Outside, check_domain, code_type, shown
 from ..records.encoding import check_codes, encode, histogram, of_domain
@@ -201,12 +202,12 @@ def release_marginals(
         raise ValueError("data: n=0 records: must be at least one; with neighbors='add-remove' there may be none")
     parameters = {"epsilon": noise.epsilon, "delta": noise.delta, "tables": workload.tables}
     with reporting(progress, "releasing") as report:
-        with charge(budget, noise.guarantee, "release_marginals", parameters) as final:
+        with ChargedKeys("release_marginals", noise.guarantee, parameters, budget, rng) as keys:
             report(0, 3, "counting")
             counts = count_tables(rows, workload, outside)
             counts <<= noise.bits
             report(1, 3, "drawing noise")
-            noisy = release(counts, None, noise.plan, out=counts, rng=rng, final=final)
+            noisy = release(counts, None, noise.plan, keys.take, counts)
         report(2, 3, "fitting")
         tables = cut_of(noisy * 2.0**-noise.bits, workload)
         made = _fitted(tables, workload, noise, rows.n if neighbors == "replace-one" else None, fit, report)

@@ -289,30 +289,30 @@ def _project(
 # --- for hosts that call kernels themselves
 
 
-_INTEGERS, _FLOATS = np.dtype(np.int64), np.dtype(np.float64)
 _PLAN = len(noise.LaplacePlan._fields) + 1  # and the grid
 
 
 def plan_laplace_i64(sensitivity: float, epsilon: float, plan: Vector) -> None:
-    _write_plan(plan, *noise.laplace_terms(_INTEGERS, 1, sensitivity, epsilon, None)[2:])
+    _write_plan(plan, noise.laplace_noise(True, 1, sensitivity, epsilon, None))
 
 
 def plan_laplace_f64(n: int, sensitivity: float, epsilon: float, resolution: float, plan: Vector) -> None:
-    _write_plan(plan, *noise.laplace_terms(_FLOATS, n, sensitivity, epsilon, _grid(resolution))[2:])
+    _write_plan(plan, noise.laplace_noise(False, n, sensitivity, epsilon, _grid(resolution)))
 
 
 def plan_gaussian_i64(n: int, sensitivity: float, epsilon: float, delta: float, plan: Vector) -> None:
-    _write_plan(plan, *noise.gaussian_terms(_INTEGERS, n, sensitivity, None, epsilon, delta, None)[2:])
+    _write_plan(plan, noise.gaussian_noise(True, n, sensitivity, None, epsilon, delta, None))
 
 
 def plan_gaussian_f64(
     n: int, sensitivity: float, epsilon: float, delta: float, resolution: float, plan: Vector
 ) -> None:
-    _write_plan(plan, *noise.gaussian_terms(_FLOATS, n, sensitivity, None, epsilon, delta, _grid(resolution))[2:])
+    _write_plan(plan, noise.gaussian_noise(False, n, sensitivity, None, epsilon, delta, _grid(resolution)))
 
 
-def _write_plan(plan: Vector, grid: float | None, law: noise.Plan) -> None:
+def _write_plan(plan: Vector, made: noise.CalibratedNoise) -> None:
     """A grid of 0 stands for integers."""
+    grid, law = made.grid, made.plan
     if isinstance(law, noise.LaplacePlan):
         plan[:] = (*law, grid or 0.0)
     else:
@@ -340,5 +340,4 @@ def settle(key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecide
     places = undecided.tolist()
     if any(not 0 <= i < out.size for i in places):
         raise ValueError(f"undecided: must be places in out, which has n={out.size} entries")
-    for i in places:
-        noise.resolve_exactly(law, grid, key, out, i, block * each)
+    noise.resolve_exactly(law, grid, key, out, places, block * each)

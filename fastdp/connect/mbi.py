@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from math import inf, prod
 from typing import Any
@@ -258,16 +259,16 @@ class Noise:
             raise ValueError(f"values: shape {array.shape}: must be that of the noise, {self.shape}")
         prng = self._prng
         if not counting(prng.budget):
-            return self._release(array, None)
+            return self._release(array, partial(fresh_key, prng.rng))
         guarantee, parameters = prng._guarantee(self._kind, self._scale)
         with ChargedKeys(f"mbi {self._kind}", guarantee, parameters, prng.budget, prng.rng) as keys:
-            return self._release(array, keys.commit)
+            return self._release(array, keys.take)
 
-    def _release(self, array: NDArray[Any], final: Callable[[], None] | None) -> Any:
+    def _release(self, array: NDArray[Any], take_key: Callable[[], NDArray[np.uint32]]) -> Any:
         grid = self._prng.resolution
         units = _on_grid(array, grid)
         self._used = True
-        return release(units, None, self._plan, rng=self._prng.rng, final=final) * grid
+        return release(units, None, self._plan, take_key) * grid
 
     __radd__ = __add__
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
 from math import floor, inf, isfinite, isqrt, ldexp
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -218,7 +219,7 @@ def _noisy(
     rng: Randomness | None,
 ) -> Any:
     def function(arg: Any) -> Any:
-        return domain.write(noise.release(domain.read(arg), grid, plan, None, rng))
+        return domain.write(noise.release(domain.read(arg), grid, plan, partial(fresh_key, rng)))
 
     return dp.make_user_measurement(input_domain, input_metric, measure, function, privacy_map, domain.output_type)
 

@@ -2,8 +2,7 @@
 
 Integers get discrete noise; floats are put on a power-of-two grid first, and the rounding is charged to the
 sensitivity. noise.md proves the laws and the guarantees; kernels/noise.py draws; fastdp/randomness/exact_draws.py
-settles what float64
-cannot.
+resolves what float64 cannot.
 """
 
 from __future__ import annotations
@@ -17,18 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..privacy.budget import Budget, charge, counting
+from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness import exact_draws as exact
-from ..randomness.keys import Randomness, fresh_key, word_source
-from ..support.checks import MAX_INT64, numbers_array, positive, power_of_two, probability
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness, word_source
+from ..support import parameters
+from ..support.checks import MAX_INT64, numbers_array, remembered
 from ..support.errors import DomainError
 from ..support.rounding import down, lower, up, upper
 from ..support.threads import run_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
 Values = NDArray[np.int64] | NDArray[np.float64]
@@ -80,12 +81,9 @@ def laplace(
     dtype('float64')
     """
     array = numbers_array("values", values)
-    sensitivity, epsilon, grid, plan = laplace_terms(array.dtype, array.size, sensitivity, epsilon, resolution)
-    if neighbors == "replace-one" and not counting(budget):
-        return release(array, grid, plan, out, rng)
-    guarantee = PureDP(epsilon, neighbors=neighbors)
-    with charge(budget, guarantee, "laplace", {"sensitivity": sensitivity, "epsilon": epsilon}) as final:
-        return release(array, grid, plan, out, rng, final)
+    noise = laplace_noise(array.dtype.kind == "i", array.size, sensitivity, epsilon, resolution, neighbors)
+    with ChargedKeys("laplace", noise.guarantee, noise.parameters, budget, rng) as keys:
+        return release(array, noise.grid, noise.plan, keys.take, out)
 
 
 def gaussian(
@@ -127,74 +125,87 @@ def gaussian(
     dtype('float64')
     """
     array = numbers_array("values", values)
-    sensitivity, price, grid, plan = gaussian_terms(
-        array.dtype, array.size, sensitivity, rho, epsilon, delta, resolution
-    )
-    if neighbors == "replace-one" and not counting(budget):
-        return release(array, grid, plan, out, rng)
-    guarantee, parameters = _gaussian_guarantee(sensitivity, price, grid, plan, array.size, neighbors)
-    with charge(budget, guarantee, "gaussian", parameters) as final:
-        return release(array, grid, plan, out, rng, final)
+    noise = gaussian_noise(array.dtype.kind == "i", array.size, sensitivity, rho, epsilon, delta, resolution, neighbors)
+    with ChargedKeys("gaussian", noise.guarantee, noise.parameters, budget, rng) as keys:
+        return release(array, noise.grid, noise.plan, keys.take, out)
 
 
-def _gaussian_guarantee(
-    sensitivity: float, price: _Price, grid: float | None, plan: GaussianPlan, n: int, neighbors: Neighbors
-) -> tuple[Guarantee, dict[str, float]]:
-    """What the noise of a plan promises: the price that was asked, and the rho that its sigma amounts to."""
-    epsilon, delta = price
-    moved = up(upper(sensitivity)) if grid is None else _l2_on_grid(sensitivity, grid, n)
-    mu = gaussian_mu(moved, plan.sigma, n)
-    if delta is None:
-        return ZCDP(epsilon, mu=mu, neighbors=neighbors), {"sensitivity": sensitivity, "rho": epsilon}
-    rho = up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2)
-    both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
-    return both, {"sensitivity": sensitivity, "epsilon": epsilon, "delta": delta}
+# --- parameters, checked, and the noise that follows from them
 
 
-def laplace_terms(
-    dtype: np.dtype[Any], n: int, sensitivity: float, epsilon: float, resolution: float | None
-) -> tuple[float, float, float | None, LaplacePlan]:
-    """The parameters of `laplace` for n values, checked, and what follows: the grid of floats, and the noise."""
-    sensitivity = positive("sensitivity", sensitivity, toward=inf)
-    epsilon = positive("epsilon", epsilon, toward=0)
-    if dtype == np.int64:
+class CalibratedNoise(NamedTuple):
+    """The noise of a release: where it lies, its law, what it guarantees, and what the row of a budget says of it."""
+
+    grid: float | None  # of floats; None for integers
+    plan: Plan
+    guarantee: Guarantee
+    parameters: Mapping[str, float]
+
+
+@remembered
+def laplace_noise(
+    integers: bool,
+    n: int,
+    sensitivity: float,
+    epsilon: float,
+    resolution: float | None,
+    neighbors: Neighbors = "replace-one",
+) -> CalibratedNoise:
+    """The noise of `laplace` for n values."""
+    sensitivity, epsilon = parameters.sensitivity(sensitivity), parameters.epsilon(epsilon)
+    grid: float | None = None
+    if integers:
         _no_resolution(resolution)
-        return sensitivity, epsilon, None, _laplace_for_integers(sensitivity, epsilon)
-    if resolution is not None:
-        resolution = power_of_two("resolution", resolution)
-    return sensitivity, epsilon, *_laplace_for_floats(sensitivity, epsilon, resolution, n)
+        plan = _laplace_for_integers(sensitivity, epsilon)
+    else:
+        grid, plan = _laplace_for_floats(sensitivity, epsilon, parameters.resolution(resolution), n)
+    row = {"sensitivity": sensitivity, "epsilon": epsilon}
+    return CalibratedNoise(grid, plan, PureDP(epsilon, neighbors=neighbors), row)
 
 
-def gaussian_terms(
-    dtype: np.dtype[Any],
+@remembered
+def gaussian_noise(
+    integers: bool,
     n: int,
     sensitivity: float,
     rho: float | None,
     epsilon: float | None,
     delta: float | None,
     resolution: float | None,
-) -> tuple[float, _Price, float | None, GaussianPlan]:
-    """The parameters of `gaussian` for n values, checked, and what follows: the grid of floats, and the noise."""
-    sensitivity = positive("sensitivity", sensitivity, toward=inf)
+    neighbors: Neighbors = "replace-one",
+) -> CalibratedNoise:
+    """The noise of `gaussian` for n values."""
+    sensitivity, price = parameters.sensitivity(sensitivity), _gaussian_price(rho, epsilon, delta)
+    grid: float | None = None
+    if integers:
+        _no_resolution(resolution)
+        plan, moved = _gaussian_for_integers(sensitivity, price, n), up(upper(sensitivity))
+    else:
+        grid, plan = _gaussian_for_floats(sensitivity, price, parameters.resolution(resolution), n)
+        moved = _l2_on_grid(sensitivity, grid, n)
+    mu = gaussian_mu(moved, plan.sigma, n)
+    if price[1] is None:
+        row = {"sensitivity": sensitivity, "rho": price[0]}
+        return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
+    row = {"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]}
+    zcdp = ZCDP(up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
+    return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
+
+
+def _gaussian_price(rho: float | None, epsilon: float | None, delta: float | None) -> _Price:
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ValueError(f"rho={rho!r}: give either rho, or epsilon and delta")
-        price: _Price = (positive("rho", rho, toward=0), None)
-    else:
-        if epsilon is None or delta is None:
-            raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: give both, or rho instead")
-        price = (positive("epsilon", epsilon, toward=0), probability("delta", delta))
-        for name, value in (("epsilon", epsilon), ("delta", delta)):
-            if value < SMALLEST:
-                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
-        if price[0] > MAX_EPSILON:
-            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
-    if dtype == np.int64:
-        _no_resolution(resolution)
-        return sensitivity, price, None, _gaussian_for_integers(sensitivity, price, n)
-    if resolution is not None:
-        resolution = power_of_two("resolution", resolution)
-    return sensitivity, price, *_gaussian_for_floats(sensitivity, price, resolution, n)
+        return parameters.rho(rho), None
+    if epsilon is None or delta is None:
+        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: give both, or rho instead")
+    price = parameters.epsilon(epsilon), parameters.delta(delta)
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value < SMALLEST:
+            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
+    if price[0] > MAX_EPSILON:
+        raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+    return price
 
 
 def _no_resolution(resolution: float | None) -> None:
@@ -351,36 +362,28 @@ def _pair(x: Decimal) -> tuple[float, float]:
     return high, float(_DIGITS.subtract(x, Decimal(high)))
 
 
-# --- releasing: call the kernel chunk by chunk, settle what it reports
+# --- releasing: call the kernel chunk by chunk, resolve exactly what it reports
 
 
 def release(
     array: Values,
     grid: float | None,
     plan: Plan,
+    take_key: Callable[[], NDArray[np.uint32]],
     out: Values | None = None,
-    rng: Randomness | None = None,
-    final: Callable[[], None] | None = None,
 ) -> Any:
-    """Add noise by the plan; parameters have been checked. `final` is called right before the first draw.
+    """Add noise by the plan; parameters have been checked.
 
-    Charges nobody: that is the caller's part.
+    `take_key` gives the key, and makes the charge final if there is one. It is called right before the first draw.
     """
     plain = None if out is None else _checked_out(array, out)
     flat = array if array.ndim == 1 else array.reshape(-1)
     if grid is not None:
         check_finite(flat)  # all of it, before a key is asked for, an entry written, a charge final
-    key = fresh_key(rng)
-    if final is not None:
-        final()
+    key = take_key()
     direct = plain is not None and plain.flags.c_contiguous and (out is array or not np.may_share_memory(plain, array))
     target = plain if direct and plain is not None else np.empty_like(array)
-    result = target if target.ndim == 1 else target.reshape(-1)
-    n = flat.size
-    if n <= CHUNK:
-        add_noise(plan, grid, key, flat, result, 0)
-    else:
-        run_chunks(lambda i, j: add_noise(plan, grid, key, flat[i:j], result[i:j], i), n, CHUNK)
+    add_noise(plan, grid, key, flat, target if target.ndim == 1 else target.reshape(-1))
     if out is None:
         return target if target.ndim else target[()]
     if plain is not None and not direct:
@@ -417,21 +420,20 @@ def _checked_out(array: Values, out: Any) -> Values:
 def integer_noise(plan: Plan, key: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
     """The first n draws of a release, by themselves."""
     out = np.zeros(n, np.int64)
-    add_noise(plan, None, key, out, out, 0)
+    add_noise(plan, None, key, out, out)
     return out
 
 
 def add_noise(
-    plan: Plan,
-    grid: float | None,
-    key: NDArray[np.uint32],
-    values: Values,
-    out: Values,
-    first: int,
+    plan: Plan, grid: float | None, key: NDArray[np.uint32], values: Values, out: Values, first: int = 0
 ) -> None:
     """out = values with the noise of draws number first, first + 1, ... of the release; first a multiple of CHUNK."""
+    n = values.size
+    if n > CHUNK:
+        run_chunks(lambda i, j: add_noise(plan, grid, key, values[i:j], out[i:j], first + i), n, CHUNK)
+        return
     kernels = _kernels()
-    undecided = np.empty(values.size, np.int64)
+    undecided = np.empty(n, np.int64)
     place = (values,) if grid is None else (values, grid)
     if isinstance(plan, LaplacePlan):
         add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
@@ -441,22 +443,26 @@ def add_noise(
         law = (first // kernels.GAUSSIAN_BLOCK, plan.extra, plan.law)
     try:
         found = add(*place, key, *law, out, undecided)
-        for i in undecided[:found].tolist() if found else ():
-            resolve_exactly(plan, grid, key, out, i, first)
+        if found:
+            resolve_exactly(plan, grid, key, out, undecided[:found].tolist(), first)
     except BaseException:
         out.fill(0)  # interrupted: leave no value behind that has no noise
         raise
 
 
-def resolve_exactly(plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, i: int, first: int) -> None:
-    """Add what the kernel left out: one draw (Laplace), or those of the block that starts at i (Gaussian)."""
-    if isinstance(plan, LaplacePlan):
-        _add_draw(out, i, exact.geometric_draw(word_source(key), first + i, plan.scale, two_sided=True), grid)
-        return
-    count = min(exact.GAUSSIAN_BLOCK, out.size - i)
-    draws = exact.gaussian_block(word_source(key), (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
-    for j, draw in enumerate(draws, i):
-        _add_draw(out, j, draw, grid)
+def resolve_exactly(
+    plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, undecided: list[int], first: int
+) -> None:
+    """Add what the kernel left out: for each place i one draw (Laplace), or those of its block (Gaussian)."""
+    words = word_source(key)
+    for i in undecided:
+        if isinstance(plan, LaplacePlan):
+            draws = [exact.geometric_draw(words, first + i, plan.scale, two_sided=True)]
+        else:
+            count = min(exact.GAUSSIAN_BLOCK, out.size - i)
+            draws = exact.gaussian_block(words, (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
+        for j, draw in enumerate(draws, i):
+            _add_draw(out, j, draw, grid)
 
 
 def _add_draw(out: Values, i: int, draw: int, grid: float | None) -> None:

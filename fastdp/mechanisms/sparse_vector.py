@@ -17,9 +17,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..privacy.budget import Budget, charge
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Neighbors, PureDP
-from ..randomness.keys import Randomness, fresh_key
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
 from ..support.checks import numbers_array, positive, power_of_two
 from ..support.rounding import lower, up, upper
 from . import noise
@@ -107,9 +108,8 @@ class AboveThreshold(Accounted):
         threshold_plan, self._plan = _plans(moved, self.epsilon)
         guarantee = PureDP(self.epsilon, neighbors=neighbors)
         parameters = {"threshold": threshold, "sensitivity": self.sensitivity, "epsilon": self.epsilon}
-        with charge(budget, guarantee, "AboveThreshold", parameters) as final:
-            key, self._key = fresh_key(rng), fresh_key(rng)
-            final()
+        with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
+            key, self._key = keys.take(), keys.take()
             self._noisy_threshold = center + int(noise.integer_noise(threshold_plan, key, 1)[0])
         self.guarantee = guarantee
         self._closed = False

@@ -396,6 +396,8 @@ def test_no_result_is_negative_zero():
 def planned(monkeypatch):
     """The arguments and results of all plans that are asked for."""
     calls = []
+    noise.laplace_noise.cache_clear()
+    noise.gaussian_noise.cache_clear()
 
     def spy(original, *arguments):
         calls.append((arguments, original(*arguments)))
@@ -857,3 +859,21 @@ def fingerprint():
 def test_same_bits_on_other_cpus(fingerprint_elsewhere):
     """Neither the width of the vectors nor a missing fma instruction changes a bit of a release."""
     assert fingerprint_elsewhere(__name__) == fingerprint()
+
+
+def test_what_is_remembered_of_parameters_is_by_value_and_type():
+    """True is no 1, however often 1 was right; what has no hash is taken or refused as ever."""
+    values = np.arange(3)
+    for _ in range(2):
+        for one in (1, 1.0, np.int64(1), np.float32(1), Fraction(1), np.array(1)):
+            assert fastdp.laplace(values, sensitivity=one, epsilon=one).shape == (3,)
+            assert fastdp.gaussian(values, sensitivity=one, rho=one).shape == (3,)
+        for name in ("sensitivity", "epsilon"):
+            for wrong in (True, np.True_, [1], {}, "1", None, math.nan):
+                with pytest.raises(ValueError, match=rf"^{name}=.*: must be"):
+                    fastdp.laplace(values, **{"sensitivity": 1, "epsilon": 1, name: wrong})
+        for neighbors in (["replace-one"], {}, None, "friends", np.array("replace-one")):
+            with pytest.raises(ValueError, match=r"^neighbors=.*: must be one of 'replace-one', 'add-remove'$"):
+                fastdp.laplace(values, sensitivity=1, epsilon=1, neighbors=neighbors)
+            with pytest.raises(ValueError, match=r"^neighbors=.*: must be one of 'replace-one', 'add-remove'$"):
+                fastdp.gaussian(values, sensitivity=1, rho=1, neighbors=neighbors)
