@@ -110,7 +110,20 @@ class ConjunctionClassifier(BinaryClassifier):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
-        """Learn from records X and labels y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their labels, of the two `classes`.
+
+        Returns
+        -------
+        ConjunctionClassifier
+            The estimator itself.
+        """
         parameters.outside(self.outside)
         X, positives = self._labelled(X, y, dtype="numeric")
         names = names_of(self)
@@ -125,7 +138,18 @@ class ConjunctionClassifier(BinaryClassifier):
         return self
 
     def predict(self, X: Any) -> Any:
-        """The class of each record."""
+        """Predict the class of each record.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray
+            A label of `classes_` for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False, dtype="numeric")
         return self._named(self.concept_.predict(self._bits(X, self.cuts_)))
@@ -227,7 +251,20 @@ class BoxClassifier(BinaryClassifier):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> BoxClassifier:
-        """Learn from records X and labels y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their labels, of the two `classes`.
+
+        Returns
+        -------
+        BoxClassifier
+            The estimator itself.
+        """
         X, positives = self._labelled(X, y)
         grid = Grid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
         self.concept_ = learn_box(
@@ -247,7 +284,18 @@ class BoxClassifier(BinaryClassifier):
         return np.column_stack([least, below])
 
     def predict(self, X: Any) -> Any:
-        """The class of each record; what is beyond the bounds is as what is at them."""
+        """Predict the class of each record; records beyond the bounds count as at them.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray
+            A label of `classes_` for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         least, below = self.intervals_.T

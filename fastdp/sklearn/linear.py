@@ -143,7 +143,20 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
-        """Fit to records X and labels y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their labels, of the two `classes`.
+
+        Returns
+        -------
+        PrivateLogisticRegression
+            The estimator itself.
+        """
         X, positives = self._labelled(X, y)
         scaling = self._scaling(X.shape[1])
         w = self._minimise(scaling.rows(X, self.outside), positives, Logistic(x_norm=scaling.x_norm))
@@ -152,21 +165,65 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """The log odds of the positive class."""
+        """The log odds of the positive class.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            A number for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> Any:
-        """The likelier class of each record."""
+        """Predict the likelier class of each record.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray
+            A label of `classes_` for each record.
+        """
         return self._named(self.decision_function(X) > 0)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probabilities of both classes, one row a record."""
+        """The probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (records, 2)
+            A row for each record, in the order of `classes_`.
+        """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Their logarithms."""
+        """The logarithms of the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (records, 2)
+            A row for each record, in the order of `classes_`.
+        """
         score = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0.0, score), -np.logaddexp(0.0, -score)])
 
@@ -264,7 +321,20 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
-        """Fit to records X and targets y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their targets.
+
+        Returns
+        -------
+        PrivateLinearRegression
+            The estimator itself.
+        """
         parameters.outside(self.outside)
         lower, upper = bounds_of("y_bounds", self.y_bounds, 1)
         X, y = self._records(X, y, y_numeric=True)
@@ -280,7 +350,18 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """The linear function of each record."""
+        """Predict the target of each record.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            A number for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,13 +10,12 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning.privacy_parameters import Spending, parameters_of
+from ..learning.privacy_parameters import PrivacyParameters
 from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vectors import vector_mean
-from ..privacy.guarantees import Neighbors
 from ..randomness.charged_keys import ChargedKeys
-from ..support.checks import integer, positive, small_delta
+from ..support.checks import integer
 from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
 from .grid import Grid
@@ -32,12 +30,34 @@ class _Centering(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     center_: Floats
 
     def transform(self, X: Any) -> Floats:
-        """X - center_."""
+        """Subtract `center_` from records.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            X - center_.
+        """
         check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) - self.center_)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """X + center_."""
+        """Add `center_` to records.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            X + center_.
+        """
         check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) + self.center_)
 
@@ -113,7 +133,20 @@ class PrivateMean(_Centering):
         self.budget = budget
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
-        """Release the means of the columns of X, and charge for it; y is ignored."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivateMean
+            The estimator itself.
+        """
         X = self._records(X)
         scaling = Scaling.of(self.bounds, self.data_norm, X.shape[1], True)
         Z = scaling.rows(X, self.outside)[:, :-1]
@@ -125,15 +158,6 @@ class PrivateMean(_Centering):
         self.noise_scale_ = released.deviation * scaling.half
         self.guarantee_ = released.guarantee
         return self
-
-
-@dataclass(frozen=True)
-class _MedianParameters(Spending):
-    """The privacy parameters of one choice for each column."""
-
-    epsilon: float
-    delta: float
-    neighbors: Neighbors = "replace-one"
 
 
 class PrivateMedian(_Centering):
@@ -204,16 +228,29 @@ class PrivateMedian(_Centering):
         self.budget = budget
 
     def fit(self, X: Any, y: Any = None) -> PrivateMedian:
-        """Release the medians of the columns of X, and charge for it; y is ignored."""
-        privacy = _MedianParameters(positive("epsilon", self.epsilon, toward=0), small_delta("delta", self.delta))
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivateMedian
+            The estimator itself.
+        """
+        privacy = PrivacyParameters.of(self.epsilon, self.delta, _BETA, "replace-one")
         bits, rng = integer("bits", self.bits, least=1, most=32), self._randomness()
         X = self._records(X)
         n, d = X.shape
         grid = Grid.of(self.bounds, 2**bits, d)
         eta = Fraction(privacy.eta(d))
-        guarantee = privacy.promise_of(d, float(eta))
+        guarantee = privacy.guarantee_of(d, float(eta))
         self._warn_if_few(n, bits, eta)
-        parameters = parameters_of(privacy, bits=bits, columns=d)
+        parameters = privacy.row(bits=bits, columns=d)
         with ChargedKeys("PrivateMedian", guarantee, parameters, self.budget, rng) as keys:
             positions = grid.cells(X, self.outside).astype(np.uint64)
             choices = [choose_by_rank(positions[:, j], Fraction(1, 2), grid.count - 1, eta) for j in range(d)]

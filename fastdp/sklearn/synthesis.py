@@ -116,7 +116,20 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         return tags
 
     def fit(self, X: Any, y: Any = None) -> MWEMSynthesizer:
-        """Fit to the tables of X, and charge for it; y is ignored."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        MWEMSynthesizer
+            The estimator itself.
+        """
         parameters.outside(self.outside)
         if (self.domain is None) == (self.bounds is None):
             if self.domain is None:
@@ -140,12 +153,34 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Records as codes of the domain: numbers of bins, or places in lists of labels."""
+        """Records as codes of the domain: numbers of bins, or places in lists of labels.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of int
+            A row for each record, a column for each attribute.
+        """
         check_is_fitted(self, "guarantee_")
         return np.column_stack(encode(self._columns(self._read(X)), self.domain_, self.outside))
 
     def score_samples(self, X: Any) -> Floats:
-        """The logarithm of the density at each record, or of its probability where columns have labels. Not private."""
+        """The logarithm of the density at each record, or of its probability where columns have labels. Not private.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            A number for each record; -inf where the density is 0.
+        """
         cells = self.domain_.cells(list(self.transform(X).T))
         if self.domain_.size > _MOST_SCORED:
             raise ValueError(f"domain: {shown(self.domain_.size)} cells: must be at most 2^24 to score records")
@@ -154,11 +189,37 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         return np.asarray(logs if self._grid is None else logs - np.log(self._grid.width).sum())
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`; y is ignored. Not private."""
+        """The mean of `score_samples`. Not private.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            The mean log density.
+        """
         return float(np.mean(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """So many synthetic records: as the domain declares them, or the middles of bins."""
+        """Draw synthetic records.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many.
+        random_state : None, int or fastdp.Randomness
+            As in the constructor.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows of labels or codes, as the domain declares them; with `bounds`, of middles of bins.
+        """
         check_is_fitted(self, "guarantee_")
         records = self.distribution_.sample(n_samples, randomness(random_state))
         return records if self._grid is None else self._grid.centers(records)
