@@ -19,6 +19,7 @@ from ..kernels import layout
 from ..mechanisms import noise
 from ..optimizing.losses.table import ROWS
 from ..optimizing.sets import number_of
+from ..randomness import noise_draws, noise_plans
 from ..randomness.keys import Randomness, fill_words, fresh_key
 from ..support.checks import integer, moderate, non_negative, power_of_two
 from ..support.errors import DomainError
@@ -306,28 +307,28 @@ def plan_gaussian_f64(
 def _write_plan(plan: Vector, made: noise.CalibratedNoise) -> None:
     """A grid of 0 stands for integers."""
     grid, law = made.grid, made.plan
-    if isinstance(law, noise.LaplacePlan):
+    if isinstance(law, noise_plans.LaplacePlan):
         plan[:] = (law.extra, *law.law, grid or 0.0)
     else:
         plan[:] = (law.extra, law.sigma, grid or 0.0, *law.law)
 
 
-def _read_plan(plan: Vector) -> tuple[float | None, noise.Plan]:
+def _read_plan(plan: Vector) -> tuple[float | None, noise_plans.NoisePlan]:
     extra, scale, *rest = plan.tolist()
-    if extra not in (0.0, 16.0, 32.0) or not noise.MIN_SCALE <= scale <= noise.MAX_SCALE:
+    if extra not in (0.0, 16.0, 32.0) or not noise_plans.MIN_SCALE <= scale <= noise_plans.MAX_SCALE:
         raise ValueError("plan: must come from fastdp_plan_laplace_* or fastdp_plan_gaussian_*")
     if plan.size == _PLAN:
-        return rest[-1] or None, noise.LaplacePlan(int(extra), scale, plan[1:-1].copy())
-    return rest[0] or None, noise.GaussianPlan(int(extra), scale, np.array(rest[1:]))
+        return rest[-1] or None, noise_plans.LaplacePlan(int(extra), scale, plan[1:-1].copy())
+    return rest[0] or None, noise_plans.GaussianPlan(int(extra), scale, np.array(rest[1:]))
 
 
 def settle(key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecided: NDArray[np.int64]) -> None:
     grid, law = _read_plan(plan)
     if (grid is None) != (out.dtype == np.int64):
         raise ValueError("plan: must be that of the entries of out, int64 or double")
-    each = layout.LAPLACE_BLOCK if isinstance(law, noise.LaplacePlan) else layout.GAUSSIAN_BLOCK
+    each = layout.LAPLACE_BLOCK if isinstance(law, noise_plans.LaplacePlan) else layout.GAUSSIAN_BLOCK
     integer("block", block, least=0, most=2**62 // each)
     places = undecided.tolist()
     if any(not 0 <= i < out.size for i in places):
         raise ValueError(f"undecided: must be places in out, which has n={out.size} entries")
-    noise.resolve_exactly(law, grid, key, out, places, block * each)
+    noise_draws.resolve_exactly(law, grid, key, out, places, block * each)

@@ -7,7 +7,6 @@ resolves what float64 cannot.
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter, sqrt
@@ -16,27 +15,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels import layout
 from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
-from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys
-from ..randomness.keys import Randomness, word_source
+from ..randomness.keys import Randomness
+from ..randomness.noise_draws import Values, add_noise, check_finite
+from ..randomness.noise_plans import (
+    MAX_SCALE,
+    GaussianPlan,
+    LaplacePlan,
+    NoisePlan,
+    gaussian_plan,
+    laplace_plan,
+    scale_in_range,
+)
 from ..support import parameters
-from ..support.checks import MAX_INT64, numbers_array, remembered
-from ..support.errors import DomainError
+from ..support.checks import numbers_array, remembered
 from ..support.rounding import down, lower, up, upper
-from ..support.threads import run_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import ModuleType
-
-Values = NDArray[np.int64] | NDArray[np.float64]
-
-MIN_SCALE, MAX_SCALE = 2.0**-20, 2.0**40
-CHUNK = 69 << 10  # draws that one thread makes at a time: 69 blocks of Laplace draws, 32 of Gaussian ones
 
 
 def laplace(
@@ -138,7 +137,7 @@ class CalibratedNoise(NamedTuple):
     """The noise of a release: where it lies, its law, what it guarantees, and what the row of a budget says of it."""
 
     grid: float | None  # of floats; None for integers
-    plan: Plan
+    plan: NoisePlan
     guarantee: Guarantee
     parameters: Mapping[str, float]
 
@@ -214,30 +213,7 @@ def _no_resolution(resolution: float | None) -> None:
         raise ValueError(f"resolution={resolution!r}: must be None for integers, whose grid is 1")
 
 
-# --- plans: what a kernel needs to know of a law, computed once
-
-
-class LaplacePlan(NamedTuple):
-    """Discrete Laplace noise of scale s, as kernels/noise.py::add_laplace_into takes it; noise.md, lemmas 2 and 3."""
-
-    extra: int  # bits of U beyond the first 31
-    scale: float
-    law: NDArray[np.float64]  # what stands where: kernels/layout.py
-
-
-class GaussianPlan(NamedTuple):
-    """Discrete Gaussian noise, as kernels/noise.py::add_gaussian_into takes it; noise.md, lemmas 4 and 5."""
-
-    extra: int  # bits of U beyond the first 31
-    sigma: float
-    law: NDArray[np.float64]  # what stands where: kernels/layout.py
-
-
-Plan = LaplacePlan | GaussianPlan
 _Price = tuple[float, float | None]  # (rho, None) or (epsilon, delta)
-
-_DIGITS = Context(prec=60)
-_U = 2.0**-53
 
 
 @lru_cache(1024)
@@ -297,12 +273,6 @@ def _sigma(sensitivity: float, price: _Price, n: int) -> float:
     return gaussian_sigma(sensitivity, epsilon=down(lower(epsilon)), delta=down(lower(delta)), dimension=n)
 
 
-def scale_in_range(scale: float, name: str) -> float:
-    if not MIN_SCALE <= scale <= MAX_SCALE:
-        raise ValueError(f"{name}={scale!r}: the noise scale must be between 2^-20 and 2^40")
-    return scale
-
-
 def power_below(x: float) -> float:
     """The largest power of two at most x."""
     return ldexp(0.5, frexp(x)[1])
@@ -314,61 +284,13 @@ def usable_grid(grid: float, sensitivity: float) -> float:
     return grid
 
 
-def laplace_plan(scale: float) -> LaplacePlan:
-    """The plan for discrete Laplace noise of this scale; noise.md, lemmas 2 and 3, derive the constants."""
-    d = _DIGITS
-    q = d.exp(d.divide(Decimal(-1), Decimal(scale)))
-    half = d.divide(d.add(Decimal(1), q), Decimal(2))
-    law = np.empty(layout.LAPLACE_LAW)
-    law[layout.LAPLACE_SCALE] = scale
-    law[[layout.LAPLACE_OFFSET, layout.LAPLACE_OFFSET_LOW]] = _pair(d.multiply(Decimal(-scale), d.ln(half)))
-    law[layout.LAPLACE_ERROR] = _U * (5 * scale + 2)
-    law[layout.LAPLACE_ERROR_PAIR] = 2.0**-78 * scale
-    return LaplacePlan(exact.extra_bits(scale), scale, law)
-
-
-def gaussian_plan(sigma: float) -> GaussianPlan:
-    """The plan for discrete Gaussian noise of this sigma; noise.md, lemmas 4 and 5, derive the constants."""
-    d = _DIGITS
-    proposal = exact.gaussian_proposal(sigma)
-    tail, body = float(proposal.t), float(proposal.a)
-    t, a, variance = Decimal(tail), Decimal(body), d.multiply(Decimal(sigma), Decimal(sigma))
-    one = Decimal(1)
-    log_g = d.subtract(d.divide(variance, d.multiply(Decimal(2), d.multiply(t, t))), d.divide(a, t))
-    survive = d.subtract(one, d.exp(d.divide(-one, t)))
-    log_tail_mass = d.subtract(log_g, d.ln(survive))
-    tail_mass = d.exp(log_tail_mass)
-    mass = d.add(d.subtract(a, Decimal("0.5")), tail_mass)
-    start = d.add(a, d.multiply(t, d.subtract(log_tail_mass, d.ln(mass))))
-    peak = float(d.divide(variance, t))
-    size = body + 2 * float(mass) + 2 * abs(float(start))
-    law = np.empty(layout.GAUSSIAN_LAW)
-    law[layout.BODY], law[layout.TAIL] = body, tail
-    law[[layout.START, layout.START_LOW]] = _pair(start)
-    law[[layout.MASS, layout.MASS_LOW]] = _pair(mass)
-    law[[layout.TAIL_MASS, layout.TAIL_MASS_LOW]] = _pair(tail_mass)
-    law[layout.PEAK] = peak
-    law[layout.CURVATURE] = float(d.divide(Decimal("0.5"), variance))
-    law[layout.ERROR] = _U * (10 * tail + 8 * size + 2)
-    law[layout.ERROR_OF_CELL] = 0.75 * float(mass) + 0.75 * tail
-    law[layout.COIN_ERROR] = 2.0**-31 + _U * (8 + peak / sigma)
-    law[layout.COIN_ERROR_PAIR] = 2.0**-51 + _U * (8 + peak / sigma)
-    law[layout.ERROR_PAIR] = 2.0**-78 * (tail + size)
-    return GaussianPlan(exact.extra_bits(sigma), sigma, law)
-
-
-def _pair(x: Decimal) -> tuple[float, float]:
-    high = float(x)
-    return high, float(_DIGITS.subtract(x, Decimal(high)))
-
-
 # --- releasing: call the kernel chunk by chunk, resolve exactly what it reports
 
 
 def release(
     array: Values,
     grid: float | None,
-    plan: Plan,
+    plan: NoisePlan,
     take_key: Callable[[], NDArray[np.uint32]],
     out: Values | None = None,
 ) -> Any:
@@ -391,19 +313,6 @@ def release(
     return out
 
 
-@lru_cache(1)
-def _kernels() -> ModuleType:
-    from ..kernels import noise
-
-    return noise
-
-
-def check_finite(values: Values) -> None:
-    """DomainError if there is a NaN or an infinity among these floats."""
-    if _kernels().count_not_finite(values):
-        raise DomainError("values: must be finite; there is a NaN or an infinity among them")
-
-
 def _checked_out(array: Values, out: Any) -> Values:
     """`out` as a plain array: what a subclass makes of indices and shapes is its own affair."""
     if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
@@ -415,58 +324,3 @@ def _checked_out(array: Values, out: Any) -> Values:
     if not out.flags.writeable:
         raise ValueError("out: is read-only: must be writeable")
     return cast("Values", out.view(np.ndarray))
-
-
-def integer_noise(plan: Plan, key: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
-    """The first n draws of a release, by themselves."""
-    out = np.zeros(n, np.int64)
-    add_noise(plan, None, key, out, out)
-    return out
-
-
-def add_noise(
-    plan: Plan, grid: float | None, key: NDArray[np.uint32], values: Values, out: Values, first: int = 0
-) -> None:
-    """out = values with the noise of draws number first, first + 1, ... of the release; first a multiple of CHUNK."""
-    n = values.size
-    if n > CHUNK:
-        run_chunks(lambda i, j: add_noise(plan, grid, key, values[i:j], out[i:j], first + i), n, CHUNK)
-        return
-    kernels = _kernels()
-    undecided = np.empty(n, np.int64)
-    place = (values,) if grid is None else (values, grid)
-    if isinstance(plan, LaplacePlan):
-        add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
-        block = first // layout.LAPLACE_BLOCK
-    else:
-        add = kernels.add_gaussian_into if grid is None else kernels.add_gaussian_on_grid_into
-        block = first // layout.GAUSSIAN_BLOCK
-    try:
-        found = add(*place, key, block, plan.extra, plan.law, out, undecided)
-        if found:
-            resolve_exactly(plan, grid, key, out, undecided[:found].tolist(), first)
-    except BaseException:
-        out.fill(0)  # interrupted: leave no value behind that has no noise
-        raise
-
-
-def resolve_exactly(
-    plan: Plan, grid: float | None, key: NDArray[np.uint32], out: Values, undecided: list[int], first: int
-) -> None:
-    """Add what the kernel left out: for each place i one draw (Laplace), or those of its block (Gaussian)."""
-    words = word_source(key)
-    for i in undecided:
-        if isinstance(plan, LaplacePlan):
-            draws = [exact.geometric_draw(words, first + i, plan.scale, two_sided=True)]
-        else:
-            count = min(layout.GAUSSIAN_BLOCK, out.size - i)
-            draws = exact.gaussian_block(words, (first + i) // layout.GAUSSIAN_BLOCK, count, plan.sigma)
-        for j, draw in enumerate(draws, i):
-            _add_draw(out, j, draw, grid)
-
-
-def _add_draw(out: Values, i: int, draw: int, grid: float | None) -> None:
-    if grid is None:
-        out[i] = max(-MAX_INT64 - 1, min(MAX_INT64, int(out[i]) + draw))
-    else:
-        out[i] = float(Fraction(float(out[i])) + draw * Fraction(grid))

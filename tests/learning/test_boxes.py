@@ -29,9 +29,9 @@ from fastdp.learning.boxes_peel import BoxPeelParameters, prepare_peel
 from fastdp.learning.extremes import Numbers
 from fastdp.learning.methods import Choice, choose_method
 from fastdp.learning.privacy_parameters import PrivacyParameters
-from fastdp.mechanisms.noise import laplace_plan
 from fastdp.privacy import ApproxDP, BoundedRange, PureDP, compose
 from fastdp.privacy.removal import Removal
+from fastdp.randomness.noise_plans import laplace_plan
 from tests import oracles
 from tests.conftest import Watched
 from tests.laws import ALARM, check_cells, log_at_least

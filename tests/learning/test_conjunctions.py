@@ -29,9 +29,9 @@ from fastdp.learning.conjunctions_peel import PeelParameters, prepare_peel
 from fastdp.learning.examples import Examples
 from fastdp.learning.methods import choose_method
 from fastdp.learning.privacy_parameters import PrivacyParameters
-from fastdp.mechanisms.noise import gaussian_plan, laplace_plan
 from fastdp.privacy import PureDP
 from fastdp.randomness.charged_keys import ChargedKeys
+from fastdp.randomness.noise_plans import gaussian_plan, laplace_plan
 from tests import oracles
 from tests.conftest import Watched
 from tests.laws import ALARM, check_cells, log_at_least

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mechanisms.noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
+from ...mechanisms.noise import release
 from ...privacy.budget import Budget, counting
 from ...privacy.guarantees import NEIGHBORS, ZCDP, Guarantee, Neighbors, PureDP
 from ...randomness import exact_draws as exact
 from ...randomness.charged_keys import ChargedKeys
 from ...randomness.keys import Randomness, fresh_key, word_source
+from ...randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ...support.checks import integer, one_of, positive, power_of_two
 from ...support.errors import DomainError
 from ...support.rounding import lower, up, upper
@@ -193,7 +194,7 @@ class Noise:
 
     __array_ufunc__ = None  # numpy leaves the sum to us, as jax does with all that it does not know
 
-    def __init__(self, prng: Prng, kind: str, plan: Plan, scale: float, shape: tuple[int, ...]) -> None:
+    def __init__(self, prng: Prng, kind: str, plan: NoisePlan, scale: float, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self._prng, self._kind, self._plan, self._scale = prng, kind, plan, scale
         self._used = False

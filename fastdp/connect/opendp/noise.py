@@ -10,16 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...mechanisms.noise import (
-    Plan,
-    gaussian_plan,
-    laplace_plan,
-    power_below,
-    release,
-    scale_in_range,
-    usable_grid,
-)
+from ...mechanisms.noise import power_below, release, usable_grid
 from ...randomness.keys import Randomness, fresh_key
+from ...randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ...support.checks import positive
 from ...support.rounding import up
 from .inputs import InputDomain, check_metric, input_distance
@@ -157,7 +150,7 @@ def _noisy(
     input_metric: Any,
     measure: Any,
     domain: InputDomain,
-    plan: Plan,
+    plan: NoisePlan,
     grid: float | None,
     privacy_map: Callable[[float], float],
     rng: Randomness | None,
