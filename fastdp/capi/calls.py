@@ -7,7 +7,6 @@ array has them. What is wrong is an exception, as everywhere in fastdp; `embedde
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from math import exp, inf, isfinite
 from typing import Any
 
@@ -18,7 +17,8 @@ import fastdp
 
 from ..kernels import layout
 from ..mechanisms import noise
-from ..optimizing import losses as forms
+from ..optimizing.losses.table import ROWS
+from ..optimizing.sets import number_of
 from ..randomness.keys import Randomness, fill_words, fresh_key
 from ..support.checks import integer, moderate, non_negative, power_of_two
 from ..support.errors import DomainError
@@ -208,15 +208,7 @@ def _check_values(values: Vector) -> None:
 
 # --- gradients
 
-LOSSES: dict[str, Callable[[float, int], forms.Loss]] = {
-    "SQUARED": lambda parameter, derivative: forms.SquaredError(),
-    "LOGISTIC": lambda parameter, derivative: forms.Logistic(),
-    "HINGE": lambda parameter, derivative: forms.Hinge(),
-    "HUBER": lambda parameter, derivative: forms.Huber(threshold=parameter),
-    "CUSTOM": lambda parameter, derivative: forms.Custom(derivative),
-    "SQUARED_DISTANCE": lambda parameter, derivative: forms.SquaredDistance(),
-    "ABSOLUTE_DEVIATION": lambda parameter, derivative: forms.AbsoluteDeviation(),
-}
+LOSSES = {row.name: row for row in ROWS}
 
 
 def gradient_sum(
@@ -243,14 +235,12 @@ def gradient_sum(
         raise ValueError("w: must be finite; there is a NaN or an infinity in it")
     if not (np.abs(w) <= 2.0**400).all():
         raise ValueError("w: must be at most 2^400 in magnitude")
-    points = Points(records, labels, LOSSES[name](parameter, derivative), "raise")
+    points = Points(records, labels, LOSSES[name].for_c(parameter, derivative), "raise")
     points.check()
     out[:] = points.gradients(w, 1 / resolution, limit_of(size, d))
 
 
 # --- projections
-
-SETS = {"BALL": 1, "BALL_L1": 2, "BOX": 3, "SIMPLEX": 4}
 
 
 def project_ball(point: Vector, center: Vector | None, radius: float) -> None:
@@ -284,7 +274,9 @@ def _project(
     for name, corner in (("center" if b is a else "lower", a), ("upper", b)):
         if not (np.abs(corner) <= 2.0**400).all():
             raise ValueError(f"{name}: must be finite, and at most 2^400 in magnitude")
-    project_one(SETS[kind], a.copy(), b.copy(), radius, point, np.empty(point.size))  # copies: they may be the point
+    project_one(
+        number_of(kind), a.copy(), b.copy(), radius, point, np.empty(point.size)
+    )  # copies: they may be the point
 
 
 # --- for hosts that call kernels themselves

@@ -17,8 +17,8 @@ import fastdp
 from fastdp.kernels import catalogue
 from fastdp.kernels.catalogue import FIELDS, MACHINERY, MODULES, entries
 from fastdp.kernels.chacha20 import word_one, words_into
+from fastdp.kernels.clipping import LEAST_SQUARE, norms_into
 from fastdp.kernels.elementary import ln_one
-from fastdp.kernels.gradients import LEAST_SQUARE, norms_into
 from fastdp.kernels.literals import count_among_into
 from fastdp.kernels.noise import GAUSSIAN_BLOCK, LAPLACE_BLOCK, add_gaussian_into, add_laplace_into
 from fastdp.kernels.projections import BALL, project_one
