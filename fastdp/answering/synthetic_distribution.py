@@ -18,6 +18,7 @@ from ..privacy.guarantees import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, shown
 from ..support.checks import integer, one_of
+from ..support.public_paths import public_as
 from ..support.threads import run_chunks
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
@@ -60,6 +61,7 @@ class HasFactors(Protocol):
 Weights = HasProbabilities | HasFactors
 
 
+@public_as("fastdp")
 class SyntheticDistribution(Accounted):
     """A public distribution over the cells of a domain.
 

@@ -24,6 +24,7 @@ from ..privacy.guarantees import Accounted, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.keys import Randomness, fresh_key, word_source
 from ..support.checks import integer
+from ..support.public_paths import public_as
 from ..support.threads import run_chunks
 from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, terms_of_range, tops_of
 
@@ -181,6 +182,7 @@ def _kth_score(scores: NDArray[Any], k: int) -> Any:
     return np.partition(scores, scores.size - k)[scores.size - k].item()
 
 
+@public_as("fastdp")
 class GumbelMax(Accounted):
     """The exponential mechanism over candidates that come in blocks: in a stream, from threads, shards or machines.
 
