@@ -14,8 +14,8 @@ from fastdp.learning.conjunctions_counts import CountsParameters
 from fastdp.learning.conjunctions_greedy import GreedyParameters
 from fastdp.learning.conjunctions_peel import PeelParameters
 from fastdp.learning.examples import Examples
-from fastdp.mechanisms.noise import gaussian_plan, laplace_plan
 from fastdp.privacy import PureDP
+from fastdp.randomness.noise_plans import gaussian_plan, laplace_plan
 from tests import oracles
 from tests.conftest import Watched
 from tests.laws import check_cells
