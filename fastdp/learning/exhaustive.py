@@ -12,7 +12,7 @@ from math import comb
 
 import numpy as np
 
-from ..mechanisms.gumbel_max import Race
+from ..mechanisms.gumbel_max import GumbelState
 from ..mechanisms.scores import tops_of
 from ..records.rows import Block
 from ..support.progress import Report
@@ -66,12 +66,12 @@ def choose_conjunction(
     counts = _set_errors(examples, k, starts, sum(sizes))
     final()
     positives, negatives = examples.positives, examples.n - examples.positives
-    race, first = Race(key, eta, 1), 0
+    race, first = GumbelState(key, eta, 1), 0
     race.admit(np.dtype(np.int64))
 
     def offer(errors: Counts) -> None:
         scores = -errors
-        race.run(scores, first, *tops_of(scores))
+        race.add(scores, first, *tops_of(scores))
 
     constants: list[list[int]] = [[], [0, 1]][:k]  # "true" and, from two literals on, "false"
     offer(np.array([negatives, positives][:k]))

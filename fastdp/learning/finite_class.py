@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.gumbel_max import Race
+from ..mechanisms.gumbel_max import GumbelState
 from ..mechanisms.scores import tops_of
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
@@ -120,7 +120,7 @@ def learn_from_class(
     eta = terms.eta(1)
     guarantee = terms.promise_of(1, eta)
     with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:
-        race = _Leader(Race(fresh_key(rng), eta, 1), final)
+        race = _Leader(GumbelState(fresh_key(rng), eta, 1), final)
         with reporting(progress, "learning") as report:
             if class_.errors is not None:
                 report(0, 1, "concepts")
@@ -150,7 +150,7 @@ class Terms(Spending):
 class _Leader:
     """A race that keeps who may win it. `final` is called before the first draw."""
 
-    def __init__(self, race: Race, final: Callable[[], None]) -> None:
+    def __init__(self, race: GumbelState, final: Callable[[], None]) -> None:
         self._race, self._final, self.seen = race, final, 0
         self._held: dict[int, Any] = {}
         race.admit(np.dtype(np.int64))
@@ -158,7 +158,7 @@ class _Leader:
     def offer(self, errors: Errors, hypotheses: list[Any]) -> None:
         scores = -errors
         self._final()
-        self._race.run(scores, self.seen, *tops_of(scores))
+        self._race.add(scores, self.seen, *tops_of(scores))
         known = {**self._held, **dict(enumerate(hypotheses, self.seen))}
         self._held = {i: known[i] for i in self._race.held.indices.tolist()}
         self.seen += errors.size

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.scores import terms_of_range
+from ..mechanisms.scores import plan_exponential
 from ..mechanisms.selection import draw_one
 from ..records.rows import Block
 from ..support.progress import Report
@@ -160,7 +160,7 @@ class GridPlan(Plan):
         if isinstance(problem.loss, Custom) and problem.loss.phi is None:
             raise ValueError("loss: Custom needs value=, a function of (scores, labels), to be evaluated")
         self.resolution, self._limit = self._units(variation, resolution)
-        choice = terms_of_range(
+        choice = plan_exponential(
             self._limit, terms.epsilon, 0.0, monotonic=terms.one_way, rounds=1, neighbors=terms.neighbors
         )
         self.eta, self.guarantee = choice.eta, choice.guarantee

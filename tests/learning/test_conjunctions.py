@@ -597,7 +597,7 @@ def test_the_sensitivity_of_counts_is_attained():
 
 
 class Recorder:
-    """Takes the place of a race: the candidate that is told wins."""
+    """Takes the place of Gumbel-max: the candidate that it is told wins."""
 
     chosen = 0
     offered: dict[int, int]
@@ -608,7 +608,7 @@ class Recorder:
     def admit(self, dtype):
         assert dtype == np.int64
 
-    def run(self, scores, first, tops, top):
+    def add(self, scores, first, tops, top):
         for i, score in enumerate(scores.tolist(), first):
             assert i not in Recorder.offered
             Recorder.offered[i] = -score
@@ -618,7 +618,7 @@ class Recorder:
 
 
 def errors_offered(examples, k, monkeypatch, chosen=0):
-    monkeypatch.setattr(exhaustive, "Race", Recorder)
+    monkeypatch.setattr(exhaustive, "GumbelState", Recorder)
     Recorder.chosen = chosen
     exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key(), lambda: None, silent)
     assert sorted(Recorder.offered) == [*range(len(Recorder.offered))]
