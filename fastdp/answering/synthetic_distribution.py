@@ -21,7 +21,7 @@ from ..support.checks import integer, one_of
 from ..support.threads import run_chunks
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
-from .marginal_transform import marginal_tables
+from .marginal_transform import flat_of, marginal_tables
 from .memory import check_memory
 from .queries.bound_query import BoundCells, BoundProduct, BoundQuery, as_row
 from .queries.marginals import Marginals
@@ -120,7 +120,7 @@ class SyntheticDistribution(Accounted):
         if isinstance(queries, Marginals):
             if queries.domain != self.domain:
                 raise ValueError("queries: must be marginals of the domain of the distribution")
-            return np.concatenate([table.reshape(-1) for table in self.marginal_tables(queries)])
+            return flat_of(self.marginal_tables(queries))
         workload = Workload(list(queries), self.domain)
         if len(self._parts) == 1 and self._parts[0].is_dense and len(workload):
             (weights,) = self._parts[0].blocks.values()

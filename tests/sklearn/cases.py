@@ -16,22 +16,16 @@ from fastdp.sklearn import (
     PrivateMedian,
 )
 
-# They ask for more than half of the variance, or 83 % of the labels, of 200 records, which no private fit at epsilon=1
-# gives; everything else in them is the same at any epsilon.
+# scikit-learn's checks ask for more than half of the variance, or 83 % of the labels, of 200 records, which no private fit
+# at epsilon=1 gives; everything else in them is the same at any epsilon.
 EXACT = 1e4
 
 RNG = np.random.default_rng(0)
-
 N = 20_000
-
 SQUARE = RNG.uniform(0, 100, size=(N, 3))
-
 LINE = 2 * SQUARE[:, 0] - SQUARE[:, 1] + 7
-
 ABOVE = (SQUARE[:, 0] > SQUARE[:, 1]).astype(int)
-
 INSIDE = ((SQUARE[:, 0] > 30) & (SQUARE[:, 1] <= 60)).astype(int)
-
 BOX = ([0, 0, 0], [100, 100, 100])
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import fastdp
 from fastdp import losses, sets
-from fastdp.answering import release_marginals as release
+from fastdp.answering import marginal_counts
 from fastdp.answering import true_answers as truth
 
 N = 4_000
@@ -196,8 +196,8 @@ def far_counts(patch: pytest.MonkeyPatch) -> Iterator[None]:
         patched.setattr(truth, "_FEW_FAR_CELLS", 1)
         patched.setattr(truth, "_FEW_CELLS", 1)
         patched.setattr(truth, "_A_RECORD", 0.0)
-        patched.setattr(release, "_HISTOGRAM_CELLS", 1)
-        patched.setattr(release, "_GROUP_CELLS", 16)
+        patched.setattr(marginal_counts, "_HISTOGRAM_CELLS", 1)
+        patched.setattr(marginal_counts, "_GROUP_CELLS", 16)
         yield
 
 
