@@ -26,6 +26,11 @@ def digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 999.5 else f"{value:#.3g}".rstrip(".")
 
 
+def rough(ratio: float) -> str:
+    """A ratio with one decimal, or the integer where it is large."""
+    return f"{ratio:,.0f}x" if ratio >= 99.95 else f"{ratio:.1f}x"
+
+
 def seconds(value: float | None) -> str:
     """A time with three digits and its unit."""
     if value is None:
