@@ -16,8 +16,8 @@ from fastdp.sklearn import (
     PrivateMedian,
 )
 
-# scikit-learn's checks ask for more than half of the variance, or 83 % of the labels, of 200 records, which no private fit
-# at epsilon=1 gives; everything else in them is the same at any epsilon.
+# scikit-learn's checks ask for more than half of the variance, or 83 % of the labels, of 200 records, which no private
+# fit at epsilon=1 gives; everything else in them is the same at any epsilon.
 EXACT = 1e4
 
 RNG = np.random.default_rng(0)
