@@ -42,32 +42,47 @@ __all__ = [
 
 # whole runs: they load what they estimate, so on demand only
 _ROOMS = {
-    "answering": (
+    "answering.bounds": (
         "mwem",
+        "mwem_epsilon",
         "mwem_n",
         "private_multiplicative_weights",
+        "private_multiplicative_weights_epsilon",
         "private_multiplicative_weights_n",
         "release_marginals",
+        "release_marginals_epsilon",
+        "release_marginals_n",
     ),
-    "learning": (
-        "interior_point_n",
+    "learning.bounds": (
         "learn_box",
+        "learn_box_epsilon",
         "learn_box_n",
         "learn_conjunction",
+        "learn_conjunction_epsilon",
         "learn_conjunction_n",
         "learn_from_class",
+        "learn_from_class_epsilon",
         "learn_from_class_n",
-        "median",
-        "quantile",
     ),
-    "optimizing": ("private_erm", "private_erm_n", "vector_sum"),
+    "mechanisms.rank_bounds": (
+        "interior_point",
+        "interior_point_epsilon",
+        "interior_point_n",
+        "median",
+        "median_epsilon",
+        "median_n",
+        "quantile",
+        "quantile_epsilon",
+        "quantile_n",
+    ),
+    "optimizing.bounds": ("private_erm", "private_erm_n", "vector_sum"),
 }
-_RUNS = {name: room for room, names in _ROOMS.items() for name in names}
+_RUNS = {name: module for module, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _RUNS:
-        return getattr(import_module(f".{_RUNS[name]}.bounds", __package__), name)
+        return getattr(import_module(f".{_RUNS[name]}", __package__), name)
     raise AttributeError(f"module 'fastdp.bounds' has no attribute {name!r}")
 
 

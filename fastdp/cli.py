@@ -207,7 +207,7 @@ def _bench(options: argparse.Namespace) -> int:
     if older is None:
         return 1 if report.failed else 0
     comparison = compare.compare(options.compare, older, report)
-    compare.show(comparison, console)
+    terminal.show_comparison(comparison, console)
     return 1 if report.failed or comparison.lost else 0
 
 

@@ -20,7 +20,8 @@ FIELDS = ("Like", "Shapes", "Cost", "Source", "Requires", "Returns", "Used by", 
 MODULES = (
     "chacha20", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits", "scores", "buckets", "gumbel_max",
     "permute_and_flip", "weights", "subcubes", "walsh", "sums", "fits", "sampling", "histograms", "literals",
-    "gradients", "projections", "moments", "nets", "number_line", "boxes", "elementary", "lanes", "int_or_float",
+    "losses", "clipping", "gradients", "descent", "projections", "moments", "nets", "number_line", "boxes",
+    "elementary", "lanes", "int_or_float",
 )  # fmt: skip
 MACHINERY = ("bit_generator", "catalogue", "compile", "compile_cache", "function_pointers", "layout")
 

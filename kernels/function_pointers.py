@@ -11,8 +11,9 @@ from typing import Any
 from numba import carray, types
 
 from .chacha20 import words_into
+from .clipping import LEAST_SQUARE, ClipRule, norms_into
 from .compile import Callback, compile_callback
-from .gradients import LEAST_SQUARE, norms_into, sum_margins
+from .gradients import Place, Records, Work, add_margins
 from .lanes import int64
 from .layout import GAUSSIAN_LAW, LAPLACE_LAW
 from .literals import count_among_into, pack_rows_into
@@ -168,10 +169,10 @@ def sum_gradients(
     ones = both[:D]
     for j in range(D):
         ones[j] = 1.0 if j < d else 0.0
-    sum_margins(
-        carray(points, (n * d,)), carray(labels, (n,)), carray(lengths, (n,)), carray(w, (D,)), ones, loss, parameter,
-        derivative, float("inf"), unit, limit, carray(tail, (32 * d + 8,)), both[D:], carray(out, (d,)),
-    )  # fmt: skip
+    some = Records(carray(points, (n * d,)), carray(labels, (n,)), carray(lengths, (n,)))
+    rule = ClipRule(loss, parameter, derivative, float("inf"), unit, limit)
+    work = Work(carray(tail, (32 * d + 8,)), both[D:])
+    add_margins(some, Place(carray(w, (D,)), ones), rule, work, carray(out, (d,)))
 
 
 @compile_callback(types.void(types.int64, _F64, _F64, types.float64, _F64, types.int64, _F64))

@@ -13,6 +13,8 @@ from ..records.domain import Domain, listed, shown
 from ..support.machine import memory_limit
 from .dense_weights import Precision
 
+DENSE_CELLS = 1 << 24  # cells up to which weights are held one by one, where the caller does not decide
+
 
 def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str, copies: int = 1) -> None:
     """ValueError if so many dense arrays over the cells of these attributes, and as many again, would not fit."""

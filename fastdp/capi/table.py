@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..optimizing.losses.table import ROWS
+from ..optimizing.sets import NAMES, number_of
 from . import calls
 
 VERSION = 1  # of all that the header says; a host that was compiled for another one is refused
@@ -26,8 +28,8 @@ STATUS = {
 }
 
 CONSTANTS = {
-    "losses": {name: i for i, name in enumerate(calls.LOSSES)},
-    "sets": calls.SETS,
+    "losses": {row.name: row.number for row in ROWS},
+    "sets": {name: number_of(name) for name in NAMES},
 }
 
 STRUCTS = {

@@ -137,7 +137,7 @@ class DaskRows(Rows):
         here = self._collection
         if self._labels is None or self._labels[0] is here:
             at = self._columns if self._labels is None else (*self._columns, self._labels[1])
-            reader = here.reader(at, beside=self._labels is not None)
+            reader = here.reader(at, labelled=self._labels is not None)
             return (reader, None), [here.partitions(at)], [here.nothing(at)]
         there, label = self._labels
         return (
@@ -238,7 +238,7 @@ class _Collection:
     def nothing(self, columns: tuple[int, ...]) -> Any:
         return self._empty.iloc[:, self._kept(columns)] if self._is_frame else self._empty
 
-    def reader(self, columns: tuple[int, ...], *, beside: bool = False) -> Reader:
+    def reader(self, columns: tuple[int, ...], *, labelled: bool = False) -> Reader:
         kept = self._kept(columns)
         return Reader(
             tuple(self._name if self._name == "y" else label_of(j, self.names) for j in columns),
@@ -246,7 +246,7 @@ class _Collection:
             tuple(None if self._is_category(j) else self.types[j] for j in columns),
             None if self.names is None else tuple(self.names[j] for j in columns),
             tuple(self._empty.columns[kept] if self._is_frame else kept),
-            beside,
+            labelled,
         )
 
     def _is_category(self, j: int) -> bool:

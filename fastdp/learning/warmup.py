@@ -11,8 +11,8 @@ from ..randomness.keys import Randomness
 from ..records.packed import pack
 from ..support.warmup import Steps
 from .all_boxes import BoxChoice
+from .conjunctions_exhaustive import choose_conjunction
 from .examples import Examples
-from .exhaustive import choose_conjunction
 
 
 def steps() -> Steps:
@@ -26,10 +26,10 @@ def _choose_box() -> None:
 
 
 def _choose_conjunction() -> None:
-    key, y = Randomness().key(), np.array([1, 0, 1])
+    y = np.array([1, 0, 1])
     examples = Examples(pack(np.eye(3, 2, dtype=np.uint8)), y)
     examples.read(keep=True)
-    choose_conjunction(examples, 2, 1.0, key, lambda: None, lambda *_: None)
+    choose_conjunction(examples, 2, 1.0, Randomness().key, lambda *_: None)
     numbers = np.zeros(0, np.int64), np.zeros(0, np.int64)
     table = np.zeros((2, 2), np.uint64)
     for columns in (table, table[:, :1]):  # of all words, and of some, whose rows lie apart

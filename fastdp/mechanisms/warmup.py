@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..randomness import noise_plans
 from ..randomness.keys import Randomness
 from ..support.warmup import Steps
 from . import noise, scores
@@ -19,13 +20,14 @@ from .permute_and_flip import draw_head
 def steps() -> Steps:
     """One step for each kernel and type of array; a read-only array is a type of its own to the compiler."""
     made: Steps = []
+    key = Randomness().key
     for numbers, grid in ((np.arange(3), None), (np.arange(3.0), 1.0)):
         for suffix in ("", ", read-only"):
             array: Any = numbers.copy()
             array.flags.writeable = not suffix
             name = f"{array.dtype}{suffix}"
-            made.append((f"laplace, {name}", partial(noise.release, array, grid, noise.laplace_plan(1.0))))
-            made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise.gaussian_plan(1.0))))
+            made.append((f"laplace, {name}", partial(noise.release, array, grid, noise_plans.laplace_plan(1.0), key)))
+            made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise_plans.gaussian_plan(1.0), key)))
             made.append((f"selection, {name}", partial(_choose, array)))
     return made
 

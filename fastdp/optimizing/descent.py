@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..mechanisms.noise import integer_noise
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
+from ..randomness.noise_draws import integer_noise
 from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
 from ..support.progress import Progress, Report, reporting
 from ..support.results import Displayed, DisplayLines
-from .points import Step
+from .points import DescentSteps
 from .problem import OUTSIDE, Outside, Problem, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import Noise, promise
@@ -137,7 +137,7 @@ def projected_gradient_descent(
         assert lipschitz is not None
         rate = problem.reach / (lipschitz * sqrt(steps))
     _check_length(steps, points.d)
-    step = Step(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
+    step = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
     points.check()
     with reporting(progress, "descending") as report:
         path = walk(points.plain_gradients, problem, step, np.zeros((steps, points.d), np.int64), callback, report)
@@ -229,7 +229,7 @@ def noisy_projected_gradient_descent(
     grid, scale = schedule.grid, schedule.grid.scale
     guarantee = promise(grid, points.d, schedule.steps, epsilon, delta, neighbors)
     parameters = {"epsilon": epsilon, "delta": delta, "steps": schedule.steps, "clip": grid.clip}
-    step = Step(1 / (n * grid.unit), problem.lam, schedule.rates, problem.over.projection)
+    step = DescentSteps(1 / (n * grid.unit), problem.lam, schedule.rates, problem.over.projection)
     unit, limit = grid.unit, grid.limit(points.d)
     with charge(budget, guarantee, "noisy_projected_gradient_descent", parameters) as final:
         points.check()
@@ -277,22 +277,20 @@ def _check_length(steps: int, d: int) -> None:
 
 
 def walk(
-    gradients: Callable[[Vector], NDArray[Any]], problem: Problem, step: Step, noises: NDArray[np.int64],
+    gradients: Callable[[Vector], NDArray[Any]], problem: Problem, step: DescentSteps, noises: NDArray[np.int64],
     callback: Callback | None, report: Report,
 ) -> NDArray[np.float64]:  # fmt: skip
     """All points of a descent, step by step: for records in several blocks, and where Python has a say in a step."""
-    from ..kernels import gradients as kernels
-    from ..kernels.projections import EVERYWHERE
+    from ..kernels.descent import step_once
 
-    take: Any = kernels.step_once
+    take: Any = step_once
     steps, d = noises.shape
     w, space, path = problem.start.copy(), np.empty(d), np.empty((steps + 1, d))
-    nothing = np.zeros(d)
-    projection = step.projection or (EVERYWHERE, nothing, nothing, 0.0)
+    mean, region = step.mean, np.zeros(2 + 2 * d) if step.projection is None else step.projection.region
     for t in range(steps):
         path[t] = w
         report(t, steps, "")
-        take(gradients(w), noises[t], step.scale, step.ridge, step.rates[t], *projection, w, space)
+        take(gradients(w), noises[t], mean, step.rates[t], region, w, space)
         if step.projection is None:
             w = problem.over.project(w)
         if callback is not None:

@@ -20,7 +20,8 @@ from ..records.rows import Block
 from ..support.progress import Report
 from ..support.threads import run_chunks
 from .choice import INSTEAD, Integers, Key, Plan, Terms
-from .losses import SIGN, Custom
+from .losses import Custom, Loss
+from .losses.base import MarginLoss
 from .points import Points
 from .sets import Ball, Box, ConvexSet, Simplex, Vector
 
@@ -138,15 +139,6 @@ def _default_spacing(over: ConvexSet, d: int, step: float, slope: float, most: f
 
 # --- the losses of all records at the points of a net
 
-KERNELS = {
-    "SQUARED": "add_squared_losses",
-    "LOGISTIC": "add_logistic_losses",
-    "HINGE": "add_hinge_losses",
-    "HUBER": "add_huber_losses",
-    "DISTANCE": "add_square_distances",
-    "DEVIATION": "add_deviations",
-}
-
 
 class GridPlan(Plan):
     """Theorem 1: scores of the points of a net, and the exponential mechanism on them."""
@@ -157,8 +149,7 @@ class GridPlan(Plan):
         self._terms, problem, n = terms, terms.problem, terms.n
         self._over = problem.over
         variation = problem.loss.range(self._over)
-        if isinstance(problem.loss, Custom) and problem.loss.phi is None:
-            raise ValueError("loss: Custom needs value=, a function of (scores, labels), to be evaluated")
+        problem.loss.check_value()
         self.resolution, self._limit = self._units(variation, resolution)
         choice = plan_exponential(
             self._limit, terms.epsilon, 0.0, monotonic=terms.one_way, rounds=1, neighbors=terms.neighbors
@@ -225,7 +216,7 @@ class GridPlan(Plan):
 
     def scores(self, points: Points, report: Report) -> Integers:
         """-F, in the order of the net."""
-        net, custom = self.net.points, points.loss.kernel == "CUSTOM"
+        net, custom = self.net.points, isinstance(points.loss, Custom)
         part = self.candidates if custom else max(1, _PART // self._terms.n)
         if not points.rows.gathers:  # a pass takes longer than what it computes
             part = max(part, _FAR_PART)
@@ -240,17 +231,19 @@ class GridPlan(Plan):
         return -(totals + self._ridge)
 
     def _built_in(self, points: Points, net: Floats, block: Block) -> Integers:
-        from ..kernels import nets
+        from ..kernels.nets import ADDERS
 
         columns, labels, norms = self._columns(points, block)
         lowest = self._lowest(points, columns, labels, norms)
-        out, add = np.zeros(net.shape[1], np.int64), getattr(nets, KERNELS[points.loss.kernel])
+        loss = points.loss
+        assert isinstance(loss, Loss)
         assert self.resolution is not None
-        law = points.loss.parameter, 1 / self.resolution, float(self._limit)
+        out, add = np.zeros(net.shape[1], np.int64), ADDERS[loss.number]
+        formula = loss.parameter, loss.value_address, 1 / self.resolution, float(self._limit)
 
         def run(start: int, stop: int) -> None:
             some = np.ascontiguousarray(net[:, start:stop])
-            add(columns, labels, lowest, some, *law, out[start:stop])
+            add(columns, labels, lowest, some, *formula, out[start:stop])
 
         run_chunks(run, out.size, max(1, _CHUNK // max(block.n, 1)))
         return out
@@ -268,13 +261,12 @@ class GridPlan(Plan):
 
     def _lowest(self, points: Points, columns: Floats, labels: Vector, norms: Vector) -> Vector:
         """No more than the loss of each record at any point of the set, and no further from it than the range tells."""
-        from ..kernels import gradients, nets
+        from ..kernels.losses import losses_into
 
         loss, over, out = points.loss, self._over, np.zeros(labels.size)
-        if loss.family == "margin":
-            most = norms * (over.norm * (1 + 2.0**-40))
-            scores = labels * most if loss.labels == SIGN else np.clip(labels, -most, most)
-            nets.losses_into(getattr(gradients, loss.kernel), loss.parameter, scores, labels, out)
+        if isinstance(loss, MarginLoss):
+            scores = loss.best_scores(labels, norms * (over.norm * (1 + 2.0**-40)))
+            losses_into(loss.number, loss.parameter, loss.value_address, scores, labels, out)
         elif loss.family == "deviation":
             own = columns[: points.d]
             if isinstance(over, Simplex):

@@ -19,7 +19,7 @@ from ..records.labels import label_array, positives, with_labels
 from ..records.rows import Block, PerRecord, Rows
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
-from .losses import SIGN, Formula
+from .losses.base import SIGN, Summand
 from .sets import Projection, Vector
 
 _ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
@@ -35,13 +35,18 @@ T = TypeVar("T")
 _NAMES = {"margin": "margins", "distance": "differences", "deviation": "signs"}  # of the kernels for a family
 
 
-class Step(NamedTuple):
+class DescentSteps(NamedTuple):
     """What follows the gradients: scale and ridge of the mean gradient, a rate for every step, the set."""
 
     scale: float
     ridge: float
     rates: Vector
     projection: Projection | None
+
+    @property
+    def mean(self) -> Vector:
+        """Scale and ridge, as kernels/descent.py takes them."""
+        return np.array([self.scale, self.ridge])
 
 
 class Points:
@@ -53,7 +58,7 @@ class Points:
               After that no record stops a descent
     """
 
-    def __init__(self, X: Any, y: Any, loss: Formula, outside: str, *, may_be_empty: bool = False) -> None:
+    def __init__(self, X: Any, y: Any, loss: Summand, outside: str, *, may_be_empty: bool = False) -> None:
         self.rows, y = with_labels(X, y)
         self.n, self.d = self.rows.n, self.rows.width
         if not self.n and not may_be_empty:
@@ -169,20 +174,32 @@ class Points:
 
         return self.rows.total(statistic)
 
-    def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], step: Step) -> Vector | None:
+    def descend(
+        self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], steps: DescentSteps
+    ) -> Vector | None:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
-        from ..kernels import gradients
+        from ..kernels import descent
 
         block = self.rows.one_block()
-        if block is None or step.projection is None or self.n * self.d > _ONE_LOOP:
+        if block is None or steps.projection is None or self.n * self.d > _ONE_LOOP:
             return None
-        path = np.empty((len(step.rates) + 1, self.d))
-        after = noise, step.scale, step.ridge, step.rates, *step.projection, np.empty(self.d), path
+        path = np.empty((len(steps.rates) + 1, self.d))
+        path[0] = w
+        after = (
+            self._rule(unit, limit),
+            self.loss.address,
+            noise,
+            steps.rates,
+            steps.mean,
+            steps.projection.region,
+            path,
+        )
         if self.loss.family == "margin" and self.d <= _FEW_COLUMNS and self.n <= _FEW_RECORDS:
-            descend: Any = gradients.descend_columns
-            descend(*self._by_columns(block), w.copy(), *self._formula, unit, limit, *after)
+            kernel: Any = descent.descend_columns
+            kernel(*self._by_columns(block), *after)
         else:
-            self._kernel("descend")(*self._arguments(block, w, unit, limit), *after)
+            kernel = getattr(descent, f"descend_{_NAMES[self.loss.family]}")
+            kernel(*self.parts(block), *after)
         return path
 
     def _by_columns(self, block: Block) -> tuple[Vector, Vector, Vector]:
@@ -196,38 +213,28 @@ class Points:
         return columns.reshape(-1), all_labels, all_norms
 
     def _sum(self, action: str, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
-        out = np.zeros(self.d, dtype)
-        self._kernel(action)(*self._arguments(block, w, unit, limit), out)
-        return out
+        from ..kernels import gradients
 
-    def _arguments(self, block: Block, w: Vector, unit: float, limit: float) -> tuple[Any, ...]:
-        """What all kernels of kernels/gradients.py take first."""
         X, labels, norms = self.parts(block)
         wide = -(-self.d // 8) * 8
-        padded, mask = np.zeros(wide), np.zeros(wide)
-        padded[: self.d], mask[: self.d] = w, 1.0
-        law = *self._formula, unit, limit
-        return X, labels, norms, padded, mask, *law, np.empty(32 * self.d + 8, X.dtype), np.empty(wide)
+        at, out = np.zeros((2, wide)), np.zeros(self.d, dtype)
+        at[0, : self.d], at[1, : self.d] = w, 1.0
+        kernel = getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
+        rule, work = self._rule(unit, limit), (np.empty(32 * self.d + 8, X.dtype), np.empty(wide))
+        kernel(X, labels, norms, at, rule, self.loss.address, *work, out)
+        return out
 
-    @property
-    def _formula(self) -> tuple[int, float, int, float]:
-        """Which loss it is, as kernels take it, and the norm that they bring points back to."""
-        from ..kernels import gradients
-
+    def _rule(self, unit: float, limit: float) -> Vector:
+        """How gradients are made and cut: kernels/clipping.py."""
         bound = self._bound if self._clip else inf
-        return int(getattr(gradients, self.loss.kernel)), self.loss.parameter, self.loss.address, bound
-
-    def _kernel(self, action: str) -> Any:
-        from ..kernels import gradients
-
-        return getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
+        return np.array([self.loss.number, self.loss.parameter, bound, unit, limit])
 
 
 @dataclass(frozen=True)
 class _Reading:
     """Labels as a loss takes them, from labels as they were given."""
 
-    loss: Formula
+    loss: Summand
     clip: bool
 
     def __call__(self, given: NDArray[Any]) -> Vector:
@@ -249,7 +256,7 @@ class _Reading:
 
 
 def _norms_of(block: Block) -> Vector:
-    from ..kernels.gradients import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
+    from ..kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
 
     X, norms = block.matrix(), np.empty(block.n)
     least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE

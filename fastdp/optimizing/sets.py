@@ -2,6 +2,9 @@
 
 A set knows its nearest points and its size; what is minimised over it, and by whom, is not its affair. Sets are public.
 Balls around one number and boxes between two have as many dimensions as the records: `of_dimension` says how many.
+
+A new set is a class here. Its `projection` is None unless compiled loops know its nearest points: then it has a number
+in kernels/projections.py and that constant's name in NAMES, which C reads, too.
 """
 
 from __future__ import annotations
@@ -23,6 +26,17 @@ _ROUNDING = 1e-9  # how far outside, relative to the size of a set, a point may 
 _LARGEST = 2.0**400  # of coordinates and radii: squares of what is made of them stay within float64
 
 
+NAMES = ("BALL", "BALL_L1", "BOX", "SIMPLEX")
+"""Of the sets that compiled loops know: constants of kernels/projections.py and, behind FASTDP_, of fastdp.h."""
+
+
+def number_of(name: str) -> int:
+    """The number of a set in compiled loops and in C."""
+    from ..kernels import projections
+
+    return int(getattr(projections, name))
+
+
 class Projection(NamedTuple):
     """A set as kernels/projections.py::project_one takes it."""
 
@@ -31,18 +45,42 @@ class Projection(NamedTuple):
     b: Vector
     radius: float
 
+    @property
+    def region(self) -> Vector:
+        """The same as one array: kernels/descent.py."""
+        return np.concatenate(((self.kind, self.radius), self.a, self.b))
+
 
 class ConvexSet(ABC):
     """A closed, bounded, convex set.
 
-    dimension   of its points; None if it has that of the records
+    Attributes
+    ----------
+    dimension : int or None
+        Of its points; None if it has that of the records.
     """
 
     dimension: int | None
 
     @abstractmethod
     def of_dimension(self, d: int) -> ConvexSet:
-        """The same set among points of d coordinates; ValueError if it has another dimension."""
+        """Fix the dimension.
+
+        Parameters
+        ----------
+        d : int
+            How many coordinates points have.
+
+        Returns
+        -------
+        ConvexSet
+            The same set among points of d coordinates.
+
+        Raises
+        ------
+        ValueError
+            If it has another dimension.
+        """
 
     @property
     @abstractmethod
@@ -56,7 +94,18 @@ class ConvexSet(ABC):
 
     @abstractmethod
     def reach(self, point: Vector) -> float:
-        """No point of the set is further than this from `point`."""
+        """Bound the distance to points of the set.
+
+        Parameters
+        ----------
+        point : numpy.ndarray
+            Where distances are measured from.
+
+        Returns
+        -------
+        float
+            No point of the set is further from `point`.
+        """
 
     @property
     @abstractmethod
@@ -64,7 +113,18 @@ class ConvexSet(ABC):
         """The set as compiled loops take it, or None if only `project` can tell."""
 
     def project(self, w: ArrayLike) -> Vector:
-        """The nearest point of the set."""
+        """Find the nearest point of the set.
+
+        Parameters
+        ----------
+        w : array_like of float
+            A point.
+
+        Returns
+        -------
+        numpy.ndarray
+            The point of the set that is nearest to it.
+        """
         from ..kernels.projections import project_one
 
         w = point_of("w", w)
@@ -74,7 +134,18 @@ class ConvexSet(ABC):
         return w
 
     def contains(self, w: ArrayLike) -> bool:
-        """Whether a point lies in the set, up to rounding."""
+        """Test whether a point lies in the set, up to rounding.
+
+        Parameters
+        ----------
+        w : array_like of float
+            A point.
+
+        Returns
+        -------
+        bool
+            Whether it lies there.
+        """
         w = point_of("w", w)
         here = self.of_dimension(w.size)
         off = float(np.abs(here.project(w) - w).max())
@@ -126,7 +197,17 @@ def _shown(values: tuple[float, ...]) -> str:
 class Ball(ConvexSet):
     """Points at distance at most `radius` from `center`, in L2 or, with norm=1, in L1.
 
+    Parameters
+    ----------
+    radius : float > 0
+        The largest distance.
+    center : array_like of float
+        The middle: a vector, or one number for all coordinates, however many the records have.
+    norm : {1, 2}
+        How distances are measured.
+
     Examples
+    --------
     >>> from fastdp import sets
     >>> sets.Ball(2.0).project([3.0, 4.0])
     array([1.2, 1.6])
@@ -167,10 +248,8 @@ class Ball(ConvexSet):
 
     @property
     def projection(self) -> Projection:
-        from ..kernels.projections import BALL, BALL_L1
-
         at = self.center
-        return Projection(BALL if self.order == 2 else BALL_L1, at, at, self.radius)
+        return Projection(number_of("BALL" if self.order == 2 else "BALL_L1"), at, at, self.radius)
 
     def __repr__(self) -> str:
         center = "" if not any(self.at) else f", center={_shown(self.at)}"
@@ -179,9 +258,17 @@ class Ball(ConvexSet):
 
 @dataclass(frozen=True, repr=False)
 class Box(ConvexSet):
-    """Points whose coordinates lie between `lower` and `upper`, which are numbers or vectors.
+    """Points whose coordinates lie between `lower` and `upper`.
+
+    Parameters
+    ----------
+    lower : array_like of float
+        The least coordinates: a vector, or one number for all of them, however many the records have.
+    upper : array_like of float
+        The largest coordinates, likewise.
 
     Examples
+    --------
     >>> from fastdp import sets
     >>> sets.Box(-1, 1).project([0.5, 3.0])
     array([0.5, 1. ])
@@ -229,10 +316,8 @@ class Box(ConvexSet):
 
     @property
     def projection(self) -> Projection:
-        from ..kernels.projections import BOX
-
         self.known_dimension()
-        return Projection(BOX, np.array(self.lower), np.array(self.upper), 0.0)
+        return Projection(number_of("BOX"), np.array(self.lower), np.array(self.upper), 0.0)
 
     def __repr__(self) -> str:
         return f"Box({_shown(self.lower)}, {_shown(self.upper)})"
@@ -242,7 +327,15 @@ class Box(ConvexSet):
 class Simplex(ConvexSet):
     """Points with no negative coordinate whose coordinates add up to `total`.
 
+    Parameters
+    ----------
+    total : float > 0
+        The sum of the coordinates.
+    dimension : int, optional
+        How many there are; None for as many as the records have.
+
     Examples
+    --------
     >>> from fastdp import sets
     >>> sets.Simplex().project([0.5, 0.9])
     array([0.3, 0.7])
@@ -273,10 +366,8 @@ class Simplex(ConvexSet):
 
     @property
     def projection(self) -> Projection:
-        from ..kernels.projections import SIMPLEX
-
         nothing = np.zeros(self.known_dimension())
-        return Projection(SIMPLEX, nothing, nothing, self.total)
+        return Projection(number_of("SIMPLEX"), nothing, nothing, self.total)
 
     def __repr__(self) -> str:
         return "Simplex()" if self.total == 1 else f"Simplex({self.total:g})"
@@ -284,13 +375,19 @@ class Simplex(ConvexSet):
 
 @dataclass(frozen=True, repr=False)
 class Projected(ConvexSet):
-    """A convex set of the user's own, by its projection: a function from a point to the nearest point of the set.
+    """A convex set of the user's own, by its projection.
 
-    function   called once a step, from Python; it sees noisy points only
-    diameter   no two points of the set are further apart: the caller's claim, on which the accuracy rests, not privacy
-    center     a point of the set, where descents start
+    Parameters
+    ----------
+    function : callable
+        From a point to the nearest point of the set. It is called once a step, from Python, with noisy points only.
+    diameter : float > 0
+        No two points of the set are further apart: the caller's claim, on which the accuracy rests, not privacy.
+    center : array_like of float
+        A point of the set, where descents start.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp import sets
     >>> def nearest(w):  # with no negative coordinate, in the unit ball

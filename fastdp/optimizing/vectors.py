@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ..mechanisms.noise import integer_noise
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
+from ..randomness.noise_draws import integer_noise
 from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
 from ..support.results import Displayed, DisplayLines
-from .losses import Formula
+from .losses.base import Summand
 from .points import Points
 from .sets import Vector
 from .step_noise import Noise, plan, promise
@@ -69,13 +69,17 @@ def _deviation(noise: str, scale: float) -> float:
     return scale if noise.startswith("gaussian") else scale * sqrt(2)
 
 
-class _Itself(Formula):
+class _Itself(Summand):
     """The point itself: what a sum of vectors sums."""
-
-    kernel: ClassVar[str] = "LINEAR"
 
     def __init__(self, x_norm: float | None) -> None:
         self.x_norm = x_norm
+
+    @property
+    def number(self) -> int:
+        from ..kernels.losses import LINEAR
+
+        return LINEAR
 
 
 def vector_sum(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,13 +10,12 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning.privacy_parameters import Spending, parameters_of
+from ..learning.privacy_parameters import PrivacyParameters
 from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vectors import vector_mean
-from ..privacy.guarantees import Neighbors
 from ..randomness.charged_keys import ChargedKeys
-from ..support.checks import integer, positive, small_delta
+from ..support.checks import integer
 from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
 from .grid import Grid
@@ -162,15 +160,6 @@ class PrivateMean(_Centering):
         return self
 
 
-@dataclass(frozen=True)
-class _MedianParameters(Spending):
-    """The privacy parameters of one choice for each column."""
-
-    epsilon: float
-    delta: float
-    neighbors: Neighbors = "replace-one"
-
-
 class PrivateMedian(_Centering):
     """The median of every column, privately; `transform` subtracts it.
 
@@ -253,15 +242,15 @@ class PrivateMedian(_Centering):
         PrivateMedian
             The estimator itself.
         """
-        privacy = _MedianParameters(positive("epsilon", self.epsilon, toward=0), small_delta("delta", self.delta))
+        privacy = PrivacyParameters.of(self.epsilon, self.delta, _BETA, "replace-one")
         bits, rng = integer("bits", self.bits, least=1, most=32), self._randomness()
         X = self._records(X)
         n, d = X.shape
         grid = Grid.of(self.bounds, 2**bits, d)
         eta = Fraction(privacy.eta(d))
-        guarantee = privacy.promise_of(d, float(eta))
+        guarantee = privacy.guarantee_of(d, float(eta))
         self._warn_if_few(n, bits, eta)
-        parameters = parameters_of(privacy, bits=bits, columns=d)
+        parameters = privacy.row(bits=bits, columns=d)
         with ChargedKeys("PrivateMedian", guarantee, parameters, self.budget, rng) as keys:
             positions = grid.cells(X, self.outside).astype(np.uint64)
             choices = [choose_by_rank(positions[:, j], Fraction(1, 2), grid.count - 1, eta) for j in range(d)]

@@ -189,13 +189,9 @@ fastdp.connect.dp_accounting.composed
 fastdp.connect.dp_accounting.dp_event
 fastdp.connect.dp_accounting.mu_of_range
 fastdp.connect.dp_accounting.relation_of
-fastdp.error
 fastdp.exponential_erm
 fastdp.gaussian
 fastdp.laplace
-fastdp.learn_box
-fastdp.learn_conjunction
-fastdp.learn_from_class
 fastdp.losses.AbsoluteDeviation
 fastdp.losses.AbsoluteDeviation.gradients
 fastdp.losses.AbsoluteDeviation.lipschitz

@@ -28,8 +28,9 @@ import pytest
 
 import fastdp
 from fastdp import DomainError, losses, sets
+from fastdp.kernels import clipping, descent, projections
 from fastdp.kernels import gradients as kernels
-from fastdp.kernels import projections
+from fastdp.kernels import losses as formulas
 from fastdp.optimizing import points as points_module
 from fastdp.optimizing import step_noise as scales
 from fastdp.optimizing.losses import Loss
@@ -41,7 +42,7 @@ Array = np.ndarray[Any, Any]
 
 
 def least_square(X: Array) -> float:
-    return kernels.LEAST_SQUARE_32 if X.dtype == np.float32 else kernels.LEAST_SQUARE
+    return clipping.LEAST_SQUARE_32 if X.dtype == np.float32 else clipping.LEAST_SQUARE
 
 
 def Points(X: Any, y: Any, loss: Loss, outside: str) -> Unchecked:
@@ -101,13 +102,12 @@ def sums(X: Any, y: Any, w: Array, loss: Loss, unit: float, limit: float, outsid
 def inputs(X: Array, y: Any, w: Array, kind: str, bound: float = math.inf, address: int = 0) -> tuple[Any, ...]:
     """What all kernels take, without the class that checks records; `unit` and `limit` come after these."""
     n, d = X.shape
-    wide = -(-d // 8) * 8
-    norms, padded, mask = np.empty(n), np.zeros(wide), np.zeros(wide)
-    kernels.norms_into(X.reshape(-1), d, least_square(X), norms)
-    padded[:d], mask[:d] = w, 1.0
+    norms, at = np.empty(n), np.zeros((2, -(-d // 8) * 8))
+    clipping.norms_into(X.reshape(-1), d, least_square(X), norms)
+    at[0, :d], at[1, :d] = w, 1.0
     parameter = {"HUBER": 0.7, "DISTANCE": 2.0, "DEVIATION": 1.0}.get(kind, 0.0)
-    law = getattr(kernels, kind), parameter, address, bound
-    return X.reshape(-1), np.asarray(y, np.float64), norms, padded, mask, *law
+    number = 0 if kind in ("DISTANCE", "DEVIATION") else getattr(formulas, kind)
+    return X.reshape(-1), np.asarray(y, np.float64), norms, at, (number, parameter, bound), address
 
 
 def kernel_of(kind: str) -> Any:
@@ -116,7 +116,9 @@ def kernel_of(kind: str) -> Any:
 
 def kernel_sum(kind: str, some: tuple[Any, ...], unit: float, limit: float, d: int) -> Array:
     out = np.zeros(d, np.int64)
-    kernel_of(kind)(*some, unit, limit, np.empty(32 * d + 8, some[0].dtype), np.empty(-(-d // 8) * 8), out)
+    *records, law, address = some
+    rule = np.array([*law, unit, limit])
+    kernel_of(kind)(*records, rule, address, np.empty(32 * d + 8, some[0].dtype), np.empty(-(-d // 8) * 8), out)
     return out
 
 
@@ -226,7 +228,7 @@ def test_norms_are_never_too_small() -> None:
         for d in DIMENSIONS:
             X = np.concatenate([instance(rng, 40, d, dtype)[0], np.zeros((1, d)), np.full((1, d), 1e-30)]).astype(dtype)
             norms = np.empty(len(X))
-            assert kernels.norms_into(X.reshape(-1), d, least_square(X), norms) == 0
+            assert clipping.norms_into(X.reshape(-1), d, least_square(X), norms) == 0
             for x, norm in zip(X.astype(np.float64).tolist(), norms.tolist(), strict=True):
                 exact = sum(Fraction(v) ** 2 for v in x)
                 least = Fraction(norm) / (1 - Fraction(d + 128, 16 * 2**53))
@@ -236,7 +238,7 @@ def test_norms_are_never_too_small() -> None:
         for at in range(11):
             X = np.ones((3, 11))
             X[1, at] = value
-            assert kernels.norms_into(X.reshape(-1), 11, least_square(X), np.empty(3)) == 1
+            assert clipping.norms_into(X.reshape(-1), 11, least_square(X), np.empty(3)) == 1
 
 
 # --- what privacy rests on: lemma 1, lemma 2
@@ -471,7 +473,7 @@ def test_the_same_bits_for_integers_and_booleans() -> None:
     right = everything(X.astype(np.float64), y.astype(float), sign.astype(float), w)
     for kind in (bool, np.int8, np.uint8, np.int32, np.uint64, np.float16, np.float32):
         assert everything(X.astype(kind), y, sign, w) == right, kind
-    assert everything(rows.pack(X.astype(bool)), y, sign, w) == right
+    assert everything(fastdp.pack(X.astype(bool)), y, sign, w) == right
     assert everything(pl.DataFrame(X.astype(bool)), y.tolist(), sign > 0, w) == right
 
 
@@ -748,19 +750,8 @@ def test_the_sum_meets_the_noise_as_an_integer() -> None:
     nothing, at = np.zeros(1), []
     for s in (2**53, 2**53 + 1, 2**53 + 2):
         w = np.zeros(1)
-        kernels.step_once(
-            np.array([s]),
-            np.array([-(2**53)]),
-            1.0,
-            0.0,
-            1.0,
-            projections.EVERYWHERE,
-            nothing,
-            nothing,
-            0.0,
-            w,
-            nothing,
-        )
+        everywhere = np.array([projections.EVERYWHERE, 0.0, 0.0, 0.0])
+        descent.step_once(np.array([s]), np.array([-(2**53)]), np.array([1.0, 0.0]), 1.0, everywhere, w, nothing)
         at.append(-w[0])
     assert at == [0, 1, 2]
 
@@ -773,7 +764,7 @@ def test_sums_of_4103_records_are_exact() -> None:
 
 
 def test_a_norm_that_is_no_number_lets_nothing_through() -> None:
-    one = kernels.clipped_one
+    one = clipping.clipped_one
     assert one(1.0, np.nan, 1.0, 1.0) == 0
     assert one(np.nan, 1.0, 1.0, 1.0) == one(np.inf, 1.0, 1.0, 1.0) == one(1.0, np.inf, 1.0, 1.0) == 0
 

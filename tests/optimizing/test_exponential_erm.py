@@ -17,7 +17,8 @@ import pytest
 
 import fastdp
 from fastdp import Budget, DomainError, losses, sets
-from fastdp.kernels import gradients, nets
+from fastdp.kernels import losses as formulas
+from fastdp.kernels import nets
 from fastdp.mechanisms import weighted_intervals as pieces
 from fastdp.optimizing import choice
 from fastdp.optimizing import nets as net_plans
@@ -36,6 +37,14 @@ KERNELS = {  # of each loss, and its parameter
     "HUBER": (nets.add_huber_losses, 0.75),
     "DISTANCE": (nets.add_square_distances, 2.0),
     "DEVIATION": (nets.add_deviations, 1.0),
+}
+OF_LOSS = {
+    losses.SquaredError: "SQUARED",
+    losses.Logistic: "LOGISTIC",
+    losses.Hinge: "HINGE",
+    losses.Huber: "HUBER",
+    losses.SquaredDistance: "DISTANCE",
+    losses.AbsoluteDeviation: "DEVIATION",
 }
 KINDS = pytest.mark.parametrize("kind", KERNELS)
 
@@ -96,7 +105,7 @@ def summed(kind, X, y, lowest, net, unit, limit):
     columns[: X.shape[1]], points[: X.shape[1]] = X.T, net.T
     out = np.arange(len(net))  # what is there is added to
     add, parameter = KERNELS[kind]
-    add(columns, np.asarray(y, float), np.asarray(lowest, float), points, parameter, float(unit), float(limit), out)
+    add(columns, np.asarray(y, float), np.asarray(lowest, float), points, parameter, 0, float(unit), float(limit), out)
     return out - np.arange(len(net))
 
 
@@ -157,7 +166,7 @@ def test_losses_of_scores_are_those_of_the_sums(kind):
     scores = np.concatenate((draw.normal(size=500) * 3, [0.0, 700.0, -700.0, 1e5, -1e5, 1e-9]))
     labels = np.where(draw.random(scores.size) < 0.5, -1.0, 1.0)
     out = np.empty(scores.size)
-    nets.losses_into(getattr(gradients, kind), KERNELS[kind][1], scores, labels, out)
+    formulas.losses_into(getattr(formulas, kind), KERNELS[kind][1], 0, scores, labels, out)
     for s, label, value in zip(scores.tolist(), labels.tolist(), out.tolist(), strict=True):
         low, high = oracles.optimizing.loss_of(kind, [s], [1.0], label, KERNELS[kind][1])
         off = Fraction(8 * 2.0**-53) * (1 + abs(Fraction(s)) + high)
@@ -272,13 +281,15 @@ def test_the_grid_has_the_law_of_the_rounded_losses(name, lam):
     found = plan.scores(points, silent)
     # what is subtracted from a record's losses is the same for all points, up to one unit of rounding down
     lowest = plan._lowest(points, np.pad(X.T, ((0, 4 - d), (0, 0))), labels, np.linalg.norm(X, axis=1))
-    parameter = KERNELS[loss.kernel][1] if loss.kernel != "HUBER" else 0.5
-    low, high = oracles.optimizing.scores_of_net(loss.kernel, X, labels, lowest, net, parameter, 2**7, limit, SLACK)
+    parameter = KERNELS[OF_LOSS[type(loss)]][1] if OF_LOSS[type(loss)] != "HUBER" else 0.5
+    low, high = oracles.optimizing.scores_of_net(
+        OF_LOSS[type(loss)], X, labels, lowest, net, parameter, 2**7, limit, SLACK
+    )
     ridge = [round(Fraction(12 * lam / 2 * 2**7) * sum(Fraction(c) ** 2 for c in w)) for w in net.tolist()]
     F = [-int(s) - r for s, r in zip(found, ridge, strict=True)]
     assert all(a <= f <= b for a, f, b in zip(low, F, high, strict=True))
     for x, y_, least in zip(X.tolist(), labels.tolist(), lowest.tolist(), strict=True):
-        values = [oracles.optimizing.loss_of(loss.kernel, x, w, y_, parameter) for w in net.tolist()]
+        values = [oracles.optimizing.loss_of(OF_LOSS[type(loss)], x, w, y_, parameter) for w in net.tolist()]
         assert least <= min(above for _, above in values) + SLACK
         assert max(below for below, _ in values) - Fraction(least) <= Fraction(limit, 2**7) + SLACK, "the clamp binds"
     scores = [a + b for a, b in zip(F, ridge, strict=True)]
@@ -376,7 +387,7 @@ def test_a_line_of_2_60_points_has_the_right_quantiles(loss):
     assert plan.steps == 2**60
     choice, rng = plan.choice(points), seeded(15)
     w = np.linspace(-1, 1, 400_001)
-    if loss.kernel == "DISTANCE":
+    if OF_LOSS[type(loss)] == "DISTANCE":
         values, r = 2001 * w**2 - 2 * w * data.sum(), 8.0
     else:
         ordered = np.sort(data[:, 0])
@@ -674,7 +685,7 @@ def test_epsilons_of_every_size():
             )
             assert 0 <= found.w[0] <= 1
             if epsilon == 1e300:
-                best = 0.5 if loss.kernel == "DEVIATION" else 1.375 / 3
+                best = 0.5 if OF_LOSS[type(loss)] == "DEVIATION" else 1.375 / 3
                 assert found.w[0] == pytest.approx(best, abs=1e-9)
 
 

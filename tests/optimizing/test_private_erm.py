@@ -383,7 +383,7 @@ OVERS: list[Any] = [sets.Ball(0.6), sets.Ball(50.0), sets.Box(-0.3, 0.4), sets.B
 def by_descent(loss: Any, X: Array, y: Array | None, over: Any, steps: int = 6000) -> float:
     """The least loss of a long plain descent of a smooth loss."""
     of_record, lam = parts_of(loss)
-    curvature = of_record.bend() * np.linalg.eigvalsh(X.T @ X / len(X))[-1] + lam
+    curvature = of_record.score_smoothness() * np.linalg.eigvalsh(X.T @ X / len(X))[-1] + lam
     path = oracles.optimizing.descent(
         lambda w: of_record.gradients(w, X, y).mean(axis=0) + lam * w, over.project, over.center,
         [1 / curvature] * steps,

@@ -1,0 +1,23 @@
+"""Losses of one record, and what can be said of them before any record is seen: public as `fastdp.losses`."""
+
+from .base import Loss
+from .base import MissingBound as MissingBound
+from .classification import Hinge, Logistic
+from .custom import Custom
+from .distances import AbsoluteDeviation, SquaredDistance
+from .regression import Huber, SquaredError
+from .regularised import L2, Regularised
+from .table import parts_of as parts_of
+
+__all__ = [
+    "L2",
+    "AbsoluteDeviation",
+    "Custom",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Regularised",
+    "SquaredDistance",
+    "SquaredError",
+]

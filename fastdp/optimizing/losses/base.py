@@ -1,0 +1,319 @@
+"""What every loss knows: the base classes are the checklist for a new one.
+
+Two families. A *margin* loss is phi(<w, x>, y): its gradient is phi' x, so one number clips it. A *distance* loss
+compares w with the record itself. Every constant (Lipschitz constant, smoothness, range) is computed from the set and
+from bounds that the caller declares; where a bound is needed and missing, that is an error; records are not read for
+it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import inf
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...support.checks import moderate
+from ..sets import ConvexSet
+from .registry import row_of
+from .regularised import L2, Regularised
+
+Floats = NDArray[np.float64]
+
+REAL, SIGN = "real", "sign"  # what labels are: any number; or one of two classes
+
+
+class MissingBound(ValueError):
+    """A constant of a loss needs a bound that was not declared."""
+
+
+class Summand(ABC):
+    """What is summed of every record: the gradient of its loss, or the point itself.
+
+    labels    "real", "sign" (two classes) or None (there are no labels)
+    family    what the record contributes, but for a factor: "margin" its point, "distance" its difference from w,
+              "deviation" the signs of that
+    x_norm    the L2 norm of the points is at most this: the caller's declaration
+    """
+
+    labels: ClassVar[str | None] = None
+    family: ClassVar[str] = "margin"
+    x_norm: float | None
+
+    @property
+    @abstractmethod
+    def number(self) -> int:
+        """Which formula of kernels/losses.py has the factor."""
+
+    @property
+    def parameter(self) -> float:
+        """The one number that the formula may have: the threshold of Huber, the factor of a difference."""
+        return 0.0
+
+    @property
+    def address(self) -> int:
+        """Where the derivative is, if it is no formula of kernels/losses.py."""
+        return 0
+
+    @property
+    def label_bound(self) -> float:
+        """Labels are at most this in magnitude."""
+        return inf
+
+
+class Loss(Summand):
+    """The loss of one record; `+ L2(lam)` adds a regulariser."""
+
+    @property
+    def number(self) -> int:
+        """The number of its formula in compiled loops and in C."""
+        return row_of(self).number
+
+    @property
+    def address(self) -> int:
+        """Where its derivative is, if that stands in its row; else 0."""
+        compiled = row_of(self).compiled_derivative
+        return 0 if compiled is None else int(compiled.address)
+
+    @property
+    def value_address(self) -> int:
+        """Where its value is, if that stands in its row; else 0."""
+        compiled = row_of(self).compiled_value
+        return 0 if compiled is None else int(compiled.address)
+
+    def check_value(self) -> None:
+        """ValueError if it cannot be evaluated at many points."""
+        if not row_of(self).has_value:
+            raise ValueError(f"loss={self!r}: has no compiled value: must have one in its row, to be evaluated")
+
+    @abstractmethod
+    def values(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
+        """Evaluate the loss of every record.
+
+        Parameters
+        ----------
+        w : numpy.ndarray
+            The point, of d coordinates.
+        X : numpy.ndarray
+            The records' points, one a row.
+        y : numpy.ndarray or None
+            Their labels, if the loss has labels.
+
+        Returns
+        -------
+        numpy.ndarray
+            A loss for each record.
+        """
+
+    @abstractmethod
+    def gradients(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
+        """Compute the gradient of every record, not clipped.
+
+        Parameters
+        ----------
+        w : numpy.ndarray
+            The point, of d coordinates.
+        X : numpy.ndarray
+            The records' points, one a row.
+        y : numpy.ndarray or None
+            Their labels, if the loss has labels.
+
+        Returns
+        -------
+        numpy.ndarray
+            A gradient a row.
+        """
+
+    @abstractmethod
+    def lipschitz(self, over: ConvexSet) -> float:
+        """Bound the norms of gradients.
+
+        Parameters
+        ----------
+        over : ConvexSet
+            A set of known dimension.
+
+        Returns
+        -------
+        float
+            No gradient at a point of the set is longer, for records within the declared bounds.
+        """
+
+    @abstractmethod
+    def curvature(self) -> float:
+        """Bound the smoothness.
+
+        Returns
+        -------
+        float
+            Gradients at points that are t apart differ by at most so many times t; inf where the loss has a corner.
+        """
+
+    @abstractmethod
+    def range(self, over: ConvexSet) -> float:
+        """Bound how much the loss of one record varies.
+
+        Parameters
+        ----------
+        over : ConvexSet
+            A set of known dimension.
+
+        Returns
+        -------
+        float
+            No record within the declared bounds has losses at two points of the set that are further apart.
+        """
+
+    @property
+    def has_corners(self) -> bool:
+        """Whether the gradient jumps."""
+        return False
+
+    @abstractmethod
+    def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
+        """Sum the gradients with their jumps made slopes, for minimisers that are not private.
+
+        Parameters
+        ----------
+        w : numpy.ndarray
+            The point.
+        X : numpy.ndarray
+            The records' points, one a row.
+        y : numpy.ndarray
+            Their labels.
+        width : float
+            How wide a corner is made.
+
+        Returns
+        -------
+        numpy.ndarray
+            The sum, of d coordinates.
+        """
+
+    @abstractmethod
+    def smooth_curvature(self, X: Floats, width: float) -> Floats:
+        """Bound the smoothness of the summed loss, corners rounded off.
+
+        Parameters
+        ----------
+        X : numpy.ndarray
+            The records' points, one a row.
+        width : float
+            How wide a corner is made.
+
+        Returns
+        -------
+        numpy.ndarray
+            The bound, a scalar.
+        """
+
+    def __add__(self, other: Any) -> Regularised:
+        if not isinstance(other, L2):
+            return NotImplemented
+        return Regularised(self, other)
+
+    def _needs(self, name: str) -> NoReturn:
+        raise MissingBound(f"loss: {self!r} needs {name}=, the bound that the records keep")
+
+    def declared_norm(self) -> float:
+        """x_norm; MissingBound if it was not declared."""
+        if self.x_norm is None:
+            self._needs("x_norm")
+        return self.x_norm
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value:g}" for name, value in vars(self).items() if isinstance(value, float)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class MarginLoss(Loss):
+    """phi(<w, x>, y); phi and its derivative are the formula of its row."""
+
+    @abstractmethod
+    def score_lipschitz(self, largest: float) -> float:
+        """The largest |phi'| for scores up to `largest` in magnitude."""
+
+    @abstractmethod
+    def score_range(self, largest: float) -> float:
+        """The most by which phi varies for scores up to `largest` in magnitude."""
+
+    def score_smoothness(self) -> float:
+        """The largest phi''; inf where there is a corner."""
+        return inf
+
+    def best_scores(self, labels: Floats, largest: Floats) -> Floats:
+        """The scores up to `largest` in magnitude at which phi is least: of the label's sign, or next to the label."""
+        return labels * largest if self.labels == SIGN else np.clip(labels, -largest, largest)
+
+    def value(self, score: Floats, label: Floats) -> Floats:
+        """phi, entry by entry."""
+        from ...kernels.losses import losses_into
+
+        self.check_value()
+        return _entrywise(losses_into, self.number, self.parameter, self.value_address, score, label)
+
+    def derivative(self, score: Floats, label: Floats) -> Floats:
+        """phi' in the score, entry by entry."""
+        from ...kernels.losses import derivatives_into
+
+        return _entrywise(derivatives_into, self.number, self.parameter, self.address, score, label)
+
+    def smooth_derivative(self, score: Floats, label: Floats, width: float) -> Floats:
+        """phi' with its jumps made slopes of this width."""
+        return self.derivative(score, label)
+
+    def values(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
+        return self.value(X @ w, _labels(y))
+
+    def gradients(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
+        return np.asarray(self.derivative(X @ w, _labels(y))[:, None] * X)
+
+    def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
+        return np.asarray(self.smooth_derivative(X @ w, y, width) @ X)
+
+    def smooth_curvature(self, X: Floats, width: float) -> Floats:
+        # <x, v>^2 <= ||x||^2 for every direction v: a bound that needs no eigenvalues
+        smoothness = self.score_smoothness()
+        each = smoothness if smoothness < inf else 1 / max(width, 1e-8)
+        return np.asarray(each * np.einsum("ij,ij->", X, X))
+
+    def lipschitz(self, over: ConvexSet) -> float:
+        norm = self.declared_norm()
+        return self.score_lipschitz(norm * over.norm) * norm
+
+    def curvature(self) -> float:
+        return self.score_smoothness() * self.declared_norm() ** 2
+
+    def range(self, over: ConvexSet) -> float:
+        return self.score_range(self.declared_norm() * over.norm)
+
+
+class DistanceLoss(Loss):
+    """A loss of w - x."""
+
+    family: ClassVar[str] = "distance"
+
+    @property
+    def parameter(self) -> float:
+        """The factor of w - x in the gradient."""
+        return 2.0
+
+
+def bound_or_none(name: str, value: float | None) -> float | None:
+    """A declared bound, rounded up; None if there is none."""
+    return None if value is None else moderate(name, value, toward=inf)
+
+
+def _labels(y: Floats | None) -> Floats:
+    if y is None:
+        raise ValueError("y=None: must be the labels, which this loss has")
+    return y
+
+
+def _entrywise(kernel: Any, number: int, parameter: float, address: int, score: Floats, label: Floats) -> Floats:
+    scores, labels = np.broadcast_arrays(np.asarray(score, np.float64), np.asarray(label, np.float64))
+    out = np.empty(scores.size)
+    kernel(number, parameter, address, scores.ravel().copy(), labels.ravel().copy(), out)
+    return out.reshape(scores.shape)
