@@ -149,9 +149,6 @@ fastdp.Budget
 fastdp.Budget.fits
 fastdp.Conjunction
 fastdp.Conjunction.bind
-fastdp.GumbelMax
-fastdp.GumbelMax.merge
-fastdp.GumbelMax.offer
 fastdp.PrivateMultiplicativeWeights
 fastdp.PrivateMultiplicativeWeights.answer
 fastdp.PrivateMultiplicativeWeights.answer_many
@@ -193,7 +190,6 @@ fastdp.connect.dp_accounting.dp_event
 fastdp.connect.dp_accounting.mu_of_range
 fastdp.connect.dp_accounting.relation_of
 fastdp.exponential_erm
-fastdp.exponential_mechanism
 fastdp.gaussian
 fastdp.laplace
 fastdp.losses.AbsoluteDeviation
@@ -251,7 +247,6 @@ fastdp.noisy_projected_gradient_descent
 fastdp.nonprivate_excess_risk
 fastdp.nonprivate_minimum
 fastdp.peeling_eta
-fastdp.permute_and_flip
 fastdp.privacy.Accounted.dp_event
 fastdp.privacy.Form
 fastdp.privacy.Form.epsilon
@@ -290,7 +285,6 @@ fastdp.sets.Simplex
 fastdp.sets.Simplex.of_dimension
 fastdp.sets.Simplex.reach
 fastdp.share
-fastdp.top_k
 fastdp.vector_mean
 fastdp.vector_sum
 fastdp.warmup
