@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,9 +35,50 @@ from ..support.checks import numbers_array, remembered
 from ..support.rounding import down, lower, up, upper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Required
+
+    from typing_extensions import TypedDict, Unpack
+
+    class LaplaceOptions(TypedDict, total=False):
+        """What `laplace` takes by name, for the types of its results."""
+
+        sensitivity: Required[float]
+        epsilon: Required[float]
+        resolution: float | None
+        out: Values | None
+        rng: Randomness | None
+        budget: Budget | None
+        neighbors: Neighbors
+
+    class GaussianOptions(TypedDict, total=False):
+        """What `gaussian` takes by name, for the types of its results."""
+
+        sensitivity: Required[float]
+        rho: float | None
+        epsilon: float | None
+        delta: float | None
+        resolution: float | None
+        out: Values | None
+        rng: Randomness | None
+        budget: Budget | None
+        neighbors: Neighbors
 
 
+@overload
+def laplace(values: int | np.integer[Any], **options: Unpack[LaplaceOptions]) -> np.int64: ...
+@overload
+def laplace(values: float | np.floating[Any], **options: Unpack[LaplaceOptions]) -> np.float64: ...
+@overload
+def laplace(values: NDArray[np.integer[Any] | np.bool_], **options: Unpack[LaplaceOptions]) -> NDArray[np.int64]: ...
+@overload
+def laplace(values: NDArray[np.floating[Any]], **options: Unpack[LaplaceOptions]) -> NDArray[np.float64]: ...
+@overload
+def laplace(values: Sequence[int], **options: Unpack[LaplaceOptions]) -> NDArray[np.int64]: ...
+@overload
+def laplace(values: Sequence[float], **options: Unpack[LaplaceOptions]) -> NDArray[np.float64]: ...
+@overload
+def laplace(values: ArrayLike, **options: Unpack[LaplaceOptions]) -> Any: ...
 def laplace(
     values: ArrayLike,
     *,
@@ -86,6 +127,20 @@ def laplace(
         return release(array, noise.grid, noise.plan, keys.take, out)
 
 
+@overload
+def gaussian(values: int | np.integer[Any], **options: Unpack[GaussianOptions]) -> np.int64: ...
+@overload
+def gaussian(values: float | np.floating[Any], **options: Unpack[GaussianOptions]) -> np.float64: ...
+@overload
+def gaussian(values: NDArray[np.integer[Any] | np.bool_], **options: Unpack[GaussianOptions]) -> NDArray[np.int64]: ...
+@overload
+def gaussian(values: NDArray[np.floating[Any]], **options: Unpack[GaussianOptions]) -> NDArray[np.float64]: ...
+@overload
+def gaussian(values: Sequence[int], **options: Unpack[GaussianOptions]) -> NDArray[np.int64]: ...
+@overload
+def gaussian(values: Sequence[float], **options: Unpack[GaussianOptions]) -> NDArray[np.float64]: ...
+@overload
+def gaussian(values: ArrayLike, **options: Unpack[GaussianOptions]) -> Any: ...
 def gaussian(
     values: ArrayLike,
     *,
