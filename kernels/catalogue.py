@@ -19,7 +19,8 @@ FIELDS = ("Like", "Shapes", "Cost", "Source", "Requires", "Returns", "Used by", 
 # in the order of the page; the rest of the package is machinery
 MODULES = (
     "chacha20", "noise", "selection", "weights", "subcubes", "walsh", "sums", "fits", "sampling", "histograms",
-    "literals", "losses", "clipping", "gradients", "descent", "projections", "moments", "nets", "number_line", "boxes", "elementary", "lanes",
+    "literals", "losses", "clipping", "gradients", "descent", "projections", "moments", "nets", "number_line", "boxes",
+    "elementary", "lanes",
 )  # fmt: skip
 MACHINERY = ("bit_generator", "catalogue", "function_pointers")
 

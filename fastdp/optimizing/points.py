@@ -7,6 +7,7 @@ Here records meet kernels. What comes out is integers, of which no record moves 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -35,7 +36,7 @@ T = TypeVar("T")
 _NAMES = {"margin": "margins", "distance": "differences", "deviation": "signs"}  # of the kernels for a family
 
 
-class Steps(NamedTuple):
+class DescentSteps(NamedTuple):
     """What follows the gradients: scale and ridge of the mean gradient, a rate for every step, the set."""
 
     scale: float
@@ -75,6 +76,13 @@ class Points:
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs to read a block: where the records are is no part of it."""
         return {**self.__dict__, "rows": None, "_given": None}
+
+    def summing(self, loss: Summand) -> Points:
+        """The same records, unchecked, of which something without labels is summed; any norm beyond is an error."""
+        other = copy(self)
+        other.loss, other._clip, other._given = loss, False, None
+        other._bound = inf if loss.x_norm is None else loss.x_norm
+        return other
 
     # --- reading
 
@@ -174,7 +182,9 @@ class Points:
 
         return self.rows.total(statistic)
 
-    def descend(self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], steps: Steps) -> Vector | None:
+    def descend(
+        self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], steps: DescentSteps
+    ) -> Vector | None:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
         from ..kernels import descent
 
