@@ -66,7 +66,7 @@ _HOME = {
     "top_k": "mechanisms.selection",
     "vector_mean": "optimizing.vectors",
     "vector_sum": "optimizing.vectors",
-    "warmup": "warmup",
+    "warmup": "support.warmup",
 }
 
 # modules that are public as fastdp.bounds, ...
@@ -138,8 +138,20 @@ __all__ = [
     "warmup",
 ]
 
-for _package in ("dask", "dask_expr"):
-    _register("engine", _package, "fastdp.connect.dask")
+# what upper layers bring to lower ones: where it is read, its name there, the module
+for _point, _name, _module in (
+    ("engine", "dask", "connect.dask"),
+    ("engine", "dask_expr", "connect.dask"),
+    ("dp_event", "dp-accounting", "connect.dp_accounting"),
+    ("warmup", "randomness", "randomness.warmup"),
+    ("warmup", "records", "records.warmup"),
+    ("warmup", "mechanisms", "mechanisms.warmup"),
+    ("warmup", "answering", "answering.warmup"),
+    ("warmup", "learning", "learning.warmup"),
+    ("warmup", "optimizing", "optimizing.warmup"),
+    ("warmup", "capi", "capi.warmup"),
+):
+    _register(_point, _name, f"{__name__}.{_module}")
 
 if TYPE_CHECKING:
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
@@ -164,14 +176,15 @@ if TYPE_CHECKING:
     from .optimizing.private_erm import private_erm
     from .optimizing.vectors import vector_mean, vector_sum
     from .privacy.budget import Budget, BudgetExceeded
-    from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose, share
+    from .privacy.composition import compose, share
+    from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
     from .privacy.removal import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.domain import Domain
     from .records.packed import pack
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
-    from .warmup import warmup
+    from .support.warmup import warmup
 
 
 def __getattr__(name: str) -> Any:

@@ -42,32 +42,67 @@ __all__ = [
 
 # whole runs: they load what they estimate, so on demand only
 _ROOMS = {
-    "answering": (
+    "answering.bounds": (
         "mwem",
         "mwem_n",
         "private_multiplicative_weights",
         "private_multiplicative_weights_n",
         "release_marginals",
     ),
-    "learning": (
-        "interior_point_n",
+    "learning.bounds": (
         "learn_box",
+        "learn_box_epsilon",
         "learn_box_n",
         "learn_conjunction",
+        "learn_conjunction_epsilon",
         "learn_conjunction_n",
         "learn_from_class",
+        "learn_from_class_epsilon",
         "learn_from_class_n",
-        "median",
-        "quantile",
     ),
-    "optimizing": ("private_erm", "private_erm_n", "vector_sum"),
+    "mechanisms.rank_bounds": (
+        "interior_point",
+        "interior_point_epsilon",
+        "interior_point_n",
+        "median",
+        "median_epsilon",
+        "median_n",
+        "quantile",
+        "quantile_epsilon",
+        "quantile_n",
+    ),
+    "optimizing.bounds": (
+        "exponential_erm",
+        "exponential_erm_epsilon",
+        "exponential_erm_n",
+        "exponential_mechanism_over_ball",
+        "exponential_mechanism_over_ball_epsilon",
+        "exponential_mechanism_over_ball_n",
+        "noisy_least_squares",
+        "noisy_least_squares_epsilon",
+        "noisy_least_squares_n",
+        "noisy_projected_gradient_descent",
+        "noisy_projected_gradient_descent_epsilon",
+        "noisy_projected_gradient_descent_n",
+        "private_erm",
+        "private_erm_epsilon",
+        "private_erm_n",
+        "projected_gradient_descent",
+        "projected_gradient_descent_steps",
+        "vector_mean",
+        "vector_mean_epsilon",
+        "vector_mean_n",
+        "vector_sum",
+        "vector_sum_error",
+        "vector_sum_error_epsilon",
+    ),
 }
-_RUNS = {name: room for room, names in _ROOMS.items() for name in names}
+_RUNS = {name: module for module, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name in _RUNS:
-        return getattr(import_module(f".{_RUNS[name]}.bounds", __package__), name)
+        return getattr(import_module(f".{_RUNS[name]}", __package__), name)
     raise AttributeError(f"module 'fastdp.bounds' has no attribute {name!r}")
 
 

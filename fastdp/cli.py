@@ -207,15 +207,15 @@ def _bench(options: argparse.Namespace) -> int:
     if older is None:
         return 1 if report.failed else 0
     comparison = compare.compare(options.compare, older, report)
-    compare.show(comparison, console)
+    terminal.show_comparison(comparison, console)
     return 1 if report.failed or comparison.lost else 0
 
 
 def _warmup(options: argparse.Namespace) -> int:
     from time import perf_counter
 
-    from .kernels.compile import cache_info
-    from .warmup import warmup
+    from .kernels.compile_cache import cache_info
+    from .support.warmup import warmup
 
     start = perf_counter()
     try:
@@ -235,7 +235,7 @@ def _warmup(options: argparse.Namespace) -> int:
 def _info(options: argparse.Namespace) -> int:
     import fastdp
 
-    from .kernels.compile import cache_info
+    from .kernels.compile_cache import cache_info
     from .support import machine
 
     facts = machine.describe()

@@ -25,7 +25,7 @@ def refill_state(state: U64Array) -> None:
     Shapes    state uint64[STATE_WORDS]
     Cost      about 1 us
     Used by   the callbacks below
-    Oracle    tests/reference.py::stream_words
+    Oracle    tests/oracles/words.py::stream_words
     """
     fill_groups_into(state[:4].view(np.uint32), uint64(0), state[4], state[8:].view(np.uint32))
     state[4] += uint64(BUFFER // GROUP)

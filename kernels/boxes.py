@@ -15,6 +15,8 @@ from .lanes import F64Array, I64Array, float_of, int64
 NOTHING = -(1 << 59)  # a level below all others, of which a few may still be added up
 NET, LEVEL_ENDS, LEVEL_STARTS, LEVEL_BOXES = range(4)  # of a node: columns of `levels`
 ENDS, STARTS, BOXES = range(3)  # and of `values`
+START, END = range(2)  # of a value of the second axis: rows of `sides`
+PLACE, NET_OF_CELL = range(2)  # rows of `cells`
 
 Floats2 = np.ndarray[Any, np.dtype[np.float64]]
 Ints2 = np.ndarray[Any, np.dtype[np.int64]]
@@ -41,7 +43,7 @@ def fill_powers_into(base: float, level: int, out: F64Array, levels: I64Array) -
     Cost      O(n)
     Requires  1/2 <= base <= 1; |level| n < 2^57
     Used by   fastdp/learning/all_boxes.py
-    Oracle    tests/test_box_class.py, in decimals: a relative 2^-52 (|c| + 1), values within 1/2 .. 1
+    Oracle    tests/learning/test_all_boxes.py, in decimals: a relative 2^-52 (|c| + 1), values within 1/2 .. 1
     """
     n = out.size // 2
     out[n], levels[n] = 1.0, 0
@@ -66,7 +68,7 @@ def sum_suffixes_into(values: F64Array, levels: I64Array, out: F64Array, out_lev
     Shapes    all of one length, float64 and int64; out and out_levels may be values and levels
     Cost      O(m): 3 ns a pair
     Used by   fastdp/learning/all_boxes.py
-    Oracle    tests/test_box_class.py, in fractions
+    Oracle    tests/learning/test_all_boxes.py, in fractions
     """
     total, top = 0.0, int64(NOTHING)
     for i in range(values.size - 1, -1, -1):
@@ -109,9 +111,7 @@ def merge_one(k: int, powers: F64Array, power_levels: I64Array, values: Floats2,
 
 
 @jit
-def build_tree_into(
-    starts: F64Array, ends: F64Array, powers: F64Array, power_levels: I64Array, values: Floats2, levels: Ints2
-) -> None:
+def build_tree_into(sides: Floats2, powers: F64Array, power_levels: I64Array, values: Floats2, levels: Ints2) -> None:
     """The tree of an axis without records: leaf `size + i` is its value i, node k has the children 2k and 2k + 1.
 
     With w(c) = exp(-eta c) and c_i the net errors of value i (0 here), a node over the values l .. r has
@@ -119,16 +119,16 @@ def build_tree_into(
         STARTS = sum over a of starts[a] w(c_a + ... + c_r),
         BOXES = sum over a <= b of starts[a] ends[b] w(c_a + ... + c_b)
 
-    Shapes    starts, ends float64[m]; powers float64[2n + 1], power_levels int64[2n + 1], of fill_powers_into;
-              values float64[2 size, 3], levels int64[2 size, 4], size a power of two, size >= m
+    Shapes    sides float64[2, m]: starts and ends; powers float64[2n + 1], power_levels int64[2n + 1], of
+              fill_powers_into; values float64[2 size, 3], levels int64[2 size, 4], size a power of two, size >= m
     Cost      O(size)
     Requires  starts and ends within 1 .. 2^64
     Used by   fastdp/learning/all_boxes.py
-    Oracle    tests/test_box_class.py, by way of sweep_into
+    Oracle    tests/learning/test_all_boxes.py, by way of sweep_into
     """
-    m, size = starts.size, values.shape[0] // 2
+    m, size = sides.shape[1], values.shape[0] // 2
     for i in range(m):
-        set_leaf(size + i, 0, starts[i], ends[i], powers, power_levels, values, levels)
+        set_leaf(size + i, 0, sides[START, i], sides[END, i], powers, power_levels, values, levels)
     for k in range(size + m, 2 * size):
         values[k, :], levels[k, :] = 0.0, NOTHING
         levels[k, NET] = 0
@@ -138,29 +138,28 @@ def build_tree_into(
 
 @jit
 def sweep_into(
-    first: int, offsets: I64Array, places: I64Array, nets: I64Array, starts: F64Array, ends: F64Array,
-    powers: F64Array, power_levels: I64Array, values: Floats2, levels: Ints2, stale: I64Array,
-    out: F64Array, out_levels: I64Array,
+    offsets: I64Array, cells: Ints2, sides: Floats2, powers: F64Array, power_levels: I64Array, values: Floats2,
+    levels: Ints2, stale: I64Array, out: F64Array, out_levels: I64Array,
 ) -> None:  # fmt: skip
-    """The weight of all intervals of the second axis, for every range of values first .. b of the first axis.
+    """The weight of all intervals of the second axis, for every range of values 0 .. b of the first axis.
 
     Cells are added to the tree group by group; a node is made anew once a group, however many cells lie below it.
 
-    Shapes    offsets int64[m1 + 1]: group b of cells is offsets[b] .. offsets[b + 1] - 1; places (of the second axis,
-              rising in a group) and nets int64[cells]; starts, ends, powers, power_levels, values, levels as in
-              build_tree_into, which has filled them; stale int64[size], for its own use; out, out_levels (m1 - first)
+    Shapes    offsets int64[m1 + 1]: group b of cells is offsets[b] .. offsets[b + 1] - 1; cells int64[2, any]: their
+              places on the second axis, rising in a group, and their net errors; sides float64[2, m], powers,
+              power_levels, values, levels as in build_tree_into, which has filled them; stale int64[size], for its own
+              use; out float64[m1], out_levels int64[m1]
     Cost      for each group, 8 ns for each node above its cells: at most min(cells log2(size), 2 size)
     Used by   fastdp/learning/all_boxes.py
-    Oracle    tests/test_box_class.py, in fractions
+    Oracle    tests/learning/test_all_boxes.py, in fractions
     """
     size = values.shape[0] // 2
-    for b in range(first, offsets.size - 1):
+    for b in range(out.size):
         count = 0
         for cell in range(offsets[b], offsets[b + 1]):
-            i = places[cell]
-            set_leaf(
-                size + i, levels[size + i, NET] + nets[cell], starts[i], ends[i], powers, power_levels, values, levels
-            )
+            i = cells[PLACE, cell]
+            net = levels[size + i, NET] + cells[NET_OF_CELL, cell]
+            set_leaf(size + i, net, sides[START, i], sides[END, i], powers, power_levels, values, levels)
             parent = size + i >> 1
             if count == 0 or stale[count - 1] != parent:
                 stale[count] = parent
@@ -175,4 +174,4 @@ def sweep_into(
                     stale[above] = parent
                     above += 1
             count = above
-        out[b - first], out_levels[b - first] = values[1, BOXES], levels[1, LEVEL_BOXES]
+        out[b], out_levels[b] = values[1, BOXES], levels[1, LEVEL_BOXES]

@@ -18,11 +18,12 @@ FIELDS = ("Like", "Shapes", "Cost", "Source", "Requires", "Returns", "Used by", 
 
 # in the order of the page; the rest of the package is machinery
 MODULES = (
-    "chacha20", "noise", "selection", "weights", "subcubes", "walsh", "sums", "fits", "sampling", "histograms",
-    "literals", "losses", "clipping", "gradients", "descent", "projections", "moments", "nets", "number_line", "boxes",
-    "elementary", "lanes",
+    "chacha20", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits", "scores", "buckets", "gumbel_max",
+    "permute_and_flip", "weights", "subcubes", "walsh", "sums", "fits", "sampling", "histograms", "literals",
+    "losses", "clipping", "gradients", "descent", "projections", "moments", "nets", "number_line", "boxes",
+    "elementary", "lanes", "int_or_float",
 )  # fmt: skip
-MACHINERY = ("bit_generator", "catalogue", "function_pointers")
+MACHINERY = ("bit_generator", "catalogue", "compile", "compile_cache", "function_pointers", "layout")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def fill_groups_into(key: U32Array, stream: int, group: int, out: U32Array) -> N
     Source    RFC 8439, section 2.3; docs/algorithms.md, random words
     Requires  len(out) a multiple of 256
     Used by   words_into, noise
-    Oracle    tests/reference.py::stream_half_words
+    Oracle    tests/oracles/words.py::stream_half_words
     """
     c0 = splat(uint32(0x61707865), BLOCKS)
     c1 = splat(uint32(0x3320646E), BLOCKS)
@@ -96,7 +96,7 @@ def words_into(key: U32Array, stream: int, first: int, out: U64Array) -> None:
     Source    docs/algorithms.md, random words
     Requires  0 <= stream < 2^64 (from 2^63 on as np.uint64), 0 <= first, first + n <= 2^63
     Used by   randomness, noise
-    Oracle    tests/reference.py::stream_words
+    Oracle    tests/oracles/words.py::stream_words
     """
     buffer = stack(np.uint64, GROUP)
     n = out.size
@@ -121,7 +121,7 @@ def word_one(key: U32Array, stream: int, index: int) -> int:
     Cost      0.15 us: a group of 128 words is made for it
     Requires  what words_into does
     Used by   noise, selection, fastdp/randomness/keys.py
-    Oracle    tests/reference.py::stream_words
+    Oracle    tests/oracles/words.py::stream_words
     """
     group = stack(np.uint64, GROUP)
     fill_groups_into(key, stream, uint64(index) // uint64(GROUP), group.view(np.uint32))

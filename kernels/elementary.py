@@ -138,7 +138,7 @@ def ln_into(x: F64Array, out: F64Array) -> None:
     Source    kernels/elementary.md, theorem 1
     Requires  every x[i] positive, finite and normal
     Used by   noise (its scalar piece)
-    Oracle    mpmath at 120 bits; tests/reference.py::ln_interval
+    Oracle    mpmath at 120 bits; tests/oracles/numbers.py::ln_interval
     """
     for i in range(x.size):
         out[i] = ln_one(x[i])
@@ -155,7 +155,7 @@ def exp_into(x: F64Array, out: F64Array) -> None:
     Source    kernels/elementary.md, theorem 2
     Requires  -708 <= x[i] <= 709
     Used by   noise (its scalar piece)
-    Oracle    mpmath at 120 bits; tests/reference.py::exp_interval
+    Oracle    mpmath at 120 bits; tests/oracles/numbers.py::exp_interval
     """
     for i in range(x.size):
         out[i] = exp_one(x[i])

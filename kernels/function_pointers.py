@@ -15,6 +15,7 @@ from .clipping import LEAST_SQUARE, ClipRule, norms_into
 from .compile import Callback, compile_callback
 from .gradients import Place, Records, Work, add_margins
 from .lanes import int64
+from .layout import GAUSSIAN_LAW, LAPLACE_LAW
 from .literals import count_among_into, pack_rows_into
 from .noise import add_gaussian_into, add_gaussian_on_grid_into, add_laplace_into, add_laplace_on_grid_into
 from .projections import project_one
@@ -25,8 +26,8 @@ WRITTEN = frozenset({"out", "undecided", "weights", "point", "tail", "space"})
 _I64, _F64, _BYTES = types.CPointer(types.int64), types.CPointer(types.float64), types.CPointer(types.uint8)
 _KEY, _WORDS = types.CPointer(types.uint32), types.CPointer(types.uint64)
 
-LAPLACE_PLAN = 7  # doubles: extra, scale, offset, offset_low, fixed, fixed_pair, grid
-GAUSSIAN_PLAN, LAW = 18, 3  # doubles: extra, sigma, grid, then the law
+LAPLACE_PLAN, LAPLACE_LAW_AT = 2 + LAPLACE_LAW, 1  # doubles: extra, then the law, then the grid
+GAUSSIAN_PLAN, GAUSSIAN_LAW_AT = 3 + GAUSSIAN_LAW, 3  # doubles: extra, sigma, grid, then the law
 
 
 @compile_callback(types.void(_KEY, types.uint64, types.int64, types.int64, _WORDS))
@@ -52,8 +53,8 @@ def laplace_i64(values: Any, n: Any, key: Any, block: Any, laplace_plan: Any, ou
     """
     p = carray(laplace_plan, (LAPLACE_PLAN,))
     return add_laplace_into(
-        carray(values, (n,)), carray(key, (8,)), block, int64(p[0]), p[1], p[2], p[3], p[4], p[5],
-        carray(out, (n,)), carray(undecided, (n,)),
+        carray(values, (n,)), carray(key, (8,)), block, int64(p[0]), p[LAPLACE_LAW_AT:-1], carray(out, (n,)),
+        carray(undecided, (n,)),
     )  # fmt: skip
 
 
@@ -67,8 +68,8 @@ def laplace_f64(values: Any, n: Any, key: Any, block: Any, laplace_plan: Any, ou
     """
     p = carray(laplace_plan, (LAPLACE_PLAN,))
     return add_laplace_on_grid_into(
-        carray(values, (n,)), p[6], carray(key, (8,)), block, int64(p[0]), p[1], p[2], p[3], p[4], p[5],
-        carray(out, (n,)), carray(undecided, (n,)),
+        carray(values, (n,)), p[6], carray(key, (8,)), block, int64(p[0]), p[LAPLACE_LAW_AT:-1], carray(out, (n,)),
+        carray(undecided, (n,)),
     )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def gaussian_i64(values: Any, n: Any, key: Any, block: Any, gaussian_plan: Any, 
     """
     p = carray(gaussian_plan, (GAUSSIAN_PLAN,))
     return add_gaussian_into(
-        carray(values, (n,)), carray(key, (8,)), block, int64(p[0]), p[LAW:], carray(out, (n,)),
+        carray(values, (n,)), carray(key, (8,)), block, int64(p[0]), p[GAUSSIAN_LAW_AT:], carray(out, (n,)),
         carray(undecided, (n,)),
     )  # fmt: skip
 
@@ -99,7 +100,7 @@ def gaussian_f64(values: Any, n: Any, key: Any, block: Any, gaussian_plan: Any, 
     """
     p = carray(gaussian_plan, (GAUSSIAN_PLAN,))
     return add_gaussian_on_grid_into(
-        carray(values, (n,)), p[2], carray(key, (8,)), block, int64(p[0]), p[LAW:], carray(out, (n,)),
+        carray(values, (n,)), p[2], carray(key, (8,)), block, int64(p[0]), p[GAUSSIAN_LAW_AT:], carray(out, (n,)),
         carray(undecided, (n,)),
     )  # fmt: skip
 

@@ -6,8 +6,8 @@ the three scalar operations that Python has no word for: the bits of a float, th
 widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits
 are the same everywhere.
 
-This is the only file that builds LLVM IR. Lane counts and rotation distances are compile-time constants: literals,
-or globals that hold a plain int.
+LLVM IR is built here, and in int_or_float.py for numbers of either type; nowhere else. Lane counts and rotation
+distances are compile-time constants: literals, or globals that hold a plain int.
 """
 
 import operator
@@ -48,13 +48,8 @@ class Lanes(types.Type):
         return self.dtype, self.n
 
 
-_ELEMENT = {
-    types.uint32: ir.IntType(32),
-    types.uint64: ir.IntType(64),
-    types.int64: ir.IntType(64),
-    types.float64: ir.DoubleType(),
-}
-_I32 = ir.IntType(32)
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_ELEMENT = {types.uint32: _I32, types.uint64: _I64, types.int64: _I64, types.float64: ir.DoubleType()}
 
 
 class _LanesModel(models.PrimitiveModel):
@@ -65,16 +60,15 @@ class _LanesModel(models.PrimitiveModel):
 register_model(Lanes)(_LanesModel)
 
 
-def _emit(describe: Callable[..., Any]) -> Any:
-    """Make a numba intrinsic of a function that returns (signature, code generator)."""
-    return intrinsic(prefer_literal=True)(describe)
+# makes a numba intrinsic of a function that returns (signature, code generator)
+emit: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 
 
 def _constant(lanes: Any, value: int) -> Any:
     return ir.Constant(lanes, [value] * lanes.count)
 
 
-@_emit
+@emit
 def splat(typing: Any, x: Any, n: Any) -> Any:
     """n lanes that all hold x."""
     if not isinstance(n, types.IntegerLiteral):
@@ -89,7 +83,7 @@ def splat(typing: Any, x: Any, n: Any) -> Any:
     return Lanes(scalar, count)(scalar, n), generate
 
 
-@_emit
+@emit
 def iota(typing: Any, n: Any) -> Any:
     """The uint64 lanes 0, 1, ..., n - 1."""
     if not isinstance(n, types.IntegerLiteral):
@@ -97,86 +91,69 @@ def iota(typing: Any, n: Any) -> Any:
     result = Lanes(types.uint64, n.literal_value)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return ir.Constant(ir.VectorType(ir.IntType(64), result.n), list(range(result.n)))
+        return ir.Constant(ir.VectorType(_I64, result.n), list(range(result.n)))
 
     return result(n), generate
 
 
-@_emit
+def _is_vector(array: Any) -> bool:
+    return isinstance(array, types.Array) and array.layout == "C" and array.ndim == 1
+
+
+def _place(context: Any, builder: Any, array: Any, args: Any) -> Any:
+    """A pointer to entry args[1] of the array args[0]."""
+    return builder.gep(context.make_array(array)(context, builder, args[0]).data, [args[1]])
+
+
+@emit
 def store(typing: Any, out: Any, start: Any, lanes: Any) -> Any:
     """out[start : start + n] = lanes, with no bounds check and no alignment asked; out is contiguous."""
-    if not isinstance(lanes, Lanes) or not isinstance(out, types.Array) or out.dtype != lanes.dtype:
-        return None
-    if out.layout != "C" or out.ndim != 1 or not out.mutable:
+    if not isinstance(lanes, Lanes) or not _is_vector(out) or out.dtype != lanes.dtype or not out.mutable:
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        place = builder.bitcast(builder.gep(data, [args[1]]), args[2].type.as_pointer())
-        builder.store(args[2], place).align = context.get_abi_sizeof(args[2].type.element)
+        place = _place(context, builder, signature.args[0], args)
+        stored = builder.store(args[2], builder.bitcast(place, args[2].type.as_pointer()))
+        stored.align = context.get_abi_sizeof(args[2].type.element)
         return context.get_dummy_value()
 
     return types.void(out, types.intp, lanes), generate
 
 
-@_emit
-def load(typing: Any, array: Any, start: Any, n: Any) -> Any:
-    """The lanes array[start : start + n], with no bounds check and no alignment asked; array is contiguous."""
-    if not isinstance(array, types.Array) or not isinstance(n, types.IntegerLiteral):
-        return None
-    if array.layout != "C" or array.ndim != 1 or array.dtype not in _ELEMENT:
-        return None
-    result = Lanes(array.dtype, n.literal_value)
+def _load(lanes_of: dict[Any, Any], text: str) -> Any:
+    """A load of entries of the types named, as lanes of the types that they are given."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        lanes = ir.VectorType(_ELEMENT[array.dtype], result.n)
-        place = builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer())
-        loaded = builder.load(place)
-        loaded.align = context.get_abi_sizeof(lanes.element)
-        return loaded
+    def describe(typing: Any, array: Any, start: Any, n: Any) -> Any:
+        if not isinstance(n, types.IntegerLiteral) or not _is_vector(array) or array.dtype not in lanes_of:
+            return None
+        result = Lanes(lanes_of[array.dtype], n.literal_value)
 
-    return result(array, types.intp, n), generate
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            wide = ir.VectorType(_ELEMENT[result.dtype], result.n)
+            kept = ir.VectorType(ir.FloatType(), result.n) if array.dtype == types.float32 else wide
+            place = _place(context, builder, signature.args[0], args)
+            loaded = builder.load(builder.bitcast(place, kept.as_pointer()))
+            loaded.align = context.get_abi_sizeof(context.get_data_type(array.dtype))
+            return loaded if kept == wide else builder.fpext(loaded, wide)
 
+        return result(array, types.intp, n), generate
 
-@_emit
-def load_wide(typing: Any, array: Any, start: Any, n: Any) -> Any:
-    """`load` of float32 or float64 entries, as float64 lanes."""
-    if not isinstance(array, types.Array) or not isinstance(n, types.IntegerLiteral):
-        return None
-    if array.layout != "C" or array.ndim != 1 or array.dtype not in (types.float32, types.float64):
-        return None
-    result = Lanes(types.float64, n.literal_value)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        stored = ir.VectorType(context.get_data_type(array.dtype), result.n)
-        loaded = builder.load(builder.bitcast(builder.gep(data, [args[1]]), stored.as_pointer()))
-        loaded.align = context.get_abi_sizeof(stored.element)
-        return (
-            loaded if array.dtype == types.float64 else builder.fpext(loaded, ir.VectorType(ir.DoubleType(), result.n))
-        )
-
-    return result(array, types.intp, n), generate
+    describe.__doc__ = text
+    return emit(describe)
 
 
-@_emit
-def load_bytes(typing: Any, array: Any, start: Any, n: Any) -> Any:
-    """8n bytes from array[start] on, as uint64 lanes, the first byte of a lane lowest; array is uint8, contiguous."""
-    if not isinstance(array, types.Array) or not isinstance(n, types.IntegerLiteral):
-        return None
-    if array.layout != "C" or array.ndim != 1 or array.dtype != types.uint8:
-        return None
-    result = Lanes(types.uint64, n.literal_value)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        lanes = ir.VectorType(ir.IntType(64), result.n)
-        loaded = builder.load(builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer()))
-        loaded.align = 1
-        return loaded
-
-    return result(array, types.intp, n), generate
+load = _load(
+    {dtype: dtype for dtype in _ELEMENT},
+    "The lanes array[start : start + n], with no bounds check and no alignment asked; array is contiguous.",
+)
+load_wide = _load(
+    {types.float32: types.float64, types.float64: types.float64},
+    "`load` of float32 or float64 entries, as float64 lanes.",
+)
+load_bytes = _load(
+    {types.uint8: types.uint64},
+    "8n bytes from array[start] on, as uint64 lanes, the first byte of a lane lowest; array is uint8, contiguous.",
+)
 
 
 def _zip(half: int, text: str) -> Any:
@@ -195,14 +172,14 @@ def _zip(half: int, text: str) -> Any:
         return x(x, y), generate
 
     describe.__doc__ = text
-    return _emit(describe)
+    return emit(describe)
 
 
 zip_first = _zip(0, "The bytes of the first halves of two uint64 lanes by turns: x0 y0 x1 y1 ...")
 zip_last = _zip(1, "The bytes of the last halves of two uint64 lanes by turns.")
 
 
-@_emit
+@emit
 def any_bits(typing: Any, x: Any) -> Any:
     """All lanes of x, one or-ed with the other."""
     if not isinstance(x, Lanes) or not isinstance(x.dtype, types.Integer):
@@ -218,18 +195,17 @@ def any_bits(typing: Any, x: Any) -> Any:
     return x.dtype(x), generate
 
 
-@_emit
+@emit
 def prefetch(typing: Any, array: Any, start: Any) -> Any:
     """Ask for the cache line of array[start], which may lie beyond its end."""
     if not isinstance(array, types.Array):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
         byte = ir.IntType(8).as_pointer()
         hint = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
         function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")
-        place = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        place = builder.bitcast(_place(context, builder, signature.args[0], args), byte)
         builder.call(function, [place, _I32(0), _I32(3), _I32(1)])
         return context.get_dummy_value()
 
@@ -245,7 +221,7 @@ def _on_lanes(builder: Any, name: str, *args: Any) -> Any:
     )
 
 
-@_emit
+@emit
 def truncate(typing: Any, x: Any) -> Any:
     """Float64 lanes rounded toward zero."""
     if not isinstance(x, Lanes) or x.dtype != types.float64:
@@ -253,7 +229,7 @@ def truncate(typing: Any, x: Any) -> Any:
     return x(x), lambda context, builder, signature, args: _on_lanes(builder, "trunc", args[0])
 
 
-@_emit
+@emit
 def signs(typing: Any, x: Any) -> Any:
     """-1, 0 or 1 for each of the float64 lanes; 0 for a NaN."""
     if not isinstance(x, Lanes) or x.dtype != types.float64:
@@ -268,7 +244,7 @@ def signs(typing: Any, x: Any) -> Any:
     return x(x), generate
 
 
-@_emit
+@emit
 def sum_each(typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
     """The 8 sums of 8 float64 lanes each, as lanes: neighbours first, in one order on every machine."""
     if not isinstance(a, Lanes) or a.dtype != types.float64 or a.n != 8:
@@ -291,7 +267,7 @@ def sum_each(typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any
     return a(a, b, c, d, e, f, g, h), generate
 
 
-@_emit
+@emit
 def tree_sum(typing: Any, x: Any) -> Any:
     """The sum of float64 lanes, by halves: lane i and lane i + n/2 first."""
     if not isinstance(x, Lanes) or x.dtype != types.float64:
@@ -311,7 +287,7 @@ def tree_sum(typing: Any, x: Any) -> Any:
     return x.dtype(x), generate
 
 
-@_emit
+@emit
 def rotl(typing: Any, x: Any, distance: Any) -> Any:
     """Rotate the bits of every lane left by a constant distance."""
     if not isinstance(x, Lanes) or not isinstance(distance, types.IntegerLiteral):
@@ -326,7 +302,7 @@ def rotl(typing: Any, x: Any, distance: Any) -> Any:
     return x(x, distance), generate
 
 
-@_emit
+@emit
 def shl(typing: Any, x: Any, distance: Any) -> Any:
     """Shift the bits of every lane left by a constant distance."""
     if not isinstance(x, Lanes) or not isinstance(distance, types.IntegerLiteral):
@@ -347,7 +323,7 @@ def _half(shift: int, text: str) -> Any:
         return Lanes(types.uint32, x.n)(x), generate
 
     describe.__doc__ = text
-    return _emit(describe)
+    return emit(describe)
 
 
 low32 = _half(0, "The low halves of uint64 lanes, as uint32 lanes.")
@@ -365,7 +341,7 @@ def _operator(symbol: Callable[[Any, Any], Any], integers: str, floats: str = ""
 
         return x(x, y), generate
 
-    emitted = _emit(describe)
+    emitted = emit(describe)
 
     def fits(x: Any, y: Any) -> bool:
         return isinstance(x, Lanes) and x == y and (floats != "" or isinstance(x.dtype, types.Integer))
@@ -381,7 +357,7 @@ _operator(operator.xor, "xor")
 _operator(operator.or_, "or_")
 
 
-@_emit
+@emit
 def mix(typing: Any, x: Any, distance: Any) -> Any:
     """Of lanes i and i + distance the sum in the first and the first minus the second in the other.
 
@@ -414,14 +390,14 @@ def _reinterpret(source: Any, target: Any, text: str) -> Any:
         return target(source), generate
 
     describe.__doc__ = text
-    return _emit(describe)
+    return emit(describe)
 
 
 bits_of = _reinterpret(types.float64, types.int64, "The 64 bits of a float, as an int64.")
 float_of = _reinterpret(types.int64, types.float64, "The float that has these 64 bits.")
 
 
-@_emit
+@emit
 def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
     """x * y + z with one rounding, in hardware or in software: the same bits either way."""
 
@@ -434,7 +410,7 @@ def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
-@_emit
+@emit
 def call_at(typing: Any, address: Any, x: Any, y: Any) -> Any:
     """What the C function `double f(double, double)` at an address says of x and y."""
 
@@ -446,7 +422,7 @@ def call_at(typing: Any, address: Any, x: Any, y: Any) -> Any:
     return types.float64(types.int64, types.float64, types.float64), generate
 
 
-@_emit
+@emit
 def popcount(typing: Any, x: Any) -> Any:
     """How many bits of a uint64 are set, as an int64."""
 
@@ -454,82 +430,6 @@ def popcount(typing: Any, x: Any) -> Any:
         return builder.ctpop(args[0])
 
     return types.int64(types.uint64), generate
-
-
-# --- numbers that may be int64 or float64: one kernel serves both
-
-
-@_emit
-def gap(typing: Any, top: Any, x: Any) -> Any:
-    """top - x for top >= x, as a float64: the difference, rounded once. For integers it may be as large as 2^64 - 1."""
-    if top != x or top not in (types.int64, types.float64):
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if top == types.float64:
-            return builder.fsub(*args)
-        # a uint64 as a float64 by its halves, like elementary.from_uint64: there is no vector cast before AVX-512
-        integer, number = ir.IntType(64), ir.DoubleType()
-        k = builder.sub(*args)
-        high = builder.or_(builder.lshr(k, integer(32)), integer(0x4530000000000000))
-        low = builder.or_(builder.and_(k, integer(0xFFFFFFFF)), integer(0x4330000000000000))
-        shifted = builder.fsub(builder.bitcast(high, number), number(19342813118337666422669312.0))
-        return builder.fadd(shifted, builder.bitcast(low, number))
-
-    return types.float64(top, x), generate
-
-
-@_emit
-def part(typing: Any, x: Any, k: Any) -> Any:
-    """x / 2^k for k from 0 to 63: floats by their exact factor, integers rounded down."""
-    if x not in (types.int64, types.float64):
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if x == types.int64:
-            return builder.ashr(*args)
-        integer = ir.IntType(64)
-        exponent = builder.shl(builder.sub(integer(1023), args[1]), integer(52))
-        return builder.fmul(args[0], builder.bitcast(exponent, ir.DoubleType()))
-
-    return x(x, types.int64), generate
-
-
-_LOWEST_NAN = 2**52 - 1  # ranks of floats are moved down by this, so that those of negative NaN wrap to the top
-
-
-@_emit
-def rank_of(typing: Any, x: Any) -> Any:
-    """An int64 that orders numbers as they are ordered; a NaN of either sign ranks at or above +inf."""
-    if x == types.int64:
-        return types.int64(x), lambda context, builder, signature, args: args[0]
-    if x != types.float64:
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        integer = ir.IntType(64)
-        bits = builder.bitcast(args[0], integer)
-        flip = builder.and_(builder.ashr(bits, integer(63)), integer(2**63 - 1))
-        return builder.sub(builder.xor(bits, flip), integer(_LOWEST_NAN))
-
-    return types.int64(x), generate
-
-
-@_emit
-def of_rank(typing: Any, rank: Any, like: Any) -> Any:
-    """The number of this rank; `like` is of its type."""
-    if rank != types.int64 or like not in (types.int64, types.float64):
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if like == types.int64:
-            return args[0]
-        integer = ir.IntType(64)
-        bits = builder.add(args[0], integer(_LOWEST_NAN))
-        flip = builder.and_(builder.ashr(bits, integer(63)), integer(2**63 - 1))
-        return builder.bitcast(builder.xor(bits, flip), ir.DoubleType())
-
-    return like(rank, like), generate
 
 
 # --- memory
@@ -544,7 +444,7 @@ def _array_at(context: Any, builder: Any, array: Any, data: Any, length: Any) ->
     return made._getvalue()
 
 
-@_emit
+@emit
 def row_at(typing: Any, rows: Any, i: Any) -> Any:
     """Row i of a two-dimensional array whose rows are contiguous: slices of columns are, which numba cannot know."""
     if not isinstance(rows, types.Array) or rows.ndim != 2 or rows.layout == "F":
@@ -561,7 +461,7 @@ def row_at(typing: Any, rows: Any, i: Any) -> Any:
     return row(rows, types.intp), generate
 
 
-@_emit
+@emit
 def stack(typing: Any, dtype: Any, n: Any) -> Any:
     """n uninitialised entries on the stack, gone when the calling kernel returns: for small buffers only."""
     if not isinstance(n, types.IntegerLiteral):

@@ -27,7 +27,7 @@ def build_aliases_into(scaled: F64Array, table: Any) -> None:
     Cost      one pass: 6 ns a cell
     Requires  scaled >= 0, with sum D up to rounding; a cell of probability 0 keeps nothing
     Used by   fastdp/answering/synthetic_distribution.py
-    Oracle    the law that the table implies is the distribution: tests/test_synthetic.py
+    Oracle    the law that the table implies is the distribution: tests/answering/test_synthetic_distribution.py
     """
     size = scaled.size
     large = 0
@@ -56,18 +56,9 @@ def build_aliases_into(scaled: F64Array, table: Any) -> None:
 
 @jit
 def sample_records_into(
-    key: U32Array,
-    first: int,
-    table: Any,
-    parts: I64Array,
-    blocks: Any,
-    attributes: I64Array,
-    sizes: I64Array,
-    words: Any,
-    order: I64Array,
-    cells: Any,
-    out: Any,
-) -> None:
+    key: U32Array, first: int, table: Any, parts: I64Array, blocks: Any, attributes: I64Array, sizes: I64Array,
+    words: Any, cells: Any, out: Any,
+) -> None:  # fmt: skip
     """Records number first, first + 1, ... of a sample: the codes of each, drawn block by block.
 
     Record i takes word i of stream 0 to choose its part, and word i of stream 1 + b for block b of that part: w D =
@@ -76,15 +67,17 @@ def sample_records_into(
     Shapes    table uint64[cells of all blocks, 2]; parts int64[k + 1], where the blocks of each part begin; blocks
               int64[all blocks, 4]: where in `table`, how many cells, where in `attributes` from and to; attributes
               int64: columns of `out`, last attribute first; sizes int64, alike; out unsigned [d, n]. Space: words
-              uint64[1 + most blocks, n], order int64[n], cells int32[n]
+              uint64[2 + most blocks, n], of which the last row is not words, cells int32[n]
     Cost      a word and a line of memory a block (in a loop of its own, so that many are under way), 0.3 ns a code
     Requires  blocks of at most 2^31 cells
     Used by   fastdp/answering/synthetic_distribution.py
-    Oracle    tests/test_synthetic.py::slowly
+    Oracle    tests/answering/test_synthetic_distribution.py::slowly
     """
     n = out.shape[1]
     count = parts.size - 1
-    for stream in range(words.shape[0]):
+    streams = words.shape[0] - 1
+    order = words[streams].view(np.int64)  # the records, part by part
+    for stream in range(streams):
         if stream > 0 or count > 1:
             words_into(key, stream, first, words[stream])
     start = 0
@@ -138,7 +131,7 @@ def search_records_into(
     Cost      half a microsecond a record, no memory
     Requires  weights >= 0, not all 0
     Used by   fastdp/answering/synthetic_distribution.py
-    Oracle    tests/test_synthetic.py::slowly
+    Oracle    tests/answering/test_synthetic_distribution.py::slowly
     """
     last = ends.size - 1
     most = ends[last] * (1.0 - 2.0**-53)  # rounding must not lead beyond the last cell

@@ -9,8 +9,7 @@ from typing import Any
 
 from .compile import SUMS, jit
 from .lanes import F64Array, I64Array, U8Array, int64, load, splat, store, tree_sum
-
-LANES = 8
+from .layout import LANES
 
 
 @jit

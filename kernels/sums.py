@@ -10,8 +10,7 @@ from typing import Any
 
 from .compile import jit
 from .lanes import F64Array, I64Array, load, mix, stack, store
-
-LANES = 8
+from .layout import LANES
 
 
 @jit

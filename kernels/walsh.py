@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from .compile import jit
-from .lanes import F64Array, I64Array, load, mix, part, splat, stack, store
+from .int_or_float import part
+from .lanes import F64Array, I64Array, load, mix, splat, stack, store
+from .layout import LANES
 
-LANES = 8
 LANE_BITS = 3
 INNER_BITS = 9  # rows that stay in the L1 cache: 32 KiB
 BLOCK_BITS = 15  # cells that stay in the L2 cache: 256 KiB
@@ -245,7 +246,7 @@ def fill_sets_into(attributes: I64Array, d: int, out: I64Array) -> None:
     Cost      O(2^k)
     Requires  attributes below d
     Used by   walsh
-    Oracle    tests/test_walsh.py
+    Oracle    tests/kernels/test_walsh.py
     """
     out[0] = 0
     n = 1

@@ -113,7 +113,7 @@ def test_warmup_leaves_nothing_to_compile() -> None:
     """After it, no dtype, scale, size or layout that the public functions take reaches the compiler or the disk."""
     code = """
 import numpy as np, fastdp
-from fastdp.kernels.compile import cache_info
+from fastdp.kernels.compile_cache import cache_info
 fastdp.warmup()
 before = cache_info()
 read_only = np.arange(100); read_only.flags.writeable = False
@@ -284,7 +284,7 @@ def test_an_error_of_ours_is_not_called_a_missing_extra(monkeypatch: pytest.Monk
     def broken(progress: Any) -> None:
         raise ModuleNotFoundError("No module named 'fastdp.gone'", name="fastdp.gone")
 
-    monkeypatch.setattr("fastdp.warmup.warmup", broken)
+    monkeypatch.setattr("fastdp.support.warmup.warmup", broken)
     with pytest.raises(ModuleNotFoundError, match=r"fastdp\.gone"):
         main(["warmup"])
 

@@ -1,6 +1,6 @@
 """Cases of the accounting room: AboveThreshold over many queries, and the composition of many guarantees.
 
-Both sides answer the same question with the same parameters; what differs is said in the row. An answer is one number,
+Both sides answer the same question with the same parameters; what differs stands in the row. An answer is one number,
 so these cases return it instead of an array.
 """
 

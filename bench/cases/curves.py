@@ -135,7 +135,7 @@ def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *
     return Curve(
         name=f"curve-descent-{name}",
         room="optimizing",
-        title=f"noisy descent, squared, {STEPS} steps, {title}",
+        title=f"noisy gradient descent, squared loss, {STEPS} steps, {title}",
         axis=axis,
         unit="a coordinate of a record, in a step",
         points=points,
@@ -170,11 +170,11 @@ def _count_curve(name: str, points: tuple[int, ...], axis: Axis, *, packed: bool
         touched = share + share / width(x)  # a label for each record
         return Traffic(read=touched, held=touched)
 
-    of = "n d = 2^26" if by_dimension else f"d={COLUMNS}"
+    of = "n d = 2^26" if by_dimension else f"{COLUMNS} columns"
     return Curve(
         name=f"curve-literals-{name}",
         room="learning",
-        title=f"who falsifies each literal, {'packed' if packed else 'packing included'}, {of}",
+        title=f"records that falsify each literal, {'packed' if packed else 'packing included'}, {of}",
         axis=axis,
         unit="a bit of a record",
         points=points,
@@ -233,17 +233,18 @@ def curves() -> tuple[Curve, ...]:
         _select_curve("gumbel", "by Gumbel-max", 0.5),  # 32 bits each, but for a few
         _descent_curve("ball-d", "ball, n d = 2,000,000", wide, "dimension"),
         _descent_curve("box-d", "box, n d = 2,000,000", wide, "dimension", box=True),
-        _descent_curve("ball-n", f"ball, d={NARROW}", _powers(), "records"),
-        _descent_curve("box-n", f"box, d={NARROW}", _powers(), "records", box=True),
+        _descent_curve("ball-n", f"ball, {NARROW} columns", _powers(), "records"),
+        _descent_curve("box-n", f"box, {NARROW} columns", _powers(), "records", box=True),
         _count_curve("packed-d", narrow, "dimension", packed=True),
         _count_curve("d", narrow, "dimension", packed=False),
         _count_curve("packed-n", _powers(), "records", packed=True),
         _noise_curve(
-            "laplace", "laplace int64, scale 100", laplace.our_laplace(int_values, scale),
+            "laplace", "Laplace noise, int64, scale 100", laplace.our_laplace(int_values, scale),
             laplace.numpy_exponentials(scale), laplace.laplace_drawn(scale), 0.5, scale=scale,
         ),
         _noise_curve(
-            "gaussian", "gaussian int64, sigma 100", gaussian.our_gaussian(scale), gaussian.numpy_gaussian(scale),
-            gaussian.gaussian_drawn(scale), 0.9, sigma=scale,  # 32 bits and a coin of 16; 0.85 are accepted
+            "gaussian", "Gaussian noise, int64, sigma 100", gaussian.our_gaussian(scale),
+            gaussian.numpy_gaussian(scale), gaussian.gaussian_drawn(scale),
+            0.9, sigma=scale,  # 32 bits and a coin of 16; 0.85 are accepted
         ),
     )  # fmt: skip

@@ -43,7 +43,7 @@ FIRST = {  # ours, numpy's
 
 
 def _timed(module: str, code: str) -> str:
-    quiet = "import warnings; warnings.simplefilter('ignore')"  # that so few records support no promise
+    quiet = "import warnings; warnings.simplefilter('ignore')"  # that so few records support no error bound
     return f"{quiet}; import numpy as np, {module}; from time import perf_counter as now; start = now(); {code}; " + (
         "print(now() - start)"
     )
@@ -66,7 +66,7 @@ def _first_case(name: str, *, cold: bool) -> Case:
     make = _first("fastdp", ours, cold=cold)
     return _case(
         f"first-{'cold' if cold else 'warm'}-{name}",
-        f"first call of {name} in a new process, kernel cache {'empty' if cold else 'warm'}, n=1,000",
+        f"first call of {name} in a new process, kernel cache {'empty' if cold else 'warm'}, n = 1,000",
         1,
         make,
         (Side("numpy", _first("numpy", theirs)), None),
@@ -97,7 +97,7 @@ def _learn(n: int) -> Call:
 
 
 def _drawn_conjunction(n: int) -> Any:
-    X, y = _labelled(max(n, 500_000))  # fewer promise nothing with such certainty
+    X, y = _labelled(max(n, 500_000))  # fewer have no error bound with such certainty
     h = fastdp.learn_conjunction(X, y, k=LITERALS, epsilon=1.0, delta=1e-6, beta=1e-9)
     return X, y, h
 
@@ -126,7 +126,7 @@ def _small_cases(n: int) -> tuple[Case, ...]:
         ),
         _case(
             f"small-learn_conjunction-{n}",
-            f"one learn_conjunction call on {n:,} record{'s' * (n > 1)}, d={COLUMNS}, k={LITERALS}",
+            f"one learn_conjunction call on {n:,} record{'s' * (n > 1)}, {COLUMNS} columns, k = {LITERALS}",
             n, _learn, (numpy_sums(COLUMNS, LITERALS), None),
             oracle="a conjunction", drawn=_drawn_conjunction, calls=50, epsilon=1.0, delta=1e-6,
         ),
@@ -136,6 +136,6 @@ def _small_cases(n: int) -> tuple[Case, ...]:
 @cache
 def latencies() -> tuple[Case, ...]:
     """Every latency that is not a row already (`IN_ROWS`)."""
-    said = {"small-laplace-10", "small-exponential_mechanism-1000"}
-    small = tuple(case for n in SMALL for case in _small_cases(n) if case.name not in said)
+    in_rows = {"small-laplace-10", "small-exponential_mechanism-1000"}
+    small = tuple(case for n in SMALL for case in _small_cases(n) if case.name not in in_rows)
     return (*(_first_case(name, cold=cold) for cold in (True, False) for name in FIRST), *small)

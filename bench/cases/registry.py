@@ -104,7 +104,7 @@ class Case:
     ours: Side
     rivals: tuple[Rival, ...]
     targets: tuple[Target, ...]
-    oracle: str  # what tests/test_bench.py holds `drawn` against
+    oracle: str  # what tests/bench/oracles holds `drawn` against
     drawn: Callable[[int], Any]  # what one call of ours at size n produced, in the oracle's terms
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     calls: int = 1  # calls in one timed round, where a single one is too short for the clock
@@ -196,7 +196,7 @@ def choose(only: tuple[str, ...]) -> tuple[Case, ...]:
 
 
 def check_words(only: tuple[str, ...], among: tuple[Named, ...]) -> None:
-    """ValueError for a word that chooses nothing; it says what is written alike, as there are too many to list."""
+    """ValueError for a word that chooses nothing; it names what is written alike, as there are too many to list."""
     names = [one.name for one in among]
     for word in only:
         if not matching((word,), among):

@@ -20,10 +20,10 @@ from .registry import Call, Case, Pair, Side, beside, faster, make_case, within
 
 M, FEW = 1_000_000, 1_000  # candidates
 PEER_M = 100_000
-OPENDP_M, OPENDP_CALLS = 10_000, 50  # from draw to draw its time varies 50-fold: the least of single calls says little
+OPENDP_M, OPENDP_CALLS = 10_000, 50  # from draw to draw its time varies 50-fold: the least of single calls means little
 K, DRAWS = 10, 1_000
 BLOCK = 1 << 16  # candidates offered at a time
-CHECKED = 8_000  # choices that a test looks at
+CHECKED = 8_000  # choices that a test reads
 INPUTS = {"all equal": 0.0, "one at +5": 5.0, "one at +20": 20.0, "one at +100": 100.0}
 
 Scores = Callable[[int], Any]
@@ -67,15 +67,15 @@ def _permute_and_flip(scores: Any) -> Any:
 
 
 def _lazily(scores: Any) -> Any:
-    """The function only looks its scores up: what is timed is the choosing."""
+    """The function only reads its scores from an array: what is timed is the choosing."""
     return exponential(candidates=scores.size)(lambda start, stop: scores[start:stop])
 
 
 def _offered(scores: Any) -> Any:
-    race = fastdp.GumbelMax(sensitivity=1, epsilon=1.0)
+    noisy_max = fastdp.GumbelMax(sensitivity=1, epsilon=1.0)
     for start in range(0, scores.size, BLOCK):
-        race.offer(scores[start : start + BLOCK], first_index=start)
-    return race.winner()
+        noisy_max.offer(scores[start : start + BLOCK], first_index=start)
+    return noisy_max.winner()
 
 
 def on(scores: Scores, choose: Choose) -> Callable[[int], Call]:
@@ -103,11 +103,11 @@ def gumbel(scores: Any, rng: np.random.Generator) -> Any:
 
 def exponentials(scores: Any, rng: np.random.Generator) -> Any:
     """The same law as `gumbel`, several times as fast: a Gumbel number is -log of an exponential one."""
-    race = rng.standard_exponential(scores.size)
-    np.log(race, out=race)
-    race *= -2
-    race += scores
-    return np.argmax(race)
+    noisy = rng.standard_exponential(scores.size)
+    np.log(noisy, out=noisy)
+    noisy *= -2
+    noisy += scores
+    return np.argmax(noisy)
 
 
 def _noisy_max(scores: Any, rng: np.random.Generator) -> Any:
@@ -187,7 +187,7 @@ def _top_k_case(name: str, epsilon: float, note: str, opendp_n: int | None) -> C
     """At two epsilons, since OpenDP takes 25 times as long with a tenth of the noise."""
     return _case(
         name,
-        f"top_k, k={K}, {note}",
+        f"top_k, k = {K}, {note}",
         M,
         _top_k(epsilon),
         (beside("opendp", "top_k", opendp_n, k=K, scale=2 * K / epsilon), faster("OpenDP", avx512=1000, avx2=500)),
@@ -199,7 +199,7 @@ def _top_k_case(name: str, epsilon: float, note: str, opendp_n: int | None) -> C
 
 
 def _time_case(name: str) -> Case:
-    """What the time of a call tells about the scores: nothing. Each input is held against all others, so that the
+    """What the time of a call reveals about the scores: nothing. Each input is held against all others, so that the
     slowest is held against the fastest."""
     others = [other for other in INPUTS if other != name]
     return _case(

@@ -69,7 +69,7 @@ class Child:
             self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
-            with suppress(BrokenPipeError):  # what it was told last, it had not read
+            with suppress(BrokenPipeError):  # what was sent last, it had not read
                 stream.close()
         self._log.close()
 
@@ -109,12 +109,12 @@ class Child:
         return answer
 
     def _end(self) -> None:
-        """It has ended without an answer: say how."""
+        """It has ended without an answer: report how."""
         code = self._process.wait()
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         self.close()
         how = f"ended with {code}" if code >= 0 else f"ended by {signal.Signals(-code).name}"
         memory = any("alloc" in line.lower() or "memory" in line.lower() for line in lines[-5:])
-        said = f": {lines[-1].strip()[:200]}" if lines else ""
-        raise PeerError(f"{'out of memory' if memory else 'crashed'}: its process {how}{said}")
+        last = f": {lines[-1].strip()[:200]}" if lines else ""
+        raise PeerError(f"{'out of memory' if memory else 'crashed'}: its process {how}{last}")

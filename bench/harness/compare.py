@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from ...support.machine import SIMD_NAMES, SimdLevel
 from ..cases.registry import cases
-from ..reports.wording import digits
 from . import results
 from .results import Report, ResultsError
 
@@ -162,53 +161,3 @@ def _notes(old: Report, report: Report) -> list[str]:
     if old.quick or report.quick:
         notes.append("a quick run: its figures are rough")
     return notes
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# showing
-
-
-def show(comparison: Comparison, console: Any) -> None:
-    """The table, worst first, what differs as a whole, and a line that sums it up."""
-    from rich.table import Table
-    from rich.text import Text
-
-    colours = {"lost": "bold red", "worse": "yellow", "same": "", "better": "green"}
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("row", "rival", "then", "now", "change", "spread", "verdict"):
-        table.add_column(heading, overflow="fold")
-    for change in comparison.changes:
-        table.add_row(
-            change.case,
-            change.rival,
-            *("" if ratio is None else f"{digits(ratio.value)}x" for ratio in (change.old, change.new)),
-            "" if change.factor is None else _percent(change.factor),
-            "" if change.spread is None else _wide(change.spread),
-            Text(change.verdict, style=colours.get(change.verdict, "dim")),
-        )
-    console.print()
-    console.print(table)
-    console.print()
-    for note in comparison.notes:
-        console.print(note, style="yellow", highlight=False, markup=False)
-    console.print(
-        f"ratios to the rival of the same run, beside those of {comparison.path}; a change counts beyond the spread of "
-        f"the rounds of both, and is lost from {100 * LOSS:g} % beyond it",
-        style="dim",
-        highlight=False,
-        markup=False,
-    )
-    counts = {word: sum(change.verdict == word for change in comparison.changes) for word in colours}
-    others = len(comparison.changes) - sum(counts.values())
-    tail = f", {others} not compared" if others else ""
-    console.print(
-        ", ".join(f"{number} {word}" for word, number in counts.items()) + tail, style="bold", highlight=False
-    )
-
-
-def _wide(spread: float) -> str:
-    return f"±{100 * (spread - 1):.0f} %" if isfinite(spread) else "unknown"
-
-
-def _percent(factor: float) -> str:
-    return f"{100 * (factor - 1):+.1f} %"

@@ -1,8 +1,8 @@
 """The other libraries that cases are measured against, and the virtual environment of each, made on demand.
 
 `fastdp bench --peers` makes the environments that the chosen cases need, with pip and its configured registry, in a
-folder of the user's cache; later runs use those that are there. A library that cannot be installed is told in a line,
-which is kept with its folder, so that the table can say it. Nothing is ever installed beside fastdp itself.
+folder of the user's cache; later runs use those that are there. Why a library cannot be installed is kept in a line
+with its folder, so that the table can show it. Nothing is ever installed beside fastdp itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCRIPTS = Path(__file__).parents[1] / "peers"
 INSTALL_SECONDS = 1800.0
 MISSING = "not installed: fastdp bench --peers brings it"
 
-Say = Callable[[str], object]
+Note = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -130,23 +130,23 @@ def install(names: Iterable[str], report: Report) -> dict[str, str]:
     failed = {}
     for done, peer in enumerate(chosen):
 
-        def say(line: str, done: int = done, peer: Peer = peer) -> None:
+        def note(line: str, done: int = done, peer: Peer = peer) -> None:
             report(done, len(chosen), f"installing {peer.title}: {line[:60]}")
 
-        if (why_not := bring(peer, say)) is not None:
+        if (why_not := bring(peer, note)) is not None:
             failed[peer.name] = why_not
     report(len(chosen), len(chosen), "")
     return failed
 
 
-def bring(peer: Peer, say: Say = lambda line: None) -> str | None:
+def bring(peer: Peer, note: Note = lambda line: None) -> str | None:
     """Make the environment of one peer unless it is there. Why not, in a line; None when it can be used."""
     try:
         root().mkdir(mode=0o700, parents=True, exist_ok=True)
         with _alone(peer):
             if peer.why_not() is None:
                 return None
-            outcome = _make(peer, say)
+            outcome = _make(peer, note)
             _check(peer.folder)
             (peer.folder / "outcome").write_text(outcome, encoding="utf-8")
     except OSError as error:
@@ -165,7 +165,7 @@ def _alone(peer: Peer) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _make(peer: Peer, say: Say) -> str:
+def _make(peer: Peer, note: Note) -> str:
     """The outcome: nothing, or why it failed. What was there is made anew; a failure leaves an empty folder."""
     if peer.folder.is_symlink():
         peer.folder.unlink()
@@ -174,15 +174,16 @@ def _make(peer: Peer, say: Say) -> str:
     pip = [str(peer.python), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
     venv = [sys.executable, "-I", "-m", "venv", str(peer.folder)]
     for step in (venv, *([*pip, *arguments.split()] for arguments in peer.pip)):
-        if (why_not := _run(step, say)) is not None:
+        if (why_not := _run(step, note)) is not None:
             shutil.rmtree(peer.folder, ignore_errors=True)
             peer.folder.mkdir(mode=0o700, exist_ok=True)
             return f"could not be installed: {why_not}"
     return ""
 
 
-def _run(command: list[str], say: Say) -> str | None:
-    """Tell every line that it prints; why it failed, if it did: the first line that begins with ERROR, or its last."""
+def _run(command: list[str], note: Note) -> str | None:
+    """Pass on every line that it prints; return why it failed, if it did: the first line that begins with ERROR, or its
+    last."""
     environment = {
         k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_USER")
     }
@@ -211,7 +212,7 @@ def _run(command: list[str], say: Say) -> str | None:
             last = ""
             for line in process.stdout:
                 last = line.strip() or last
-                say(last)
+                note(last)
             code = process.wait()
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)

@@ -5,7 +5,7 @@
 Callgrind counts them, on kernels compiled for AVX2 (it knows no AVX-512), in a process that does the same every time
 (`counted.py`): two runs agree within 0.2 %, for large n within 0.05 %. What lies in kernels depends on numba and LLVM
 alone; the rest, Python's and numpy's, on their versions too, and is judged only against a baseline made with the same.
-A count says nothing of memory or of how long an instruction takes: `fastdp bench` does.
+A count shows nothing of memory or of how long an instruction takes: `fastdp bench` does.
 
 Exit code 1 where a case takes more than 3 % more than its baseline; 2 where nothing can be counted.
 """
@@ -29,6 +29,7 @@ from typing import Any
 
 from ...support.machine import SIMD_NAMES, simd_level, target
 from ..cases.registry import SIMD_LEVELS
+from ..reports.table import Column, Line, Table, cell, to_text
 from ..reports.wording import digits
 from .counted import calls
 from .runner import AVX2, ONE_THREAD
@@ -53,7 +54,7 @@ SUBSET: Mapping[str, int] = {  # case: n, such that Python's part is small
     "laplace-small-call": 10,  # Python's part, on purpose
 }
 
-DECISIVE = ("numba", "llvmlite")  # a baseline made with other minor versions of these says nothing
+DECISIVE = ("numba", "llvmlite")  # a baseline made with other minor versions of these means nothing
 OTHERS = ("Python", "numpy")  # with other minor versions of these only kernels are judged
 
 
@@ -197,47 +198,51 @@ def record(path: Path, counts: Mapping[str, Count], subset: Mapping[str, int]) -
 
 def judge(counts: Mapping[str, Count], subset: Mapping[str, int], baseline: dict[str, Any] | None) -> list[Row]:
     """Each case beside its baseline."""
-    whole = baseline is not None and _same(baseline["versions"], versions(), OTHERS)
-    return [_judge(name, subset[name], found, baseline, whole) for name, found in counts.items()]
+    comparable = baseline is not None and _same(baseline["versions"], versions(), OTHERS)
+    return [_judge(name, subset[name], found, baseline, comparable) for name, found in counts.items()]
 
 
-def _judge(name: str, n: int, found: Count, baseline: dict[str, Any] | None, whole: bool) -> Row:
+def _judge(name: str, n: int, found: Count, baseline: dict[str, Any] | None, comparable: bool) -> Row:
     if baseline is None or name not in baseline["cases"]:
         return Row(name, n, found, None, None, "no baseline")
     before = baseline["cases"][name]
     if before["n"] != n:
         return Row(name, n, found, None, None, f"no baseline: it has n={before['n']:,}")
     then = Count(before["kernels"], before["total"])
-    if not whole and n <= 1000:
+    if not comparable and n <= 1000:
         return Row(name, n, found, then, None, "other Python or numpy")
-    ratio = found.total / then.total if whole else found.kernels / then.kernels
+    ratio = found.total / then.total if comparable else found.kernels / then.kernels
     verdict = "MORE" if ratio > 1 + TOLERANCE else "fewer" if ratio < 1 - TOLERANCE else "same"
-    return Row(name, n, found, then, ratio, verdict + ("" if whole else ", kernels alone"))
+    return Row(name, n, found, then, ratio, verdict + ("" if comparable else ", kernels alone"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the command
 
 
-def show(rows: list[Row], baseline: dict[str, Any] | None, path: Path) -> None:
-    """The table, in instructions per element, and a line that sums it up."""
-    lines = [("case", "n", "each", "in kernels", "baseline", "ratio", "")]
+def table(rows: list[Row]) -> Table:
+    """In instructions per element."""
+    lines = []
     for row in rows:
         before = "" if row.baseline is None else digits(row.baseline.total / row.n)
         ratio = "" if row.ratio is None else f"{row.ratio:.4f}"
         share = f"{100 * row.count.kernels / row.count.total:.1f} %"
-        lines.append((row.case, f"{row.n:,}", digits(row.count.total / row.n), share, before, ratio, row.verdict))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for first, *others, last in lines:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=False)]
-        print("  ".join([first.ljust(widths[0]), *cells, last]).rstrip())
-    print(f"\ninstructions per element, kernels compiled for {AVX2['NUMBA_CPU_NAME']}; {_words(versions())}")
+        texts = (row.case, f"{row.n:,}", digits(row.count.total / row.n), share, before, ratio, row.verdict)
+        lines.append(Line(tuple(map(cell, texts))))
+    numbers = [Column(heading, number=True) for heading in ("n", "each", "in kernels", "baseline", "ratio")]
+    return Table((Column("case"), *numbers, Column("verdict")), tuple(lines))
+
+
+def show(rows: list[Row], baseline: dict[str, Any] | None, path: Path) -> None:
+    """The table, and a line that sums it up."""
+    print(to_text(table(rows)))
+    print(f"\ninstructions per element, kernels compiled for {AVX2['NUMBA_CPU_NAME']}; {_listed(versions())}")
     more = [row.case for row in rows if row.takes_more]
     fewer = [row.case for row in rows if row.ratio is not None and row.ratio < 1 - TOLERANCE]
     if baseline is None:
         print(f"{path.name} has no baseline for this numba and llvmlite: nothing is judged (--record makes one)")
         return
-    print(f"baseline made with {_words(baseline['versions'])}")
+    print(f"baseline made with {_listed(baseline['versions'])}")
     if fewer:
         print(f"fewer than before: {', '.join(fewer)} (--record keeps it so)")
     if more:
@@ -246,7 +251,7 @@ def show(rows: list[Row], baseline: dict[str, Any] | None, path: Path) -> None:
         print(f"no case is more than {100 * TOLERANCE:g} % above the baseline")
 
 
-def _words(versions: Mapping[str, str]) -> str:
+def _listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {number}" for name, number in versions.items())
 
 

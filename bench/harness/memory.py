@@ -1,6 +1,6 @@
 """How much memory a call holds beside its input, at its height.
 
-Each side of a case runs in a process of its own, `python -m fastdp.bench.harness.memory case side n`, which says how
+Each side of a case runs in a process of its own, `python -m fastdp.bench.harness.memory case side n`, which prints how
 far the resident bytes rose during one call.
 """
 
@@ -25,7 +25,7 @@ TIMEOUT = 600.0  # seconds that a process may take
 
 
 def measure_peak(memory: Memory, environment: Mapping[str, str], *, quick: bool = False) -> Peak:
-    """Both sides, each in a process of its own; a side that fails there says so."""
+    """Both sides, each in a process of its own; a side that fails there has a reason instead."""
     case = memory.of
     n = min(case.n, QUICK_N) if quick else case.n
     rival = next(iter(_here(case)[1:]), None)

@@ -1,6 +1,6 @@
 """What a run of `fastdp bench` found, and the file that keeps it: rows, curves, latency, memory, all times.
 
-A results file says on which machine, with which versions and from which commit of fastdp it is. Tables and pages are
+A results file records on which machine, with which versions and from which commit of fastdp it is. Tables and pages are
 made from it (`terminal.py`, `page.py`, `publish.py`), and later runs are set beside it (`compare.py`).
 """
 
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-FORMAT = 2  # of the file; another one wherever what it says changes
+FORMAT = 2  # of the file; another one wherever its content changes
 
 
 class ResultsError(Exception):
@@ -104,15 +104,15 @@ class Report:
         parts = []
         for name, value in self.to_json().items():
             if isinstance(value, tuple | list) and value:
-                said = "[\n" + ",\n".join(json.dumps(_short(one)) for one in value) + "\n]"
+                text = "[\n" + ",\n".join(json.dumps(_short(one)) for one in value) + "\n]"
             else:
-                said = json.dumps(_short(value))
-            parts.append(f"{json.dumps(name)}: {said}")
+                text = json.dumps(_short(value))
+            parts.append(f"{json.dumps(name)}: {text}")
         path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def _short(value: Any) -> Any:
-    """Six digits are more than any clock has; a whole number is a parameter."""
+    """Six digits are more than any clock has; an integer is a parameter."""
     if isinstance(value, float) and not value.is_integer():
         return float(f"{value:.6g}")
     if isinstance(value, dict):
@@ -145,7 +145,7 @@ def commit() -> str | None:
         ["ls-files", "--error-unmatch", Path(__file__).name],  # not in a checkout of something else
         ["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"],
     )
-    said = ""
+    printed = ""
     for words in asked:
         try:
             done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=False)
@@ -153,5 +153,5 @@ def commit() -> str | None:
             return None
         if done.returncode:
             return None
-        said = done.stdout.strip()
-    return said
+        printed = done.stdout.strip()
+    return printed

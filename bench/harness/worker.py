@@ -20,13 +20,13 @@ import fastdp
 from ...support import machine
 
 
-class Narrator:
-    """A pytest plugin that tells the parent what starts and what came out."""
+class Reporter:
+    """A pytest plugin that reports to the parent what starts and what came out."""
 
     def __init__(self, events: IO[str], names: list[str], quick: bool, threads: tuple[int, ...]) -> None:
         self.events, self.names, self.quick, self.threads = events, set(names), quick, threads
 
-    def tell(self, **event: Any) -> None:
+    def report(self, **event: Any) -> None:
         print(json.dumps(event), file=self.events, flush=True)
 
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -37,14 +37,14 @@ class Narrator:
         items[:] = [item for item in items if self._case(item.nodeid) in self.names]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.tell(start=self._case(nodeid))
+        self.report(start=self._case(nodeid))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             lines = [line for line in report.longreprtext.splitlines() if line.startswith("E ")]
-            self.tell(failed=self._case(report.nodeid), why=lines[0][1:].strip() if lines else report.longreprtext)
+            self.report(failed=self._case(report.nodeid), why=lines[0][1:].strip() if lines else report.longreprtext)
         elif report.when == "call":
-            self.tell(measured=dict(report.user_properties)["measured"])
+            self.report(measured=dict(report.user_properties)["measured"])
 
     @staticmethod
     def _case(nodeid: str) -> str:
@@ -59,14 +59,14 @@ def main(arguments: list[str]) -> int:
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever pytest or another library prints goes to standard error
     here = Path(__file__).parents[1]
-    narrator = Narrator(events, names, quick, threads)
-    narrator.tell(machine={**machine.describe(), "threads": fastdp.get_num_threads()}, source=fastdp.__file__)
+    reporter = Reporter(events, names, quick, threads)
+    reporter.report(machine={**machine.describe(), "threads": fastdp.get_num_threads()}, source=fastdp.__file__)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the host's plugins and options are not ours to measure with
     for name in [name for name in os.environ if name.startswith(("PYTEST_ADDOPTS", "PYTEST_XDIST"))]:
         del os.environ[name]
     options = ["--noconftest", f"--rootdir={here}", "-c", os.devnull, "-q", "-s"]
     options += ["-p", "no:cacheprovider", "-p", "no:warnings", "-p", "pytest_benchmark.plugin"]
-    return int(pytest.main([*options, "--benchmark-quiet", str(here / "test_speed.py")], plugins=[narrator]))
+    return int(pytest.main([*options, "--benchmark-quiet", str(here / "test_speed.py")], plugins=[reporter]))
 
 
 if __name__ == "__main__":

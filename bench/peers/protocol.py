@@ -53,7 +53,7 @@ def versions(packages: tuple[str, ...]) -> dict[str, str]:
 
 
 def why_not(error: BaseException) -> str:
-    """In one line. A feature that the library lacks is said by the peer's file, in words."""
+    """In one line. A feature that the library lacks is named by the peer's file, in words."""
     if isinstance(error, NotImplementedError):
         return f"{error}"
     lines = f"{error}".strip().splitlines() or ["no message"]
@@ -91,22 +91,22 @@ def main(path: str, most_bytes: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def tell(answer: dict[str, Any]) -> None:
+    def send(answer: dict[str, Any]) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
     try:
         limit(int(most_bytes))
         server = Server(Path(path))
-        tell({"versions": versions(server.peer.PACKAGES)})
+        send({"versions": versions(server.peer.PACKAGES)})
     except Exception as error:
-        tell({"why_not": why_not(error)})
+        send({"why_not": why_not(error)})
         return
     for line in sys.stdin:
         try:
             answer = server.answer(json.loads(line))
         except Exception as error:
             answer = {"why_not": why_not(error)}
-        tell(answer)
+        send(answer)
 
 
 if __name__ == "__main__":

@@ -62,10 +62,10 @@ def _draw(axes: Any, curve: dict[str, Any]) -> None:
         (curve["numpy"], OTHER, "s-", [point["numpy"] for point in points]),
         ("limit of the machine", LIMIT, "--", [point["limit"] for point in points]),
     ]
-    for label, color, look, speeds in lines:
+    for label, color, line, speeds in lines:
         known = [(point["x"], speed) for point, speed in zip(points, speeds, strict=True) if speed]
         if known:
-            axes.loglog(*zip(*known, strict=True), look, color=color, label=label, markersize=3.5, linewidth=1.6)
+            axes.loglog(*zip(*known, strict=True), line, color=color, label=label, markersize=3.5, linewidth=1.6)
     axes.set(title=curve["title"], xlabel=curve["axis"], ylabel="elements a second")
     axes.grid(alpha=0.25)
     axes.minorticks_off()

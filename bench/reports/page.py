@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..harness.results import Peak, Report, Row
-from . import wording
+from ..harness.results import Report
+from . import layout, wording
 from .drawing import curve_svg
+from .table import Table, to_html
 
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #24292f; --soft: #6b737c; --line: #d8dee4; --ours: #c4314b;
@@ -32,15 +33,15 @@ nav a { margin-right: 1rem; } a { color: var(--other); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--soft); } td.number, th.number { text-align: right; white-space: nowrap; }
-th.room { padding-top: 1.2rem; color: var(--ink); } tr.more td { border-top: none; }
-.holds { color: var(--good); } .short { color: var(--bad); font-weight: 600; } .none { color: var(--soft); }
+th.group { padding-top: 1.2rem; color: var(--ink); } tr.more td { border-top: none; }
+.good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; } .quiet, .failed { color: var(--soft); }
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.2rem; }
 figure { margin: 0; padding: .6rem; background: var(--band); border-radius: 8px; }
 figure svg { width: 100%; height: auto; display: block; } figcaption { font-size: .85rem; margin-top: .3rem; }
 @media screen and (max-width: 44rem) {  /* a row becomes a block: the work, then its figures side by side */
   thead { display: none; } tr { display: grid; grid-template-columns: 1fr 1fr auto; gap: 0 .8rem; padding: .4rem 0;
           border-bottom: 1px solid var(--line); } tr.more { border-top: none; }
-  td, th { border: none; padding: .1rem 0; } td:first-child, th.room { grid-column: 1 / -1; font-weight: 600; }
+  td, th { border: none; padding: .1rem 0; } td:first-child, th.group { grid-column: 1 / -1; font-weight: 600; }
   td:empty { display: none; } td.number, th.number { text-align: left; } td small { font-weight: 400; }
   td[data-of]::before { content: attr(data-of) " "; color: var(--soft); } }  /* the heads are gone */
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; }
@@ -57,10 +58,10 @@ def write(report: Report, path: Path) -> None:
 
 def page(report: Report) -> str:
     parts = [
-        ("Rows", "rows", _rows(report.rows)),
+        ("Rows", "rows", _table(layout.rows(report.rows))),
         ("Curves", "curves", _curves(report.curves)),
-        ("Latency", "latency", _rows(report.latency)),
-        ("Memory", "memory", _memory(report.memory)),
+        ("Latency", "latency", _table(layout.latency(report.latency))),
+        ("Memory", "memory", _table(layout.memory(report.memory))),
         ("Machine", "machine", _machine(report)),
     ]
     parts = [part for part in parts if part[2]]
@@ -82,71 +83,8 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# --- tables
-
-
-def _table(head: Sequence[str], numbers: Sequence[str], body: Sequence[str]) -> str:
-    cells = "".join(f'<th class="{"number" if name in numbers else ""}">{name}</th>' for name in head)
-    return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
-
-
-def _rows(rows: Sequence[Row]) -> str:
-    lines: list[str] = []
-    room = case = None
-    for row in rows:
-        if row.room != room:
-            room = row.room
-            lines.append(f'<tr><th colspan="6" class="room">{_escape(room)}</th></tr>')
-        first = row.case != case  # of its case: what does not change is said once
-        case = row.case
-        lines.append(
-            ("<tr>" if first else '<tr class="more">')
-            + (_cell(row.work, wording.parameters(row)) if first else _cell(""))
-            + (_number(wording.seconds(row.ours), _each(row.ours, row.n), of="fastdp") if first else _cell(""))
-            + _cell(row.rival or "", wording.rival_parameters(row))
-            + _number(wording.seconds(row.theirs), _each(row.theirs, row.rival_n))
-            + _number(wording.ratio(row), wording.target(row))
-            + _verdict(row.verdict)
-            + "</tr>"
-        )
-    if not lines:
-        return ""
-    return _table(("work", "fastdp", "against", "takes", "ratio", "target"), ("fastdp", "takes", "ratio"), lines)
-
-
-def _each(value: float | None, n: int | None) -> str:
-    said = wording.each(value, n)
-    return f"{said} each" if said else ""
-
-
-def _verdict(verdict: str) -> str:
-    kind = {"holds": "holds", "falls short": "short"}.get(verdict, "none")
-    return f'<td class="{kind}">{_escape("" if verdict == "no target" else verdict)}</td>'
-
-
-def _cell(text: str, detail: str = "") -> str:
-    return f"<td>{_escape(text)}{f'<br><small>{_escape(detail)}</small>' if detail else ''}</td>"
-
-
-def _number(text: str, detail: str = "", *, of: str = "") -> str:
-    said = f' data-of="{of}"' if of and text else ""
-    return f'<td class="number"{said}>{_escape(text)}{f"<br><small>{_escape(detail)}</small>" if detail else ""}</td>'
-
-
-def _memory(peaks: Sequence[Peak]) -> str:
-    """What a call adds to what is resident, at its height."""
-    lines = [
-        "<tr>"
-        + _cell(peak.work, f"n={peak.n:,}")
-        + _number(wording.size(peak.input), of="input")
-        + _number(wording.against(peak.ours, peak.input), of="fastdp adds")
-        + _cell(peak.rival or "", peak.why_not or "")
-        + _number(wording.against(peak.theirs, peak.input))
-        + "</tr>"
-        for peak in peaks
-    ]
-    head = ("work", "input", "a call of fastdp adds", "against", "which adds")
-    return _table(head, (head[1], head[2], head[4]), lines) if lines else ""
+def _table(table: Table) -> str:
+    return to_html(table) if table.lines else ""
 
 
 def _machine(report: Report) -> str:
@@ -154,9 +92,11 @@ def _machine(report: Report) -> str:
         return ""
     facts = {name: value for name, value in report.machine.items() if not isinstance(value, dict)}
     facts |= {"versions": wording.versions(report), "commit of fastdp": report.commit or "", "date": report.date}
-    said = "".join(f"<dt>{_escape(name)}</dt><dd>{_escape(value)}</dd>" for name, value in facts.items() if value != "")
+    shown = "".join(
+        f"<dt>{_escape(name)}</dt><dd>{_escape(value)}</dd>" for name, value in facts.items() if value != ""
+    )
     lines = "".join(f"<li>{_escape(name)}: {_escape(why)}</li>" for name, why in report.failed.items())
-    return f"<dl>{said}</dl>" + (f"<p>Not measured:</p><ul>{lines}</ul>" if lines else "")
+    return f"<dl>{shown}</dl>" + (f"<p>Not measured:</p><ul>{lines}</ul>" if lines else "")
 
 
 def _escape(text: object) -> str:
@@ -178,5 +118,5 @@ def _curves(curves: Sequence[dict[str, Any]]) -> str:
 def _caption(curve: dict[str, Any]) -> str:
     ratios = [p["ours"] / p["numpy"] for p in curve["points"] if p["ours"] and p["numpy"]]
     extremes = dict.fromkeys(wording.digits(ratio) for ratio in (min(ratios), max(ratios))) if ratios else ()
-    said = f" {' to '.join(extremes)} times as fast as {curve['numpy']}." if extremes else ""
-    return f"An element is {curve['unit']}.{said}"
+    ratio = f" {' to '.join(extremes)} times as fast as {curve['numpy']}." if extremes else ""
+    return f"An element is {curve['unit']}.{ratio}"

@@ -1,6 +1,6 @@
 """The figures in README.md and docs/, from results files: `python -m fastdp.bench.reports.publish docs/results`
 
-Of a folder, the newest file for each SIMD level is taken; files can also be named. A page says between which marks a
+Of a folder, the newest file for each SIMD level is taken; files can also be named. A page marks where a
 table stands, `<!-- figures: headline -->` and `<!-- end of figures -->`, and of which kind it is; what is between them
 is written here and nowhere else. Each file is a column.
 """
@@ -9,14 +9,27 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from ...support.machine import SIMD_NAMES
+from ..cases.curves import curves
+from ..cases.latency import latencies
 from ..cases.registry import SIMD_LEVELS, cases
-from ..harness.results import Report, ResultsError, Row, load
-from . import wording
+from ..harness.results import Report, ResultsError, load
+from . import layout, wording
 from .drawing import curves_svg
+from .table import to_markdown
+
+# what the first screen of the README shows: a row for each kind of work
+FIRST = (
+    "laplace-int64-100-new",
+    "gaussian-int64-100",
+    "select-float64-1e6",
+    "marginals-binary",
+    "descent-squared-1e6x20",
+    "literals-100",
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
@@ -36,99 +49,46 @@ def fill(text: str, reports: Sequence[Report]) -> str:
     return MARKED.sub(table, text)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-
-
-def _compiled(report: Report) -> str:
-    return str(SIMD_NAMES[report.machine["simd"]]).partition(",")[0]
-
-
-def _beside(reports: Sequence[Report], wanted: Callable[[Row], bool], *, targets: bool) -> str:
-    """A row for each rival of the cases that are wanted, and a column, or two, for each file."""
-    rows = [{(row.case, row.rival): row for row in report.rows if wanted(row)} for report in reports]
-    keys = dict.fromkeys(key for found in rows for key in found)
-    lines, said = [], ""
-    for key in keys:
-        some = next(found[key] for found in rows if key in found)
-        line = [
-            some.work if some.work != said else "",
-            ", ".join(filter(None, (some.rival, wording.rival_parameters(some)))),
-        ]
-        said = some.work
-        for found in rows:
-            row = found.get(key)
-            line.append(_figure(row))
-            if targets:
-                line.append("" if row is None else _verdict(row))
-        lines.append(line)
-    head = ["work", "against"]
-    for report in reports:
-        head += [_compiled(report), "asked"] if targets else [_compiled(report)]
-    return _table(head, lines)
-
-
-def _figure(row: Row | None) -> str:
-    if row is None:
-        return ""
-    if row.rival is None:
-        return wording.seconds(row.ours)
-    return wording.ratio(row) or ("" if row.verdict in ("holds", "falls short", "no target") else row.verdict)
-
-
-def _verdict(row: Row) -> str:
-    asked = wording.target(row)
-    return f"{asked}: **falls short**" if row.verdict == "falls short" else asked
+def _first(reports: Sequence[Report]) -> str:
+    return to_markdown(layout.few(reports[0], FIRST)) + _sources(reports[:1])
 
 
 def _headline(reports: Sequence[Report]) -> str:
-    chosen = {case.name for case in cases() if case.headline}
-    return _beside(reports, lambda row: row.case in chosen and row.ratio is not None, targets=False) + _sources(reports)
+    headline = {case.name for case in cases() if case.headline}
+    table = layout.beside(reports, lambda row: row.case in headline and row.ratio is not None, targets=False)
+    return to_markdown(table) + _sources(reports)
 
 
 def _rows(reports: Sequence[Report]) -> str:
-    return _beside(reports, lambda row: True, targets=True) + _sources(reports)
+    return to_markdown(layout.beside(reports, lambda row: True, targets=True)) + _sources(reports)
 
 
 def _counts(reports: Sequence[Report]) -> str:
-    return "".join(f"- {_compiled(report)}: {wording.counted(report)}.\n" for report in reports)
+    return "".join(f"- {wording.compiled(report)}: {wording.counted(report)}.\n" for report in reports)
 
 
 def _latency(reports: Sequence[Report]) -> str:
-    lines = [
-        [row.work, wording.seconds(row.ours), row.rival or "", wording.seconds(row.theirs)]
-        for row in reports[0].latency
-    ]
-    return _table(("work", "fastdp", "against", "takes"), lines) + _sources(reports[:1])
+    return to_markdown(layout.latency(reports[0].latency)) + _sources(reports[:1])
 
 
 def _memory(reports: Sequence[Report]) -> str:
-    lines = [
-        [
-            f"{peak.work}, n={peak.n:,}",
-            wording.size(peak.input),
-            wording.against(peak.ours, peak.input),
-            f"{peak.rival}: {wording.against(peak.theirs, peak.input)}" if peak.rival else "",
-        ]
-        for peak in reports[0].memory
-    ]
-    return _table(("work", "input", "a call of fastdp adds", "against"), lines) + _sources(reports[:1])
+    return to_markdown(layout.memory(reports[0].memory)) + _sources(reports[:1])
 
 
 def _machine(reports: Sequence[Report]) -> str:
-    said = {wording.where(report): None for report in reports}
-    return "".join(f"- {where}\n" for where in said) + f"- {wording.versions(reports[0])}\n" + _sources(reports)
+    machines = dict.fromkeys(wording.where(report) for report in reports)
+    return "".join(f"- {where}\n" for where in machines) + f"- {wording.versions(reports[0])}\n" + _sources(reports)
 
 
 def _sources(reports: Sequence[Report]) -> str:
     """Which files the figures are from."""
     files = ", ".join(f"`docs/results/{report.name}` of {report.date}" for report in reports)
-    return f"\nFrom {files}: {wording.METHOD}.\n"
+    return f"\n`8x` is eight times as fast, per element. From {files}: {wording.METHOD}.\n"
 
 
 TABLES: dict[str, Callable[[Sequence[Report]], str]] = {
     "headline": _headline,
+    "first": _first,
     "rows": _rows,
     "counts": _counts,
     "latency": _latency,
@@ -147,7 +107,20 @@ def chosen(paths: Sequence[Path]) -> list[Report]:
             reports += [newest[level] for level in SIMD_LEVELS if level in newest]
         else:
             reports.append(load(path))
-    return reports
+    return [_relabelled(report) for report in reports]
+
+
+def _relabelled(report: Report) -> Report:
+    """A file keeps the words of its day; what is published has those of the registry, where it still has the case."""
+    work = {case.name: case.work for case in (*cases(), *latencies())}
+    titles = {curve.name: curve.title for curve in curves()}
+    return replace(
+        report,
+        rows=tuple(replace(row, work=work.get(row.case, row.work)) for row in report.rows),
+        latency=tuple(replace(row, work=work.get(row.case, row.work)) for row in report.latency),
+        memory=tuple(replace(peak, work=work.get(peak.case, peak.work)) for peak in report.memory),
+        curves=tuple({**curve, "title": titles.get(curve["name"], curve["title"])} for curve in report.curves),
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,13 +1,28 @@
-"""How results are said, in the terminal, on a page and in the documentation alike."""
+"""How figures are worded, in the terminal, on a page and in the documentation alike."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
 
 from ...support.machine import SIMD_NAMES
 from ..harness.results import Report, Row
 
+METHOD = "least time of several rounds, both sides in turn, one thread unless the row says otherwise"
+
+# how a parameter of the work is worded where "name value" would be no English
+_PARAMETERS = {
+    "n": "n = {}", "k": "k = {}", "d": "{} columns", "kind": "{}", "loss": "{} loss", "steps": "{} steps",
+    "records": "{} records", "cuboids": "{} cuboids", "rounds": "{} rounds", "candidates": "{} candidates",
+    "draws": "{} draws", "rate": "step size {}", "deviation": "noise of deviation {}", "most": "values up to {}",
+}  # fmt: skip
+
+
+# --- numbers
+
 
 def digits(value: float) -> str:
-    """Three significant digits, or the whole number where it has more."""
+    """Three significant digits, or the integer where it has more."""
     return f"{value:,.0f}" if value >= 999.5 else f"{value:#.3g}".rstrip(".")
 
 
@@ -23,7 +38,7 @@ def seconds(value: float | None) -> str:
 
 def each(value: float | None, n: int | None) -> str:
     """Nanoseconds an element, where there are several."""
-    return f"{digits(value / n * 1e9)} ns" if value is not None and n is not None and n > 1 else ""
+    return f"{digits(value / n * 1e9)} ns each" if value is not None and n is not None and n > 1 else ""
 
 
 def size(value: float) -> str:
@@ -32,11 +47,6 @@ def size(value: float) -> str:
         if value >= 0.9995 * one:
             return f"{digits(value / one)} {unit}"
     return f"{value:,.0f} B"
-
-
-def against(value: int | None, of: int) -> str:
-    """Bytes, and how many times the input that is."""
-    return f"{size(value)}, {digits(value / of)}x" if value else "0 B" if value == 0 else ""
 
 
 def rate(value: float | None) -> str:
@@ -49,34 +59,68 @@ def rate(value: float | None) -> str:
     return f"{digits(value)} /s"
 
 
+def times(value: float, what: str) -> str:
+    """`0.08 of numpy's time`, `1.05 times numpy's time`."""
+    if value >= 0.995:
+        return f"{max(value, 1.0):.2f} times {what}" if value < 9.995 else f"{digits(value)} times {what}"
+    return f"{value:.2f} of {what}" if value >= 0.0095 else f"{value:.1g} of {what}"
+
+
+def added(value: int | None, of: int) -> str:
+    """Bytes, and how much of the input that is."""
+    return f"{size(value)}, {times(value / of, 'the input')}" if value else "0 B" if value == 0 else ""
+
+
+# --- rows
+
+
 def ratio(row: Row) -> str:
+    """How many times as fast; where a time is what is limited, the time."""
     if row.ratio is None:
         return ""
-    return f"{digits(1 / row.ratio)}x time" if row.kind == "within" else f"{digits(row.ratio)}x"
+    if row.kind != "within":
+        return f"{digits(row.ratio)}x"
+    return times(1 / row.ratio, f"{row.rival}'s time" if " " not in str(row.rival) else "the time")
 
 
 def target(row: Row) -> str:
     if row.limit is None:
         return ""
-    wording = {"faster": "≥ {}x", "within": "≤ {}x time", "seconds": "≤ {} s"}
-    return wording[row.kind or "seconds"].format(f"{row.limit:,.4g}")
+    shown = {"faster": "≥ {:,.4g}x", "within": "≤ {}", "seconds": "≤ {:,.4g} s"}
+    limit = times(row.limit, "the time") if row.kind == "within" else row.limit
+    return shown[row.kind or "seconds"].format(limit)
+
+
+def count(n: int) -> str:
+    """How many elements, where they are several."""
+    return f"n = {n:,}" if n > 1 else ""
 
 
 def parameters(row: Row) -> str:
-    """Of the work, as far as they are not 1."""
-    said = [f"n={row.n:,}"] if row.n > 1 else []
-    said += [f"{name}={_value(value)}" for name, value in row.parameters.items()]
-    return ", ".join(said + ([f"{row.threads} threads"] if row.threads > 1 else []))
+    """Of the work, and how many elements and threads there are."""
+    return ", ".join(
+        [part for part in (count(row.n), *_worded(row.parameters)) if part]
+        + ([f"{row.threads} threads"] if row.threads > 1 else [])
+    )
 
 
-def rival_parameters(row: Row) -> str:
-    """What another library was given, and on how many elements, where that is not what ours was."""
-    said = [f"n={row.rival_n:,}"] if row.rival_n is not None and row.rival_n != row.n else []
-    return ", ".join(said + [f"{name}={_value(value)}" for name, value in row.rival_parameters.items()])
+def rival_parameters(row: Row, known: str = "") -> str:
+    """What another library was given, and on how many elements, where that is not what ours was; what the words
+    `known` have already is left out."""
+    parts = [f"n = {row.rival_n:,}"] if row.rival_n is not None and row.rival_n != row.n else []
+    parts += _worded(row.rival_parameters)
+    return ", ".join(part for part in parts if not re.search(rf"(?<![\w.]){re.escape(part)}(?![\w.^])", known))
+
+
+def _worded(values: Mapping[str, object]) -> list[str]:
+    return [_PARAMETERS.get(name, name + " {}").format(_value(value)) for name, value in values.items()]
 
 
 def _value(value: object) -> str:
     return f"{value:,.10g}" if isinstance(value, float | int) else str(value)
+
+
+# --- reports
 
 
 def counted(report: Report) -> str:
@@ -97,12 +141,14 @@ def where(report: Report) -> str:
     return f"{machine['cpu']}, {machine['cores']} cores, kernels compiled for {compiled}"
 
 
+def compiled(report: Report) -> str:
+    """The SIMD level alone: `AVX-512`."""
+    return str(SIMD_NAMES[report.machine["simd"]]).partition(",")[0]
+
+
 def versions(report: Report) -> str:
     """Of what was measured, and of the other libraries in their environments."""
     own = [{name: number} for name, number in report.machine["versions"].items()]
     theirs = [other.get("versions", {}) for one in report.measured for other in one["theirs"].values()]
-    said = (" with ".join(f"{name} {number}" for name, number in found.items()) for found in [*own, *theirs] if found)
-    return ", ".join(dict.fromkeys(said))
-
-
-METHOD = "least time of several rounds, both sides in turn, one thread unless the row says otherwise"
+    found = (" with ".join(f"{name} {number}" for name, number in one.items()) for one in [*own, *theirs] if one)
+    return ", ".join(dict.fromkeys(found))

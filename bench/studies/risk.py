@@ -1,4 +1,4 @@
-"""Excess risk against n, d and epsilon, as docs/excess-risk.svg: what is measured, and what is promised, dashed.
+"""Excess risk against n, d and epsilon, as docs/excess-risk.svg: what is measured, and its bound, dashed.
 
     python -m fastdp.bench.studies.risk
 
@@ -23,6 +23,7 @@ import numpy as np
 import fastdp
 from fastdp import Randomness, losses, sets
 
+from ..reports.table import Column, Line, Table, cell, to_markdown
 from .utility import EPSILONS
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "excess-risk.svg"
@@ -125,7 +126,7 @@ def breast_cancer() -> Task:
 
 
 def measure(method: Callable[..., Any], task: Task, epsilon: float, seeds: int = SEEDS) -> tuple[float, float]:
-    """The median excess over seeds, and the promised bound."""
+    """The median excess over seeds, and the bound."""
     found = [method(task, epsilon, Randomness(seed=seed)) for seed in range(seeds)]
     bound = found[0].bound
     return float(np.median([task.excess(fit.w) for fit in found])), nan if bound is None else bound
@@ -167,17 +168,17 @@ def panels() -> dict[str, tuple[str, Curves]]:
 
 
 def table(drawn: dict[str, tuple[str, Curves]]) -> str:
-    """The numbers as markdown: excess, and the bound in brackets."""
-    lines = []
+    """The numbers as Markdown: excess, and the bound in brackets."""
+    parts = []
     for title, (axis, curves) in drawn.items():
         places = [point.at for point in next(iter(curves.values()))]
-        lines += [f"{title}: excess risk (promised)", "", f"| {axis} | " + " | ".join(f"{p:g}" for p in places) + " |"]
-        lines += ["|---" * (len(places) + 1) + "|"]
+        lines = []
         for label, points in curves.items():
             cells = [f"{p.excess:.1e} ({p.bound:.1e})" for p in points] + [""] * (len(places) - len(points))
-            lines += [f"| {label} | " + " | ".join(cells) + " |"]
-        lines += [""]
-    return "\n".join(lines)
+            lines.append(Line((cell(label), *map(cell, cells))))
+        columns = (Column(axis), *(Column(f"{place:g}") for place in places))
+        parts.append(f"{title}: excess risk (bound)\n\n{to_markdown(Table(columns, tuple(lines)))}")
+    return "\n".join(parts)
 
 
 def draw(drawn: dict[str, tuple[str, Curves]], path: Path) -> None:
@@ -192,10 +193,10 @@ def draw(drawn: dict[str, tuple[str, Curves]], path: Path) -> None:
     style |= {"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Arial"]}
     with rc_context(style):
         figure = Figure(figsize=(10, 8), layout="constrained")
-        looks = dict(zip(METHODS, zip(COLOURS, MARKS, strict=True), strict=True))
+        styles = dict(zip(METHODS, zip(COLOURS, MARKS, strict=True), strict=True))
         for axes, (title, (axis, curves)) in zip(figure.subplots(2, 2).flat, drawn.items(), strict=True):
             for label, points in curves.items():
-                colour, mark = looks[label]
+                colour, mark = styles[label]
                 at, excess = [p.at for p in points], [p.excess for p in points]
                 axes.loglog(at, excess, mark + "-", color=colour, label=label, markersize=4, linewidth=1.6)
                 if title.startswith("breast"):
@@ -216,7 +217,7 @@ def draw(drawn: dict[str, tuple[str, Curves]], path: Path) -> None:
             axes.patch.set_alpha(0)
         handles, labels = figure.axes[1].get_legend_handles_labels()
         handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1))
-        figure.legend(handles, [*labels, "promised"], loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+        figure.legend(handles, [*labels, "bound"], loc="outside lower center", ncols=3, fontsize=8, frameon=False)
         figure.savefig(path, transparent=True, metadata={"Date": None})
 
 

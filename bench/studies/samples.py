@@ -1,20 +1,20 @@
-"""How many records learning takes, as docs/learning.svg: errors that are measured, and those that are promised, dashed.
+"""How many records learning takes, as docs/learning.svg: errors that are measured, and their bounds, dashed.
 
     python -m fastdp.bench.studies.samples
 
 Four panels show errors of `learn_conjunction` on several tasks: of these the one that a method finds hardest is drawn,
-as theorems speak of the worst records. A concept asks for a 1 in each of k columns, which are 1 equally often, so that
+as theorems speak of the worst records. The labels ask for a 1 in each of k columns, which are 1 equally often, so that
 half of the records have all of them, or of which one decides about a quarter of the records, the next about fewer, the
 last about one in 4,000. The other columns are 1 in half of the records, in a sixteenth, or in few.
 
 Two panels show how many records the bounds ask for. Needs matplotlib; takes some two minutes. It also prints the
-numbers as tables, and how often a promise was broken.
+numbers as tables, and how often an error exceeded its bound.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import log, nan
@@ -28,6 +28,7 @@ from fastdp import PrivacyWarning, Randomness, bounds
 from fastdp.records.bits import all_bits
 from fastdp.records.packed import PackedRows
 
+from ..reports.table import Column, Line, Table, cell, to_markdown
 from .risk import COLOURS, INK, MARKS
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "learning.svg"
@@ -40,7 +41,7 @@ ERROR, COUNTS = 0.05, (1, 4, 16, 64)
 LEAST, MOST = 1e-5, 1.5  # of the axis of errors
 
 CONJUNCTIONS = ("peel", "greedy", "counts", "exhaustive")
-LOOKS = dict(zip((*CONJUNCTIONS, "interior-point"), zip(COLOURS, MARKS, strict=True), strict=True))
+STYLES = dict(zip((*CONJUNCTIONS, "interior-point"), zip(COLOURS, MARKS, strict=True), strict=True))
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ class Point:
 
 
 @dataclass
-class Promises:
+class Kept:
     """How often an error exceeded its bound, of how many that had one."""
 
-    made: int = 0
-    broken: int = 0
+    stated: int = 0
+    exceeded: int = 0
 
 
 Errors = dict[str, list[Point]]
@@ -79,11 +80,11 @@ def records(n: int, d: int, k: int, *, evenly: bool, thinned: int) -> tuple[Pack
     return PackedRows(words, n), y
 
 
-def measure(d: int, k: int, promises: Promises) -> Errors:
+def measure(d: int, k: int, kept: Kept) -> Errors:
     found: Errors = {}
     for n in SIZES:
         errors: dict[str, list[float]] = {}
-        promised: dict[str, float] = {}
+        bound: dict[str, float] = {}
         for evenly, thinned in product((True, False), THINNED):
             X, y = records(n, d, k, evenly=evenly, thinned=thinned)
             for method in CONJUNCTIONS:
@@ -91,13 +92,13 @@ def measure(d: int, k: int, promises: Promises) -> Errors:
                     continue
                 learned = [_learn(X, y, k, method, seed) for seed in range(SEEDS)]
                 some = [h.error(X, y) for h in learned]
-                promised[method] = learned[0].error_bound
-                if promised[method] < 1:
-                    promises.made += SEEDS
-                    promises.broken += sum(error > promised[method] for error in some)
+                bound[method] = learned[0].error_bound
+                if bound[method] < 1:
+                    kept.stated += SEEDS
+                    kept.exceeded += sum(error > bound[method] for error in some)
                 errors.setdefault(method, []).append(float(np.median(some)))
         for method, medians in errors.items():
-            point = Point(n, max(medians), promised[method])
+            point = Point(n, max(medians), bound[method])
             found.setdefault(method, []).append(point)
             print(
                 f"d={d:<6} k={k:<4} n={n:<10,} {method:12} error {point.error:.2e}  bound {point.bound:.2e}", flush=True
@@ -116,7 +117,7 @@ def _feasible(d: int, k: int) -> bool:
 
 
 def needed(methods: tuple[str, ...], need: Callable[..., int]) -> Needs:
-    """How many records promise an error of 5 %, with a delta and without one."""
+    """How many records bound the error by 5 %, with a delta and without one."""
     found: Needs = {}
     for method in methods:
         for delta in (DELTA, 0.0):
@@ -137,26 +138,28 @@ def _power(many: list[int]) -> float:
     return log(many[-1] / many[-2]) / log(COUNTS[-1] / COUNTS[-2])
 
 
-# --- shown
+# --- tables and pictures
 
 
 def tables(errors: dict[tuple[int, int], Errors], needs: dict[str, Needs]) -> str:
-    """The numbers as markdown: errors, and bounds in brackets; then records."""
-    lines = []
+    """The numbers as Markdown: errors, and bounds in brackets; then records."""
+    parts = []
     for (k, d), curves in errors.items():
-        lines += [f"| k = {k}, d = {d:,} | " + " | ".join(f"n = {n:,}" for n in SIZES) + " |"]
-        lines += ["|---|" + "--:|" * len(SIZES)]
-        for method, points in curves.items():
-            lines += [f"| {method} | " + " | ".join(f"{_share(p.error)} ({_share(p.bound)})" for p in points) + " |"]
-        lines += [""]
+        rows = [(method, *(f"{_share(p.error)} ({_share(p.bound)})" for p in of)) for method, of in curves.items()]
+        parts.append(_table((f"k = {k}, d = {d:,}", *(f"n = {n:,}" for n in SIZES)), rows))
     for axis, found in needs.items():
-        lines += [f"| {axis} = | " + " | ".join(map(str, COUNTS)) + " | grows like |"]
-        lines += ["|---|" + "--:|" * (len(COUNTS) + 1)]
-        for (method, delta), many in found.items():
-            cells = " | ".join(f"{n:,}" for n in many)
-            lines += [f"| {method}, delta = {delta:g} | {cells} | {axis}^{_power(many):.2f} |"]
-        lines += [""]
-    return "\n".join(lines)
+        rows = [
+            (f"{method}, delta = {delta:g}", *(f"{n:,}" for n in many), f"{axis}^{_power(many):.2f}")
+            for (method, delta), many in found.items()
+        ]
+        parts.append(_table((f"{axis} =", *map(str, COUNTS), "grows like"), rows))
+    return "\n".join(parts)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    first, *others = headings
+    columns = (Column(first), *(Column(other, number=True) for other in others))
+    return to_markdown(Table(columns, tuple(Line(tuple(map(cell, row))) for row in rows)))
 
 
 def _share(value: float) -> str:
@@ -178,7 +181,7 @@ def draw(errors: dict[tuple[int, int], Errors], needs: dict[str, Needs], path: P
         panels = figure.subplots(3, 2)
         for axes, ((k, d), curves) in zip(panels[:2].flat, errors.items(), strict=True):
             for method, points in curves.items():
-                colour, mark = LOOKS[method]
+                colour, mark = STYLES[method]
                 at = [p.n for p in points]
                 axes.loglog(
                     at,
@@ -192,34 +195,34 @@ def draw(errors: dict[tuple[int, int], Errors], needs: dict[str, Needs], path: P
             axes.set(title=f"k = {k} literals, d = {d:,} columns", xlabel="records", ylabel="error", ylim=(LEAST, MOST))
         for axes, (axis, found) in zip(panels[2], needs.items(), strict=True):
             for (method, delta), many in found.items():
-                colour, mark = LOOKS[method]
+                colour, mark = STYLES[method]
                 line = "-" if delta else ":"
                 axes.loglog(COUNTS, many, mark + line, color=colour, markersize=4, linewidth=1.6)
             axes.set(xlim=(COUNTS[0] / 1.2, COUNTS[-1] * 2.4), xlabel=axis, ylabel="records")
             axes.set_xticks(COUNTS, [str(count) for count in COUNTS])
-            for (method, delta), (power, higher) in SLOPES[axis].items():
+            for (method, delta), (power, higher) in GROWTH[axis].items():
                 many = found[method, delta]
                 axes.annotate(
                     f"~ {axis}{power}", (COUNTS[-1], many[-1]), (6, higher), "data", "offset points", va="center"
                 )
-        panels[2][0].set_title(f"promised error {ERROR:.0%}: literals k (d = {WIDTHS[-1]:,})")
-        panels[2][1].set_title(f"promised error {ERROR:.0%}: boxes in d dimensions (64 bits)")
+        panels[2][0].set_title(f"error bound {ERROR:.0%}: literals k (d = {WIDTHS[-1]:,})")
+        panels[2][1].set_title(f"error bound {ERROR:.0%}: boxes in d dimensions (64 bits)")
         for axes in panels.flat:
             axes.minorticks_off()
             axes.grid(alpha=0.25)
             axes.patch.set_alpha(0)
         handles = [
             Line2D([], [], color=colour, marker=mark, linestyle="-", markersize=4, linewidth=1.6, label=method)
-            for method, (colour, mark) in LOOKS.items()
+            for method, (colour, mark) in STYLES.items()
         ]
-        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label="promised error"))
+        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label="error bound"))
         handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=1.6, label="delta = 0"))
         figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
         figure.savefig(path, transparent=True, metadata={"Date": None})
 
 
 # what the bounds grow like, and by how much a label stands higher than its curve ends
-SLOPES: dict[str, dict[tuple[str, float], tuple[str, int]]] = {
+GROWTH: dict[str, dict[tuple[str, float], tuple[str, int]]] = {
     "k": {
         ("peel", DELTA): ("", 0),
         ("greedy", DELTA): ("$^{1.5}$", 0),
@@ -236,17 +239,17 @@ SLOPES: dict[str, dict[tuple[str, float], tuple[str, int]]] = {
 
 
 def main() -> None:
-    promises = Promises()
+    kept = Kept()
     with warnings.catch_warnings():  # that whoever knows a seed knows the noise
         warnings.simplefilter("ignore", PrivacyWarning)
-        errors = {(k, d): measure(d, k, promises) for k in LITERALS for d in WIDTHS}
+        errors = {(k, d): measure(d, k, kept) for k in LITERALS for d in WIDTHS}
     needs = {
         "k": needed(("peel", "greedy"), _for_literals),
         "d": needed(("peel", "interior-point"), bounds.learn_box_n),
     }
     print(tables(errors, needs))
-    print(f"{promises.broken} of {promises.made} promises broken, each with probability at most {BETA:g}")
-    assert promises.broken <= BETA * promises.made
+    print(f"{kept.exceeded} of {kept.stated} errors exceeded their bounds, each with probability at most {BETA:g}")
+    assert kept.exceeded <= BETA * kept.stated
     draw(errors, needs, PICTURE)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import sums, walsh
+from ..kernels.layout import LANES
 from ..records.domain import Domain, shown
 from ..support.threads import run_chunks
 from .queries.marginals import Marginals
@@ -112,7 +113,7 @@ class _Parities:
 
     def tables(self, cells: NDArray[Any]) -> NDArray[Any]:
         """All tables, one after the other."""
-        parities = _aligned(self.rows.size * walsh.LANES << self.high, cells.dtype)
+        parities = _aligned(self.rows.size * LANES << self.high, cells.dtype)
         self._by_blocks(walsh.gather_parities_into, cells, parities)
         self._by_rows(walsh.finish_parities, parities)
         out = np.empty(self.room, cells.dtype)
@@ -121,7 +122,7 @@ class _Parities:
 
     def spread(self, tables: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sum of what the tables, one after the other, give to each cell; overwrites `tables`."""
-        parities = _aligned(self.rows.size * walsh.LANES << self.high, tables.dtype)
+        parities = _aligned(self.rows.size * LANES << self.high, tables.dtype)
         parities[:] = 0.0
         walsh.add_parities_of_tables(tables, self.d, self.bits, self.places, *self._wanted(), parities)
         self._by_rows(walsh.begin_spreading, parities)
@@ -302,6 +303,6 @@ def _next_out(axes: Axes, sizes: Sequence[int], targets: Sequence[Axes]) -> Axes
 
     def worth(group: Axes) -> tuple[bool, int]:
         inner = prod(sizes[p] for p in axes if p > group[-1])
-        return inner >= sums.LANES, prod(sizes[p] for p in group)
+        return inner >= LANES, prod(sizes[p] for p in group)
 
     return max(groups, key=worth, default=())

@@ -419,10 +419,9 @@ class _AliasTables:
 
         def run(first: int, stop: int) -> None:
             n = stop - first
-            space = np.empty((self.streams, n), np.uint64), np.empty(n, np.int64), np.empty(n, np.int32)
+            words, cells = np.empty((self.streams + 1, n), np.uint64), np.empty(n, np.int32)
             law = (self.table, self.parts, self.blocks, self.attributes, self.sizes)
-            sample_records_into(key, first, *law, *space, out[:, first:stop])
-            words = space[0]
+            sample_records_into(key, first, *law, words, cells, out[:, first:stop])
             for each in self.searched:
                 mine = np.arange(n) if count == 1 else np.flatnonzero((words[0] >> 32) * count >> 32 == each.part)
                 block = words[each.stream], mine, each.x, each.ends, each.attributes, each.sizes

@@ -14,7 +14,8 @@ from typing import Literal
 from ..mechanisms.bounds import laplace as laplace_bound
 from ..mechanisms.noise import MAX_SCALE, MIN_SCALE
 from ..privacy.calibration import zcdp_rho
-from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP, compose
+from ..privacy.composition import compose
+from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..support.rounding import down, lower, up
 from .queries.bound_query import UNIT
 

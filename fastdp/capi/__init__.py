@@ -1,7 +1,7 @@
 """fastdp for C programs: `python -m fastdp.capi DIR` writes a header, a library and a pkg-config file.
 
 The library is a small front of an installed fastdp: at the first call it starts the Python of the environment that
-wrote it, or joins the one that its host runs. `table.py` lists what there is to call; header, library and dispatch are
+wrote it, or joins the one that its host runs. `table.py` lists the functions; header, library and dispatch are
 made from that list (`text.py`, `library.py`, `embedded.py`), so they cannot differ.
 """
 

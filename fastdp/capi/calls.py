@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import fastdp
 
+from ..kernels import layout
 from ..mechanisms import noise
 from ..optimizing.losses.table import ROWS
 from ..optimizing.sets import number_of
@@ -282,7 +283,7 @@ def _project(
 
 
 _INTEGERS, _FLOATS = np.dtype(np.int64), np.dtype(np.float64)
-_PLAN = len(noise.LaplacePlan._fields) + 1  # and the grid
+_PLAN = layout.LAPLACE_LAW + 2  # and how many bits more, and the grid
 
 
 def plan_laplace_i64(sensitivity: float, epsilon: float, plan: Vector) -> None:
@@ -306,7 +307,7 @@ def plan_gaussian_f64(
 def _write_plan(plan: Vector, grid: float | None, law: noise.Plan) -> None:
     """A grid of 0 stands for integers."""
     if isinstance(law, noise.LaplacePlan):
-        plan[:] = (*law, grid or 0.0)
+        plan[:] = (law.extra, *law.law, grid or 0.0)
     else:
         plan[:] = (law.extra, law.sigma, grid or 0.0, *law.law)
 
@@ -316,18 +317,15 @@ def _read_plan(plan: Vector) -> tuple[float | None, noise.Plan]:
     if extra not in (0.0, 16.0, 32.0) or not noise.MIN_SCALE <= scale <= noise.MAX_SCALE:
         raise ValueError("plan: must come from fastdp_plan_laplace_* or fastdp_plan_gaussian_*")
     if plan.size == _PLAN:
-        return rest[-1] or None, noise.LaplacePlan(int(extra), scale, *rest[:-1])
+        return rest[-1] or None, noise.LaplacePlan(int(extra), scale, plan[1:-1].copy())
     return rest[0] or None, noise.GaussianPlan(int(extra), scale, np.array(rest[1:]))
 
 
 def settle(key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecided: NDArray[np.int64]) -> None:
-    from ..kernels.noise import LAPLACE_BLOCK
-    from ..randomness.exact_draws import GAUSSIAN_BLOCK
-
     grid, law = _read_plan(plan)
     if (grid is None) != (out.dtype == np.int64):
         raise ValueError("plan: must be that of the entries of out, int64 or double")
-    each = LAPLACE_BLOCK if isinstance(law, noise.LaplacePlan) else GAUSSIAN_BLOCK
+    each = layout.LAPLACE_BLOCK if isinstance(law, noise.LaplacePlan) else layout.GAUSSIAN_BLOCK
     integer("block", block, least=0, most=2**62 // each)
     places = undecided.tolist()
     if any(not 0 <= i < out.size for i in places):

@@ -24,12 +24,22 @@ MODULE = "_fastdp_capi"
 
 
 class BuildError(RuntimeError):
-    """What is missing on this machine."""
+    """The library cannot be built on this machine; the message names what is missing."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """The files that were written."""
+    """The files that `build` wrote.
+
+    Attributes
+    ----------
+    header : pathlib.Path
+        fastdp.h.
+    library : pathlib.Path
+        libfastdp.so, or libfastdp.dylib on macOS.
+    pkg_config : pathlib.Path
+        fastdp.pc.
+    """
 
     header: Path
     library: Path
@@ -37,9 +47,22 @@ class Built:
 
 
 def build(folder: str | os.PathLike[str]) -> Built:
-    """Write fastdp.h, libfastdp.so and fastdp.pc into a folder, which is made if need be.
+    """Write fastdp.h, libfastdp.so and fastdp.pc for C programs.
 
-    Raises    BuildError, which says what is missing: a Python with a shared library, its headers, a C compiler
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        Where to write them; the folder is made if need be.
+
+    Returns
+    -------
+    Built
+        The paths of the three files.
+
+    Raises
+    ------
+    BuildError
+        A Python with a shared library, its headers or a C compiler is missing; the message names which.
     """
     libpython, include, compiler = _tools()
     place = Path(folder).resolve()
@@ -83,7 +106,7 @@ def shared_python() -> Path:
 
 
 def why_not() -> str | None:
-    """What `build` would say is missing here, if it would."""
+    """The message of the BuildError that `build` would raise here, or None."""
     try:
         _tools()
     except BuildError as error:

@@ -93,11 +93,27 @@ def write(name: str, ctype: str, *shape: str | int) -> Argument:
 
 _RNG, _N = number("rng", "int64_t"), length("n")
 _SENSITIVITY, _EPSILON, _DELTA, _RHO = number("sensitivity"), number("epsilon"), number("delta"), number("rho")
-_MONOTONIC, _RESOLUTION = number("monotonic", "int"), number("resolution")
+_RESOLUTION = number("resolution")
+
+# groups of arguments that several functions share, in their order
+_VALUES = (read("values", "T", "n"), _N, _SENSITIVITY)
+_NOISY = (_RESOLUTION, _RNG, write("out", "T", "n"))
+_CHOICE = (
+    read("scores", "T", "n"), _N, _SENSITIVITY, _EPSILON, number("monotonic", "int"), _RNG,
+    write("chosen", "int64_t", 1),
+)  # fmt: skip
+
+
+def _undecided(plan: str) -> tuple[Argument, ...]:
+    """What a raw kernel was called with, and which entries it left out."""
+    return (
+        read("key", "uint32_t", 8), number("block", "int64_t"), read("plan", plan, 1), write("out", "T", "n"), _N,
+        read("undecided", "int64_t", "count"), length("count"),
+    )  # fmt: skip
 
 
 def _both(
-    name: str, about: str, call: Callable[..., Any], *arguments: Argument, of_floats: str = ""
+    name: str, about: str, arguments: tuple[Argument, ...], call: Callable[..., Any], of_floats: str = ""
 ) -> tuple[Function, ...]:
     """The function for int64 and for double entries; `T` is the type of an entry, and integers have no resolution."""
     return tuple(
@@ -137,44 +153,44 @@ FUNCTIONS: tuple[Function, ...] = (
         "laplace",
         """Laplace noise of scale sensitivity / epsilon, by exact discrete draws: epsilon-DP for values of L1
         sensitivity `sensitivity`. Results saturate. out may be values.""",
+        (*_VALUES, _EPSILON, *_NOISY),
         calls.laplace,
-        read("values", "T", "n"), _N, _SENSITIVITY, _EPSILON, _RESOLUTION, _RNG,
-        write("out", "T", "n"), of_floats=_ON_GRID,
+        of_floats=_ON_GRID,
     ),
     *_both(
         "gaussian",
         """Gaussian noise by exact discrete draws: (epsilon, delta)-DP for values of L2 sensitivity `sensitivity`.
         Results saturate. out may be values.""",
+        (*_VALUES, _EPSILON, _DELTA, *_NOISY),
         calls.gaussian,
-        read("values", "T", "n"), _N, _SENSITIVITY, _EPSILON, _DELTA, _RESOLUTION, _RNG,
-        write("out", "T", "n"), of_floats=_ON_GRID,
+        of_floats=_ON_GRID,
     ),
     *_both(
         "gaussian_zcdp",
         "Gaussian noise as above, rho-zCDP.",
+        (*_VALUES, _RHO, *_NOISY),
         calls.gaussian_zcdp,
-        read("values", "T", "n"), _N, _SENSITIVITY, _RHO, _RESOLUTION, _RNG,
-        write("out", "T", "n"), of_floats=_ON_GRID,
+        of_floats=_ON_GRID,
     ),
     *_both(
         "exponential_mechanism",
         """Choose candidate i with probability proportional to exp(eta scores[i]), eta = epsilon / (2 sensitivity), or
         epsilon / sensitivity if `monotonic` is 1, not 0: epsilon-DP, bounded range epsilon. -inf forbids a
         candidate. *chosen counts from 0.""",
+        _CHOICE,
         calls.exponential_mechanism,
-        read("scores", "T", "n"), _N, _SENSITIVITY, _EPSILON, _MONOTONIC, _RNG, write("chosen", "int64_t", 1),
     ),
     *_both(
         "permute_and_flip",
         "Choose a candidate by permute-and-flip; arguments as of the exponential mechanism. epsilon-DP.",
+        _CHOICE,
         calls.permute_and_flip,
-        read("scores", "T", "n"), _N, _SENSITIVITY, _EPSILON, _MONOTONIC, _RNG, write("chosen", "int64_t", 1),
     ),
     Function(
         "literal_counts",
         """NOT PRIVATE. Of n records of d bytes, 0 or 1, and their labels, 0 or 1: how many of each label falsify each
-        literal. Literal 2 j asks for a 1 in column j, literal 2 j + 1 for a 0. Replacing a record moves each count by
-        at most 1.""",
+        literal. Literal 2 j asks for a 1 in column j, literal 2 j + 1 for a 0. Replacing a record changes each
+        count by at most 1.""",
         (
             read("records", "uint8_t", "n", "d"), read("labels", "uint8_t", "n"), length("n", 1), length("d", 1),
             write("of_negatives", "int64_t", "d", 2), write("of_positives", "int64_t", "d", 2),
@@ -223,10 +239,10 @@ FUNCTIONS: tuple[Function, ...] = (
         "gradient_sum",
         """NOT PRIVATE. The sum of the gradients at w of n records of d doubles, each shortened to L2 norm `clip`, in
         units of `resolution`, a power of two: out[j] resolution is the sum of coordinate j. It is made of integers, so
-        replacing a record moves it by at most 2 clip / resolution in L2 (adding or removing one: half of that),
+        replacing a record changes it by at most 2 clip / resolution in L2 (adding or removing one: half of that),
         exactly, and fastdp_gaussian_i64 with that sensitivity makes it private. labels: NULL for losses of distances;
         -1 or 1 (or 0 or 1) for LOGISTIC and HINGE. `parameter` is the threshold of HUBER and otherwise 0. `derivative`
-        is the slope of CUSTOM, otherwise NULL: it is called from several threads at once, and must depend on its
+        is the derivative of CUSTOM, otherwise NULL: it is called from several threads at once, and must depend on its
         arguments alone.""",
         (
             read("records", "double", "n", "d"), read("labels", "double", "n", optional=True), length("n", 1),
@@ -290,15 +306,13 @@ FUNCTIONS: tuple[Function, ...] = (
         "settle_laplace",
         """For the raw kernels: add the noise that a kernel left out, to the `count` entries that it listed in
         `undecided`. key, block, plan and out are those of that call.""",
+        _undecided("fastdp_laplace_plan"),
         calls.settle,
-        read("key", "uint32_t", 8), number("block", "int64_t"), read("plan", "fastdp_laplace_plan", 1),
-        write("out", "T", "n"), _N, read("undecided", "int64_t", "count"), length("count"),
     ),
     *_both(
         "settle_gaussian",
         "The same of Gaussian noise, to whole blocks.",
+        _undecided("fastdp_gaussian_plan"),
         calls.settle,
-        read("key", "uint32_t", 8), number("block", "int64_t"), read("plan", "fastdp_gaussian_plan", 1),
-        write("out", "T", "n"), _N, read("undecided", "int64_t", "count"), length("count"),
     ),
 )  # fmt: skip

@@ -1,8 +1,6 @@
 """The texts that are made of the table: the header, what cffi is told, the C fronts of the functions.
 
-The raw kernels come from `kernels/function_pointers.py`, whose signatures and docstrings say what there is and what a
-caller
-owes.
+The raw kernels come from `kernels/function_pointers.py`, whose signatures and docstrings are the header's.
 """
 
 from __future__ import annotations
@@ -142,11 +140,12 @@ _HEADER = """\
 /* fastdp: differential privacy, exact and fast, for C and C++ programs. Made by `python -m fastdp.capi`.
  *
  * Functions return FASTDP_OK (0) or another status; fastdp_last_error() then says what was wrong, in the calling
- * thread. None aborts, and none prints. Look at the status: where out is values, they are still there, without noise.
+ * thread. None aborts, and none prints. Check the status: after an error `out` may still hold the values, without
+ * noise.
  *
  * All may be called from several threads at once. The first call starts Python, which takes about a second; a host
  * that forks must do so before. Arrays are contiguous and aligned, lengths at most 2^48; a pointer may be NULL where
- * its length is 0. A `sensitivity` is what one record moves, under the relation of neighbours that you mean.
+ * its length is 0. `sensitivity` bounds how much one record changes the values, for the neighbours that you mean.
  */
 #ifndef FASTDP_H
 #define FASTDP_H
@@ -177,7 +176,7 @@ enum {{
 
 typedef double (*fastdp_derivative)(double score, double label);
 
-/* What the last call of this thread that failed had to say; "" before that. Yours to read until the next call. */
+/* The message of the last call of this thread that failed; "" before that. Valid until the next call. */
 FASTDP_API const char *fastdp_last_error(void);
 
 {structs}
@@ -185,7 +184,7 @@ FASTDP_API const char *fastdp_last_error(void);
 {functions}
 
 /* Pointers to compiled kernels, for hosts that want no Python on a call. They check nothing, charge nothing and may be
- * called from any thread: what stands with each is owed to it. Later versions add members at the end: ask
+ * called from any thread: the caller must see to what each requires. Later versions add members at the end: ask
  * FASTDP_HAS(table, name) where you may meet an older library. The table belongs to the library.
  */
 typedef struct {{

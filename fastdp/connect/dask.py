@@ -1,8 +1,8 @@
 """Records in Dask arrays and DataFrames (extra `[dask]`), read where their partitions are by the scheduler that is set.
 
-A statistic is sent to the partitions; what comes back is what it says of each, combined on the way. So noise is drawn
-once, at the client, from the same integers as on one machine, and no record travels. Nothing is kept from one statistic
-to the next: a partition that is lost with its worker, and computed anew, says the same again.
+A statistic is sent to the partitions; its results for them come back, combined on the way. So noise is drawn once, at
+the client, from the same integers as on one machine, and no record travels. Nothing is kept from one statistic to the
+next: a partition that is lost with its worker, and computed anew, has the same result.
 """
 
 from __future__ import annotations
@@ -36,12 +36,18 @@ _MUST = "must be a Dask array of two dimensions, or a Dask DataFrame"
 class DaskRows(Rows):
     """The records of a Dask collection, in the order of its partitions.
 
-    data    an array, a DataFrame; with `name`, which errors call it, one column: also a vector or a Series
-
     Lengths of partitions that Dask does not know are computed once. All functions take rows in place of the collection,
     so make them once of a DataFrame that several are to read.
 
+    Parameters
+    ----------
+    data : dask.array.Array or dask.dataframe.DataFrame
+        The records; with a name also a vector or a Series.
+    name : str
+        With a name the collection is one column, and errors call it so.
+
     Examples
+    --------
     >>> import dask.array as da
     >>> from fastdp.connect.dask import DaskRows
     >>> DaskRows(da.ones((10_000, 3), chunks=(2_500, 3)))
@@ -131,7 +137,7 @@ class DaskRows(Rows):
         here = self._collection
         if self._labels is None or self._labels[0] is here:
             at = self._columns if self._labels is None else (*self._columns, self._labels[1])
-            reader = here.reader(at, beside=self._labels is not None)
+            reader = here.reader(at, labelled=self._labels is not None)
             return (reader, None), [here.partitions(at)], [here.nothing(at)]
         there, label = self._labels
         return (
@@ -147,7 +153,7 @@ def open_rows(data: Any, name: str = "") -> DaskRows:
 
 
 class _Collection:
-    """A Dask array or DataFrame: its partitions, and what is known of them without computing.
+    """A Dask array or DataFrame: its partitions, and everything about them that needs no computation.
 
     names, types    of the columns
     """
@@ -232,7 +238,7 @@ class _Collection:
     def nothing(self, columns: tuple[int, ...]) -> Any:
         return self._empty.iloc[:, self._kept(columns)] if self._is_frame else self._empty
 
-    def reader(self, columns: tuple[int, ...], *, beside: bool = False) -> Reader:
+    def reader(self, columns: tuple[int, ...], *, labelled: bool = False) -> Reader:
         kept = self._kept(columns)
         return Reader(
             tuple(self._name if self._name == "y" else label_of(j, self.names) for j in columns),
@@ -240,7 +246,7 @@ class _Collection:
             tuple(None if self._is_category(j) else self.types[j] for j in columns),
             None if self.names is None else tuple(self.names[j] for j in columns),
             tuple(self._empty.columns[kept] if self._is_frame else kept),
-            beside,
+            labelled,
         )
 
     def _is_category(self, j: int) -> bool:
@@ -248,7 +254,7 @@ class _Collection:
 
 
 def _as_it_lies(some: Any) -> Any:
-    """Its partitions as `delayed`, one for each that it says it has.
+    """Its partitions as `delayed`, one for each that it declares.
 
     Dask's whole optimisation merges partitions of Parquet files, more of them the fewer columns are read, so that those
     of two columns would not lie side by side. Simplifying alone reads no more columns than are asked for, too.
@@ -259,7 +265,7 @@ def _as_it_lies(some: Any) -> Any:
 
 
 def _compute_tree(job: Job[Any], lengths: Sequence[int], partitions: list[list[Any]]) -> Any:
-    """What a job says of all partitions, a few summaries combined by one task, and a few of these by the next one."""
+    """The result of a job on all partitions: each task combines a few summaries, the next one a few of its results."""
     import dask
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph

@@ -1,6 +1,6 @@
-"""What is done where a partition of records is: it is read in blocks, and a statistic is taken of them.
+"""Work on one partition of records, where it is: read it in blocks, and compute a statistic of them.
 
-All of this is sent to workers, so it knows partitions but not the collection; it needs no Dask.
+All of this is sent to workers, so it needs partitions but neither the collection nor Dask.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ _OTHER = "data: a partition with other columns: must have those of the collectio
 class Reader:
     """Which columns of a partition are records, and which are their labels.
 
-    labels     what errors call the columns, which are those of a partition at `places`, and have these `types`: None
-               for categories, whose labels each partition may have by itself
-    names      of the columns
-    partition  what a partition calls all of its own: numbers them, if it is of numpy
-    beside     the last column holds what the records are labelled with, and is none of them
+    titles     what errors call the columns
+    places     where they are in a partition
+    types      their types; None for categories, whose labels each partition may have by itself
+    names      their names
+    partition  the names of all columns of a partition, or their numbers if it is of numpy
+    labelled   whether the last column holds the labels of the records
     """
 
-    labels: tuple[str, ...]
+    titles: tuple[str, ...]
     places: tuple[int, ...]
     types: tuple[np.dtype[Any] | None, ...]
     names: tuple[str, ...] | None
     partition: tuple[Any, ...]
-    beside: bool = False
+    labelled: bool = False
 
     def open(self, partition: Any) -> MemoryRows:
         """The columns, of which none is copied."""
         if isinstance(partition, np.ndarray):
             if partition.shape[1:] != (len(self.partition),):
                 raise ValueError(_OTHER)
-            if not self.beside and self.places == tuple(range(partition.shape[1])):
-                whole = rows_of(partition)
-                assert isinstance(whole, MemoryRows)
-                return self._checked(whole)
+            if not self.labelled and self.places == tuple(range(partition.shape[1])):
+                rows = rows_of(partition)
+                assert isinstance(rows, MemoryRows)
+                return self._checked(rows)
             columns = [partition[:, j] for j in self.places]
         elif comes_from(partition, "pandas", "DataFrame"):
             if tuple(partition.columns) != self.partition:
@@ -62,19 +63,19 @@ class Reader:
             columns = [partition.iloc[:, j] for j in self.places]
         else:
             raise ValueError(f"data: a partition of type {type(partition).__name__}: must be of numpy or pandas")
-        found = [column_of(label, column) for label, column in zip(self.labels, columns, strict=True)]
+        found = [column_of(label, column) for label, column in zip(self.titles, columns, strict=True)]
         return self._checked(MemoryRows(found, self.names, len(partition)))
 
     def _checked(self, rows: MemoryRows) -> MemoryRows:
         """Types decide about domains, so they must not depend on the records of a partition."""
-        for label, found, declared in zip(self.labels, rows.dtypes(), self.types, strict=True):
+        for label, found, declared in zip(self.titles, rows.dtypes(), self.types, strict=True):
             if declared is not None and found != declared:
                 raise ValueError(f"{label}: a partition of dtype {found}: must be {declared}, as the collection says")
         return rows
 
 
 class Work(ABC, Generic[T]):
-    """A statistic of blocks, and how two of its results become one, which may be the first, changed."""
+    """A statistic of blocks, and how two of its results are combined; the first may be changed and returned."""
 
     @abstractmethod
     def of(self, blocks: Iterator[Block]) -> T: ...
@@ -84,7 +85,7 @@ class Work(ABC, Generic[T]):
 
 
 class Merge(Work[T]):
-    """What `Rows.merge` does."""
+    """`Rows.merge` of one partition."""
 
     def __init__(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> None:
         self._statistic, self._combine = statistic, combine
@@ -100,7 +101,7 @@ class Merge(Work[T]):
 
 
 class Total(Work[Halves]):
-    """What `Rows.total` does. A result has four bytes for each number that is a count below 2^32."""
+    """`Rows.total` of one partition. A result takes four bytes for each number that is a count below 2^32."""
 
     def __init__(self, statistic: Callable[[Block], Any]) -> None:
         self._statistic = statistic
@@ -123,7 +124,7 @@ class Total(Work[Halves]):
 
 
 class Count(Work[SomeCounts]):
-    """What `Rows.count` does. A result takes no more room than a number for each cell, or for each record."""
+    """`Rows.count` of one partition. A result is no larger than a number for each cell, or for each record."""
 
     def __init__(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> None:
         self._cells_of, self._size = cells_of, size
@@ -168,19 +169,19 @@ class Job(Generic[T]):
 
     def blocks(self, first: int, n: int, partition: Any, labels: Any = None) -> Iterator[Block]:
         """The blocks of a partition of n records, of which the first one has this global index."""
-        rows, beside = self._reader.open(partition), None
+        rows, attached = self._reader.open(partition), None
         if rows.n != n:
             raise ValueError(f"data: a partition of {rows.n} records: must have {n}, as when it was first read")
         if self._of_labels is not None:
-            beside = self._of_labels.open(labels)
-            if beside.n != n:
-                raise ValueError(f"y: a partition of {beside.n} labels: must have {n}, as that of X has records")
+            attached = self._of_labels.open(labels)
+            if attached.n != n:
+                raise ValueError(f"y: a partition of {attached.n} labels: must have {n}, as that of X has records")
             if hasattr(partition, "index") and hasattr(labels, "index") and not partition.index.equals(labels.index):
                 raise ValueError("y: its index differs from that of X")
-        elif self._reader.beside:
+        elif self._reader.labelled:
             last = rows.width - 1
-            rows, beside = rows.select(range(last)), rows.select([last])
-        given = None if beside is None else beside.one_block()
+            rows, attached = rows.select(range(last)), rows.select([last])
+        given = None if attached is None else attached.one_block()
         for block in rows.blocks():
             if given is not None:
                 block.labels = given.column(0)[block.first : block.first + block.n]
@@ -189,7 +190,7 @@ class Job(Generic[T]):
 
 
 def summarise(job: Job[T], first: int, n: int, partition: Any, labels: Any = None) -> T | Failure:
-    """What comes out for one partition. Hosts keep their cores busy with other ones."""
+    """The summary of one partition, on one thread: the other cores of a host work on other partitions."""
     try:
         with alone():
             return job.work.of(job.blocks(first, n, partition, labels))
@@ -203,9 +204,9 @@ def combine(job: Job[T], *summaries: T | Failure) -> T | Failure:
         if isinstance(each, Failure):
             return each
     try:
-        whole: Any = deepcopy(summaries[0])  # Dask may need it again, as it was
+        combined: Any = deepcopy(summaries[0])  # Dask may need it again, as it was
         for each in summaries[1:]:
-            whole = job.work.combine(whole, each)  # type: ignore[arg-type]
-        return whole  # type: ignore[no-any-return]
+            combined = job.work.combine(combined, each)  # type: ignore[arg-type]
+        return combined  # type: ignore[no-any-return]
     except Exception as error:
         return Failure(error)

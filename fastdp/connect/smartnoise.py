@@ -3,8 +3,8 @@
 Where smartnoise's own MWEM makes a cube with two cells more an axis than there are values (4^d numbers for d binary
 columns: 32 GiB at 16 of them, 8 TiB at 20), this one holds one number a cell.
 
-Public numbers are declared: what values columns have comes from a `domain`, or from transformers that know it. Those
-that would read it off the records are refused, unless `nonprivate_labels` says that this is meant.
+Public numbers are declared: the values of columns come from a `domain`, or from transformers that have them.
+Transformers that would read them off the records are refused, unless `nonprivate_labels` allows it.
 """
 
 from __future__ import annotations
@@ -43,24 +43,51 @@ NAME = "fastdp-mwem"
 class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
     """`fastdp.mwem` on all marginal tables of a width, as a synthesizer of smartnoise-synth.
 
-    epsilon, delta     the total, of `preprocessor_eps` and of what fits
-    domain             what values the columns have: a fastdp.Domain, with labels for those that are not codes. Columns
-                       that it does not name are left out. None: the transformers of `fit` say it
-    marginal_width     of how many columns a table is, at most
-    rounds, variant    as in `mwem`
-    outside            "raise" or "clip": records outside the domain
-    nonprivate_labels  True: which labels occur, and kinds of columns, may be read off the records, as smartnoise's own
-                       synthesizers do it. That is not private, costs no epsilon, and gives a PrivacyWarning
-    neighbors, records, budget, rng    as in `mwem`
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of `preprocessor_eps` and of the fit together.
+    delta : float in [0, 1)
+        The delta of the fit.
+    domain : fastdp.Domain, optional
+        The values of the columns, with labels for those that are not codes; columns that it does not name are left out.
+        By default the transformers of `fit` give them.
+    marginal_width : int >= 1
+        The most columns of a table.
+    rounds : int >= 1, optional
+        As in `mwem`.
+    variant : str, optional
+        As in `mwem`.
+    outside : {"raise", "clip"}
+        What becomes of records outside the domain: a DomainError, or the nearest value.
+    nonprivate_labels : bool
+        True: which labels occur, and kinds of columns, may be read off the records, as smartnoise's own synthesizers
+        do. That is not private, costs no epsilon, and gives a PrivacyWarning.
+    neighbors : {"replace-one", "add-remove"}
+        The relation of neighbours.
+    records : int, optional
+        As in `mwem`.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
+    rng : fastdp.Randomness, optional
+        Where keys come from; by default the operating system.
 
-    After `fit`: `.fitted` is the distribution, `.guarantee` what was promised in all: None if labels were read.
+    Attributes
+    ----------
+    fitted : fastdp.SyntheticDistribution or None
+        The distribution, after `fit`.
+    guarantee : fastdp.privacy.Guarantee or None
+        The guarantee of the whole fit; None if labels were read.
 
-    Guarantee    (epsilon, delta)-DP, unless labels were read
-    Proof        answering/mwem.md; what `preprocessor_eps` buys is smartnoise's, and charged at its word, which is for
-                 add-remove neighbours; twice that under replace-one
-    Not covered  the floating-point noise and the randomness of smartnoise's search for bounds
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP, unless labels were read.
+    Proof        answering/mwem.md; what `preprocessor_eps` buys is smartnoise's, and charged as smartnoise states it,
+                 for add-remove neighbours; twice that under replace-one.
+    Not covered  the floating-point noise and the randomness of smartnoise's search for bounds.
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> from snsynth import Synthesizer
     >>> from fastdp.connect import smartnoise
@@ -116,11 +143,28 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         preprocessor_eps: float = 0.0,
         nullable: bool = False,
     ) -> None:
-        """Fit to records: a DataFrame, an array, a list of tuples; with a domain whatever fastdp reads.
+        """Fit to records.
 
-        With a domain nothing else is given. Without one the rest is as everywhere in smartnoise-synth: a fitted
-        `transformer` (on public data) or one that needs no labels, such as BinTransformer with bounds. Bounds that are
-        missing are searched for `preprocessor_eps`, which is taken off `epsilon`.
+        With a domain only the records are given. Without one the rest is as everywhere in smartnoise-synth.
+
+        Parameters
+        ----------
+        data : DataFrame, array_like or list of tuple
+            The records; with a domain whatever fastdp reads.
+        *ignore : Any
+            Must not be given.
+        transformer : snsynth.TableTransformer or dict, optional
+            Transformers that were fitted to public data, or that need no labels, such as BinTransformer with bounds.
+        categorical_columns : sequence, optional
+            The columns of labels.
+        ordinal_columns : sequence, optional
+            The columns of ordered labels.
+        continuous_columns : sequence, optional
+            The columns of numbers.
+        preprocessor_eps : float >= 0
+            For how much of `epsilon` bounds that are missing are searched.
+        nullable : bool
+            Whether entries may be missing.
         """
         if ignore:
             raise TypeError(f"fit() takes one positional argument, the data; {len(ignore)} more were given")
@@ -156,7 +200,18 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
             self.guarantee = None
 
     def sample(self, n_rows: int) -> Any:
-        """So many records, as `fit` was given them: a DataFrame, an array, or a list of tuples."""
+        """Draw synthetic records.
+
+        Parameters
+        ----------
+        n_rows : int
+            How many.
+
+        Returns
+        -------
+        DataFrame, numpy.ndarray or list of tuple
+            The records, as `fit` was given them.
+        """
         if self.fitted is None:
             raise ValueError("sample: must come after fit")
         n_rows = integer("n_rows", n_rows, least=0)
@@ -319,7 +374,7 @@ def _guarded(function: Any, *arguments: Any) -> Any:
 
 
 def register() -> None:
-    """Tell smartnoise-synth of this synthesizer; importing this file has done it."""
+    """Register this synthesizer with smartnoise-synth; importing this file has done so."""
     _base.synth_map[NAME] = {"class": f"{__name__}.{MWEMSynthesizer.__name__}"}
 
 

@@ -1,1 +1,1 @@
-"""Learning a concept privately: boxes, conjunctions, any finite class, and the points within data that boxes take."""
+"""Learning a hypothesis privately: boxes, conjunctions, any finite class."""

@@ -190,8 +190,8 @@ class BoxChoice:
         m1, m2 = len(self._first), len(self._second)
         codes = self._first.ranks.astype(np.int64) * m2 + self._second.ranks.astype(np.int64)
         cells, which = np.unique(codes, return_inverse=True)
-        self._nets = np.bincount(which, 1.0 - 2.0 * labels, len(cells)).astype(np.int64)
-        self._places = cells % max(m2, 1)
+        nets = np.bincount(which, 1.0 - 2.0 * labels, len(cells)).astype(np.int64)
+        self._cells = np.stack((cells % max(m2, 1), nets))
         self._offsets = np.searchsorted(cells, np.arange(m1 + 1) * m2).astype(np.int64)
 
     def _set_powers(self, n: int) -> None:
@@ -208,9 +208,8 @@ class BoxChoice:
         axis = self._second
         size = 1 << max(0, len(axis) - 1).bit_length()
         self._values, self._levels = np.empty((2 * size, 3)), np.empty((2 * size, 4), np.int64)
-        kernels.build_tree_into(
-            axis.starts, axis.ends, self._powers, self._power_levels, self._values, self._levels
-        )  # fmt: skip
+        self._sides = np.stack((axis.starts, axis.ends))
+        kernels.build_tree_into(self._sides, self._powers, self._power_levels, self._values, self._levels)
 
     def _scratch(self) -> Scratch:
         size = len(self._values) // 2
@@ -231,8 +230,8 @@ class BoxChoice:
         values[:], levels[:] = self._values, self._levels
         sums, sum_levels = np.empty(len(self._first) - a), np.empty(len(self._first) - a, np.int64)
         kernels.sweep_into(
-            a, self._offsets, self._places, self._nets, self._second.starts, self._second.ends,
-            self._powers, self._power_levels, values, levels, stale, sums, sum_levels,
+            self._offsets[a:], self._cells, self._sides, self._powers, self._power_levels, values, levels, stale, sums,
+            sum_levels,
         )  # fmt: skip
         sums *= self._first.starts[a] * self._first.ends[a:]
         return sums, sum_levels
@@ -250,7 +249,8 @@ class BoxChoice:
         b1 += a1
 
         cells = slice(self._offsets[a1], self._offsets[b1 + 1])
-        nets = np.bincount(self._places[cells], self._nets[cells], len(second)).astype(np.int64)
+        places, nets = self._cells[:, cells]
+        nets = np.bincount(places, nets, len(second)).astype(np.int64)
         sums = np.concatenate((np.zeros(1, np.int64), np.cumsum(nets)))  # of the values before each
         at = self._zero + sums[1:]
         ends, end_levels = second.ends * self._powers[at], self._power_levels[at]

@@ -1,33 +1,28 @@
-"""What a learner would promise, from public numbers: nothing is read, nothing is spent. Public as `fastdp.bounds`.
+"""The error bounds of the learners and their inverses, from public numbers. Public as `fastdp.bounds`.
 
 Functions are named after the learners and take their parameters, with the number of records and of columns in place of
-the data. A name with `_n` behind it solves for the number of records.
+the data. A name with `_n` behind it solves for the number of records, one with `_epsilon` for epsilon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
-from ..mechanisms.interior_point import METHODS as POINT_METHODS
-from ..mechanisms.prefix_method import PrefixPlan, check_prefix
-from ..mechanisms.quantiles import RankSelection, rank_error
-from ..privacy.guarantees import NEIGHBORS, Neighbors
-from ..records.number_line import bits_of_each, check_bits
-from ..support import rounding
-from ..support.checks import integer, large_integer, one_of, positive, probability, small_delta
-from ..support.rounding import decimal_value, down, lower, up
-from . import box_parameters as box_plans
-from . import conjunction_parameters as plans
-from . import conjunctions, finite_class
-from .privacy_parameters import checked
+from ..privacy.guarantees import Neighbors
+from ..records.number_line import bits_of_each
+from ..support import parameters
+from ..support.checks import integer, large_integer, one_of
+from ..support.search import OutOfReachError, least_float
+from . import boxes, conjunctions
+from .box_parameters import BoxProblem
+from .conjunction_parameters import ConjunctionProblem
+from .finite_class import excess
+from .methods import choose_method, least_records
+from .privacy_parameters import PrivacyParameters
 
-_MOST_RECORDS = 2**40
-_METHODS = (*conjunctions.PLANS, "auto")
+_METHODS = (*conjunctions.PRIVATE, "auto")
 
 
 def learn_conjunction(
@@ -41,17 +36,42 @@ def learn_conjunction(
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
-    """The share of n records of d columns that `learn_conjunction` is wrong about at most, but with probability beta.
+    """Bound the share of records that the result of `learn_conjunction` is wrong about.
 
-    If some conjunction of at most k literals is right about all of them. 1.0 promises nothing.
+    With probability 1 - beta, if some conjunction of at most k literals is right about all records.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    d : int
+        The number of columns.
+    k : int, optional
+        The largest number of literals; None for d.
+    epsilon : float > 0
+        The privacy parameter.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    method : {"peel", "greedy", "counts", "exhaustive", "auto"}
+        As in `learn_conjunction`.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
+        1.0 where there is no error bound.
 
     Examples
+    --------
     >>> import fastdp
     >>> round(fastdp.bounds.learn_conjunction(1_000_000, 100, k=3, epsilon=1.0, delta=1e-6), 4)
     0.015
     """
-    terms = _conjunction_terms(n, d, k, epsilon, delta, method, beta, neighbors)
-    return min(1.0, conjunctions.choose_plan(method, terms)[1].bound / terms.n)
+    problem = _conjunction(n, d, k, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
+    return min(1.0, choose_method(conjunctions.PRIVATE, method, problem).bound / problem.n)
 
 
 def learn_conjunction_n(
@@ -65,33 +85,96 @@ def learn_conjunction_n(
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> int:
-    """How many records `learn_conjunction` takes to promise so small an error, to a part in a thousand.
+    """Compute how many records make the error bound of `learn_conjunction` small enough, to a part in a thousand.
+
+    Parameters
+    ----------
+    d : int
+        The number of columns.
+    k : int, optional
+        The largest number of literals; None for d.
+    error : float in (0, 1)
+        The share of records that the result may be wrong about.
+    epsilon : float > 0
+        The privacy parameter.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    method : {"peel", "greedy", "counts", "exhaustive", "auto"}
+        As in `learn_conjunction`.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    int
 
     Examples
+    --------
     >>> import fastdp
     >>> n = fastdp.bounds.learn_conjunction_n(100, k=3, error=0.05, epsilon=1.0, delta=1e-6)
     >>> 100_000 < n < 500_000
     True
     """
-    terms = _conjunction_terms(1, d, k, epsilon, delta, method, beta, neighbors)
-
-    def least(name: str) -> int:
-        if name == "exhaustive":
-            n = _enough(plans.plan_exhaustive(terms).bound, error)
-            conjunctions.choose_plan(name, replace(terms, n=n))  # ValueError if that is too much work
-            return n
-        return _least(lambda n: conjunctions.PLANS[name](replace(terms, n=n)).bound / n, error)
-
-    return _least_of(conjunctions.PLANS, least) if method == "auto" else least(method)
+    problem = _conjunction(1, d, k, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
+    return least_records(conjunctions.PRIVATE, method, problem, error)
 
 
-def _conjunction_terms(
-    n: Any, d: Any, k: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
-) -> plans.Terms:
+def learn_conjunction_epsilon(
+    n: int,
+    d: int,
+    *,
+    k: int | None = None,
+    error: float,
+    delta: float = 0.0,
+    method: str = "peel",
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> float:
+    """Compute the least epsilon with which `learn_conjunction` has this error bound, to a part in a thousand.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    d : int
+        The number of columns.
+    k : int, optional
+        The largest number of literals; None for d.
+    error : float in (0, 1)
+        The share of records that the result may be wrong about.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    method : {"peel", "greedy", "counts", "exhaustive", "auto"}
+        As in `learn_conjunction`.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import fastdp
+    >>> fastdp.bounds.learn_conjunction_epsilon(100_000, 20, k=2, error=0.01, method="exhaustive") < 1
+    True
+    """
+    return _least_epsilon(
+        lambda epsilon: learn_conjunction(
+            n, d, k=k, epsilon=epsilon, delta=delta, method=method, beta=beta, neighbors=neighbors
+        ),
+        error,
+    )
+
+
+def _conjunction(n: Any, d: Any, k: Any, method: Any, privacy: PrivacyParameters) -> ConjunctionProblem:
     one_of("method", method, _METHODS)
     n, d = large_integer("n", n, least=1), integer("d", d, least=1)
-    k = d if k is None else integer("k", k, least=1, most=d)
-    return plans.Terms(n, d, k, *checked(epsilon, delta, beta, neighbors))
+    return ConjunctionProblem(n, d, d if k is None else integer("k", k, least=1, most=d), privacy)
 
 
 def learn_box(
@@ -105,17 +188,42 @@ def learn_box(
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
-    """The share of n records of d columns that `learn_box` is wrong about at most, but with probability beta.
+    """Bound the share of records that the result of `learn_box` is wrong about.
 
-    If some box is right about all of them. 1.0 promises nothing.
+    With probability 1 - beta, if some box is right about all records.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    d : int
+        The number of columns.
+    domain_bits : int or sequence of int
+        The number of bits of the domain of all columns, or of each.
+    epsilon : float > 0
+        The privacy parameter.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    method : {"auto", "peel", "interior-point", "exponential"}
+        As in `learn_box`.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
+        1.0 where there is no error bound.
 
     Examples
+    --------
     >>> import fastdp
     >>> round(fastdp.bounds.learn_box(1_000_000, 5, epsilon=1.0, delta=1e-6), 4)
     0.014
     """
-    terms = _box_terms(n, d, domain_bits, epsilon, delta, method, beta, neighbors)
-    return min(1.0, box_plans.choose_plan(method, terms).plan.bound / terms.n)
+    problem = _box(n, d, domain_bits, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
+    return min(1.0, choose_method(boxes.PRIVATE, method, problem).bound / problem.n)
 
 
 def learn_box_n(
@@ -129,32 +237,96 @@ def learn_box_n(
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> int:
-    """How many records `learn_box` takes to promise so small an error, to a part in a thousand.
+    """Compute how many records make the error bound of `learn_box` small enough, to a part in a thousand.
+
+    Parameters
+    ----------
+    d : int
+        The number of columns.
+    error : float in (0, 1)
+        The share of records that the result may be wrong about.
+    domain_bits : int or sequence of int
+        The number of bits of the domain of all columns, or of each.
+    epsilon : float > 0
+        The privacy parameter.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    method : {"auto", "peel", "interior-point", "exponential"}
+        As in `learn_box`.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    int
 
     Examples
+    --------
     >>> import fastdp
     >>> n = fastdp.bounds.learn_box_n(5, error=0.05, epsilon=1.0, delta=1e-6)
     >>> 200_000 < n < 400_000
     True
     """
-    terms = _box_terms(1, d, domain_bits, epsilon, delta, method, beta, neighbors)
-
-    def least(name: str) -> int:
-        if name == "exponential":
-            n = _enough(box_plans.plan_class(terms).bound, error)
-            box_plans.choose_plan(name, replace(terms, n=n))  # ValueError if that is too much work
-            return n
-        return _least(lambda n: box_plans.choose_plan(name, replace(terms, n=n)).plan.bound / n, error)
-
-    return _least_of(box_plans.METHODS[1:], least) if method == "auto" else least(method)
+    problem = _box(1, d, domain_bits, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
+    return least_records(boxes.PRIVATE, method, problem, error)
 
 
-def _box_terms(
-    n: Any, d: Any, domain_bits: Any, epsilon: Any, delta: Any, method: Any, beta: Any, neighbors: Any
-) -> box_plans.Terms:
-    one_of("method", method, box_plans.METHODS)
+def learn_box_epsilon(
+    n: int,
+    d: int,
+    *,
+    error: float,
+    domain_bits: int | Sequence[int] = 64,
+    delta: float = 0.0,
+    method: str = "auto",
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> float:
+    """Compute the least epsilon with which `learn_box` has this error bound, to a part in a thousand.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    d : int
+        The number of columns.
+    error : float in (0, 1)
+        The share of records that the result may be wrong about.
+    domain_bits : int or sequence of int
+        The number of bits of the domain of all columns, or of each.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    method : {"auto", "peel", "interior-point", "exponential"}
+        As in `learn_box`.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import fastdp
+    >>> fastdp.bounds.learn_box_epsilon(100_000, 1, error=0.01) < 1
+    True
+    """
+    return _least_epsilon(
+        lambda epsilon: learn_box(
+            n, d, domain_bits=domain_bits, epsilon=epsilon, delta=delta, method=method, beta=beta, neighbors=neighbors
+        ),
+        error,
+    )
+
+
+def _box(n: Any, d: Any, domain_bits: Any, method: Any, privacy: PrivacyParameters) -> BoxProblem:
+    one_of("method", method, boxes.METHODS)
     n, d = large_integer("n", n, least=1), integer("d", d, least=1)
-    return box_plans.Terms(n, bits_of_each(domain_bits, d), *checked(epsilon, delta, beta, neighbors))
+    return BoxProblem(n, bits_of_each(domain_bits, d), privacy)
 
 
 def learn_from_class(
@@ -166,15 +338,38 @@ def learn_from_class(
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
-    """By how much the share of errors exceeds the least of the class at most, but with probability beta.
+    """Bound by how much the share of errors of `learn_from_class` exceeds the least of the class.
+
+    With probability 1 - beta, whatever the labels.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    candidates : int
+        The number of hypotheses.
+    epsilon : float > 0
+        The privacy parameter.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
+        1.0 where there is no error bound.
 
     Examples
+    --------
     >>> import fastdp
     >>> round(fastdp.bounds.learn_from_class(10_000, 101, epsilon=1.0), 5)
     0.00152
     """
-    n, terms = large_integer("n", n, least=1), _class_errors(candidates, epsilon, delta, beta, neighbors)
-    return min(1.0, terms / n)
+    n, privacy = large_integer("n", n, least=1), PrivacyParameters.of(epsilon, delta, beta, neighbors)
+    return min(1.0, excess(privacy, large_integer("candidates", candidates, least=1)) / n)
 
 
 def learn_from_class_n(
@@ -186,109 +381,82 @@ def learn_from_class_n(
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> int:
-    """How many records `learn_from_class` takes to promise so small an excess.
+    """Compute how many records make the excess of `learn_from_class` small enough.
+
+    Parameters
+    ----------
+    candidates : int
+        The number of hypotheses.
+    error : float in (0, 1)
+        By how much the share of errors may exceed the least of the class.
+    epsilon : float > 0
+        The privacy parameter.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    int
 
     Examples
+    --------
     >>> import fastdp
     >>> fastdp.bounds.learn_from_class_n(101, error=0.01, epsilon=1.0)
     1523
     """
-    return _enough(_class_errors(candidates, epsilon, delta, beta, neighbors), error)
+    privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
+    return ceil(excess(privacy, large_integer("candidates", candidates, least=1)) / parameters.error_share(error))
 
 
-def _class_errors(candidates: Any, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> float:
-    many = large_integer("candidates", candidates, least=1)
-    return finite_class.Terms(*checked(epsilon, delta, beta, neighbors)).excess(many)
-
-
-def quantile(
-    q: float,
+def learn_from_class_epsilon(
+    n: int,
+    candidates: int,
     *,
-    domain_bits: int = 64,
-    epsilon: float,
+    error: float,
+    delta: float = 0.0,
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
-    """By how many ranks `quantile` is off at most, but with probability beta, whatever the values.
+    """Compute the least epsilon with which `learn_from_class` has this excess, to a part in a thousand.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    candidates : int
+        The number of hypotheses.
+    error : float in (0, 1)
+        By how much the share of errors may exceed the least of the class.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
 
     Examples
+    --------
     >>> import fastdp
-    >>> round(fastdp.bounds.quantile(0.5, epsilon=1.0), 1)
-    94.7
+    >>> round(fastdp.bounds.learn_from_class_epsilon(1523, 101, error=0.01), 2)
+    1.0
     """
-    selection = RankSelection.of(decimal_value(probability("q", q)), epsilon, neighbors)
-    return rank_error(check_bits(domain_bits), selection.eta, probability("beta", beta))
-
-
-def median(*, domain_bits: int = 64, epsilon: float, beta: float = 0.05, neighbors: Neighbors = "replace-one") -> float:
-    """`quantile` at 1/2."""
-    return quantile(0.5, domain_bits=domain_bits, epsilon=epsilon, beta=beta, neighbors=neighbors)
-
-
-def interior_point_n(
-    domain_bits: int,
-    *,
-    epsilon: float,
-    delta: float = 0.0,
-    beta: float = 0.05,
-    method: str = "exponential",
-    neighbors: Neighbors = "replace-one",
-) -> int:
-    """How many records are enough for a point between the least and the greatest, but with probability beta.
-
-    Theorem    "exponential", pure DP: 2 ceil(ln(2^bits / beta) / eta) - 1 records, eta = epsilon / 2 under replace-one,
-               epsilon under add-remove: the median has a score of half the records, rounded up, a point outside them 0.
-               "prefix", replace-one only, takes a delta: learning/prefix.md, theorem 2
-
-    Examples
-    >>> from fastdp.bounds import interior_point_n
-    >>> interior_point_n(64, epsilon=1.0, beta=1e-3)
-    205
-    >>> interior_point_n(2**20, epsilon=1.0, delta=1e-6, beta=1e-3, method="prefix")
-    942
-    """
-    bits = check_bits(domain_bits)
-    epsilon, beta = positive("epsilon", epsilon, toward=0), probability("beta", beta)
-    delta = small_delta("delta", delta)
-    one_of("method", method, POINT_METHODS)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    if method == "prefix":
-        check_prefix(delta, neighbors)
-        return PrefixPlan.of(0, bits, epsilon=epsilon, delta=delta, beta=beta).sufficient
-    eta = down(RankSelection.of(Fraction(1, 2), epsilon, neighbors).eta)
-    log = rounding.subtract(
-        rounding.multiply(Decimal(bits), rounding.ln(Decimal(2))), rounding.ln(Decimal(down(lower(beta))))
+    return _least_epsilon(
+        lambda epsilon: learn_from_class(n, candidates, epsilon=epsilon, delta=delta, beta=beta, neighbors=neighbors),
+        error,
     )
-    return 2 * ceil(up(rounding.divide(log, Decimal(eta)))) - 1
 
 
-def _enough(errors: float, error: Any) -> int:
-    """Records of which so many errors are so small a share."""
-    return ceil(errors / probability("error", error))
-
-
-def _least_of(methods: Iterable[str], least: Callable[[str], int]) -> int:
-    """Of the methods that apply; the last reason if none does."""
-    found, reason = [], ""
-    for method in methods:
-        try:
-            found.append(least(method))
-        except ValueError as error:
-            reason = str(error)
-    if not found:
-        raise ValueError(reason)
-    return min(found)
-
-
-def _least(bound: Callable[[int], float], error: Any) -> int:
-    """The least n with bound(n) <= error, to a part in a thousand."""
-    error = probability("error", error)
-    low, high = 0, 1
-    while bound(high) > error:
-        low, high = high, 2 * high
-        if high > _MOST_RECORDS:
-            raise ValueError(f"error={error!r}: is out of reach, with {_MOST_RECORDS:,} records too")
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2
-        low, high = (low, middle) if bound(middle) <= error else (middle, high)
-    return high
+def _least_epsilon(bound: Callable[[float], float], error: Any) -> float:
+    error = parameters.error_share(error)
+    try:
+        return least_float(lambda epsilon: bound(epsilon) <= error, tolerance=1e-3, smallest=2.0**-40, largest=2.0**20)
+    except OutOfReachError:
+        raise ValueError(f"error={error!r}: is out of reach with an epsilon of at most 2^20") from None

@@ -1,4 +1,4 @@
-"""Learning from any finite class of concepts: the exponential mechanism over what each of them says of the records.
+"""Learning from any finite class of hypotheses: the exponential mechanism over the errors of each of them.
 
 The class must be fixed without looking at the records. It may be an array of predictions, or a generator of hypotheses,
 of which only the one that leads is kept. finite_class.md has the proofs.
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ..mechanisms.gumbel_max import Race
 from ..mechanisms.scores import tops_of
-from ..privacy.budget import Budget, charge
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
-from ..randomness.keys import Randomness, fresh_key
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
 from ..records.bits import all_bits, pack_flags
 from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
@@ -29,23 +30,31 @@ from ..support.progress import Progress, Report, reporting
 from ..support.results import Displayed, DisplayLines
 from ..support.threads import run_chunks
 from .hypotheses import predictions_of
-from .privacy_parameters import Spending, checked, parameters_of
+from .privacy_parameters import PrivacyParameters
 
 Errors = NDArray[np.int64]
-_STREAMED = 1024  # hypotheses that race together
+_STREAMED = 1024  # hypotheses that are drawn from together
 _CHUNK = 2**22  # predictions that are worth a thread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chosen(Displayed, Accounted):
-    """Which concept of a class was chosen.
+    """Which hypothesis of a class was chosen.
 
-    index        its number, counted from 0
-    hypothesis   itself, where the class was given as hypotheses; otherwise None
-    candidates   how many there were
-    guarantee    what the choice promises
-    excess_bound with probability 1 - beta its share of errors exceeds the least of the class by at most this
-    beta         the same
+    Parameters
+    ----------
+    index : int
+        Its number, counted from 0.
+    hypothesis : object or None
+        Itself, where the class was given as hypotheses; otherwise None.
+    candidates : int
+        How many there were.
+    guarantee : Guarantee
+        The privacy guarantee of the choice.
+    excess_bound : float
+        With probability 1 - beta its share of errors exceeds the least of the class by at most this.
+    beta : float
+        The probability with which that may fail.
     """
 
     index: int
@@ -56,7 +65,23 @@ class Chosen(Displayed, Accounted):
     beta: float
 
     def predict(self, X: Any) -> NDArray[np.bool_]:
-        """What the chosen hypothesis says of records; for classes that were given as hypotheses."""
+        """Predict with the chosen hypothesis; for classes that were given as hypotheses.
+
+        Parameters
+        ----------
+        X : array_like
+            Records, as the hypotheses take them.
+
+        Returns
+        -------
+        numpy.ndarray of bool
+            One entry for each record.
+
+        Raises
+        ------
+        ValueError
+            If the class was given as predictions.
+        """
         if self.hypothesis is None:
             raise ValueError("predict: the class was given as predictions; `.index` says which of them was chosen")
         return predictions_of(self.hypothesis, X, "hypothesis")
@@ -64,7 +89,7 @@ class Chosen(Displayed, Accounted):
     def _display(self) -> DisplayLines:
         name = f"number {self.index} of {self.candidates:,}"
         return [
-            ("concept", name if self.hypothesis is None else f"{name}: {self.hypothesis}"),
+            ("hypothesis", name if self.hypothesis is None else f"{name}: {self.hypothesis}"),
             ("error", f"at most {self.excess_bound:.3g} above the least, with probability {1 - self.beta:g}"),
             ("guarantee", str(self.guarantee)),
         ]
@@ -84,25 +109,61 @@ def learn_from_class(
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
 ) -> Chosen:
-    """Choose a concept of a finite class by how many records it is wrong about, privately.
+    """Choose a hypothesis of a finite class by how many records it is wrong about, privately.
 
-    predictions  what each concept says of each record: an array of 0 and 1, concepts x records, or
-                 `fastdp.pack(predictions.T)`, ten times as fast, for several calls; or a Dask array of that shape, or a
-                 data frame with a column for each concept. Or any iterable, streamed: of
-                 vectors of predictions, or with X of hypotheses, which have a method `predict` or are functions of X
-    y            labels of 0 and 1, or -1 and 1
-    records      under add-remove neighbours, where n is private: a public number that takes its place in
-                 `.excess_bound`
+    Parameters
+    ----------
+    predictions : array_like of {0, 1}, or iterable
+        The prediction of each hypothesis for each record: an array of shape (hypotheses, records), or
+        `fastdp.pack(predictions.T)`, ten times as fast, for several calls; or a Dask array of that shape, or a data
+        frame with a column for each hypothesis. Or any iterable, which is streamed: of vectors of predictions, or with
+        X of hypotheses, which have a method `predict` or are functions of X. The class must be fixed without looking at
+        the records.
+    y : array_like
+        Labels of 0 and 1, or -1 and 1.
+    epsilon : float > 0
+        The privacy parameter of the choice.
+    delta : float in [0, 1)
+        0 for pure differential privacy.
+    X : array_like, optional
+        The records, for hypotheses that are yet to predict.
+    beta : float in (0, 1)
+        The probability with which the error bound of the result may fail.
+    records : int, optional
+        Under add-remove neighbours, where n is private: a public number that takes its place in `.excess_bound`.
+    progress : bool or callable, optional
+        True for a bar; or a callable (done, total, what is being done).
+    rng : Randomness, optional
+        Where the key of the release comes from; None for the operating system.
+    budget : Budget, optional
+        The budget to charge; None for the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
 
+    Returns
+    -------
+    Chosen
+        The number of the hypothesis, itself where it was given, the guarantee and the error bound.
+
+    Raises
+    ------
+    ValueError
+        For parameters, shapes and types that are not as above.
+    DomainError
+        For labels and predictions that are other numbers. Nothing is charged; of a stream, up to its first 1,024
+        hypotheses.
+
+    Notes
+    -----
     Guarantee    bounded range epsilon, which is epsilon-DP and epsilon^2/8-zCDP; with a delta (epsilon, delta)-DP
     Proof        finite_class.md
     Accuracy     `.excess_bound` of the result; `bounds.learn_from_class` and `bounds.learn_from_class_n` beforehand
     Cost         0.12 ns a prediction, 0.01 where they are packed; and what hypotheses take to predict
-    Not covered  a class that depends on the records; a `predict` that looks at other records too (one that standardises
-                 X, say); what hypotheses can tell from the time or from how long they are kept
-    Raises       ValueError and DomainError before anything is spent; of a stream, up to its first 1,024 concepts
+    Not covered  a class that depends on the records; a `predict` that reads other records too (one that standardises X,
+                 say); what hypotheses can learn from the time or from how long they are kept
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> x = np.random.default_rng(0).random(50_000)
     >>> thresholds = np.linspace(0, 1, 101)
@@ -113,51 +174,46 @@ def learn_from_class(
     >>> fastdp.learn_from_class(class_, x > 0.37, X=x, epsilon=1.0).index
     37
     """
-    terms = Terms(*checked(epsilon, delta, beta, neighbors))
+    privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     check_records(records, neighbors)
     class_ = _class_of(predictions, y, X, may_be_empty=neighbors == "add-remove")
     n = class_.n if records is None else integer("records", records, least=1)
-    eta = terms.eta(1)
-    guarantee = terms.promise_of(1, eta)
-    with charge(budget, guarantee, "learn_from_class", parameters_of(terms)) as final:
-        race = _Leader(Race(fresh_key(rng), eta, 1), final)
+    eta = privacy.eta(1)
+    guarantee = privacy.guarantee_of(1, eta)
+    with ChargedKeys("learn_from_class", guarantee, privacy.row(), budget, rng) as keys:
+        leader = _Leader(eta, keys)
         with reporting(progress, "learning") as report:
             if class_.errors is not None:
-                report(0, 1, "concepts")
+                report(0, 1, "hypotheses")
                 errors = class_.errors()
-                race.offer(errors, [None] * errors.size)
+                leader.offer(errors, [None] * errors.size)
                 report(1, 1, "")
             else:
-                _stream(predictions, positives(class_.labels), X, race, report)
-        index, hypothesis = race.winner()
-    return Chosen(index, hypothesis, race.seen, guarantee, min(1.0, terms.excess(race.seen) / n), terms.beta)
+                _stream(predictions, positives(class_.labels), X, leader, report)
+        index, hypothesis = leader.winner()
+    bound = min(1.0, excess(privacy, leader.seen) / n)
+    return Chosen(index, hypothesis, leader.seen, guarantee, bound, privacy.beta)
 
 
-@dataclass(frozen=True)
-class Terms(Spending):
-    """What the choice may spend: finite_class.md, theorem 1."""
-
-    epsilon: float
-    delta: float
-    beta: float
-    neighbors: Neighbors
-
-    def excess(self, candidates: int) -> float:
-        """How many errors more than the least, but with probability beta: theorem 2."""
-        return (log(candidates) - log(self.beta)) / self.eta(1)
+def excess(privacy: PrivacyParameters, candidates: int) -> float:
+    """How many errors more than the least, but with probability beta: finite_class.md, theorem 2."""
+    return (log(candidates) - log(privacy.beta)) / privacy.eta(1)
 
 
 class _Leader:
-    """A race that keeps who may win it. `final` is called before the first draw."""
+    """Gumbel-max over hypotheses that come in parts, which keeps the ones that may be chosen.
 
-    def __init__(self, race: Race, final: Callable[[], None]) -> None:
-        self._race, self._final, self.seen = race, final, 0
+    The charge is final when the first part has been counted.
+    """
+
+    def __init__(self, eta: float, keys: ChargedKeys) -> None:
+        self._race, self._keys, self.seen = Race(keys.take_ahead(), eta, 1), keys, 0
         self._held: dict[int, Any] = {}
-        race.admit(np.dtype(np.int64))
+        self._race.admit(np.dtype(np.int64))
 
     def offer(self, errors: Errors, hypotheses: list[Any]) -> None:
         scores = -errors
-        self._final()
+        self._keys.commit()
         self._race.run(scores, self.seen, *tops_of(scores))
         known = {**self._held, **dict(enumerate(hypotheses, self.seen))}
         self._held = {i: known[i] for i in self._race.held.indices.tolist()}
@@ -169,7 +225,7 @@ class _Leader:
 
 
 def _is_stream(predictions: Any) -> bool:
-    """Whether concepts come one by one; a list of vectors is an array."""
+    """Whether hypotheses come one by one; a list of vectors is an array."""
     if isinstance(predictions, Rows | np.ndarray) or hasattr(predictions, "columns"):
         return False
     if isinstance(predictions, list | tuple):
@@ -182,10 +238,10 @@ def _is_stream(predictions: Any) -> bool:
 
 
 class _Class(NamedTuple):
-    """How many records a class was asked about, their labels, and how many each concept is wrong about.
+    """How many records there are, their labels, and how many of them each hypothesis is wrong about.
 
     labels    nothing where they are not in this process
-    errors    None where concepts come one by one
+    errors    None where hypotheses come one by one
     """
 
     n: int
@@ -196,7 +252,7 @@ class _Class(NamedTuple):
 def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class:
     if is_collection(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
         _no_records(X)
-        # an array has a concept a row, as one of numpy's
+        # an array has a hypothesis a row, as one of numpy's
         by_record = (
             predictions
             if isinstance(predictions, Rows) or hasattr(predictions, "columns")
@@ -223,7 +279,7 @@ def _no_records(X: Any) -> None:
 
 
 def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
-    """Predictions as records of bits with a column for each concept, or as an array of concepts."""
+    """Predictions as records of bits with a column for each hypothesis, or as an array of hypotheses."""
     _no_records(X)
     if not isinstance(predictions, Rows | np.ndarray | list | tuple):
         predictions = rows_of(predictions)
@@ -234,13 +290,14 @@ def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
     array = np.asarray(predictions)
     if array.ndim != 2 or not len(array) or array.shape[1] != n:
         raise ValueError(
-            f"predictions: shape {array.shape}: must be (concepts, {n}), as y has {n} labels, with at least one concept"
+            f"predictions: shape {array.shape}: must be (hypotheses, {n}), as y has {n} labels, with at "
+            "least one hypothesis"
         )
     return array
 
 
 def _errors(predictions: NDArray[Any], positive_: NDArray[np.bool_]) -> Errors:
-    """Concept by concept: comparing bytes is as fast as packing them."""
+    """Hypothesis by hypothesis: comparing bytes is as fast as packing them."""
 
     def some(start: int, stop: int) -> list[int]:
         return [_wrong(one, positive_) for one in predictions[start:stop]]
@@ -249,8 +306,8 @@ def _errors(predictions: NDArray[Any], positive_: NDArray[np.bool_]) -> Errors:
     return np.array([count for part in run_chunks(some, len(predictions), chunk) for count in part], np.int64)
 
 
-def _wrong(said: Any, positive_: NDArray[np.bool_]) -> int:
-    found = positives(np.asarray(said), "predictions")
+def _wrong(predicted: Any, positive_: NDArray[np.bool_]) -> int:
+    found = positives(np.asarray(predicted), "predictions")
     if found.shape != positive_.shape:
         raise ValueError(f"predictions: shape {found.shape}: must be {positive_.shape}, one for each label")
     return int(np.count_nonzero(found != positive_))
@@ -269,25 +326,25 @@ def _errors_of_rows(table: Rows, positive_: PerRecord) -> Errors:
     return table.total(statistic)
 
 
-def _stream(concepts: Iterable[Any], positive_: NDArray[np.bool_], X: Any, race: _Leader, report: Report) -> None:
+def _stream(class_: Iterable[Any], positive_: NDArray[np.bool_], X: Any, leader: _Leader, report: Report) -> None:
     errors: list[int] = []
     hypotheses: list[Any] = []
 
     def flush() -> None:
-        report(race.seen, race.seen + len(errors), f"concept {race.seen + len(errors):,}")
-        race.offer(np.array(errors, np.int64), hypotheses)
+        report(leader.seen, leader.seen + len(errors), f"hypothesis {leader.seen + len(errors):,}")
+        leader.offer(np.array(errors, np.int64), hypotheses)
         errors.clear()
         hypotheses.clear()
 
-    for one in concepts:
+    for one in class_:
         errors.append(
-            _wrong(one if X is None else predictions_of(one, X, f"hypothesis {race.seen + len(errors)}"), positive_)
+            _wrong(one if X is None else predictions_of(one, X, f"hypothesis {leader.seen + len(errors)}"), positive_)
         )
         hypotheses.append(None if X is None else one)
         if len(errors) == _STREAMED:
             flush()
     if errors:
         flush()
-    if not race.seen:
-        raise ValueError("predictions: must hold at least one concept")
-    report(race.seen, race.seen, "")
+    if not leader.seen:
+        raise ValueError("predictions: must hold at least one hypothesis")
+    report(leader.seen, leader.seen, "")

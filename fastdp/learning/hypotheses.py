@@ -1,8 +1,7 @@
-"""What a learner returns: a concept that predicts, and says what it is as a person would."""
+"""What a learner returns: a hypothesis that predicts, and that prints as a person would write it."""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,12 +13,12 @@ from ..records.labels import Labelled, label_vector, names_column, positives, wi
 from ..records.rows import Block, PerRecord, Rows, column_values
 from ..records.sources import rows_of
 from ..support.columns import comes_from
-from ..support.errors import AccuracyWarning, levels_to_caller
+from ..support.errors import warn_of_accuracy
 from ..support.results import Displayed
 
 
 class Hypothesis(Displayed):
-    """A concept over records of `width` columns. Dataclasses of it take repr=False and eq=False."""
+    """A hypothesis over records of `width` columns. Dataclasses of it take repr=False and eq=False."""
 
     width: int
     names: tuple[str, ...] | None
@@ -29,25 +28,52 @@ class Hypothesis(Displayed):
         """Which records of a block it holds for; columns[j] is where the block has column j."""
 
     @abstractmethod
-    def _looks_at(self) -> Sequence[int]:
+    def _columns_read(self) -> Sequence[int]:
         """The columns that it depends on."""
 
     def name_of(self, column: int) -> str:
-        """What a column is called: v1, v2, ... where there are no names."""
+        """The name of a column; v1, v2, ... where there are no names.
+
+        Parameters
+        ----------
+        column : int
+            Its position, counted from 0.
+
+        Returns
+        -------
+        str
+        """
         return f"v{column + 1}" if self.names is None else self.names[column]
 
     def predict(self, X: Any) -> NDArray[np.bool_]:
-        """Which records it holds for: by the names of columns where there are names, otherwise by their positions."""
+        """Predict for each record whether the hypothesis holds.
+
+        Parameters
+        ----------
+        X : array_like
+            Records of the columns that it was learned from; found by their names where there are names, and by their
+            positions otherwise.
+
+        Returns
+        -------
+        numpy.ndarray of bool
+            One entry for each record.
+
+        Raises
+        ------
+        ValueError
+            For another number of columns, and for a Dask collection.
+        """
         rows = rows_of(X)
         if not rows.gathers:
             raise ValueError("X: a Dask collection: map_partitions(h.predict), or map_blocks, predicts where it is")
-        used, says = self._on(rows)
-        parts: list[NDArray[np.bool_]] = used.merge(lambda block: [says(block)], lambda a, b: a + b)
+        used, holds = self._on(rows)
+        parts: list[NDArray[np.bool_]] = used.merge(lambda block: [holds(block)], lambda a, b: a + b)
         return np.concatenate(parts)
 
     def _on(self, rows: Rows) -> tuple[Rows, PerRecord]:
-        """The columns of these records that it looks at, and what it says of a block of them."""
-        used = list(self._looks_at())
+        """The columns of these records that it reads, and its predictions for a block of them."""
+        used = list(self._columns_read())
         if rows.names is None or self.names is None:
             if rows.width != self.width:
                 raise ValueError(f"X: {rows.width} columns: must have {self.width}, as the records learned from")
@@ -62,17 +88,48 @@ class Hypothesis(Displayed):
         return rows.select(at), lambda block: self._holds(block, places)
 
     def error(self, X: Any, y: Any) -> float:
-        """The share of records that it is wrong about. Not private: `error` of fresh or public records."""
+        """Compute the share of records that it is wrong about. Not private: for fresh or public records.
+
+        Parameters
+        ----------
+        X : array_like
+            Records, as for `predict`; a Dask collection too.
+        y : array_like or str
+            Labels of 0 and 1, or -1 and 1, or the name of a column of X.
+
+        Returns
+        -------
+        float
+        """
         return error(self, X, y)
 
 
 def error(h: Any, X: Any, y: Any) -> float:
-    """The share of the records that a hypothesis is wrong about. Not private.
+    """Compute the share of the records that a hypothesis is wrong about. Not private.
 
-    h    has a method `predict`, or is a function, that takes records and says for each whether the concept holds
-    y    labels of 0 and 1, or -1 and 1; or, for what fastdp has learned and for data frames, the name of a column of X
+    Parameters
+    ----------
+    h : object or callable
+        A hypothesis: it has a method `predict`, or is a function, that takes records and predicts a label for each.
+    X : array_like
+        Records, as h takes them.
+    y : array_like or str
+        Labels of 0 and 1, or -1 and 1; or, for what fastdp has learned and for data frames, the name of a column of X.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        Where there are no records, or not a prediction for each label.
+    DomainError
+        For labels and predictions that are other numbers.
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.array([[0, 1], [1, 1], [1, 0]])
     >>> round(fastdp.error(lambda X: X[:, 0] == 1, X, [0, 1, 0]), 3)
@@ -81,8 +138,8 @@ def error(h: Any, X: Any, y: Any) -> float:
     if isinstance(h, Hypothesis):
         records = Labelled(X, y)
         right, _ = records.read_labels()
-        used, says = h._on(records.rows)
-        return int(used.total(lambda block: [np.count_nonzero(says(block) != right(block))])[0]) / records.n
+        used, holds = h._on(records.rows)
+        return int(used.total(lambda block: [np.count_nonzero(holds(block) != right(block))])[0]) / records.n
     if names_column(y):
         _, given = with_labels(X, y)
         labels, X = positives(column_values(given)), _without(X, y)
@@ -97,7 +154,7 @@ def error(h: Any, X: Any, y: Any) -> float:
 
 
 def predictions_of(h: Any, X: Any, name: str) -> NDArray[np.bool_]:
-    """What a hypothesis, or a function, says of records."""
+    """The predictions of a hypothesis, or of a function."""
     predict = getattr(h, "predict", h)
     if not callable(predict):
         raise ValueError(f"{name}: type {type(h).__name__}: must be a function, or have a method predict")
@@ -105,7 +162,7 @@ def predictions_of(h: Any, X: Any, name: str) -> NDArray[np.bool_]:
 
 
 def _without(X: Any, column: Any) -> Any:
-    """A data frame, or a mapping, without one of its columns, for functions that know these."""
+    """A data frame, or a mapping, without one of its columns, for functions that do not expect it."""
     if isinstance(X, Mapping):
         return {name: values for name, values in X.items() if name != column}
     if isinstance(column, str) and comes_from(X, "pandas", "DataFrame"):
@@ -115,21 +172,19 @@ def _without(X: Any, column: Any) -> Any:
     raise ValueError(f"y={column!r}: must be labels, as h takes X without them")
 
 
-def promised(error_bound: float | None, beta: float | None, concept: str) -> str:
+def error_line(error_bound: float | None, beta: float | None, kind: str) -> str:
     """The line about errors of a result."""
     if error_bound is None or beta is None:
-        return "nothing promised"
+        return "no error bound"
     if error_bound >= 1:
-        return "nothing promised: too few records for this method and epsilon"
-    return f"at most {error_bound:.3g} with probability {1 - beta:g}, if some {concept} fits"
+        return "no error bound: too few records for this method and epsilon"
+    return f"at most {error_bound:.3g} with probability {1 - beta:g}, if some {kind} fits"
 
 
-def warn_if_vacuous(name: str, bound: float, n: int, of_what: str) -> None:
-    """A promise of no more than that errors are at most all is no reason to spend: told before anything is read."""
+def warn_if_vacuous(name: str, bound: float, n: int, parameters: str) -> None:
+    """An error bound of all records is no reason to pay for a release: warned of before anything is read."""
     if bound >= n:
-        warnings.warn(
-            f"{name}: {n:,} records are too few for it to promise anything ({of_what}): bounds.{name}_n tells how many "
-            "it takes",
-            AccuracyWarning,
-            stacklevel=levels_to_caller(),
+        warn_of_accuracy(
+            f"{name}: {n:,} records are too few for an error bound below 1 ({parameters}): bounds.{name}_n computes "
+            "how many it takes"
         )

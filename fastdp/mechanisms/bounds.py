@@ -15,7 +15,8 @@ from math import inf
 from typing import Any
 
 from ..privacy.calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
-from ..privacy.guarantees import BoundedRange, compose
+from ..privacy.composition import compose
+from ..privacy.guarantees import BoundedRange
 from ..support import rounding
 from ..support.checks import integer, positive, probability, small_delta
 from ..support.rounding import up

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import layout
 from ..randomness import exact_draws as exact
 from ..randomness.keys import word_source
 from ..support.rounding import down
 from ..support.threads import run_chunks
-from .scores import CHUNK, blocks_of, check_top, kernels
+from .scores import CHUNK, blocks_of, check_top
 
 BATCH = 32  # proposals for one draw: each is accepted with probability 1/4 at least, about 1/2 mostly
 MOST = 1 << 20  # proposals made at a time
@@ -33,7 +34,7 @@ class Buckets:
         self._scores, self._eta = scores, eta
         self._factor = _factor(eta)
         self._levels = 62.0 - (scores.size - 1).bit_length()
-        blocks = -(-scores.size // kernels().BLOCK)
+        blocks = -(-scores.size // layout.CANDIDATE_BLOCK)
         self.tops = np.empty(blocks, scores.dtype)
         self._weights = np.empty(blocks, np.uint64)
         run_chunks(self._weigh, scores.size, CHUNK)
@@ -42,63 +43,58 @@ class Buckets:
 
     def _weigh(self, start: int, stop: int) -> None:
         part = blocks_of(start, stop)
-        kernels().weigh_into(self._scores[start:stop], self._factor, self._levels, self.tops[part], self._weights[part])
+        _kernels().sum_blocks_into(
+            self._scores[start:stop], self._factor, self._levels, self.tops[part], self._weights[part]
+        )
 
     def draw(self, key: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
         """So many draws: the accepted ones among proposals 0, 1, 2, ..., in this order."""
-        high, low = np.empty_like(self._weights), np.empty_like(self._weights)
-        kernels().sum_weights_into(self.tops, self._weights, self.top, self._factor, high, low)
+        sums = np.empty((2, self._weights.size), np.uint64)
+        _kernels().sum_weights_into(self.tops, self._weights, self.top, self._factor, sums)
         found: list[NDArray[np.int64]] = []
         missing, first = count, 0
         while missing > 0:
-            size = min(3 * (missing - 1) + BATCH, MOST)
-            blocks, numbers = np.empty(size, np.int64), np.empty(size, np.int64)
-            rests, coins = np.empty(size, np.uint64), np.empty(size, np.uint64)
-            first = kernels().propose_into(
-                key, first, self.tops, self.top, self._factor, high, low, blocks, rests, coins, numbers
-            )
-            accepted = self._accepted(key, blocks, rests, coins, numbers)[:missing]
+            proposals = np.empty((4, min(3 * (missing - 1) + BATCH, MOST)), np.uint64)
+            first = _kernels().propose_into(key, first, self.tops, self.top, self._factor, sums, proposals)
+            accepted = self._accepted(key, proposals)[:missing]
             found.append(accepted)
             missing -= accepted.size
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _accepted(
-        self,
-        key: NDArray[np.uint32],
-        blocks: NDArray[np.int64],
-        rests: NDArray[np.uint64],
-        coins: NDArray[np.uint64],
-        numbers: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """The candidates of the accepted proposals, in order. All are looked at, whatever comes first."""
+    def _accepted(self, key: NDArray[np.uint32], proposals: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The candidates of the accepted proposals, in order. All are resolved, whatever comes first."""
+        count = proposals.shape[1]
         order = None
-        if blocks.size > BATCH:  # a block is looked at once for all proposals in it
-            order = np.argsort(blocks, kind="stable")
-            blocks, rests, coins, numbers = blocks[order], rests[order], coins[order], numbers[order]
-        members, doublings, verdicts = np.empty_like(blocks), np.empty_like(blocks), np.empty_like(blocks)
-        kernels().resolve_into(
-            self._scores, self._eta, self._factor, self._levels, self.tops, self.top, blocks, rests, coins,
-            order is not None, kernels().SLACK, members, doublings, verdicts,
+        if count > BATCH:  # a block is weighted once for all proposals in it
+            order = np.argsort(proposals[layout.PROPOSED_BLOCK], kind="stable")
+            proposals = proposals[:, order]
+        outcomes = np.empty((3, count), np.int64)
+        _kernels().resolve_into(
+            self._scores, self._eta, self._factor, self._levels, self.tops, self.top, proposals, order is not None,
+            layout.SLACK, outcomes,
         )  # fmt: skip
+        members, doublings, verdicts = outcomes
         for p in np.flatnonzero(verdicts < 0).tolist():
             distance = Fraction(self.top) - Fraction(self._scores[members[p]].item())
-            coin = exact.proposal_coin(word_source(key), int(numbers[p]))
+            coin = exact.proposal_coin(word_source(key), int(proposals[layout.PROPOSED_NUMBER, p]))
             exponent = -Fraction(self._eta) * distance
             verdicts[p] = exact.is_below_exp(coin, exponent, int(doublings[p]))
         if order is not None:
-            members, verdicts = _reorder(members, order), _reorder(verdicts, order)
+            in_order = np.empty_like(outcomes)
+            in_order[:, order] = outcomes
+            members, _, verdicts = in_order
         accepted: NDArray[np.int64] = members[verdicts == 1]
         return accepted
-
-
-def _reorder(sorted_: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Undo what `order` did."""
-    result = np.empty_like(sorted_)
-    result[order] = sorted_
-    return result
 
 
 @lru_cache(1024)
 def _factor(eta: float) -> float:
     """eta / ln 2, less 2^-40 of it: selection.md, lemma 1."""
     return down(Fraction(eta) * (1 - Fraction(1, 2**40)) * Fraction(_LOG2_E))
+
+
+@lru_cache(1)
+def _kernels() -> Any:
+    from ..kernels import buckets
+
+    return buckets

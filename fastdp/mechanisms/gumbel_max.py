@@ -11,20 +11,21 @@ import threading
 from collections.abc import Callable
 from copy import deepcopy
 from fractions import Fraction
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
 from math import inf, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..kernels import layout
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import Accounted, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.keys import Randomness, fresh_key, word_source
 from ..support.checks import integer
 from ..support.threads import run_chunks
-from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, kernels, terms_of_range, tops_of
+from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, terms_of_range, tops_of
 
 _INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
 _ROOM = 64  # for candidates that a chunk finds, beyond twice the number wanted
@@ -63,7 +64,7 @@ class Race:
 
     def run(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
         """Let candidates first, first + 1, ... take part; `tops` and `top` as `tops_of` found them."""
-        chunk = kernels().CHUNK
+        chunk = layout.CANDIDATE_CHUNK
         if scores.size <= chunk:
             self._run_chunk(scores, first, tops, top)
             return
@@ -79,11 +80,10 @@ class Race:
             top = max(top, held.scores.max().item())
         room, found = 2 * self.k + _ROOM, -1
         while found < 0:
-            cut = float(self._kth_late(held, top)) if held.scores.size >= self.k else inf
-            heap, arrivals = np.empty(self.k), np.empty(room)
-            indices, logs = np.empty(room, np.int64), np.empty(room)
-            found = kernels().race_into(
-                scores, first, self.key, self.eta, tops, top, cut, kernels().SLACK, heap, indices, logs, arrivals
+            heap, indices, times = np.empty(self.k), np.empty(room, np.int64), np.empty((2, room))
+            heap.fill(self._kth_late(held, top) if held.scores.size >= self.k else inf)
+            found = _kernels().select_gumbel_into(
+                scores, first, self.key, self.eta, tops, top, layout.SLACK, heap, indices, times
             )
             # Too many were found. Where the k-th is very far below the top, float64 cannot tell arrivals apart that are
             # counted from the top; counted from the k-th score it can.
@@ -93,7 +93,7 @@ class Race:
             top = pivot
         if found:
             indices = indices[:found]
-            self.absorb(_Held(indices, scores[indices - first], logs[:found]))
+            self.absorb(_Held(indices, scores[indices - first], times[layout.LOG, :found]))
 
     def absorb(self, more: _Held) -> None:
         """Take these in, and keep whoever may be among the k first."""
@@ -124,7 +124,7 @@ class Race:
             else:
                 distance = pivot - below
             arrivals = held.logs + self.eta * distance
-            error = kernels().SLACK * (64 + np.abs(arrivals) + np.abs(held.logs))
+            error = layout.SLACK * (64 + np.abs(arrivals) + np.abs(held.logs))
             early = np.where(arrivals < inf, arrivals - error, 2.0**1023)
             return np.where(held.scores > pivot, -inf, early), arrivals + error
 
@@ -154,7 +154,7 @@ class Race:
 
     def _comparison(self, held: _Held) -> Callable[[int, int], int]:
         """Which of two arrives first: by their difference in float64, whose error is small, or exactly."""
-        scores, logs, slack = held.scores.tolist(), held.logs.tolist(), kernels().SLACK
+        scores, logs, slack = held.scores.tolist(), held.logs.tolist(), layout.SLACK
         source, eta = word_source(self.key), Fraction(self.eta)
         racers: dict[int, exact.Candidate] = {}
 
@@ -347,3 +347,10 @@ class GumbelMax(Accounted):
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"GumbelMax({parameters})  # {self.candidates:,} candidates offered"
+
+
+@lru_cache(1)
+def _kernels() -> Any:
+    from ..kernels import gumbel_max
+
+    return gumbel_max

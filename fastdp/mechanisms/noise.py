@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..kernels import layout
 from ..privacy.budget import Budget, charge, counting
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
@@ -210,10 +211,7 @@ class LaplacePlan(NamedTuple):
 
     extra: int  # bits of U beyond the first 31
     scale: float
-    offset: float  # -s ln((1 + q) / 2), as the sum of two floats
-    offset_low: float
-    fixed: float  # the part of the first level's error bound that is the same for all draws
-    fixed_pair: float  # the same of the second level, per unit of 1 + |ln U|
+    law: NDArray[np.float64]  # what stands where: kernels/layout.py
 
 
 class GaussianPlan(NamedTuple):
@@ -221,7 +219,7 @@ class GaussianPlan(NamedTuple):
 
     extra: int  # bits of U beyond the first 31
     sigma: float
-    law: NDArray[np.float64]
+    law: NDArray[np.float64]  # what stands where: kernels/layout.py
 
 
 Plan = LaplacePlan | GaussianPlan
@@ -310,8 +308,12 @@ def laplace_plan(scale: float) -> LaplacePlan:
     d = _DIGITS
     q = d.exp(d.divide(Decimal(-1), Decimal(scale)))
     half = d.divide(d.add(Decimal(1), q), Decimal(2))
-    offset, offset_low = _pair(d.multiply(Decimal(-scale), d.ln(half)))
-    return LaplacePlan(exact.extra_bits(scale), scale, offset, offset_low, _U * (5 * scale + 2), 2.0**-78 * scale)
+    law = np.empty(layout.LAPLACE_LAW)
+    law[layout.LAPLACE_SCALE] = scale
+    law[[layout.LAPLACE_OFFSET, layout.LAPLACE_OFFSET_LOW]] = _pair(d.multiply(Decimal(-scale), d.ln(half)))
+    law[layout.LAPLACE_ERROR] = _U * (5 * scale + 2)
+    law[layout.LAPLACE_ERROR_PAIR] = 2.0**-78 * scale
+    return LaplacePlan(exact.extra_bits(scale), scale, law)
 
 
 def gaussian_plan(sigma: float) -> GaussianPlan:
@@ -329,21 +331,19 @@ def gaussian_plan(sigma: float) -> GaussianPlan:
     start = d.add(a, d.multiply(t, d.subtract(log_tail_mass, d.ln(mass))))
     peak = float(d.divide(variance, t))
     size = body + 2 * float(mass) + 2 * abs(float(start))
-    law = (
-        body,
-        tail,
-        *_pair(start),
-        *_pair(mass),
-        *_pair(tail_mass),
-        peak,
-        float(d.divide(Decimal("0.5"), variance)),
-        _U * (10 * tail + 8 * size + 2),
-        0.75 * float(mass) + 0.75 * tail,
-        2.0**-31 + _U * (8 + peak / sigma),
-        2.0**-51 + _U * (8 + peak / sigma),
-        2.0**-78 * (tail + size),
-    )
-    return GaussianPlan(exact.extra_bits(sigma), sigma, np.array(law))
+    law = np.empty(layout.GAUSSIAN_LAW)
+    law[layout.BODY], law[layout.TAIL] = body, tail
+    law[[layout.START, layout.START_LOW]] = _pair(start)
+    law[[layout.MASS, layout.MASS_LOW]] = _pair(mass)
+    law[[layout.TAIL_MASS, layout.TAIL_MASS_LOW]] = _pair(tail_mass)
+    law[layout.PEAK] = peak
+    law[layout.CURVATURE] = float(d.divide(Decimal("0.5"), variance))
+    law[layout.ERROR] = _U * (10 * tail + 8 * size + 2)
+    law[layout.ERROR_OF_CELL] = 0.75 * float(mass) + 0.75 * tail
+    law[layout.COIN_ERROR] = 2.0**-31 + _U * (8 + peak / sigma)
+    law[layout.COIN_ERROR_PAIR] = 2.0**-51 + _U * (8 + peak / sigma)
+    law[layout.ERROR_PAIR] = 2.0**-78 * (tail + size)
+    return GaussianPlan(exact.extra_bits(sigma), sigma, law)
 
 
 def _pair(x: Decimal) -> tuple[float, float]:
@@ -435,12 +435,12 @@ def add_noise(
     place = (values,) if grid is None else (values, grid)
     if isinstance(plan, LaplacePlan):
         add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
-        law: tuple[Any, ...] = (first // kernels.LAPLACE_BLOCK, *plan)
+        block = first // layout.LAPLACE_BLOCK
     else:
         add = kernels.add_gaussian_into if grid is None else kernels.add_gaussian_on_grid_into
-        law = (first // kernels.GAUSSIAN_BLOCK, plan.extra, plan.law)
+        block = first // layout.GAUSSIAN_BLOCK
     try:
-        found = add(*place, key, *law, out, undecided)
+        found = add(*place, key, block, plan.extra, plan.law, out, undecided)
         for i in undecided[:found].tolist() if found else ():
             resolve_exactly(plan, grid, key, out, i, first)
     except BaseException:
@@ -453,8 +453,8 @@ def resolve_exactly(plan: Plan, grid: float | None, key: NDArray[np.uint32], out
     if isinstance(plan, LaplacePlan):
         _add_draw(out, i, exact.geometric_draw(word_source(key), first + i, plan.scale, two_sided=True), grid)
         return
-    count = min(exact.GAUSSIAN_BLOCK, out.size - i)
-    draws = exact.gaussian_block(word_source(key), (first + i) // exact.GAUSSIAN_BLOCK, count, plan.sigma)
+    count = min(layout.GAUSSIAN_BLOCK, out.size - i)
+    draws = exact.gaussian_block(word_source(key), (first + i) // layout.GAUSSIAN_BLOCK, count, plan.sigma)
     for j, draw in enumerate(draws, i):
         _add_draw(out, j, draw, grid)
 

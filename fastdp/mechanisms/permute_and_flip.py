@@ -8,15 +8,17 @@ selection.md, theorem 3, proves law and guarantee.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import layout
 from ..randomness import exact_draws as exact
 from ..randomness.keys import word_source
 from ..support.threads import run_chunks
-from .scores import blocks_of, kernels
+from .scores import blocks_of
 
 _CHUNK = 1 << 18  # candidates that one thread flips coins for at a time: 0.2 ms
 _ROOM = 64  # for coins that 96 bits do not decide: one in 2^45 of them
@@ -24,8 +26,7 @@ _ROOM = 64  # for coins that 96 bits do not decide: one in 2^45 of them
 
 def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: float) -> int:
     """The number of the chosen candidate; `top` is the largest score, not -inf."""
-    block: int = kernels().BLOCK
-    slack = kernels().SLACK
+    block, slack = layout.CANDIDATE_BLOCK, layout.SLACK
     counts = np.empty(-(-scores.size // block), np.int64)
     words = word_source(key)
 
@@ -36,7 +37,7 @@ def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: floa
         while found > room:
             room = max(room, found)
             undecided = np.empty(room, np.int64)
-            found = kernels().count_flips_into(scores[start:stop], start, key, eta, top, slack, part, undecided)
+            found = _kernels().count_heads_into(scores[start:stop], start, key, eta, top, slack, part, undecided)
         heads = [i for i in undecided[:found].tolist() if is_head(i)]
         for i in heads:
             counts[i // block] += 1
@@ -51,7 +52,14 @@ def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: floa
     which = exact.uniform_below(int(sums[-1]), exact.choice_uniform(words))
     b = int(np.searchsorted(sums, which, side="right"))
     flags = np.empty(min(block, scores.size - b * block))
-    kernels().list_flips_into(scores[b * block : (b + 1) * block], b * block, key, eta, top, slack, flags)
+    _kernels().mark_heads_into(scores[b * block : (b + 1) * block], b * block, key, eta, top, slack, flags)
     flags[[i - b * block for i in settled if i // block == b]] = 1.0
     here = np.flatnonzero(flags == 1.0)
     return b * block + int(here[max(which - int(sums[b]), -here.size)])  # counted from the end
+
+
+@lru_cache(1)
+def _kernels() -> Any:
+    from ..kernels import permute_and_flip
+
+    return permute_and_flip

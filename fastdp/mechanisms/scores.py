@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, compose, share
+from ..kernels import layout
+from ..privacy.composition import compose, share
+from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from ..support.checks import MAX_INT64, numbers_array, one_of, positive, small_delta
 from ..support.errors import DomainError
 from ..support.rounding import down, lower, upper
@@ -121,8 +123,8 @@ def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
 
 def tops_of(scores: NDArray[Any]) -> tuple[NDArray[Any], Any]:
     """The largest score of every block of candidates, and of all; DomainError on NaN and +inf."""
-    find = kernels().find_tops_into
-    tops = np.empty(-(-scores.size // kernels().BLOCK), scores.dtype)
+    find = _kernels().find_tops_into
+    tops = np.empty(-(-scores.size // layout.CANDIDATE_BLOCK), scores.dtype)
     if scores.size <= CHUNK:
         top = find(scores, tops)
     else:
@@ -134,8 +136,7 @@ def tops_of(scores: NDArray[Any]) -> tuple[NDArray[Any], Any]:
 
 def blocks_of(start: int, stop: int) -> slice:
     """Where the blocks of candidates start, ..., stop - 1 stand in an array of one entry a block."""
-    block = kernels().BLOCK
-    return slice(start // block, -(-stop // block))
+    return slice(start // layout.CANDIDATE_BLOCK, -(-stop // layout.CANDIDATE_BLOCK))
 
 
 def check_top(top: Any) -> None:
@@ -154,11 +155,11 @@ def some_allowed(top: Any) -> None:
 
 def allowed(scores: NDArray[Any]) -> int:
     """How many candidates are not forbidden."""
-    return scores.size if scores.dtype == np.int64 else int(kernels().count_allowed(scores))
+    return scores.size if scores.dtype == np.int64 else int(_kernels().count_allowed(scores))
 
 
 @lru_cache(1)
-def kernels() -> Any:
-    from ..kernels import selection
+def _kernels() -> Any:
+    from ..kernels import scores
 
-    return selection
+    return scores

@@ -1,4 +1,4 @@
-"""What the exponential mechanism over a set is asked for, and what its methods (nets.py, line.py) have to answer."""
+"""What the exponential mechanism over a set is asked for; what its methods (nets.py, one_dimension.py) answer."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class ChoiceParameters(NamedTuple):
 class ChoicePlan(ABC):
     """One of the methods: public numbers first, then the records, then a draw."""
 
+    asked: ChoiceParameters
     method: str
     candidates: int
     spacing: float

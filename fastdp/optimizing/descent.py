@@ -25,7 +25,7 @@ from ..support.checks import integer, positive
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.results import Displayed, DisplayLines
-from .points import Points, DescentSteps
+from .points import DescentSteps, Points
 from .problem import Problem, public_count, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import Noise, NoiseParameters, guarantee_of

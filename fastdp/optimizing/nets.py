@@ -19,7 +19,7 @@ from ..mechanisms.selection import draw_one
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.threads import run_chunks
-from .choice import INSTEAD, Integers, Key, ChoiceParameters, ChoicePlan
+from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers, Key
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
@@ -146,7 +146,7 @@ class GridPlan(ChoicePlan):
     method = "grid"
 
     def __init__(self, asked: ChoiceParameters, spacing: float | None, resolution: float | None) -> None:
-        self._asked, problem, n = asked, asked.problem, asked.n
+        self.asked, problem, n = asked, asked.problem, asked.n
         self._over = problem.over
         loss_range = problem.loss.range(self._over)
         problem.loss.check_value()
@@ -170,19 +170,19 @@ class GridPlan(ChoicePlan):
         """The excess risk, but with probability beta, if the declared bounds hold."""
         assert self.resolution is not None
         return net_excess(
-            self.candidates, n=self._asked.n, eta=self.eta, resolution=self.resolution, cover=self.net.cover,
-            lipschitz=self._asked.lipschitz, beta=beta,
+            self.candidates, n=self.asked.n, eta=self.eta, resolution=self.resolution, cover=self.net.cover,
+            lipschitz=self.asked.lipschitz, beta=beta,
         )  # fmt: skip
 
     def _units(self, loss_range: float, resolution: float | None) -> tuple[float, int]:
         """The grid of the losses, and K."""
         if not 2.0**-900 <= loss_range <= 2.0**900:
             raise ValueError(f"loss: varies by {loss_range:g} over the set: must be between 2^-900 and 2^900")
-        n = self._asked.n
-        private = self._asked.monotonic
+        n = self.asked.n
+        private = self.asked.monotonic
         most = _PRIVATE_UNITS if private else min(_MOST_UNITS, 2**62 // n - 1)
         if resolution is None:
-            useful = ceil(log2(self._asked.epsilon * n + 1)) + 3  # the choice itself is no finer
+            useful = ceil(log2(self.asked.epsilon * n + 1)) + 3  # the choice itself is no finer
             bits = 21 if private else min(max(21, useful), 34, most.bit_length() - 2)
             resolution = 2.0 ** (frexp(loss_range)[1] - 1 - bits)
         limit = ceil(Fraction(loss_range) / Fraction(resolution))
@@ -193,7 +193,7 @@ class GridPlan(ChoicePlan):
         return resolution, limit
 
     def _check_size(self, size: float) -> None:
-        n = self._asked.n
+        n = self.asked.n
         if size > MOST_POINTS or size * n > MOST_WORK:
             raise ValueError(
                 f"spacing={self.spacing:.4g}: a net of {size:,.0f} points for {n:,} records: must be at most "
@@ -204,7 +204,7 @@ class GridPlan(ChoicePlan):
         """n lam/2 ||w||^2 in units of the grid, which no record has a say in."""
         assert self.resolution is not None
         points = self.net.points
-        values = self._asked.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
+        values = self.asked.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
         if not values.max() < 2.0**61:
             raise ValueError(f"lam={lam!r}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units")
         rounded: Integers = np.rint(values).astype(np.int64)
@@ -215,13 +215,13 @@ class GridPlan(ChoicePlan):
         return {name: getattr(self, name) for name in ("resolution", "_limit", "_over")}
 
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
-        scores, d = self.scores(points, report), self._asked.d
+        scores, d = self.scores(points, report), self.asked.d
         return lambda key: self.net.points[:d, draw_one(scores, key, self.eta)].copy()
 
     def scores(self, points: Points, report: Report) -> Integers:
         """-F, in the order of the net."""
         net, custom = self.net.points, isinstance(points.loss, Custom)
-        part = self.candidates if custom else max(1, _PART // self._asked.n)
+        part = self.candidates if custom else max(1, _PART // self.asked.n)
         if not points.rows.gathers:  # a pass takes longer than what it computes
             part = max(part, _FAR_PART)
         score = self._custom if custom else self._built_in

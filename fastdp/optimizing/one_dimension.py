@@ -19,7 +19,7 @@ from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
-from .choice import Integers, Key, ChoiceParameters, ChoicePlan
+from .choice import ChoiceParameters, ChoicePlan, Integers, Key
 from .losses import AbsoluteDeviation, SquaredDistance
 from .points import Points
 from .sets import Ball, Box, Vector
@@ -28,7 +28,9 @@ _LINE_BITS, _MOST_LINE = 40, 2**62  # points on a line: by default, and at most
 _HALF = 31  # bits of the lower part of a position on a line: sums of either part fit int64
 
 
-def line_excess(steps: int, *, n: float, eta: float, losses_range: float, spacing: float, lipschitz: float, beta: float) -> float:
+def line_excess(
+    steps: int, *, n: float, eta: float, losses_range: float, spacing: float, lipschitz: float, beta: float
+) -> float:
     """The excess risk of a choice among steps + 1 points of a line, but with probability beta: theorem 5.
 
     eta            what a loss of 1 counts in the exponent
@@ -127,7 +129,7 @@ class LinePlan(ChoicePlan):
     power: int  # a unit of the scores is so many powers of the spacing
 
     def __init__(self, asked: ChoiceParameters, spacing: float | None) -> None:
-        self._asked, over = asked, asked.problem.over
+        self.asked, over = asked, asked.problem.over
         assert isinstance(over, Ball | Box)
         if isinstance(over, Ball):
             low, high = over.at[0] - over.radius, over.at[0] + over.radius
@@ -150,7 +152,7 @@ class LinePlan(ChoicePlan):
 
     def bound(self, beta: float) -> float:
         """The excess risk, but with probability beta, if the declared bounds hold."""
-        asked, n = self._asked, self._asked.n
+        asked, n = self.asked, self.asked.n
         unit = Fraction(self.spacing) ** self.power
         # the regulariser varies by no more
         ridge = n * asked.problem.lam / 2 * max(abs(self._low), abs(self._high)) ** 2
@@ -199,7 +201,7 @@ class LinePlan(ChoicePlan):
 
     def choice(self, points: Points) -> ConvexChoice:
         """With the regulariser n lam/2 (low + k spacing)^2, as integers: all times what makes them so."""
-        losses, asked = self._losses(points), self._asked
+        losses, asked = self._losses(points), self.asked
         lam = Fraction(asked.problem.lam)
         if not lam:
             return ConvexChoice(losses, self.steps, self.eta)
@@ -220,11 +222,11 @@ class _Mean(LinePlan):
     power = 2
 
     def _furthest(self) -> float:
-        return self._asked.problem.loss.declared_norm() + max(abs(self._low), abs(self._high))
+        return self.asked.problem.loss.declared_norm() + max(abs(self._low), abs(self._high))
 
     def _positions_within(self) -> tuple[int, int]:
         norm, low, unit = (
-            Fraction(self._asked.problem.loss.declared_norm()),
+            Fraction(self.asked.problem.loss.declared_norm()),
             Fraction(self._low),
             Fraction(self.spacing),
         )
@@ -238,7 +240,7 @@ class _Mean(LinePlan):
         return max(range_of(self.first), range_of(self.last))
 
     def _sensitivity(self) -> int:
-        return self._range() if self._asked.monotonic else 2 * self.steps * (self.last - self.first)
+        return self._range() if self.asked.monotonic else 2 * self.steps * (self.last - self.first)
 
     def _losses(self, points: Points) -> Callable[[int], int]:
         positions = self.positions(points)
@@ -261,7 +263,7 @@ class _Median(LinePlan):
         return self.steps
 
     def _sensitivity(self) -> int:
-        return self.steps if self._asked.monotonic else 2 * self.steps
+        return self.steps if self.asked.monotonic else 2 * self.steps
 
     def _losses(self, points: Points) -> Callable[[int], int]:
         positions = self.positions(points)

@@ -17,17 +17,9 @@ import numpy as np
 
 from ..mechanisms.noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma, zcdp_rho
-from ..privacy.guarantees import (
-    ORDERS,
-    ZCDP,
-    AllOf,
-    ApproxDP,
-    Guarantee,
-    Neighbors,
-    PureDP,
-    discrete_laplace_curve,
-    epsilon_of_curve,
-)
+from ..privacy.conversions import epsilon_of_curve
+from ..privacy.curves import ORDERS, discrete_laplace_curve
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..support import parameters
 from ..support.checks import moderate, one_of
 from ..support.rounding import down, lower, up
@@ -59,7 +51,80 @@ class NoiseParameters(NamedTuple):
         parameters.neighbors(neighbors)
         return cls(parameters.epsilon(epsilon), parameters.delta_or_none(delta), noise, neighbors)
 
-    def _least(values: dict[str, float]) -> CoordinateNoise:
+    def check_price(self) -> None:
+        """ValueError where the arithmetic of noise has no answer."""
+        if self.noise == "gaussian" and not self.delta:
+            raise ValueError("noise='gaussian': needs delta > 0; 'laplace' does not")
+        for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if value < SMALLEST and not (name == "delta" and value == 0):
+                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g}")
+        most = MAX_EPSILON if self.delta else 1e9
+        if self.epsilon > most:
+            raise ValueError(f"epsilon={self.epsilon!r}: must be at most {most:g}")
+
+    def unit_variance(self, d: int, steps: int) -> float:
+        """The variance of a coordinate's noise at sensitivity 1, nearly: what schedules are made from."""
+        epsilon, delta = self.epsilon, self.delta
+        rho = zcdp_rho(epsilon, delta) if delta else 0.0
+
+        def laplace(count: float, pure: float) -> float:
+            return 2 * min((pure / epsilon) ** 2, count / (2 * rho) if rho else inf)
+
+        found = {
+            "gaussian": steps * gaussian_ratio(epsilon, delta) ** 2 if delta else inf,
+            "laplace": laplace(steps, sqrt(d) * steps),
+            "laplace-per-coordinate": laplace(d * steps, d * steps),
+            "laplace-basic": 2 * (d * steps / epsilon) ** 2,
+        }
+        return min(found.values()) if self.noise == "auto" else found[self.noise]
+
+
+@dataclass(frozen=True)
+class CoordinateNoise:
+    """The noise of one coordinate, in units of the grid.
+
+    noise         "gaussian" or "laplace", as it is drawn
+    calibration   which theorem asked for so little
+    value         sigma, or the scale b of Laplace noise
+    """
+
+    noise: str
+    calibration: str
+    value: float
+
+    @property
+    def variance(self) -> float:
+        """Of a draw; discrete noise has a little less."""
+        return self.value**2 * (1 if self.noise == "gaussian" else 2)
+
+    @property
+    def named(self) -> str:
+        """The noise and its calibration."""
+        return f"{self.noise} ({self.calibration})"
+
+    def plan(self) -> Plan:
+        """The noise, as it is drawn."""
+        return gaussian_plan(self.value) if self.noise == "gaussian" else laplace_plan(self.value)
+
+
+def noise_options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float) -> dict[str, CoordinateNoise]:
+    """The least noise of every kind, for `steps` sums of d integers of L2 sensitivity `sensitivity`."""
+    epsilon = down(lower(epsilon))
+    delta = down(lower(delta)) if delta else 0.0
+    found = {}
+    if delta:
+        # T sums of sensitivity K are as one of K sqrt(T): theorem 2
+        far = up(Fraction(sensitivity) * Fraction(_root_up(steps)))
+        sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
+        found["gaussian"] = CoordinateNoise("gaussian", "Gaussian", sigma)
+    spread = min(d, max(1, floor(Fraction(sensitivity) ** 2)))  # the worst direction moves so many coordinates alike
+    found["laplace"] = _least(laplace_options(_over_root(sensitivity, spread), spread * steps, epsilon, delta))
+    found["laplace-per-coordinate"] = _least(laplace_options(sensitivity, d * steps, epsilon, delta))
+    found["laplace-basic"] = CoordinateNoise("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
+    return found
+
+
+def _least(values: dict[str, float]) -> CoordinateNoise:
     name = min(values, key=lambda each: values[each])
     if values["pure"] <= 1.001 * values[name]:
         name = "pure"  # as good, and a stronger guarantee

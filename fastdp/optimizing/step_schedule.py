@@ -1,4 +1,4 @@
-"""How many steps a noisy descent takes, how long they are, and how good the theorems then say it is: descent.md, 4 to 6.
+"""How many steps a noisy descent takes, how long they are, and the error bounds: descent.md, theorems 4 to 6.
 
 Public numbers only: the problem, n, d, epsilon and delta. No record is seen here.
 """
@@ -21,8 +21,8 @@ from .step_noise import CoordinateNoise, NoiseParameters, SumGrid, sum_grid
 MOST_STEPS = 1000  # by default; the theorem's own number is far beyond any use when there are many records
 _UNLIMITED = 2**30
 # Where the gradient is smooth the first step is this part of the longest one that theorem 6 allows, and the steps
-# together are this part of what makes its bound least, and 5 R / G besides: the bound rests on the worst start, and with
-# little signal the descent would hardly leave it. Found on logistic regression, at epsilons from 0.1 to 30.
+# together are this part of what makes its bound least, and 5 R / G besides: the bound rests on the worst start, and
+# with little signal the descent would hardly leave it. Found on logistic regression, at epsilons from 0.1 to 30.
 _OF_LONGEST, _OF_BEST, _LONGER = 0.9, 0.85, 5.0
 
 

@@ -261,9 +261,7 @@ class VectorRequest:
         grid, options = sum_grid(asked, clip=clip, n=known, d=points.d, steps=1, resolution=resolution)
         return cls(mechanism, asked, points.d, grid, options)
 
-    def release(
-        self, points: Points, divisor: int, rng: Randomness | None, budget: Budget | None
-    ) -> VectorRelease:
+    def release(self, points: Points, divisor: int, rng: Randomness | None, budget: Budget | None) -> VectorRelease:
         """The sum over the divisor: charge, read the records, add the noise."""
         grid, drawn = self.grid, self.grid.noise
         guarantee = guarantee_of(self.asked, grid, self.d, 1)

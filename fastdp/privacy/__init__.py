@@ -1,28 +1,21 @@
 """Privacy as an account: guarantees, conversions, composition, budgets, calibration, the removal lemma."""
 
+from .composition import Counted, Using, compose, share
+from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
+from .curves import ORDERS, Curve, discrete_laplace_curve
 from .guarantees import (
     NEIGHBORS,
-    ORDERS,
     ZCDP,
     Accounted,
     AllOf,
     ApproxDP,
     BoundedRange,
-    Counted,
-    Curve,
     Form,
     Guarantee,
     HasGuarantee,
     Neighbors,
     PureDP,
     Renyi,
-    Using,
-    compose,
-    discrete_laplace_curve,
-    epsilon_of_curve,
-    epsilon_of_rho,
-    epsilon_of_rho_simply,
-    share,
 )
 
 __all__ = [

@@ -20,11 +20,14 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Literal, NoReturn, overload
 
+from ..support import extensions
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
+from ..support.search import greatest_float
 from .calibration import zcdp_rho
-from .guarantees import NEIGHBORS, ZCDP, Accounted, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, epsilon_of_rho
+from .conversions import epsilon_of_rho
+from .guarantees import NEIGHBORS, ZCDP, Accounted, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
@@ -65,9 +68,8 @@ class Releases(Sequence[Release]):
 
     def dp_event(self, accountant: Any = None) -> Any:
         """All of them as one composed event of the library dp-accounting: connect/dp_accounting.py."""
-        from ..connect.dp_accounting import composed
-
-        return composed([row.guarantee for row in self._rows], accountant)
+        events = extensions.load("dp_event", "dp-accounting")
+        return events.composed([row.guarantee for row in self._rows], accountant)
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [
@@ -336,15 +338,10 @@ class Budget:
         exact = max((sums.left(name, limit) for name, limit in limits), default=0.0)
         if exact and not fits(exact * (1 + 1e-9)):
             return exact
-        low, high = exact, max(self.epsilon, 2 * exact)
-        while fits(high):
-            low, high = high, 2 * high
-        while high - low > 1e-11 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-            if high < 1e-12 * self.epsilon:
-                return 0.0
-        return max(exact, float(f"{low * (1 - 6e-10):.9e}"))
+        found = greatest_float(
+            fits, guess=max(self.epsilon, 2 * exact), tolerance=1e-11, smallest=1e-12 * self.epsilon, largest=inf
+        )
+        return max(exact, float(f"{found * (1 - 6e-10):.9e}"))
 
     # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
 

@@ -14,10 +14,13 @@ from functools import lru_cache
 from math import inf
 from typing import NoReturn
 
-from ..support import rounding as d
 from ..support.checks import integer, non_negative, positive, probability
-from ..support.rounding import down, lower, up
-from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, share
+from ..support.rounding import add, divide, down, exp, lower, multiply, sixty_digits, subtract, up
+from ..support.search import greatest_float, least_float
+from .composition import share
+from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors
+
+LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma says nothing of use beyond
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Removal(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         eta = positive("eta", self.eta, toward=inf)
-        if not 1e-12 <= eta <= 10:
+        if not LEAST_ETA <= eta <= MOST_ETA:
             raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma says nothing of use beyond")
         if not isinstance(self.one_signed, bool):
             raise ValueError(f"one_signed={self.one_signed!r}: must be True or False")
@@ -48,37 +51,32 @@ class Removal(Guarantee):
         """Where the one-signed form begins: it has a direction that is pure eta, or 2 eta."""
         return self.eta if self.neighbors == "add-remove" else 2 * self.eta
 
-    @d.sixty_digits
+    @sixty_digits
     def _delta(self, e: Decimal, *, one_signed: bool) -> Decimal:
         """removal.md, forms (a) to (d)."""
         eta = Decimal(self.eta)
-        kappa = d.subtract(d.exp(eta), Decimal(1))
-        once = d.subtract(Decimal(1), d.exp(-eta))
+        kappa = subtract(exp(eta), Decimal(1))
+        once = subtract(Decimal(1), exp(-eta))
         if self.neighbors == "add-remove":
-            shifted = d.add(e, eta) if one_signed else e
-            return d.multiply(once, d.exp(d.divide(-shifted, kappa)))
-        shifted = d.add(e, 2 * eta) if one_signed else e
-        twice = d.subtract(Decimal(1), d.exp(-2 * eta))
-        both = d.multiply(
-            d.add(twice, d.multiply(shifted, d.exp(-eta))),
-            d.exp(d.divide(-shifted, kappa)),
+            shifted = add(e, eta) if one_signed else e
+            return multiply(once, exp(divide(-shifted, kappa)))
+        shifted = add(e, 2 * eta) if one_signed else e
+        twice = subtract(Decimal(1), exp(-2 * eta))
+        both = multiply(
+            add(twice, multiply(shifted, exp(-eta))),
+            exp(divide(-shifted, kappa)),
         )
         if not one_signed:
             return both
-        return max(both, d.multiply(kappa, d.exp(d.divide(-e, kappa))))
+        return max(both, multiply(kappa, exp(divide(-e, kappa))))
 
     def to_approx(self, delta: float) -> ApproxDP:
         """The least epsilon at this delta, to 12 digits."""
         delta = probability("delta", delta)
         if self.delta(0.0) <= delta:
             return ApproxDP(0.0, delta, neighbors=self.neighbors, theorem="removal lemma")
-        low, high = 0.0, self.eta
-        while self.delta(high) > delta:
-            low, high = high, 2 * high
-        while high - low > 1e-12 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
-        return ApproxDP(high, delta, neighbors=self.neighbors, theorem="removal lemma")
+        least = least_float(lambda epsilon: self.delta(epsilon) <= delta, guess=self.eta, tolerance=1e-12)
+        return ApproxDP(least, delta, neighbors=self.neighbors, theorem="removal lemma")
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return isinstance(stronger, Removal) and stronger.one_signed >= self.one_signed and stronger.eta <= self.eta
@@ -124,17 +122,14 @@ def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Ne
 @lru_cache(1024)
 def _removal_eta(goal: ApproxDP, one_signed: bool) -> float:
     def fits(eta: float) -> bool:
-        return Removal(eta, one_signed, neighbors=goal.neighbors).implies(goal)
+        return eta < MOST_ETA and Removal(eta, one_signed, neighbors=goal.neighbors).implies(goal)
 
-    low, high = 1e-12, 10.0
-    if not fits(low):
+    found = greatest_float(fits, bracket=(LEAST_ETA, MOST_ETA), tolerance=1e-12, smallest=LEAST_ETA)
+    if not found:
         raise ValueError(
             f"epsilon={goal.epsilon!r}, delta={goal.delta!r}: too small for the lemma, whose eta is at least 1e-12"
         )
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return found
 
 
 def peeling_eta(
@@ -159,7 +154,7 @@ def peeling_eta(
 
 
 def lemma_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors) -> float:
-    """`removal_eta` of epsilon and delta as they are when written; 0 where the lemma says nothing of use."""
+    """`removal_eta` of the lesser of decimal and binary values; 0 where the lemma gives nothing of use."""
     if not delta:
         return 0.0
     try:

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.bit_generator import STATE_WORDS, next_double, next_uint32, next_uint64
-from .keys import Randomness
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from .keys import Randomness
 
 _KEY = slice(0, 4)
 _POSITION, _BUFFER = 5, 8
@@ -56,11 +55,9 @@ class _NoSeedSequence(np.random.bit_generator.ISeedSequence):
 class ChaCha20(np.random.BitGenerator):
     """A numpy BitGenerator over ChaCha20 words; made by `Randomness().bit_generator()`."""
 
-    def __init__(self, rng: Randomness | None = None) -> None:
+    def __init__(self, rng: Randomness) -> None:
         super().__init__(_NoSeedSequence())  # type: ignore[arg-type]
-        if rng is not None and not isinstance(rng, Randomness):
-            raise ValueError(f"rng={rng!r}: must be a fastdp.Randomness or None")
-        self._rng = Randomness() if rng is None else rng
+        self._rng = rng
         self._words = np.zeros(STATE_WORDS, np.uint64)
         self._rekey()
         interface = _Interface.from_address(_pointer_of(self.capsule, b"BitGenerator"))

@@ -16,16 +16,26 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, log, sqrt
 
+from ..kernels.layout import (
+    CANDIDATE_MORE_STREAM,
+    CANDIDATE_STREAM,
+    COIN_BITS,
+    COIN_MORE_STREAM,
+    COIN_STREAM,
+    LONG_EXTRA,
+    MEDIUM_EXTRA,
+    MEDIUM_UP_TO,
+    PROPOSAL_COIN_STREAM,
+    PROPOSALS,
+    SHORT_BITS,
+    SHORT_UP_TO,
+    U_EXTRA_STREAM,
+    U_MORE_STREAM,
+    U_STREAM,
+)
 from ..support.rounding import context_of
 
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
-
-# Which words are the bits of a draw: noise.md, "Bits". More of them first where they would often not suffice.
-SHORT_BITS, MEDIUM_EXTRA, LONG_EXTRA, COIN_BITS = 31, 16, 32, 16
-SHORT_UP_TO, MEDIUM_UP_TO = 2.0**15, 2.0**31  # scales: above them escalations cost more than the words
-U_STREAM, U_EXTRA_STREAM, COIN_STREAM, U_MORE_STREAM, COIN_MORE_STREAM = 0, 1, 2, 3, 4
-GAUSSIAN_BLOCK = 2208
-PROPOSALS = 1 << 20
 
 
 class Uniform:
@@ -266,7 +276,7 @@ def gaussian_block(words: Words, block: int, count: int, sigma: float) -> list[i
 
 def candidate_uniform(words: Words, index: int) -> Uniform:
     """The number of candidate `index`: 32 bits of stream 0, then 64 of streams 1, 3, 5, ..."""
-    return Uniform(_small_word(words, U_STREAM, index, 32), 32, _beyond(words, 1, index))
+    return Uniform(_small_word(words, CANDIDATE_STREAM, index, 32), 32, _beyond(words, CANDIDATE_MORE_STREAM, index))
 
 
 def choice_uniform(words: Words) -> Uniform:
@@ -276,7 +286,7 @@ def choice_uniform(words: Words) -> Uniform:
 
 def proposal_coin(words: Words, index: int) -> Uniform:
     """The coin of proposal `index`: 64 bits of streams 1, 3, 5, ..."""
-    return Uniform(0, 0, _beyond(words, 1, index))
+    return Uniform(0, 0, _beyond(words, PROPOSAL_COIN_STREAM, index))
 
 
 def uniform_below(count: int, uniform: Uniform) -> int:

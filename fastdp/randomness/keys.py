@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.errors import PrivacyWarning
+from ..support.threads import run_chunks
 
 if TYPE_CHECKING:
     from .bit_generator import ChaCha20
@@ -118,7 +119,6 @@ def fresh_key(rng: Randomness | None) -> NDArray[np.uint32]:
 def fill_words(key: NDArray[np.uint32], out: NDArray[np.uint64]) -> None:
     """The first words of stream 0 of a key."""
     from ..kernels.chacha20 import words_into
-    from ..support.threads import run_chunks
 
     run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 18)
 

@@ -1,7 +1,7 @@
-"""Records as codes in a domain: one array of codes for each attribute, or one count for each cell.
+"""Records encoded in a domain: one array of codes for each attribute, or one count for each cell.
 
-Columns with names are found by the names of the attributes, and others are ignored; columns without names follow the
-order of the domain, and are as many. Where the records live is the matter of sources.py.
+Columns with names are found by the names of the attributes, and others are ignored; columns without names are as many
+as the attributes, in their order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .sources import rows_of
 
 
 def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]:
-    """The codes of every attribute, for all records; views of columns that hold small unsigned integers already.
+    """The codes of every attribute for all records; views of columns that are small unsigned integers already.
 
     Raises    DomainError that names the column and the rule, for records outside the domain and missing entries
     """
@@ -73,7 +73,7 @@ def check_codes(rows: Rows, domain: Domain, outside: Outside = "raise") -> None:
 
 
 def of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
-    """The records, with the attributes as columns."""
+    """The records, with the attributes of the domain as columns."""
     parameters.outside(outside)
     rows = rows_of(data)
     if rows.names is not None:

@@ -1,6 +1,6 @@
-"""Records and what they are labelled with, which may be one of their own columns.
+"""Records with their labels, which may be one of their own columns.
 
-What a label means is decided for each record by itself, so that no record changes what another's label stands for.
+The class of a label depends on that label alone, so no record changes the class of another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CLASSES = "0 and 1, or -1 and 1"
 
 
 def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
-    """The records, and their labels as they were given, or as rows of one column where y is one of a collection."""
+    """The records, and their labels: as they were given, or as rows of one column for a column of a collection."""
     rows = rows_of(X)
     if names_column(y):
         try:
@@ -38,14 +38,14 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
 
 
 def names_column(y: Any) -> bool:
-    """Whether these are no labels, but where they are."""
+    """Whether this is the name or the position of the column of labels."""
     return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
 
 
 class Labelled:
     """n records of d columns, each labelled 1 or not.
 
-    `may_be_empty` where the number of records is private, so that it must not decide about an error.
+    may_be_empty    True where the number of records is private, so that no error may depend on it
 
     Raises    ValueError for what has the wrong shape or type, before a record is read; DomainError when labels are read
     """
@@ -60,13 +60,13 @@ class Labelled:
         self.given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
 
     def read_labels(self) -> tuple[PerRecord, int]:
-        """Which records are labelled 1, and how many."""
+        """Which records are labelled 1, as a function of a block, and how many."""
         labels = self.rows.label_reader(self.given, positives, np.bool_)
         return labels, int(self.rows.total(lambda block: [np.count_nonzero(labels(block))])[0])
 
 
 def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
-    """One number for each of n records, not looked at; `classes` says what it must be."""
+    """One number for each of n records, whose values are not read; `classes` is what errors ask for."""
     plain = _plain(y)
     if plain.dtype.kind in "OUST":
         raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
@@ -87,7 +87,7 @@ def _plain(y: Any) -> NDArray[Any]:
 
 
 def label_vector(y: Any) -> NDArray[Any]:
-    """Labels, not looked at, where there are no records that say how many there must be."""
+    """Labels without records, whose values are not read."""
     if y is None or isinstance(y, str):
         raise ValueError(f"y={y!r}: must be the labels of the records")
     if is_collection(y):

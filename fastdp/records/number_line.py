@@ -1,6 +1,7 @@
-"""Numbers as positions on a line: integers of a stated number of bits, and floats by their order.
+"""Numbers as positions on a line: integers of a stated number of bits, and floats in their order.
 
-A mechanism that orders points works on positions 0, 1, 2, ..., last; this is where they come from, and what they mean.
+Mechanisms on ordered data (quantiles, boxes) work on positions 0, 1, ..., last. This file maps numbers to positions and
+back, and clips or refuses numbers outside the domain.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FLOATS: dict[int, tuple[Any, str, str]] = {
 
 @dataclass(frozen=True)
 class NumberLine:
-    """The values that records may have, in their order.
+    """The ordered values that records may have, each with its position.
 
     bits     positions are below 2^bits
     least    the integer at position 0; None for floats
@@ -44,9 +45,9 @@ class NumberLine:
 
     @classmethod
     def of(cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str) -> NumberLine:
-        """Integers 0 .. 2^bits - 1, or -2^(bits-1) .. if they are signed; floats if the values are.
+        """Of integers 0 .. 2^bits - 1, or from -2^(bits-1) if they are signed; of floats for values that are floats.
 
-        Unless `signed` says it, they are if their type is signed and has no more bits than that.
+        By default integers are signed if their type is signed and has at most that many bits.
         """
         if dtype.kind == "f":
             if bits not in _FLOATS or dtype.itemsize > 8:
@@ -61,9 +62,9 @@ class NumberLine:
         return cls(bits, -(2 ** (bits - 1)) if signed else 0, 2**bits - 1)
 
     def positions(self, values: NDArray[Any], outside: str, label: str) -> Positions:
-        """Where values stand; DomainError for a NaN and, unless they are to be clipped, for what is not in the domain.
+        """The positions of values; DomainError for a NaN and, unless `outside` is "clip", for values off the line.
 
-        Floats are rounded to floats of so many bits.
+        Floats are rounded to floats of that many bits.
         """
         if self.least is None:
             return self._of_floats(values, outside, label)
@@ -126,11 +127,11 @@ class NumberLine:
         return out
 
     def _beyond(self, label: str) -> DomainError:
-        longer = "" if self.least is None else "declare more domain_bits, or signed=True for negative numbers, or "
-        return DomainError(f"{label}: must be {self}; there are others: {longer}say outside='clip'")
+        more = "" if self.least is None else "declare more domain_bits, or signed=True for negative numbers, or "
+        return DomainError(f"{label}: must be {self}; there are others: {more}say outside='clip'")
 
     def value(self, position: int) -> int | float:
-        """What stands at a position."""
+        """The value at a position."""
         if self.least is not None:
             return self.least + position
         _, kind, bits = _FLOATS[self.bits]
@@ -139,7 +140,7 @@ class NumberLine:
         return -size if distance < 0 else size
 
     def between(self, values: NDArray[Any], low: Any, high: Any, label: str) -> NDArray[np.bool_]:
-        """Which values are low .. high, where an end of the domain is no end; never a NaN."""
+        """Which values are from low to high, where an end of the line is no bound; never a NaN."""
         if values.dtype.kind == "b":
             values = values.view(np.uint8)
         if values.dtype.kind not in "iufO":
@@ -176,7 +177,7 @@ def check_bits(value: Any) -> int:
 
 
 def bits_of_each(value: Any, d: int) -> tuple[int, ...]:
-    """One number for all of d columns, or one for each."""
+    """The bits of each of d columns, from one number for all of them, or one for each."""
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
         return (check_bits(value),) * d
     if len(value) != d:
@@ -185,7 +186,7 @@ def bits_of_each(value: Any, d: int) -> tuple[int, ...]:
 
 
 def bits_of_columns(value: Any, rows: Rows) -> tuple[int, ...]:
-    """The same; None: as many as the types of the columns have."""
+    """The bits of each column; None for as many as its type has."""
     return tuple(map(_width, rows.dtypes())) if value is None else bits_of_each(value, rows.width)
 
 
@@ -202,7 +203,7 @@ def check_signed(value: Any) -> bool | None:
 
 
 def _infinite(bits: int) -> int:
-    """The bits of an infinity: so many floats are >= 0 and finite."""
+    """The bits of an infinity, which is how many floats are >= 0 and finite."""
     _, kind, bits_ = _FLOATS[bits]
     found: int = struct.unpack(bits_, struct.pack(kind, float("inf")))[0]
     return found

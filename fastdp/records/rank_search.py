@@ -1,8 +1,8 @@
-"""The numbers of a column in their order, where they are too many or too far away to be sorted here.
+"""Order statistics of a column in a few passes, where its numbers are too many or too far away to be sorted here.
 
-What is asked for by rank, or below a point, is found in a few passes: how many numbers lie in each of some thousand
-parts of a line, then in the parts of the one that matters, until it holds so few that they are listed. What has been
-found is kept. For two of the rooms.
+The number at a rank, and how many numbers are up to a point, are found by counting: a pass counts the numbers in each
+of some thousand parts of a line, the next one those in the parts of the part that matters, until it holds so few that
+they are listed. Counts are kept, so later searches need fewer passes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PARTS = 2**12  # that a part of the line is cut into by one pass
 _LISTED = 2**14  # numbers that one pass may list
 _HALF = 31  # bits of the lower part of a position: sums of either part fit int64
 
-Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]  # positions in order, each but once, and how many are there
+Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]  # distinct positions in order, and how many numbers are at each
 
 
 def may_gather(rows: Rows) -> bool:
@@ -28,12 +28,12 @@ def may_gather(rows: Rows) -> bool:
 
 
 class RankSearch:
-    """The positions of all records, uint64 numbers 0 .. last, in their order.
+    """The ordered positions of all records, uint64 numbers 0 .. last.
 
-    add    whether what they add up to is found as well
+    add    whether their sums are found as well
 
-    The line is cut into parts (c, d], of which is known how many positions are up to d, and what these add up to. A
-    part is resolved if its positions are all at d.
+    The line is cut into parts (c, d]; for each is known how many positions are up to d, and their sum. A part is
+    resolved if all its positions are at d.
     """
 
     def __init__(self, rows: Rows, positions: PerRecord, last: int, *, add: bool = False) -> None:
@@ -44,22 +44,22 @@ class RankSearch:
 
     @property
     def m(self) -> int:
-        """How many there are."""
+        """How many positions there are."""
         return self._counts[-1]
 
     @property
     def total(self) -> int:
-        """What they add up to, or 0."""
+        """Their sum, or 0 without `add`."""
         return self._sums[-1]
 
     def at(self, rank: int) -> int:
-        """The position of a rank from 1 to m."""
+        """The position at a rank from 1 to m."""
         while not self._resolved[j := bisect_left(self._counts, rank)]:
             self._refine(j)
         return self._ends[j]
 
     def up_to(self, z: int) -> tuple[int, int]:
-        """How many positions are at most z, and their sum, or 0."""
+        """How many positions are at most z, and their sum, or 0 without `add`."""
         if z < 0 or not self.m:
             return 0, 0
         z = min(z, self._ends[-1])
@@ -70,17 +70,17 @@ class RankSearch:
         return self._counts[j], self._sums[j]
 
     def _before(self, j: int) -> tuple[int, int, int]:
-        """Where a part begins, and how many are before it, with their sum."""
+        """Where a part begins, how many positions are before it, and their sum."""
         return (self._ends[j - 1] + 1, self._counts[j - 1], self._sums[j - 1]) if j else (0, 0, 0)
 
     def _refine(self, j: int) -> None:
-        """List what is in a part, and in others beside it; or cut it, if that is too much."""
+        """List the positions in a part and in its neighbours; or cut the part, if they are too many."""
         if self._within(j, j) > _LISTED:
             self._cut(j)
             return
         first = stop = j
         growing = True
-        while growing:  # to both sides in turn, up to what is listed: who asks for a rank asks for the next
+        while growing:  # to both sides in turn, as far as a pass may list: the next rank to be asked for is near
             growing = False
             if first and not self._listed[first - 1] and self._within(first - 1, stop) <= _LISTED:
                 first, growing = first - 1, True
@@ -92,7 +92,7 @@ class RankSearch:
         return self._counts[stop] - self._before(first)[1]
 
     def _cut(self, j: int) -> None:
-        """One pass: how many are in each of several thousand parts of a part."""
+        """One pass: how many positions are in each of several thousand parts of a part."""
         (begin, count, total), end = self._before(j), self._ends[j]
         width = end - begin + 1
         parts = min(_PARTS, width)
@@ -120,7 +120,7 @@ class RankSearch:
         )  # fmt: skip
 
     def _list(self, first: int, stop: int) -> None:
-        """One pass: the positions in these parts, each but once, and how many there are of it."""
+        """One pass: the distinct positions in these parts, and how many numbers are at each."""
         (begin, count, total), end = self._before(first), self._ends[stop]
         positions, low, high = self._positions, np.uint64(begin), np.uint64(end)
 
@@ -142,7 +142,7 @@ class RankSearch:
         self, first: int, stop: int, ends: list[int], counts: list[int], sums: list[int], resolved: list[bool],
         listed: bool = False,
     ) -> None:  # fmt: skip
-        """Parts first .. stop by finer ones, which cover the same."""
+        """Replace parts first .. stop by finer ones that cover the same."""
         if counts[-1] != self._counts[stop]:
             raise ValueError("data: must not change between two passes; there are other numbers than there were")
         part = slice(first, stop + 1)

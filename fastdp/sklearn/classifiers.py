@@ -24,20 +24,57 @@ Cut = tuple[int, float | None]  # a column, and what it must exceed; None for a 
 
 
 class ConjunctionClassifier(BinaryClassifier):
-    """A rule such as 30 < age ≤ 50 ∧ ¬smoker, learned privately: its class is the second of `classes`.
+    """A private classifier whose hypothesis is a rule such as 30 < age ≤ 50 ∧ ¬smoker.
 
-    thresholds     public, for columns that are not 0 and 1 themselves: numbers, at which every column is cut; or a list
-                   with an entry for each column, None or numbers; or a mapping from names of columns to numbers
-    max_literals   at most so many comparisons are looked for; by default as many as there are
-    method, beta   of `fastdp.learn_conjunction`; "auto" is the method with the least error bound
-    outside        of columns of 0 and 1: "raise" a DomainError for other numbers, or "clip" to the nearer of the two
+    Records for which the rule holds are of the second of `classes`.
 
-    `epsilon`, `delta`, `classes`, `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: rule_ (as a person would write it), concept_ (of `fastdp.learn_conjunction`, over all comparisons), cuts_
-    (the comparisons, as (column, threshold)), classes_, guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit.
+    thresholds : array_like, list or mapping, optional
+        Public numbers at which columns are cut: numbers, for every column; a list with an entry for each column, None
+        or numbers; or a mapping from names of columns to numbers. A column without thresholds must hold 0 and 1.
+    max_literals : int >= 1, optional
+        The most comparisons that the rule may have; by default as many as there are.
+    classes : (negative, positive) or "observed"
+        The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
+    method : str
+        As in `fastdp.learn_conjunction`; "auto" is the method with the least error bound.
+    beta : float in (0, 1)
+        The probability with which the error bound that decides about the method may fail.
+    outside : {"raise", "clip"}
+        What becomes of other numbers in columns of 0 and 1: a DomainError, or the nearer of the two.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
+
+    Attributes
+    ----------
+    rule_ : str
+        The rule, as a person would write it.
+    concept_ : fastdp.learning.conjunctions.LearnedConjunction
+        The result of `fastdp.learn_conjunction`, over all comparisons.
+    cuts_ : list of (int, float or None)
+        The comparisons: a column, and the threshold that it must exceed.
+    classes_ : numpy.ndarray
+        The two labels.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import ConjunctionClassifier
     >>> X = np.random.default_rng(0).integers(18, 80, size=(50_000, 2))
@@ -73,7 +110,20 @@ class ConjunctionClassifier(BinaryClassifier):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
-        """Learn from records X and labels y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their labels, of the two `classes`.
+
+        Returns
+        -------
+        ConjunctionClassifier
+            The estimator itself.
+        """
         parameters.outside(self.outside)
         X, positives = self._labelled(X, y, dtype="numeric")
         names = names_of(self)
@@ -88,7 +138,18 @@ class ConjunctionClassifier(BinaryClassifier):
         return self
 
     def predict(self, X: Any) -> Any:
-        """The class of each record."""
+        """Predict the class of each record.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray
+            A label of `classes_` for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False, dtype="numeric")
         return self._named(self.concept_.predict(self._bits(X, self.cuts_)))
@@ -106,18 +167,55 @@ class ConjunctionClassifier(BinaryClassifier):
 
 
 class BoxClassifier(BinaryClassifier):
-    """A box such as 18 ≤ age < 65 and hours < 40, learned privately: its class is the second of `classes`.
+    """A private classifier whose hypothesis is a box such as 18 ≤ age < 65 and hours < 40.
 
-    bounds         (lower, upper) of the columns, numbers or one for each; what lies between is cut into 2^bits cells
-    bits           a number for all columns; a few are enough, and take fewer records
-    method, beta   of `fastdp.learn_box`
+    Records in the box are of the second of `classes`.
 
-    `epsilon`, `delta`, `classes`, `outside`, `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: intervals_ (one row (least, below) a column; infinite where the box has no end), concept_ (of
-    `fastdp.learn_box`, over cells), classes_, guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit.
+    bounds : (lower, upper)
+        Public bounds of the columns: two numbers, or two sequences with a number for each column. The interval between
+        them is cut into 2^bits cells.
+    bits : int from 1 to 32
+        How finely columns are cut; a few bits are enough, and take fewer records.
+    classes : (negative, positive) or "observed"
+        The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
+    method : str
+        As in `fastdp.learn_box`; "auto" is the method with the least error bound.
+    beta : float in (0, 1)
+        The probability with which the error bound that decides about the method may fail.
+    outside : {"raise", "clip"}
+        What becomes of records beyond the bounds: a DomainError, or the nearest record within them.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
+
+    Attributes
+    ----------
+    intervals_ : numpy.ndarray of float64, shape (columns, 2)
+        For each column the interval least <= x < below; infinite where the box has no end.
+    concept_ : fastdp.learning.boxes.LearnedBox
+        The result of `fastdp.learn_box`, over cells.
+    classes_ : numpy.ndarray
+        The two labels.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import BoxClassifier
     >>> X = np.random.default_rng(0).uniform(0, 100, size=(50_000, 2))
@@ -153,7 +251,20 @@ class BoxClassifier(BinaryClassifier):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> BoxClassifier:
-        """Learn from records X and labels y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their labels, of the two `classes`.
+
+        Returns
+        -------
+        BoxClassifier
+            The estimator itself.
+        """
         X, positives = self._labelled(X, y)
         grid = Grid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
         self.concept_ = learn_box(
@@ -173,7 +284,18 @@ class BoxClassifier(BinaryClassifier):
         return np.column_stack([least, below])
 
     def predict(self, X: Any) -> Any:
-        """The class of each record; what is beyond the bounds is as what is at them."""
+        """Predict the class of each record; records beyond the bounds count as at them.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray
+            A label of `classes_` for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         least, below = self.intervals_.T

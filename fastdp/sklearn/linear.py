@@ -49,26 +49,63 @@ class _LinearModel(PrivateEstimator):
 
 
 class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
-    """Logistic regression over a ball, of two classes, privately.
+    """Private logistic regression of two classes, over a ball of coefficients.
 
-    epsilon, delta   what a fit costs; without a delta few columns and many records are needed
-    bounds           (lower, upper) of the columns, numbers or one for each: they are scaled to [-1, 1] by these
-    data_norm        the L2 norm of rows, so scaled if there are bounds; by default the square root of the number of
-                     columns. Half of it, with outside="clip", is often better: noise goes by it. One of the two is
-                     needed
-    radius           of the ball of coefficients of rows scaled to norm 1, intercept included: the larger, the less
-                     regularised, and the more noise
-    classes          (negative, positive), public; "observed" reads them off y and says so
-    method           of `fastdp.private_erm`
-    outside          "raise" a DomainError for records beyond bounds or norm, or "clip" them
-    random_state     None: secure; an int is a seed, for tests, after which nothing is private
-    budget           a fastdp.Budget to charge, besides which the block that is open counts
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit; without a delta few columns and many records are needed.
+    bounds : (lower, upper), optional
+        Public bounds of the columns, which are scaled to [-1, 1] by them: two numbers, or two sequences with a number
+        for each column.
+    data_norm : float > 0, optional
+        The L2 norm of rows, whose columns are scaled to [-1, 1] first if there are bounds; by default the square root
+        of the number of columns. Half of that, with outside="clip", is often better: the noise grows with it. One of
+        `bounds` and `data_norm` is needed.
+    radius : float > 0
+        The radius of the ball of coefficients, those of rows scaled to norm 1, intercept included. A larger one
+        regularises less and needs more noise.
+    fit_intercept : bool
+        Whether there is an intercept.
+    classes : (negative, positive) or "observed"
+        The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
+    method : str
+        As in `fastdp.private_erm`.
+    outside : {"raise", "clip"}
+        What becomes of records beyond bounds or norm: a DomainError, or the nearest record within them.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
 
-    Fitted: coef_, intercept_, classes_, guarantee_, n_iter_ (steps of a descent), result_ (of `private_erm`).
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
-    Not covered  `score`, `predict` and whatever else reads records afterwards; several fits cost their sum
+    Attributes
+    ----------
+    coef_ : numpy.ndarray of float64, shape (1, columns)
+        The coefficients, for records as they were given.
+    intercept_ : numpy.ndarray of float64, shape (1,)
+        The intercept.
+    classes_ : numpy.ndarray
+        The two labels.
+    n_iter_ : int
+        The steps of the descent; 1 for other methods.
+    result_ : fastdp.optimizing.private_erm.PrivateMinimum
+        The result of `fastdp.private_erm`.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
+    Not covered  `score`, `predict` and whatever else reads records afterwards; several fits cost their sum.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import PrivateLogisticRegression
     >>> X = np.random.default_rng(0).uniform(0, 100, size=(20_000, 3))
@@ -106,7 +143,20 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
-        """Fit to records X and labels y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their labels, of the two `classes`.
+
+        Returns
+        -------
+        PrivateLogisticRegression
+            The estimator itself.
+        """
         X, positives = self._labelled(X, y)
         scaling = self._scaling(X.shape[1])
         w = self._minimise(scaling.rows(X, self.outside), positives, Logistic(x_norm=scaling.x_norm))
@@ -115,36 +165,125 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """The log odds of the positive class."""
+        """The log odds of the positive class.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            A number for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> Any:
-        """The likelier class of each record."""
+        """Predict the likelier class of each record.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray
+            A label of `classes_` for each record.
+        """
         return self._named(self.decision_function(X) > 0)
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probabilities of both classes, one row a record."""
+        """The probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (records, 2)
+            A row for each record, in the order of `classes_`.
+        """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Their logarithms."""
+        """The logarithms of the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (records, 2)
+            A row for each record, in the order of `classes_`.
+        """
         score = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0.0, score), -np.logaddexp(0.0, -score)])
 
 
 class PrivateLinearRegression(RegressorMixin, _LinearModel):
-    """Least squares over a ball, privately.
+    """Private least squares, over a ball of coefficients.
 
-    y_bounds   (lower, upper) of the targets
-    radius     of the ball of coefficients, where rows are scaled to norm 1 and targets to [-1, 1], intercept included;
-               by default the square root of their number, which is room for a single column to explain all of y
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit; without a delta few columns and many records are needed.
+    bounds : (lower, upper), optional
+        Public bounds of the columns, which are scaled to [-1, 1] by them: two numbers, or two sequences with a number
+        for each column.
+    y_bounds : (lower, upper)
+        Public bounds of the targets, two numbers.
+    data_norm : float > 0, optional
+        The L2 norm of rows, whose columns are scaled to [-1, 1] first if there are bounds; by default the square root
+        of the number of columns. Half of that, with outside="clip", is often better: the noise grows with it. One of
+        `bounds` and `data_norm` is needed.
+    radius : float > 0, optional
+        The radius of the ball of coefficients, where rows are scaled to norm 1 and targets to [-1, 1], intercept
+        included; by default the square root of their number, so that a single column can explain all of y.
+    fit_intercept : bool
+        Whether there is an intercept.
+    method : str
+        As in `fastdp.private_erm`.
+    outside : {"raise", "clip"}
+        What becomes of records and targets beyond bounds or norm: a DomainError, or the nearest ones within them.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
 
-    All else is as in PrivateLogisticRegression. Fitted: coef_, intercept_, guarantee_, n_iter_, result_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
+    Attributes
+    ----------
+    coef_ : numpy.ndarray of float64, shape (columns,)
+        The coefficients, for records as they were given.
+    intercept_ : float
+        The intercept.
+    n_iter_ : int
+        The steps of the descent; 1 for other methods.
+    result_ : fastdp.optimizing.private_erm.PrivateMinimum
+        The result of `fastdp.private_erm`.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
+    Not covered  `score`, `predict` and whatever else reads records afterwards; several fits cost their sum.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import PrivateLinearRegression
     >>> X = np.random.default_rng(0).uniform(0, 100, size=(20_000, 3))
@@ -182,7 +321,20 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         self.budget = budget
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
-        """Fit to records X and targets y, and charge for it."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : array_like, shape (records,)
+            Their targets.
+
+        Returns
+        -------
+        PrivateLinearRegression
+            The estimator itself.
+        """
         parameters.outside(self.outside)
         lower, upper = bounds_of("y_bounds", self.y_bounds, 1)
         X, y = self._records(X, y, y_numeric=True)
@@ -198,7 +350,18 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """The linear function of each record."""
+        """Predict the target of each record.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            A number for each record.
+        """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)

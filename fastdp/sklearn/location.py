@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,13 +10,12 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning.privacy_parameters import Spending, parameters_of
+from ..learning.privacy_parameters import PrivacyParameters
 from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vectors import vector_mean
-from ..privacy.guarantees import Neighbors
 from ..randomness.charged_keys import ChargedKeys
-from ..support.checks import integer, positive, small_delta
+from ..support.checks import integer
 from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
 from .grid import Grid
@@ -32,31 +30,81 @@ class _Centering(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     center_: Floats
 
     def transform(self, X: Any) -> Floats:
-        """X - center_."""
+        """Subtract `center_` from records.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            X - center_.
+        """
         check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) - self.center_)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """X + center_."""
+        """Add `center_` to records.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            X + center_.
+        """
         check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) + self.center_)
 
 
 class PrivateMean(_Centering):
-    """The mean of every column, all in one private release; transforms by subtracting it.
+    """The mean of every column, all in one private release; `transform` subtracts it.
 
-    epsilon, delta   what a fit costs, all columns together
-    bounds           (lower, upper) of the columns, numbers or one for each
-    data_norm        the L2 norm of rows, whose columns are scaled to [-1, 1] if there are bounds; by default the square
-                     root of the number of columns. One of the two is needed
-    outside          "raise" a DomainError for records beyond bounds or norm, or "clip" them
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit, all columns together.
+    delta : float in [0, 1)
+        The delta of a fit.
+    bounds : (lower, upper), optional
+        Public bounds of the columns, which are scaled to [-1, 1] by them: two numbers, or two sequences with a number
+        for each column.
+    data_norm : float > 0, optional
+        The L2 norm of rows, whose columns are scaled to [-1, 1] first if there are bounds; by default the square root
+        of the number of columns. Half of that, with outside="clip", is often better: the noise grows with it. One of
+        `bounds` and `data_norm` is needed.
+    outside : {"raise", "clip"}
+        What becomes of records beyond bounds or norm: a DomainError, or the nearest record within them.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
 
-    `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: center_ (the means), noise_scale_ (the standard deviation of the noise in each), guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
-    Not covered  `transform`, which changes records one by one and releases nothing
+    Attributes
+    ----------
+    center_ : numpy.ndarray of float64
+        The means.
+    noise_scale_ : numpy.ndarray of float64
+        The standard deviation of the noise in each mean.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
+    Not covered  `transform`, which changes records one by one and releases nothing.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import PrivateMean
     >>> X = np.random.default_rng(0).normal([40, 2], [10, 1], size=(20_000, 2))
@@ -85,7 +133,20 @@ class PrivateMean(_Centering):
         self.budget = budget
 
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
-        """Release the means of the columns of X, and charge for it; y is ignored."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivateMean
+            The estimator itself.
+        """
         X = self._records(X)
         scaling = Scaling.of(self.bounds, self.data_norm, X.shape[1], True)
         Z = scaling.rows(X, self.outside)[:, :-1]
@@ -99,30 +160,46 @@ class PrivateMean(_Centering):
         return self
 
 
-@dataclass(frozen=True)
-class _MedianParameters(Spending):
-    """The privacy parameters of one choice for each column."""
-
-    epsilon: float
-    delta: float
-    neighbors: Neighbors = "replace-one"
-
-
 class PrivateMedian(_Centering):
-    """The median of every column, privately; transforms by subtracting it.
+    """The median of every column, privately; `transform` subtracts it.
 
-    epsilon, delta   what a fit costs, all columns together
-    bounds           (lower, upper) of the columns, numbers or one for each; wide ones hardly cost accuracy
-    bits             what lies between the bounds is cut into 2^bits cells, and the median is the middle of one
-    outside          "raise" a DomainError for records beyond the bounds, or "clip" them
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit, all columns together.
+    delta : float in [0, 1)
+        The delta of a fit.
+    bounds : (lower, upper)
+        Public bounds of the columns: two numbers, or two sequences with a number for each column. Wide bounds hardly
+        cost accuracy.
+    bits : int from 1 to 32
+        The interval between the bounds is cut into 2^bits cells, and the median is the middle of one.
+    outside : {"raise", "clip"}
+        What becomes of records beyond the bounds: a DomainError, or the nearest record within them.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
 
-    `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: center_ (the medians), guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public
-    Proof        mechanisms/interior_point.md for one column; one bounded range for each, composed
-    Not covered  `transform`, which changes records one by one and releases nothing
+    Attributes
+    ----------
+    center_ : numpy.ndarray of float64
+        The medians.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
+    Proof        mechanisms/interior_point.md for one column; one bounded range for each, composed.
+    Not covered  `transform`, which changes records one by one and releases nothing.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import PrivateMedian
     >>> X = np.random.default_rng(0).lognormal(10, 1, size=(20_000, 1))
@@ -151,16 +228,29 @@ class PrivateMedian(_Centering):
         self.budget = budget
 
     def fit(self, X: Any, y: Any = None) -> PrivateMedian:
-        """Release the medians of the columns of X, and charge for it; y is ignored."""
-        privacy = _MedianParameters(positive("epsilon", self.epsilon, toward=0), small_delta("delta", self.delta))
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivateMedian
+            The estimator itself.
+        """
+        privacy = PrivacyParameters.of(self.epsilon, self.delta, _BETA, "replace-one")
         bits, rng = integer("bits", self.bits, least=1, most=32), self._randomness()
         X = self._records(X)
         n, d = X.shape
         grid = Grid.of(self.bounds, 2**bits, d)
         eta = Fraction(privacy.eta(d))
-        guarantee = privacy.promise_of(d, float(eta))
+        guarantee = privacy.guarantee_of(d, float(eta))
         self._warn_if_few(n, bits, eta)
-        parameters = parameters_of(privacy, bits=bits, columns=d)
+        parameters = privacy.row(bits=bits, columns=d)
         with ChargedKeys("PrivateMedian", guarantee, parameters, self.budget, rng) as keys:
             positions = grid.cells(X, self.outside).astype(np.uint64)
             choices = [choose_by_rank(positions[:, j], Fraction(1, 2), grid.count - 1, eta) for j in range(d)]

@@ -23,23 +23,55 @@ _MOST_SCORED = 2**24  # cells, whose probabilities are listed
 
 
 class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, PrivateEstimator):
-    """Synthetic records of the same tables, privately, by `fastdp.mwem`.
+    """Synthetic records whose tables of a few columns are near those of the private records, by `fastdp.mwem`.
 
-    domain     what values each column may have, public: a fastdp.Domain, or a mapping from names to numbers of codes or
-               lists of labels; columns of a data frame go by name, those of an array by position
-    bounds     instead of a domain, for columns of numbers: (lower, upper), numbers or one for each
-    bins       with bounds: what lies between is cut into so many bins of equal width
-    degree     the tables of so many columns each are what is fitted
-    rounds, variant   of `fastdp.mwem`
-    outside    "raise" a DomainError for values outside domain or bounds, or "clip" them where that means something
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of a fit.
+    delta : float in [0, 1)
+        The delta of a fit.
+    domain : fastdp.Domain or mapping, optional
+        The public values of each column: a Domain, or a mapping from names to numbers of codes or lists of labels.
+        Columns of a data frame go by name, those of an array by position. Either this or `bounds` is given.
+    bounds : (lower, upper), optional
+        Public bounds of columns of numbers: two numbers, or two sequences with a number for each column.
+    bins : int >= 1
+        With bounds: the interval between them is cut into so many bins of equal width.
+    degree : int >= 1
+        The tables that are fitted are those of so many columns each.
+    rounds : int >= 1, optional
+        As in `fastdp.mwem`.
+    variant : str, optional
+        As in `fastdp.mwem`.
+    outside : {"raise", "clip"}
+        What becomes of values outside domain or bounds: a DomainError, or the nearest value, where there is one.
+    random_state : None, int or fastdp.Randomness
+        None for secure randomness; an int is a seed, for tests only, after which nothing is private.
+    budget : fastdp.Budget, optional
+        What the fit is charged to; by default the budgets whose blocks are open.
 
-    `epsilon`, `delta`, `random_state` and `budget` as in PrivateLogisticRegression.
-    Fitted: distribution_ (a SyntheticDistribution: answer, marginal, to_frame), domain_, guarantee_.
-    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public. What is made of
-                 `distribution_` alone, as `sample` is, costs nothing more
-    Not covered  `score` and `score_samples`, of private records, and `transform`, which changes records one by one
+    Attributes
+    ----------
+    distribution_ : fastdp.SyntheticDistribution
+        What was fitted; it has `answer`, `marginal`, `to_frame`.
+    domain_ : fastdp.Domain
+        The domain of `distribution_`.
+    guarantee_ : fastdp.privacy.Guarantee
+        The guarantee of the fit.
+    n_features_in_ : int
+        How many columns `fit` was given.
+    feature_names_in_ : numpy.ndarray of str
+        Their names, if they have names.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP under replace-one neighbours, the number of records public.
+                 Whatever is computed of `distribution_` alone, as `sample` does, costs nothing more.
+    Not covered  `score` and `score_samples`, of private records, and `transform`, which changes records one by one.
 
     Examples
+    --------
     >>> import numpy as np
     >>> from fastdp.sklearn import MWEMSynthesizer
     >>> age = np.random.default_rng(0).integers(18, 80, size=50_000)
@@ -84,7 +116,20 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         return tags
 
     def fit(self, X: Any, y: Any = None) -> MWEMSynthesizer:
-        """Fit to the tables of X, and charge for it; y is ignored."""
+        """Learn from records, and charge for it.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The private records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        MWEMSynthesizer
+            The estimator itself.
+        """
         parameters.outside(self.outside)
         if (self.domain is None) == (self.bounds is None):
             if self.domain is None:
@@ -108,12 +153,34 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Records as codes of the domain: numbers of bins, or places in lists of labels."""
+        """Records as codes of the domain: numbers of bins, or places in lists of labels.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of int
+            A row for each record, a column for each attribute.
+        """
         check_is_fitted(self, "guarantee_")
         return np.column_stack(encode(self._columns(self._read(X)), self.domain_, self.outside))
 
     def score_samples(self, X: Any) -> Floats:
-        """The logarithm of the density at each record, or of its probability where columns have labels. Not private."""
+        """The logarithm of the density at each record, or of its probability where columns have labels. Not private.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            A number for each record; -inf where the density is 0.
+        """
         cells = self.domain_.cells(list(self.transform(X).T))
         if self.domain_.size > _MOST_SCORED:
             raise ValueError(f"domain: {shown(self.domain_.size)} cells: must be at most 2^24 to score records")
@@ -122,11 +189,37 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         return np.asarray(logs if self._grid is None else logs - np.log(self._grid.width).sum())
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`; y is ignored. Not private."""
+        """The mean of `score_samples`. Not private.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (records, columns)
+            The records, in columns as `fit` was given them.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            The mean log density.
+        """
         return float(np.mean(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """So many synthetic records: as the domain declares them, or the middles of bins."""
+        """Draw synthetic records.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many.
+        random_state : None, int or fastdp.Randomness
+            As in the constructor.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows of labels or codes, as the domain declares them; with `bounds`, of middles of bins.
+        """
         check_is_fitted(self, "guarantee_")
         records = self.distribution_.sample(n_samples, randomness(random_state))
         return records if self._grid is None else self._grid.centers(records)

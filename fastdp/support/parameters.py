@@ -42,6 +42,7 @@ delta_or_none: Parameter[float] = Parameter("delta", "float in [0, 1)", checks.s
 beta: Parameter[float] = Parameter("beta", "float in (0, 1)", partial(checks.probability, toward=0))
 sensitivity: Parameter[float] = Parameter("sensitivity", "float > 0", partial(checks.positive, toward=inf))
 error: Parameter[float] = Parameter("error", "float > 0", partial(checks.positive, toward=0))
+error_share: Parameter[float] = Parameter("error", "float in (0, 1)", partial(checks.probability, toward=0))
 resolution: Parameter[float] = Parameter("resolution", "power of two, optional", checks.power_of_two)
 neighbors: Parameter[Any] = Parameter(
     "neighbors", '{"replace-one", "add-remove"}', partial(checks.one_of, choices=NEIGHBORS)
@@ -50,5 +51,5 @@ neighbors: Parameter[Any] = Parameter(
 outside: Parameter[Outside] = Parameter("outside", '{"raise", "clip"}', partial(checks.one_of, choices=OUTSIDE))
 
 DECLARED: tuple[Parameter[Any], ...] = (
-    epsilon, rho, delta, delta_or_none, beta, sensitivity, error, resolution, neighbors, outside,
+    epsilon, rho, delta, delta_or_none, beta, sensitivity, error, error_share, resolution, neighbors, outside,
 )  # fmt: skip

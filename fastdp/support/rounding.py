@@ -76,6 +76,12 @@ def sixty_digits(formula: Callable[P, R]) -> Callable[P, R]:
     return inside
 
 
+@sixty_digits
+def decimal_of(x: Fraction) -> Decimal:
+    """A fraction in 60 digits."""
+    return divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
 def up(x: Decimal | Exact) -> float:
     """A float >= x: the least one if x is exact, and for a decimal one that allows for its rounding errors."""
     if isinstance(x, Decimal):

@@ -2,13 +2,15 @@
 
 Every calibration that has no formula ends here: the least noise that is enough, the largest epsilon that fits, the
 fewest records. What is returned has been seen to satisfy the condition, so the direction of rounding is safe whatever
-the tolerance: `least_...` rounds up, `greatest_...` rounds down. Conditions are called with finite numbers only, and
-every search ends.
+the tolerance: `least_...` rounds up, `greatest_...` rounds down. The condition is asked of numbers from `smallest` to
+`largest` only, and every search ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+SMALLEST, LARGEST = 2.0**-200, 2.0**60
 
 
 class OutOfReachError(ArithmeticError):
@@ -19,57 +21,56 @@ def least_float(
     enough: Callable[[float], bool],
     *,
     guess: float = 1.0,
+    bracket: tuple[float, float] | None = None,
     tolerance: float = 1e-10,
-    smallest: float = 2.0**-200,
-    largest: float = 2.0**60,
+    smallest: float = SMALLEST,
+    largest: float = LARGEST,
 ) -> float:
     """The least x > 0 that is enough, up to a relative `tolerance` above it; more is never worse.
 
-    Where even numbers below `smallest` are enough, such a number is returned. OutOfReachError if none up to twice
-    `largest` is.
+    The search begins at `guess`, or with a `bracket` where the answer is expected; both may be wrong. Where all that
+    is tried down to `smallest` is enough, the last of it is returned. OutOfReachError if nothing up to `largest` is
+    enough.
     """
-    high = guess
+    low, high = bracket or (guess / 2, guess)
     while not enough(high):
-        high *= 2
+        low, high = high, 2 * high
         if high > largest:
             raise OutOfReachError
-    low = high / 2
-    while enough(low):
+    while low >= smallest and enough(low):
         low, high = low / 2, low
-        if low < smallest:
-            return high
-    return _narrow(enough, low, high, tolerance)[1]
+    return high if low < smallest else _narrow(enough, low, high, tolerance)[1]
 
 
 def greatest_float(
     fits: Callable[[float], bool],
     *,
     guess: float = 1.0,
+    bracket: tuple[float, float] | None = None,
     tolerance: float = 1e-10,
-    smallest: float = 2.0**-200,
-    largest: float = 2.0**60,
+    smallest: float = SMALLEST,
+    largest: float = LARGEST,
 ) -> float:
     """The greatest x > 0 that fits, up to a relative `tolerance` below it; less is never worse.
 
-    Where even numbers above `largest` fit, such a number is returned; 0.0 where none down to `smallest` does.
+    The search begins at `guess`, or with a `bracket` where the answer is expected; both may be wrong. Where all that
+    is tried up to `largest` fits, the last of it, more than half of `largest`, is returned; 0.0 where nothing down to
+    `smallest` fits.
     """
-    low = guess
+    low, high = bracket or (guess, 2 * guess)
     while not fits(low):
-        low /= 2
+        low, high = low / 2, low
         if low < smallest:
             return 0.0
-    high = 2 * low
-    while fits(high):
+    while high <= largest and fits(high):
         low, high = high, 2 * high
-        if low > largest:
-            return low
-    return _narrow(lambda x: not fits(x), low, high, tolerance)[0]
+    return low if high > largest else _narrow(lambda x: not fits(x), low, high, tolerance)[0]
 
 
 def _narrow(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> tuple[float, float]:
     """A bracket of this relative width: the condition is false at its lower end and true at the upper one."""
     while high - low > tolerance * high:
-        middle = (low + high) / 2
+        middle = (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
         if not low < middle < high:
             break
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -79,10 +80,9 @@ def _narrow(holds: Callable[[float], bool], low: float, high: float, tolerance: 
 def least_integer(
     enough: Callable[[int], bool], *, low: int = 0, guess: int | None = None, largest: int = 2**62, within: float = 0.0
 ) -> int:
-    """The least integer >= `low` that is enough, or one that is larger by at most the share `within`; more is never
-    worse.
+    """The least integer >= `low` that is enough, or one larger by at most the share `within`; more is never worse.
 
-    `guess` says where to begin. OutOfReachError if none up to `largest` is enough.
+    The search begins at `guess`, or right above `low`. OutOfReachError if nothing up to `largest` is enough.
     """
     if enough(low):
         return low

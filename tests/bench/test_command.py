@@ -27,7 +27,7 @@ def test_the_command_prints_a_table_and_writes_every_round(
         main(["bench", "--quick", "--targets", "--only", "words", "--only", "laplace-small", "--json", str(path)]) == 0
     )
     printed = capsys.readouterr().out
-    for word in ("ours", "theirs", "ratio", "target", "verdict", "numpy", "random 64-bit words, bulk"):
+    for word in ("fastdp", "against", "takes", "ratio", "target", "verdict", "numpy", "random 64-bit words, bulk"):
         assert word in printed
     level = simd_level(*compiled_for())
     assert {"avx512": "≥ 1.4x", "avx2": "≥ 0.75x"}.get(level, "no target for") in printed

@@ -11,7 +11,8 @@ import pytest
 
 import fastdp
 from fastdp import ZCDP, Budget, DomainError, PureDP
-from fastdp.connect.mbi import ExactSelection, Prng, _choose, _weights
+from fastdp.connect.mbi import ExactSelection, Prng
+from fastdp.connect.mbi.noise import _choose, _weights
 from fastdp.randomness import exact_draws as exact
 from tests import oracles
 from tests.conftest import Watched

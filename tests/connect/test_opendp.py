@@ -15,6 +15,7 @@ import pytest
 
 import fastdp
 from fastdp.connect import opendp as connect
+from fastdp.connect.opendp import library
 from fastdp.randomness.keys import Randomness
 
 dp = pytest.importorskip("opendp.prelude")
@@ -359,7 +360,7 @@ def test_features_are_the_users_to_enable() -> None:
 
 
 def test_a_missing_or_old_opendp_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "version", lambda name: "0.11.1")
+    monkeypatch.setattr(library, "version", lambda name: "0.11.1")
     with pytest.raises(ImportError, match=r"opendp 0\.11\.1: must be at least 0\.12: pip install 'fastdp\[opendp\]'"):
         connect.array_domain("i64")
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)

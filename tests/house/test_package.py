@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import os
 import re
 import shutil
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE = {".git", "build", "dist", "__pycache__", "demo.png"}  # what git, make and pip leave beside the sources
 MADE_PATTERN = re.compile(r"\.venv.*|.*\.egg-info|\..*_cache|\.benchmarks")
 
-ASK_LLVMLITE = {ROOT / "kernels" / name for name in ("compile.py", "compile_cache.py")}  # its version, its lock
+ASK_LLVMLITE = {ROOT / "kernels" / name for name in ("compile_cache.py",)}  # its version, its lock
 COMPILERS = {"jit", "njit", "generated_jit", "cfunc", "vectorize", "guvectorize", "stencil"}
 
 
@@ -222,6 +223,25 @@ def test_the_sdist_holds_every_source_once(built: dict[str, Path]) -> None:
     ours = {name for name in names if name not in generated and not name.startswith("fastdp.egg-info/")}
     everything = {path.relative_to(ROOT).as_posix() for path in sources()} - {".gitignore"}
     assert ours == everything
+
+
+def test_links_of_the_readme_work_on_a_package_index(built: dict[str, Path]) -> None:
+    relative = re.compile(r"\]\((?!https?://|#)[^)]*\)")
+    for which in ("wheel", "wheel from sdist"):
+        with zipfile.ZipFile(built[which]) as wheel:
+            (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+            text = wheel.read(name).decode()
+        assert "Description-Content-Type: text/markdown" in text
+        assert "# fastdp" in text
+        assert relative.findall(text) == []
+    spec = importlib.util.spec_from_file_location("setup", ROOT / "setup.py")
+    assert spec is not None
+    assert spec.loader is not None
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    text = "[a](docs/a.md#b), [c](https://c), [d](#d)"
+    assert setup.readme(text, "https://x/y/") == "[a](https://x/y/blob/main/docs/a.md#b), [c](https://c), [d](#d)"
+    assert setup.readme(text, "") == "a, [c](https://c), [d](#d)"
 
 
 def test_a_wheel_works_elsewhere(built: dict[str, Path], tmp_path: Path) -> None:

@@ -76,18 +76,15 @@ def test_kernels_are_called_from_a_users_compiled_code():
     assert sum_of_words(KEY, 1000) == (words.sum(), words[0])
 
     plan = noise.laplace_plan(3.0)
-    grown = plan._asdict()
     expected = noise.integer_noise(plan, KEY, 2000)
 
     @numba.njit
-    def draw(key, n, extra, scale, offset, offset_low, fixed, fixed_pair):
+    def draw(key, n, extra, law):
         out, undecided = np.zeros(n, np.int64), np.empty(n, np.int64)
         values = np.zeros(n, np.int64)
-        left = kernels.add_laplace_into(
-            values, key, 0, extra, scale, offset, offset_low, fixed, fixed_pair, out, undecided
-        )
+        left = kernels.add_laplace_into(values, key, 0, extra, law, out, undecided)
         return out, left
 
-    found, left = draw(KEY, 2000, *grown.values())
+    found, left = draw(KEY, 2000, plan.extra, plan.law)
     assert left == 0
     np.testing.assert_array_equal(found, expected)

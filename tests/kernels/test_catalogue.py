@@ -22,7 +22,7 @@ from fastdp.kernels.elementary import ln_one
 from fastdp.kernels.literals import count_among_into
 from fastdp.kernels.noise import GAUSSIAN_BLOCK, LAPLACE_BLOCK, add_gaussian_into, add_laplace_into
 from fastdp.kernels.projections import BALL, project_one
-from fastdp.kernels.selection import find_tops_into
+from fastdp.kernels.scores import find_tops_into
 from fastdp.kernels.weights import scale_masked, sum_valued
 from fastdp.mechanisms import noise
 
@@ -80,8 +80,8 @@ def test_a_contract_that_is_missing_is_noticed() -> None:
 # --- calls from a user's compiled functions: serial, and spread by prange, beside the same calls from Python
 
 _laplace, _gaussian = noise.laplace_plan(37.0), noise.gaussian_plan(12.5)
-_extra, _scale, _offset, _offset_low, _fixed, _fixed_pair = _laplace
-_more, _law = _gaussian.extra, _gaussian.law
+_laplace_extra, _laplace_law = _laplace.extra, _laplace.law
+_gaussian_extra, _gaussian_law = _gaussian.extra, _gaussian.law
 
 
 def words_and_logarithms(out: Any, part: int) -> Any:
@@ -94,12 +94,12 @@ def words_and_logarithms(out: Any, part: int) -> Any:
 def laplace_noise(out: Any, part: int) -> Any:
     at = part * (out.shape[1] // LAPLACE_BLOCK + 1)
     row, undecided = out[part], np.empty(out.shape[1], np.int64)
-    add_laplace_into(row, KEY, at, _extra, _scale, _offset, _offset_low, _fixed, _fixed_pair, row, undecided)
+    add_laplace_into(row, KEY, at, _laplace_extra, _laplace_law, row, undecided)
 
 
 def gaussian_noise(out: Any, part: int) -> Any:
     at = part * (out.shape[1] // GAUSSIAN_BLOCK + 1)
-    add_gaussian_into(out[part], KEY, at, _more, _law, out[part], np.empty_like(out[part]))
+    add_gaussian_into(out[part], KEY, at, _gaussian_extra, _gaussian_law, out[part], np.empty_like(out[part]))
 
 
 def weights_and_tops(out: Any, part: int) -> Any:
@@ -183,9 +183,7 @@ def test_noise_of_a_users_loop_is_that_of_a_release() -> None:
         undecided = np.empty(LAPLACE_BLOCK, np.int64)
         for block in range((out.size + LAPLACE_BLOCK - 1) // LAPLACE_BLOCK):
             part = out[block * LAPLACE_BLOCK : (block + 1) * LAPLACE_BLOCK]
-            left += add_laplace_into(
-                part, KEY, block, _extra, _scale, _offset, _offset_low, _fixed, _fixed_pair, part, undecided
-            )
+            left += add_laplace_into(part, KEY, block, _laplace_extra, _laplace_law, part, undecided)
         return left
 
     assert in_blocks(out) == 0

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fastdp.kernels import noise as kernels
+from fastdp.kernels import discrete_gaussian, discrete_laplace, layout
 from fastdp.mechanisms import noise
 from tests import oracles
 
@@ -68,7 +68,7 @@ class Gaussian:
         self.plan = noise.gaussian_plan(sigma)
         self.sigma = sigma
         self.bits = 31 if sigma <= 2**15 else 47 if sigma <= 2**31 else 63
-        self.a, self.t = int(self.plan.law[0]), float(self.plan.law[1])
+        self.a, self.t = int(self.plan.law[layout.BODY]), float(self.plan.law[layout.TAIL])
         self._a, self._t, self._sigma = MP.mpf(self.a), MP.mpf(self.t), MP.mpf(sigma)
         self.peak = self._sigma**2 / self._t
         g = MP.exp(self._sigma**2 / (2 * self._t**2) - self._a / self._t)
@@ -198,15 +198,15 @@ def assert_pair(high: float, low: float, exact: Any) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_constants_of_a_laplace_plan(scale: float) -> None:
-    plan, s = noise.laplace_plan(scale), MP.mpf(scale)
-    assert_pair(plan.offset, plan.offset_low, -s * MP.log((1 + MP.exp(-1 / s)) / 2))
+    law, s = noise.laplace_plan(scale).law, MP.mpf(scale)
+    assert_pair(law[layout.LAPLACE_OFFSET], law[layout.LAPLACE_OFFSET_LOW], -s * MP.log((1 + MP.exp(-1 / s)) / 2))
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_constants_of_a_gaussian_plan(sigma: float) -> None:
     law = gaussian_law(sigma)
     start = law.a + MP.mpf(law.t) * MP.log(law.tail / law.mass)
-    for first, exact in ((2, start), (4, law.mass), (6, law.tail)):
+    for first, exact in ((layout.START, start), (layout.MASS, law.mass), (layout.TAIL_MASS, law.tail)):
         assert_pair(law.plan.law[first], law.plan.law[first + 1], exact)
 
 
@@ -216,32 +216,29 @@ def test_constants_of_a_gaussian_plan(sigma: float) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_first_level_of_laplace(scale: float) -> None:
     law = laplace_law(scale)
-    plan = law.plan
-    cells, expected, sure = cells_near_thresholds(
-        law, law.bits, lambda m, k: 1.25 * scale / k + 3 * U * m + plan.fixed, 2
-    )
+    plan, fixed = law.plan, law.plan.law[layout.LAPLACE_ERROR]
+    cells, expected, sure = cells_near_thresholds(law, law.bits, lambda m, k: 1.25 * scale / k + 3 * U * m + fixed, 2)
     kernel = {
-        0: kernels.invert_short_into,
-        16: kernels.invert_medium_into,
-        32: kernels.invert_long_into,
+        0: discrete_laplace.invert_short_into,
+        16: discrete_laplace.invert_medium_into,
+        32: discrete_laplace.invert_long_into,
     }[plan.extra]
     out = np.empty(len(cells))
     words = as_words(cells, plan.extra)
-    kernel(*words, 2.0**-law.bits, scale, plan.offset, plan.fixed, np.uint64(0), out)
+    kernel(*words, 2.0**-law.bits, scale, plan.law[layout.LAPLACE_OFFSET], fixed, out)
     assert_certified(out, expected, sure)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_second_level_of_laplace(scale: float) -> None:
     law = laplace_law(scale)
-    plan = law.plan
-    rest = (scale, plan.offset, plan.offset_low, plan.fixed_pair)
+    plan, fixed = law.plan, law.plan.law[layout.LAPLACE_ERROR_PAIR]
     cells, expected, sure = cells_near_thresholds(
-        law, law.bits + 52, lambda m, k: 0.75 * scale / k + plan.fixed_pair * (1 + m / scale) + 2.0**-51, 3
+        law, law.bits + 52, lambda m, k: 0.75 * scale / k + fixed * (1 + m / scale) + 2.0**-51, 3
     )
     found = []
     for prefix, more in map(split, cells):
-        found.append(kernels.invert_pair(prefix, law.bits, more, *rest))
+        found.append(discrete_laplace.invert_pair(prefix, law.bits, more, plan.law))
     assert_certified(np.array(found), expected, sure)
 
 
@@ -253,12 +250,12 @@ def test_first_level_of_gaussian_proposals(sigma: float) -> None:
     law = gaussian_law(sigma)
     plan = law.plan
     cells, expected, sure = cells_near_thresholds(
-        law, law.bits, lambda m, k: 2 * plan.law[11] / k + 3 * U * m + plan.law[10], 4
+        law, law.bits, lambda m, k: 2 * plan.law[layout.ERROR_OF_CELL] / k + 3 * U * m + plan.law[layout.ERROR], 4
     )
     kernel = {
-        0: kernels.propose_short_into,
-        16: kernels.propose_medium_into,
-        32: kernels.propose_long_into,
+        0: discrete_gaussian.propose_short_into,
+        16: discrete_gaussian.propose_medium_into,
+        32: discrete_gaussian.propose_long_into,
     }[plan.extra]
     out = np.empty(len(cells))
     kernel(*as_words(cells, plan.extra), 2.0**-law.bits, plan.law, out)
@@ -272,12 +269,12 @@ def test_second_level_of_gaussian_proposals(sigma: float) -> None:
 
     def error(m: int, k: int) -> float:
         log = max(m - law.a, 0) / law.t + 1
-        return (law.t + plan.law[4]) / k + plan.law[14] * (1 + log) + 2.0**-51
+        return (law.t + plan.law[layout.MASS]) / k + plan.law[layout.ERROR_PAIR] * (1 + log) + 2.0**-51
 
     cells, expected, sure = cells_near_thresholds(law, bits, error, 5)
     found = []
     for prefix, more in map(split, cells):
-        found.append(kernels.propose_pair(prefix, law.bits, more, plan.law))
+        found.append(discrete_gaussian.propose_pair(prefix, law.bits, more, plan.law))
     assert_certified(np.array(found), expected, sure)
 
 
@@ -316,10 +313,10 @@ def test_first_level_of_acceptance(sigma: float) -> None:
         p = law.acceptance(m)
         coin = int(p * 2**16)
         near = (coin - 2, coin - 1, coin, coin + 1, coin + 2)
-        rows += [(m, c, *verdict(p, c, 16, law.plan.law[12])) for c in near if 0 <= c < 2**16]
+        rows += [(m, c, *verdict(p, c, 16, law.plan.law[layout.COIN_ERROR])) for c in near if 0 <= c < 2**16]
     out, coins = np.array([float(row[0]) for row in rows]), np.array([row[1] for row in rows], np.uint16)
     kept = np.zeros(len(rows), np.uint64)
-    kernels.accept_into(np.zeros(len(rows), np.uint32), coins, law.plan.law, out, kept)
+    discrete_gaussian.accept_into(np.zeros(len(rows), np.uint32), coins, law.plan.law, out, kept)
     expected, sure = np.array([row[2] for row in rows]), np.array([row[3] for row in rows])
     assert_certified(np.where(np.isnan(out), np.nan, kept), expected, sure)
 
@@ -337,10 +334,12 @@ def test_second_level_of_acceptance(at: int) -> None:
         m, coin = int(nearest[branch, i]), int(coins[i])
         prefix = np.uint64((law.edge(m, law.bits) + law.edge(m + 1, law.bits)) // 2)  # proposes m, surely
         sign = np.uint64(m & 1)
-        draw = kernels.settle_proposal(KEY, np.uint64(at), prefix, law.bits, sign, np.uint64(coin), law.plan.law)
+        draw = discrete_gaussian.resolve_proposal(
+            KEY, np.uint64(at), prefix, law.bits, sign, np.uint64(coin), law.plan.law
+        )
         assert math.isnan(draw) or math.isinf(draw) or draw == (-m if m & 1 else m)
         found.append(math.nan if math.isnan(draw) else float(draw < math.inf))
-        rows.append(verdict(law.acceptance(m), coin << 36 | more, 52, law.plan.law[13]))
+        rows.append(verdict(law.acceptance(m), coin << 36 | more, 52, law.plan.law[layout.COIN_ERROR_PAIR]))
     expected, sure = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     assert np.count_nonzero(expected == OPEN) > 10
     assert_certified(np.array(found), expected, sure)

@@ -1,7 +1,7 @@
 """The disk cache of compiled kernels (kernels/compile.py), driven from outside.
 
-Each test lays out a small fastdp in a temporary folder, with the real `_jit.py` and kernels of its own, and runs it in
-processes of its own.
+Each test lays out a small fastdp in a temporary folder, with the real `compile.py`, `compile_cache.py` and kernels of
+its own, and runs it in processes of its own.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MAGIC, DIGEST = 16, 32  # bytes: a file is magic, key, checksum, body
 AS_ROOT = os.geteuid() == 0
 
 HELPER = """
-from ._jit import jit
+from .compile import jit
 
 @jit(inline=True)
 def bump(x):
     return x * 2 + 1
 """
 LOOPS = """
-from ._jit import compile_callback, jit
+from .compile import compile_callback, jit
 from .helper import bump
 
 @jit
@@ -68,9 +68,9 @@ class Listener(numba.core.event.Listener):
 
 numba.core.event.register("numba:compile", Listener())
 {before}
-from fastdp.kernels import _jit, loops
+from fastdp.kernels import compile, compile_cache, loops
 {code}
-print(json.dumps(dict(dataclasses.asdict(_jit.cache_info()), answer=answer, compiled=compiled), default=str))
+print(json.dumps(dict(dataclasses.asdict(compile_cache.cache_info()), answer=answer, compiled=compiled), default=str))
 """
 
 
@@ -84,8 +84,8 @@ class House:
         for made in (self.kernels, folder / "home", folder / "tmp"):
             made.mkdir(parents=True)
         (folder / "fastdp" / "__init__.py").touch()
-        shutil.copy(ROOT / "kernels" / "__init__.py", self.kernels)
-        shutil.copy(ROOT / "kernels" / "_jit.py", self.kernels)
+        for name in ("__init__.py", "compile.py", "compile_cache.py"):
+            shutil.copy(ROOT / "kernels" / name, self.kernels)
         self.write("helper", HELPER)
         self.write("loops", LOOPS)
 
@@ -175,7 +175,7 @@ def test_second_process_compiles_nothing(house: House) -> None:
 
 
 def test_importing_compiles_nothing_and_leaves_no_trace(house: House) -> None:
-    result = house.run("answer = _jit._opened is None and not os.path.exists(os.environ['FASTDP_CACHE_DIR'])")
+    result = house.run("answer = compile_cache._opened is None and not os.path.exists(os.environ['FASTDP_CACHE_DIR'])")
     assert result["answer"] is True
     assert result["compiled"] == []
 
@@ -197,7 +197,7 @@ def test_kernel_and_callback_of_one_function_are_kept_apart(house: House) -> Non
     house.write(
         "loops",
         """
-from ._jit import compile_callback, jit
+from .compile import compile_callback, jit
 def f(x):
     return x + 1
 kernel, callback = jit(f), compile_callback("int64(int64)")(f)
@@ -227,14 +227,14 @@ def test_edited_helper_in_another_file(warm: House) -> None:
 def test_source_edited_under_a_running_process(house: House, opened: bool) -> None:
     """What was imported is not what is digested from now on: nothing of this process may be filed under that digest."""
     edit = "time.sleep(0.05); open(os.path.join(os.path.dirname(loops.__file__), 'helper.py'), 'a').write('# edited')"
-    result = house.run(f"{'_jit.cache_info()' if opened else ''}\n{edit}\n{TOTAL}")
+    result = house.run(f"{'compile_cache.cache_info()' if opened else ''}\n{edit}\n{TOTAL}")
     assert (result["answer"], result["written"], result["place"]) == (17, 0, None)
     assert "changed" in result["state"]
     assert house.files() == []
 
 
 def test_source_touched_under_a_running_process(warm: House) -> None:
-    touch = "_jit.cache_info(); os.utime(os.path.join(os.path.dirname(loops.__file__), 'helper.py'))"
+    touch = "compile_cache.cache_info(); os.utime(os.path.join(os.path.dirname(loops.__file__), 'helper.py'))"
     assert warm.run(f"{touch}\n{TOTAL}")["hits"] == 1
 
 
@@ -375,14 +375,14 @@ def test_read_only_cache_is_read(warm: House) -> None:
 
 def test_full_disk(warm: House) -> None:
     """The kernel works, the count tells, and no half of a file stays behind."""
-    full = "def full(*args, **kw): raise OSError(28, 'No space left on device')\n_jit.os.replace = full\n"
+    full = "def full(*args, **kw): raise OSError(28, 'No space left on device')\ncompile_cache.os.replace = full\n"
     result = warm.run(full + "answer = loops.total(np.arange(4.0))")
     assert (result["answer"], result["written"], result["unwritable"]) == (17.0, 0, 2)
     assert len(warm.files()) == len(list(warm.files()[0].parent.iterdir())) == 2
 
 
 def test_directory_removed_by_another_process(house: House) -> None:
-    remove = "_jit.cache_info(); import shutil; shutil.rmtree(os.environ['FASTDP_CACHE_DIR'])\n"
+    remove = "compile_cache.cache_info(); import shutil; shutil.rmtree(os.environ['FASTDP_CACHE_DIR'])\n"
     assert house.run(remove + TOTAL)["written"] == 2
     assert house.run()["hits"] == 1
 
@@ -466,7 +466,7 @@ def test_directory_that_others_could_write_is_refused(warm: House, which: str, s
 
 
 def test_directory_that_is_opened_to_others_later_is_refused(warm: House) -> None:
-    result = warm.run(f"os.chmod(_jit.cache_info().place, 0o777)\n{TOTAL}")
+    result = warm.run(f"os.chmod(compile_cache.cache_info().place, 0o777)\n{TOTAL}")
     assert (result["answer"], result["hits"], result["written"], result["place"]) == (17, 0, 0, None)
     assert "0777" in result["state"]
 
@@ -519,7 +519,7 @@ answer = loops.apply(user, 2)
 
 
 def test_kernel_outside_the_package_is_not_written(house: House) -> None:
-    code = "@_jit.jit\ndef mine(x):\n    return loops.bump(x) + {}\nanswer = mine(1)"
+    code = "@compile.jit\ndef mine(x):\n    return loops.bump(x) + {}\nanswer = mine(1)"
     for n in (1, 2):
         result = house.run(code.format(n))
         assert (result["answer"], result["private"]) == (3 + n, 1)
@@ -528,7 +528,7 @@ def test_kernel_outside_the_package_is_not_written(house: House) -> None:
 
 CLOSURES = (
     """
-from ._jit import jit
+from .compile import jit
 from .helper import bump
 
 def make(c, f):
@@ -571,7 +571,7 @@ def test_closure_over_a_users_function_is_not_written(house: House) -> None:
 
 SORTS = """
 import numpy as np
-from ._jit import jit
+from .compile import jit
 
 @jit
 def sort_first(x):
@@ -757,7 +757,7 @@ answer = {f.__name__: {k: sorted(v) if isinstance(v, set) else v for k, v in f.t
 def test_fastmath_that_assumes_finite_numbers_is_refused(house: House) -> None:
     code = """
 try:
-    _jit.jit(fastmath={"nnan", "reassoc"})
+    compile.jit(fastmath={"nnan", "reassoc"})
 except ValueError as error:
     answer = str(error)
 """

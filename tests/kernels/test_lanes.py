@@ -16,21 +16,18 @@ import pytest
 from numba.core.errors import TypingError
 
 from fastdp.kernels.compile import jit
+from fastdp.kernels.int_or_float import gap, of_rank, part, rank_of
 from fastdp.kernels.lanes import (
     any_bits,
     bits_of,
     float_of,
     fma,
-    gap,
     high32,
     iota,
     load,
     load_bytes,
     low32,
     mix,
-    of_rank,
-    part,
-    rank_of,
     rotl,
     row_at,
     shl,

@@ -14,7 +14,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from fastdp.kernels import selection as kernels
+from fastdp.kernels import buckets as bucket_kernels
+from fastdp.kernels import gumbel_max as gumbel_kernels
+from fastdp.kernels import layout
+from fastdp.kernels import permute_and_flip as coin_kernels
+from fastdp.kernels import scores as score_kernels
 from fastdp.kernels.compile import jit
 from fastdp.kernels.elementary import LN2
 from fastdp.mechanisms import buckets, scores
@@ -108,7 +112,7 @@ def test_weights_of_blocks(case):
     f = buckets._factor(eta)
     expected = oracles.selection.block_weights(listed(array), f, levels)
     tops, weights = np.empty(len(expected), array.dtype), np.empty(len(expected), np.uint64)
-    kernels.weigh_into(array, f, float(levels), tops, weights)
+    bucket_kernels.sum_blocks_into(array, f, float(levels), tops, weights)
     assert tops.tolist() == [top for top, _ in expected]
     assert weights.tolist() == [sum(each) for _, each in expected]
 
@@ -140,8 +144,9 @@ def test_sums_of_weights_are_those_of_128_bits():
     for f, n in ((1.44, 60), (0.3, 60), (1e-3, 40)):
         tops = np.array([draw.randint(-100, 0) for _ in range(n - 1)] + [0])
         weights = np.array([draw.choice([0, 1, 2**56, draw.randint(0, 2**56)]) for _ in range(n)], np.uint64)
-        high, low = np.empty(n, np.uint64), np.empty(n, np.uint64)
-        kernels.sum_weights_into(tops, weights, 0, f, high, low)
+        sums = np.empty((2, n), np.uint64)
+        bucket_kernels.sum_weights_into(tops, weights, 0, f, sums)
+        high, low = sums
         total = 0
         for b in range(n):
             total += int(weights[b]) << oracles.selection.level_height(Fraction(-int(tops[b])), f, 64)
@@ -161,7 +166,7 @@ def heights_into(distances, f, levels, out):
         out[i] = kernels_height(distances[i], f, levels)
 
 
-kernels_height = kernels.height_of
+kernels_height = bucket_kernels.height_of
 
 
 @pytest.mark.parametrize("levels", [0, 1, 30, 49, 62, 64])
@@ -190,6 +195,12 @@ def test_lemma_1(levels):
     assert out[0] == 0
 
 
+def proposed(rests, coins):
+    """Proposals in the first block."""
+    zeros = [0] * len(coins)
+    return np.array([zeros, rests, coins, zeros], np.uint64)
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_coins_next_to_their_probability(kind, in_order):
@@ -208,7 +219,7 @@ def test_coins_next_to_their_probability(kind, in_order):
         level = levels + 1 - weights[i].bit_length()
         exponent = -MP.mpf(eta) * (MP.mpf(top) - MP.mpf(values[i].item()))
         p = MP.exp(exponent) * MP.mpf(2) ** level * MP.mpf(2) ** 64
-        reach = float(p) * kernels.SLACK * (64 + abs(float(exponent) + level * LN2))
+        reach = float(p) * layout.SLACK * (64 + abs(float(exponent) + level * LN2))
         steps = [0, 1, -1, 2, -2] + [int(draw.uniform(-1.5, 1.5) * reach) for _ in range(60)] + [int(3 * reach) + 9]
         for step in [*steps, -int(3 * reach) - 9]:
             coin = int(p) + step
@@ -218,11 +229,11 @@ def test_coins_next_to_their_probability(kind, in_order):
                 expected.append(1 if coin + 1 <= p else 0 if coin >= p else -1)
                 sure.append(abs(step) > 2 * reach + 4)
     count = len(coins)
-    members, doublings, verdicts = (np.empty(count, np.int64) for _ in range(3))
-    kernels.resolve_into(
-        values, eta, f, float(levels), tops, top, np.zeros(count, np.int64), np.array(rests, np.uint64),
-        np.array(coins, np.uint64), in_order, kernels.SLACK, members, doublings, verdicts,
+    proposals, outcomes = proposed(rests, coins), np.empty((3, count), np.int64)
+    bucket_kernels.resolve_into(
+        values, eta, f, float(levels), tops, top, proposals, in_order, layout.SLACK, outcomes
     )  # fmt: skip
+    members, _, verdicts = outcomes
     expected, sure = np.array(expected), np.array(sure)
     decided = verdicts >= 0
     assert set(members.tolist()) == set(range(n))
@@ -239,12 +250,11 @@ def test_a_forbidden_candidate_is_rejected_whatever_its_coin_is():
     weights = oracles.selection.block_weights(values.tolist(), 1.4, 60)[0][1]
     for i, expected in ((1, [0] * 6), (2, [-1, -1, 0, 0, 0, 0])):
         count = len(coins)
-        members, doublings, verdicts = (np.empty(count, np.int64) for _ in range(3))
-        rests = np.full(count, sum(weights[:i]), np.uint64)
-        kernels.resolve_into(
-            values, 1.0, 1.4, 60.0, np.zeros(1), 0.0, np.zeros(count, np.int64), rests, np.array(coins, np.uint64),
-            True, kernels.SLACK, members, doublings, verdicts,
+        proposals, outcomes = proposed([sum(weights[:i])] * count, coins), np.empty((3, count), np.int64)
+        bucket_kernels.resolve_into(
+            values, 1.0, 1.4, 60.0, np.zeros(1), 0.0, proposals, True, layout.SLACK, outcomes
         )  # fmt: skip
+        members, _, verdicts = outcomes
         assert members.tolist() == [i] * count
         assert verdicts.tolist() == expected
 
@@ -256,8 +266,9 @@ def test_proposals_fall_in_blocks_as_integers_of_128_bits_do():
         tops = np.array([draw.randint(-40, 0) for _ in range(n - 1)] + [0])
         weights = [draw.choice([0, 1, draw.randint(0, 2**54)]) for _ in range(n)]
         weights[-1] = draw.randint(1, 2**54)
-        high, low = np.empty(n, np.uint64), np.empty(n, np.uint64)
-        kernels.sum_weights_into(tops, np.array(weights, np.uint64), 0, f, high, low)
+        running = np.empty((2, n), np.uint64)
+        bucket_kernels.sum_weights_into(tops, np.array(weights, np.uint64), 0, f, running)
+        low = running[1]
         shifts = [oracles.selection.level_height(Fraction(-int(t)), f, 64) for t in tops]
         sums = [w << shift for w, shift in zip(weights, shifts, strict=True)]
         cut = (1 << (sum(sums) >> 64).bit_length()) - 1
@@ -272,10 +283,10 @@ def test_proposals_fall_in_blocks_as_integers_of_128_bits_do():
                 borrows += b > 0 and (below & ONES) < int(low[b - 1])
                 expected.append((b, rest >> shifts[b], WORD(1, t), t))
         count = len(expected)
-        found = [np.empty(count, t) for t in (np.int64, np.uint64, np.uint64, np.int64)]
-        after = kernels.propose_into(KEY, 5, tops, 0, f, high, low, *found)
+        found = np.empty((4, count), np.uint64)
+        after = bucket_kernels.propose_into(KEY, 5, tops, 0, f, running, found)
         assert after == expected[-1][3] + 1
-        assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+        assert list(zip(*found.tolist(), strict=True)) == expected
     assert borrows > 100
 
 
@@ -376,28 +387,26 @@ def test_the_error_of_arrivals_is_within_lemma_3(case):
     array = array[:1500]
     n = array.size
     tops, top = scores.tops_of(array)
-    heap, indices, logs, arrivals = np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n)
-    found = kernels.race_into(
-        array, 0, KEY, eta, tops, top, INF, kernels.SLACK, heap, indices, logs, arrivals
+    heap, indices, times = np.full(n, INF), np.empty(n, np.int64), np.empty((2, n))
+    found = gumbel_kernels.select_gumbel_into(
+        array, 0, KEY, eta, tops, top, layout.SLACK, heap, indices, times
     )  # all are wanted
     assert found == np.count_nonzero(array != -INF)
-    indices, logs, arrivals = indices[:found], logs[:found], arrivals[:found]
+    indices, (logs, arrivals) = indices[:found], times[:, :found]
     exact = exact_logs(WORD, indices.tolist())
     for i, log, arrival, true in zip(indices.tolist(), logs.tolist(), arrivals.tolist(), exact, strict=True):
         lead = Fraction(eta) * (Fraction(top) - Fraction(array[i].item()))
         assert abs(MP.mpf(log) - true) <= 50 * U
         error = abs(MP.mpf(arrival) - true - MP.mpf(lead.numerator) / lead.denominator)
-        assert error <= kernels.SLACK * (64 + abs(arrival))
+        assert error <= layout.SLACK * (64 + abs(arrival))
 
 
 def test_too_little_room_is_reported_and_more_is_enough():
     array, eta = CASES["all the same"]
     tops, top = scores.tops_of(array)
     for room, expected in ((5, -1), (9, -1), (array.size, 10)):
-        indices, logs, arrivals = np.empty(room, np.int64), np.empty(room), np.empty(room)
-        found = kernels.race_into(
-            array, 0, KEY, eta, tops, top, INF, kernels.SLACK, np.empty(10), indices, logs, arrivals
-        )
+        heap, indices, times = np.full(10, INF), np.empty(room, np.int64), np.empty((2, room))
+        found = gumbel_kernels.select_gumbel_into(array, 0, KEY, eta, tops, top, layout.SLACK, heap, indices, times)
         assert found == expected
 
 
@@ -426,7 +435,7 @@ def halves_and_words():
 def test_log_exponential_is_within_50_units():
     worst = 0.0
     for half, word in halves_and_words():
-        found = kernels.log_exponential(half, np.uint64(word))
+        found = gumbel_kernels.log_exponential(half, np.uint64(word))
         assert not math.isnan(found)
         errors = [abs(MP.mpf(found) - true) / U for true in log_both_ends(half, word)]
         worst = max(worst, *map(float, errors))
@@ -438,8 +447,8 @@ def test_log_exponential_leaves_open_what_96_bits_leave_open(words):
     """U or 1 - U below 2^-36, and nothing else."""
     is_open = words[0] == 0
     for word in words:
-        assert math.isnan(kernels.log_exponential(0, np.uint64(word))) == is_open
-        assert math.isnan(kernels.log_exponential(0xFFFFFFFF, np.uint64(ONES - word))) == is_open
+        assert math.isnan(gumbel_kernels.log_exponential(0, np.uint64(word))) == is_open
+        assert math.isnan(gumbel_kernels.log_exponential(0xFFFFFFFF, np.uint64(ONES - word))) == is_open
 
 
 @jit
@@ -448,7 +457,7 @@ def margins_into(halves, cuts, leads, slack, out):
         out[i] = margin_of(halves[i], cuts[i], leads[i], slack)
 
 
-margin_of = kernels.margin_of
+margin_of = gumbel_kernels.margin_of
 
 
 def test_who_is_turned_down_arrives_after_the_cut():
@@ -466,7 +475,7 @@ def test_who_is_turned_down_arrives_after_the_cut():
             cuts.append(math.log(half / 2**32) + lead + off)
             distance.append(off)
     out = np.empty(len(halves))
-    margins_into(np.array(halves, np.uint32), np.array(cuts), np.array(leads), kernels.SLACK, out)
+    margins_into(np.array(halves, np.uint32), np.array(cuts), np.array(leads), layout.SLACK, out)
     down = 0
     for half, cut, lead, off, margin in zip(halves, cuts, leads, distance, out.tolist(), strict=True):
         true = MP.log(MP.mpf(half) / 2**32) + MP.mpf(lead)
@@ -479,7 +488,7 @@ def test_who_is_turned_down_arrives_after_the_cut():
     cuts, leads = np.array([5.0, -1e9, INF, INF, INF]), np.array([1.0, 0.0, INF, 0.0, 1e308])
     halves = np.array([0, 0, 2**32 - 1, 2**32 - 1, 5], np.uint32)
     out = np.empty(5)
-    margins_into(halves, cuts, leads, kernels.SLACK, out)
+    margins_into(halves, cuts, leads, layout.SLACK, out)
     assert (out >= 0).all(), "x = 0 may be anything, and while there is no cut nobody is late"
 
 
@@ -494,13 +503,13 @@ def test_heads_and_the_head_that_is_drawn(case, key):
     heads = oracles.selection.permute_and_flip_heads(word, listed(array), eta)
     top = array.max().item()
     counts, undecided = np.empty(-(-array.size // 2048), np.int64), np.empty(9, np.int64)
-    found = kernels.count_flips_into(array, 0, key, eta, top, kernels.SLACK, counts, undecided)
+    found = coin_kernels.count_heads_into(array, 0, key, eta, top, layout.SLACK, counts, undecided)
     assert found == 0
     assert counts.tolist() == [sum(2048 * b <= i < 2048 * (b + 1) for i in heads) for b in range(counts.size)]
     for b in range(counts.size):
         block = array[2048 * b : 2048 * (b + 1)]
         flags = np.empty(block.size)
-        kernels.list_flips_into(block, 2048 * b, key, eta, top, kernels.SLACK, flags)
+        coin_kernels.mark_heads_into(block, 2048 * b, key, eta, top, layout.SLACK, flags)
         assert (np.flatnonzero(flags) + 2048 * b).tolist() == [i for i in heads if i // 2048 == b]
     assert flips.draw_head(array, top, key, eta) == oracles.selection.chosen_head(word, heads)
 
@@ -527,13 +536,13 @@ def test_coins_that_float64_cannot_decide(kind):
         heads = oracles.selection.permute_and_flip_heads(WORD, listed(array), eta)
         undecided = np.empty(n, np.int64)
         counts = np.empty(-(-n // 2048), np.int64)
-        found = kernels.count_flips_into(array, 0, KEY, eta, array.max(), kernels.SLACK, counts, undecided)
+        found = coin_kernels.count_heads_into(array, 0, KEY, eta, array.max(), layout.SLACK, counts, undecided)
         assert found > n / 10
         assert counts.sum() <= len(heads) <= counts.sum() + found
         assert set(undecided[:found].tolist()) >= set(heads) - set(np.flatnonzero(array).tolist()) - {n // 2}
         assert flips.draw_head(array, array.max().item(), KEY, eta) == oracles.selection.chosen_head(WORD, heads)
         few = np.empty(3, np.int64)
-        assert kernels.count_flips_into(array, 0, KEY, eta, array.max(), kernels.SLACK, counts, few) == found
+        assert coin_kernels.count_heads_into(array, 0, KEY, eta, array.max(), layout.SLACK, counts, few) == found
         assert few.tolist() == undecided[:3].tolist()
 
 
@@ -545,7 +554,7 @@ def test_coins_that_float64_cannot_decide(kind):
 def test_tops_are_numpys(n, kind):
     array = (rng(n).normal(size=n) * 1e6).astype(kind)
     tops = np.empty(-(-n // 2048), kind)
-    assert kernels.find_tops_into(array, tops) == array.max()
+    assert score_kernels.find_tops_into(array, tops) == array.max()
     assert tops.tolist() == [array[s : s + 2048].max() for s in range(0, n, 2048)]
 
 
@@ -556,11 +565,11 @@ def test_a_nan_of_either_sign_is_the_largest():
             array[17] = INF
             array.view(np.uint64)[place] = bits
             tops = np.empty(3)
-            assert math.isnan(kernels.find_tops_into(array, tops))
+            assert math.isnan(score_kernels.find_tops_into(array, tops))
             assert math.isnan(tops[place // 2048])
 
 
 def test_how_many_are_allowed():
     array = CASES["floats, many forbidden"][0]
-    assert kernels.count_allowed(array) == np.isfinite(array).sum()
-    assert kernels.count_allowed(np.array([-INF])) == 0
+    assert score_kernels.count_allowed(array) == np.isfinite(array).sum()
+    assert score_kernels.count_allowed(np.array([-INF])) == 0

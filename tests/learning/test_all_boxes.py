@@ -444,7 +444,7 @@ def test_work_is_bounded_by_public_numbers(bits, shape):
     size, nodes = len(choice._values) // 2, 0
     for a in range(len(choice._first)):
         for b in range(a, len(choice._first)):
-            above = {size + int(p) for p in choice._places[choice._offsets[b] : choice._offsets[b + 1]]}
+            above = {size + int(p) for p in choice._cells[0, choice._offsets[b] : choice._offsets[b + 1]]}
             while above := {k >> 1 for k in above if k > 1}:
                 nodes += len(above)
     assert nodes <= work_of(n, bits)

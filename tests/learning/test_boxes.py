@@ -21,10 +21,14 @@ import pytest
 
 import fastdp
 from fastdp import Budget, DomainError, Randomness
-from fastdp.learning import box_parameters as box_plans
-from fastdp.learning import boxes, extremes
-from fastdp.learning.box_parameters import ClassPlan, Found, SidesPlan, Terms, choose_plan, plan_interior, plan_peel
+from fastdp.learning import boxes, boxes_peel, extremes
+from fastdp.learning.box_parameters import BoxKeys, BoxProblem, EnoughTest
+from fastdp.learning.boxes_exponential import BoxExponentialParameters, on_lines
+from fastdp.learning.boxes_interior_point import BoxInteriorPointParameters, prepare_interior_point
+from fastdp.learning.boxes_peel import BoxPeelParameters, prepare_peel
 from fastdp.learning.extremes import Numbers
+from fastdp.learning.methods import Choice, choose_method
+from fastdp.learning.privacy_parameters import PrivacyParameters
 from fastdp.mechanisms.noise import laplace_plan
 from fastdp.privacy import ApproxDP, BoundedRange, PureDP, compose
 from fastdp.privacy.removal import Removal
@@ -117,12 +121,13 @@ def delta_of(p, q, epsilon):
     return sum(max(0.0, mass - math.exp(epsilon) * q.get(what, 0.0)) for what, mass in p.items())
 
 
-def plan_of(slice_, eta, threshold=0, scale=1.0):
-    return SidesPlan(boxes_test(threshold, scale), slice_, eta, "composition", PureDP(1.0), 1.0)
+def plan_of(slice_, eta, threshold=0, scale=1.0, kind=BoxPeelParameters):
+    test = EnoughTest(laplace_plan(scale), threshold)
+    return kind(test, slice_, eta, "composition", PureDP(1.0), 1.0)
 
 
-def boxes_test(threshold, scale):
-    return box_plans.EnoughTest(laplace_plan(scale), threshold)
+def problem_of(n, bits, epsilon, delta, beta, neighbors):
+    return BoxProblem(n, bits, PrivacyParameters(epsilon, delta, beta, neighbors))
 
 
 # --- privacy of "peel"
@@ -255,7 +260,7 @@ def test_cuts_are_chosen_by_their_weights():
     draw = np.random.default_rng(5)
     for size, n, M, eta in itertools.product((1, 2, 7, 40), (0, 1, 3, 6), (2, 6, 10), (0.5, 3.0, 1000.0)):
         greatest = sorted(draw.integers(0, size, min(n, M)).tolist())
-        choice = boxes._choose_cut(greatest, plan_of(M, eta), size)
+        choice = plan_of(M, eta).cut(greatest, size)
         levels = {p.first + j: p.level for p in choice.pieces for j in range(p.size)}
         assert sorted(levels) == list(range(size))
         assert sum(p.size for p in choice.pieces) == size
@@ -285,17 +290,17 @@ class ChosenCut:
 def test_every_cut_sees_who_is_left(n, key_bits, monkeypatch):
     """The M outermost of those that no cut before has deleted, or all, on every side of four columns: theorem 3."""
     d, M, bits = 4, 12, 4
-    for module in (boxes, extremes):
+    for module in (boxes_peel, extremes):
         monkeypatch.setattr(module, "KEY_BITS", key_bits)
     draw = np.random.default_rng(n)
     X, y = draw.integers(0, 1 << bits, (2 * n + 1, d)), draw.permutation(2 * n + 1) < n
     numbers, seen, plan = Numbers(X, y, bits, None, "raise"), [], plan_of(M, 1.0)
     numbers.read()
-    monkeypatch.setattr(boxes, "_choose_cut", lambda greatest, plan, size: ChosenCut(seen, greatest, size))
-    keys = Randomness(seed=n).key(), Randomness(seed=n + 1).key()
-    sides = [boxes._peel(plan, numbers, i, *keys) for i in range(d)]
+    monkeypatch.setattr(BoxPeelParameters, "cut", lambda self, greatest, size: ChosenCut(seen, greatest, size))
+    keys = BoxKeys(Randomness(seed=n).key(), Randomness(seed=n).key(), Randomness(seed=n + 1).key())
+    sides = [plan.choose_sides(numbers, i, keys) for i in range(d)]
 
-    u = [word >> np.uint64(64 - key_bits) for word in oracles.words.stream_words(keys[1].tolist(), 0, 0, len(X))]
+    u = [word >> np.uint64(64 - key_bits) for word in oracles.words.stream_words(keys.records.tolist(), 0, 0, len(X))]
     places = [[(int(x) << key_bits) + int(k) for x in row] for row, k in zip(X, u, strict=True)]
     left, size = [j for j in range(len(X)) if y[j]], 1 << bits + key_bits
     for i in range(d):
@@ -322,11 +327,13 @@ INSTANCES = [
 @pytest.mark.parametrize(("method", "d", "size", "people", "plan"), INSTANCES)
 def test_boxes_are_learned_by_the_law(method, d, size, people, plan, monkeypatch):
     """By `learn_box`, with keys of one bit, at a false-alarm rate of 1e-9; a wrong eta and a wrong test are refuted."""
-    for module in (boxes, extremes):
+    for module in (boxes_peel, extremes):
         monkeypatch.setattr(module, "KEY_BITS", 1)
-    monkeypatch.setattr(boxes, "choose_plan", lambda method, terms: Found(method, plan))
+    if method == "interior-point":
+        plan = BoxInteriorPointParameters(**vars(plan))
+    monkeypatch.setattr(boxes, "choose_method", lambda methods, method, problem: Choice(method, plan))
     if size == 3:  # lines have a power of two of positions, or are lines of floats
-        monkeypatch.setattr(boxes.NumberLine, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
+        monkeypatch.setattr(extremes.NumberLine, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
     bits = 1 if size == 2 else 2
     X = np.array([*people, *[(0,) * d] * 3], np.int64).reshape(-1, d)
     y = np.arange(len(X)) < len(people)
@@ -391,7 +398,7 @@ def extremes_of_first(numbers, i, key, n):
     return zip(*map(np.ndarray.tolist, part), strict=True)
 
 
-# --- what the plans promise
+# --- the error bounds
 
 
 def rectangle(n, d, bits, seed):
@@ -415,7 +422,12 @@ def test_a_box_errs_within_its_bound(method, d, bits, delta, relation):
     private = relation == "add-remove"
     n = 1000
     for _ in range(6):
-        n = math.ceil(4 * choose_plan(method, Terms(n, (bits,) * d, epsilon, delta, beta, relation)).plan.bound)
+        n = math.ceil(
+            4
+            * choose_method(
+                boxes.PRIVATE, method, problem_of(n, (bits,) * d, epsilon, delta, beta, relation)
+            ).plan.bound
+        )
     failures, rng = 0, Randomness(seed=d)
     for run in range(runs):
         X, y = rectangle(n, d, min(bits, 10 if run % 2 else 30), run)
@@ -445,18 +457,18 @@ def test_records_in_one_place_lose_no_more_than_others():
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.7, 100.0])
 @pytest.mark.parametrize("d", [1, 2, 5, 40])
-def test_plans_spend_what_there_is(d, epsilon, delta, relation):
+def test_parameters_use_all_of_epsilon_and_delta(d, epsilon, delta, relation):
     """Test and choices together, rounded the safe way; slices and bounds as the theorems say."""
     n, beta, bits = 10**6, 0.05, 16
-    terms = Terms(n, (bits,) * d, epsilon, delta, beta, relation)
-    for make in (plan_interior, plan_peel):
-        plan = make(terms)
+    problem = problem_of(n, (bits,) * d, epsilon, delta, beta, relation)
+    for make in (prepare_interior_point, prepare_peel):
+        plan = make(problem)
         share = 1 / Fraction(plan.test.noise.scale)
         rest = Fraction(epsilon) - share
         assert Fraction(epsilon) / 1024 * (1 - Fraction(1, 2**50)) <= share <= Fraction(epsilon) / 8
         eta, sides = Fraction(plan.eta), 2 * d
         if plan.account == "removal lemma":
-            assert make is plan_peel
+            assert make is prepare_peel
             assert Removal(plan.eta, False, neighbors=relation).delta(float(rest) * (1 - 1e-15)) <= delta * (1 + 1e-9)
         elif delta:
             whole = compose((BoundedRange(2 * plan.eta, neighbors=relation), sides), delta=delta)
@@ -469,7 +481,7 @@ def test_plans_spend_what_there_is(d, epsilon, delta, relation):
         added = sides * (2 * plan.eta) ** 2 / 8 + one * math.tanh(one / 2)
         assert concentrated.rho <= added * (1 + 1e-9)
         assert concentrated.rho >= min(added * (1 - 1e-9), 0.99 * epsilon)  # which follows from epsilon alone
-        if make is plan_peel:
+        if make is prepare_peel:
             each = beta / 3
             s = math.ceil(math.ceil(math.log(sides * n / each)) / 2)
             need = s + math.log(sides * 2.0**bits * math.e**2 * n / (2 * s * each)) / plan.eta
@@ -486,7 +498,7 @@ def test_plans_spend_what_there_is(d, epsilon, delta, relation):
 def test_a_false_test_happens_as_seldom_as_is_said():
     """Theorem 1, by the exact law of the noise, at both ends of what the bound counts."""
     for epsilon, beta in itertools.product((0.01, 1.0, 50.0), (0.001, 0.05, 0.9)):
-        plan = plan_interior(Terms(1000, (8, 8), epsilon, 0.0, beta, "replace-one"))
+        plan = prepare_interior_point(problem_of(1000, (8, 8), epsilon, 0.0, beta, "replace-one"))
         few, scale = 4 * plan.slice - 1, plan.test.noise.scale
         assert passes(few, plan.test.threshold, scale) <= beta / 2
         assert 1 - passes(int(plan.bound) + 1, plan.test.threshold, scale) <= beta / 2 + 1e-12
@@ -494,19 +506,19 @@ def test_a_false_test_happens_as_seldom_as_is_said():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 20])
-def test_auto_takes_what_promises_least(d, delta):
+def test_auto_takes_the_least_error_bound(d, delta):
     for bits, epsilon, n in itertools.product((4, 64), (0.1, 3.0), (500, 10**7)):
-        terms = Terms(n, (bits,) * d, epsilon, delta, 0.05, "replace-one")
-        taken, bounds = choose_plan("auto", terms), {}
+        problem = problem_of(n, (bits,) * d, epsilon, delta, 0.05, "replace-one")
+        taken, bounds = choose_method(boxes.PRIVATE, "auto", problem), {}
         for method in ("peel", "interior-point", "exponential"):
             try:
-                bounds[method] = choose_plan(method, terms).plan.bound
+                bounds[method] = choose_method(boxes.PRIVATE, method, problem).plan.bound
             except ValueError:
                 assert method == "exponential"
                 assert d > 2 or n == 10**7
         assert taken.plan.bound == min(bounds.values())
         assert bounds[taken.method] == taken.plan.bound
-        assert isinstance(taken.plan, ClassPlan) == (taken.method == "exponential")
+        assert isinstance(taken.plan, BoxExponentialParameters) == (taken.method == "exponential")
     if d == 20 and delta:
         assert taken.method == "peel"
 
@@ -515,7 +527,8 @@ def test_peel_beats_composition_from_a_few_columns_on():
     """The removal lemma's eta does not fall with d: d = 5 under add-remove, 6 under replace-one."""
     for relation, first in (("add-remove", 5), ("replace-one", 6)):
         accounts = [
-            plan_peel(Terms(10**6, (32,) * d, 1.0, 1e-6, 0.05, relation)).account for d in range(first - 2, first + 2)
+            prepare_peel(problem_of(10**6, (32,) * d, 1.0, 1e-6, 0.05, relation)).account
+            for d in range(first - 2, first + 2)
         ]
         assert accounts == ["composition"] * 2 + ["removal lemma"] * 2
 
@@ -589,7 +602,7 @@ def test_floats_end_at_the_ends_of_their_line():
     ]
     assert all(-largest <= low <= 1 and 3 <= high <= largest for low, high in ends)
     assert max(high for _, high in ends) == largest
-    nothing = boxes._on_lines([(2**16 - 1, 2**16 - 1)], [extremes.NumberLine.of(X.dtype, 16, None, "x")])
+    nothing = on_lines([(2**16 - 1, 2**16 - 1)], [extremes.NumberLine.of(X.dtype, 16, None, "x")])
     assert nothing is None
 
 
@@ -617,7 +630,7 @@ def test_a_box_reads_as_a_person_would_write_it():
     (a, b), (c, e) = h.intervals
     assert str(h) == f"{a} ≤ age ≤ {b} and {c} ≤ hours <b> ≤ {e}"
     assert "<b>" not in h._repr_html_()
-    assert repr(h).startswith("LearnedBox\n  concept")
+    assert repr(h).startswith("LearnedBox\n  hypothesis")
     none = fastdp.learn_box(frame, np.zeros(5000), domain_bits=6, epsilon=50.0, method="peel")
     assert str(none) == "false"
     assert not none.predict(frame).any()
@@ -797,9 +810,9 @@ def test_how_many_records_auto_takes_is_the_least_of_all_methods():
     assert fastdp.bounds.learn_box_n(3, **options) > n
 
 
-def test_whoever_is_promised_nothing_is_told():
+def test_a_vacuous_error_bound_is_warned_of():
     X, y = rectangle(100, 3, 8, 0)
     with pytest.warns(
-        fastdp.AccuracyWarning, match=r"^learn_box: 100 records are too few .*: bounds.learn_box_n tells"
+        fastdp.AccuracyWarning, match=r"^learn_box: 100 records are too few .*: bounds.learn_box_n computes"
     ):
         fastdp.learn_box(X, y, domain_bits=8, epsilon=1.0)

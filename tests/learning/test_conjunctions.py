@@ -20,19 +20,18 @@ import pytest
 
 import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness, learn_conjunction, removal
-from fastdp.learning import conjunctions, exhaustive
-from fastdp.learning.conjunction_parameters import (
-    CountsPlan,
-    GreedyPlan,
-    PeelPlan,
-    Terms,
-    plan_counts,
-    plan_greedy,
-    plan_peel,
-)
+from fastdp.learning import conjunctions, conjunctions_greedy, conjunctions_peel
+from fastdp.learning import conjunctions_exhaustive as exhaustive
+from fastdp.learning.conjunction_parameters import ConjunctionProblem
+from fastdp.learning.conjunctions_counts import CountsParameters, prepare_counts
+from fastdp.learning.conjunctions_greedy import GreedyParameters, prepare_greedy
+from fastdp.learning.conjunctions_peel import PeelParameters, prepare_peel
 from fastdp.learning.examples import Examples
+from fastdp.learning.methods import choose_method
+from fastdp.learning.privacy_parameters import PrivacyParameters
 from fastdp.mechanisms.noise import gaussian_plan, laplace_plan
 from fastdp.privacy import PureDP
+from fastdp.randomness.charged_keys import ChargedKeys
 from tests import oracles
 from tests.conftest import Watched
 from tests.laws import ALARM, check_cells, log_at_least
@@ -50,8 +49,13 @@ def silent(*now):
     pass
 
 
-def terms(n, d, k, epsilon=1.0, delta=0.0, beta=0.05, neighbors="replace-one"):
-    return Terms(n, d, k, epsilon, delta, beta, neighbors)
+def problem(n, d, k, epsilon=1.0, delta=0.0, beta=0.05, neighbors="replace-one"):
+    return ConjunctionProblem(n, d, k, PrivacyParameters(epsilon, delta, beta, neighbors))
+
+
+def keys_of(rng):
+    """Keys that nobody is charged for."""
+    return ChargedKeys("test", PureDP(1.0), {}, None, rng)
 
 
 def sample(n, d, seed=0):
@@ -229,7 +233,7 @@ def loss(law, pairs):
 
 
 def own_plan(phases, dummy, eta):
-    return PeelPlan(phases, dummy, eta, "own", PureDP(1.0), 0.0)
+    return PeelParameters(phases, dummy, eta, "own", PureDP(1.0), 0.0)
 
 
 # --- privacy
@@ -264,9 +268,9 @@ def test_peel_keeps_the_removal_lemma(d, n, phases, dummy, eta, neighbors):
 @pytest.mark.parametrize(("d", "n", "k", "epsilon", "delta"), [
     (2, 3, 2, 0.5, 0.2), (2, 3, 1, 1.0, 1e-6), (1, 5, 1, 0.3, 0.1), (2, 3, 2, 1.0, 0.0), (1, 5, 1, 4.0, 0.0),
 ])  # fmt: skip
-def test_peel_keeps_its_promise_with_its_own_plan(d, n, k, epsilon, delta, neighbors):
+def test_peel_keeps_its_guarantee_with_its_own_parameters(d, n, k, epsilon, delta, neighbors):
     databases, pairs = neighbourhood(d, n, neighbors)
-    plan = plan_peel(terms(n, d, k, epsilon, delta, 0.9, neighbors))
+    plan = prepare_peel(problem(n, d, k, epsilon, delta, 0.9, neighbors))
     law, _ = peel_law(Counts(databases, d), len(databases), plan)
     if delta:
         assert excess(law, pairs, epsilon) <= delta + SLACK
@@ -281,14 +285,14 @@ def test_peel_keeps_its_promise_with_its_own_plan(d, n, k, epsilon, delta, neigh
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("d", "n", "k", "epsilon"), [(1, 5, 1, 2.0), (2, 3, 2, 1.0), (2, 3, 1, 3.0)])
-def test_greedy_keeps_its_promise(d, n, k, epsilon, neighbors):
+def test_greedy_keeps_its_guarantee(d, n, k, epsilon, neighbors):
     databases, pairs = neighbourhood(d, n, neighbors)
     counts = Counts(databases, d)
-    plan = plan_greedy(terms(n, d, k, epsilon, neighbors=neighbors))
+    plan = prepare_greedy(problem(n, d, k, epsilon, neighbors=neighbors))
     law, _ = greedy_law(counts, len(databases), k, plan.rounds, plan.eta)
     assert loss(law, pairs) <= epsilon + SLACK
     delta = 0.05
-    plan = plan_greedy(terms(n, d, k, 0.5, delta, 0.05, neighbors))
+    plan = prepare_greedy(problem(n, d, k, 0.5, delta, 0.05, neighbors))
     law, _ = greedy_law(counts, len(databases), k, plan.rounds, plan.eta)
     assert excess(law, pairs, 0.5) <= delta + SLACK
 
@@ -320,9 +324,9 @@ def range_of(law, pairs):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("d", "n", "k"), [(1, 4, 1), (2, 3, 1), (2, 3, 2)])
-def test_exhaustive_keeps_its_promise_and_a_reach_of_1_would_not(d, n, k, neighbors):
+def test_exhaustive_keeps_its_guarantee_and_a_range_of_1_would_not(d, n, k, neighbors):
     databases, pairs = neighbourhood(d, n, neighbors)
-    plan = conjunctions.choose_plan("exhaustive", terms(n, d, k, 1.0, neighbors=neighbors))[1]
+    plan = choose_method(conjunctions.PRIVATE, "exhaustive", problem(n, d, k, 1.0, neighbors=neighbors))[1]
     law = exhaustive_law(databases, d, k, plan.eta)
     assert range_of(law, pairs) <= 1 + SLACK
     assert plan.guarantee.eta == 1.0
@@ -344,11 +348,11 @@ def counts_law(counts, cdf, threshold):
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize(("d", "n"), [(1, 3), (2, 2)])
-def test_counts_keep_their_promise_and_half_the_sensitivity_would_not(d, n, neighbors):
+def test_counts_keep_their_guarantee_and_half_the_sensitivity_would_not(d, n, neighbors):
     """A threshold of 0 has the whole loss: noise that is one too high, or one too low, for all literals."""
     databases, pairs = neighbourhood(d, n, neighbors)
     counts = Counts(databases, d)
-    plan = plan_counts(terms(n, d, 1, 1.0, neighbors=neighbors))
+    plan = prepare_counts(problem(n, d, 1, 1.0, neighbors=neighbors))
     assert plan.guarantee == PureDP(1.0, neighbors=neighbors)
     for threshold in (0, 1, plan.threshold):
         assert loss(counts_law(counts, oracles.noise.laplace_law(plan.noise.scale).cdf, threshold), pairs) <= 1 + 1e-9
@@ -357,10 +361,10 @@ def test_counts_keep_their_promise_and_half_the_sensitivity_would_not(d, n, neig
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_counts_keep_their_promise_with_gaussian_noise(neighbors):
+def test_counts_keep_their_guarantee_with_gaussian_noise(neighbors):
     """Where a delta so large, or so many columns, make it the better; many columns cannot be enumerated."""
     databases, pairs = neighbourhood(2, 2, neighbors)
-    plan = plan_counts(terms(2, 2, 2, 0.5, 0.1, neighbors=neighbors))
+    plan = prepare_counts(problem(2, 2, 2, 0.5, 0.1, neighbors=neighbors))
     assert hasattr(plan.noise, "sigma")
     for threshold in (0, 1, plan.threshold):
         law = counts_law(Counts(databases, 2), oracles.noise.gaussian_law(plan.noise.sigma).cdf, threshold)
@@ -405,7 +409,7 @@ def test_an_unpaid_round_is_rejected(rounds):
     """All records falsify one literal, of which one too many or not is told by each draw of the other."""
     few = (((0,), False),) * 40
     counts, pairs = Counts([few, (((0,), False), *few)], 1), ((0, 1), (1, 0))
-    eta = terms(40, 1, 1, neighbors="add-remove").eta(rounds)
+    eta = problem(40, 1, 1, neighbors="add-remove").privacy.eta(rounds)
     paid, _ = greedy_law(counts, 2, 1, rounds, eta)
     assert 0.99 < loss(paid, pairs) <= 1 + SLACK
     unpaid, _ = greedy_law(counts, 2, 1, rounds + 1, eta)
@@ -416,7 +420,7 @@ def test_an_unpaid_round_is_rejected(rounds):
     assert loss(unpaid, pairs) > 1.2
 
 
-def test_a_reach_of_1_under_replace_one_is_rejected():
+def test_a_range_of_1_under_replace_one_is_rejected():
     databases, pairs = neighbourhood(1, 5, "replace-one")
     counts = Counts(databases, 1)
     for eta, keeps in ((0.5, True), (1.0, False)):
@@ -426,19 +430,19 @@ def test_a_reach_of_1_under_replace_one_is_rejected():
         ):
             assert (loss(law, pairs) <= 1 + SLACK) is keeps
     for rounds in (1, 4):
-        assert terms(5, 1, 1, 1.0).eta(rounds) == 1 / (2 * rounds)
-        assert terms(5, 1, 1, 1.0, neighbors="add-remove").eta(rounds) == 1 / rounds
+        assert problem(5, 1, 1, 1.0).privacy.eta(rounds) == 1 / (2 * rounds)
+        assert problem(5, 1, 1, 1.0, neighbors="add-remove").privacy.eta(rounds) == 1 / rounds
 
 
 # --- the implementation against these laws
 
 
-def run(plan, X, y, k, seeds):
+def run(plan, X, y, seeds):
     """The literals of many runs of a plan, as numbers."""
     examples = Examples(X, y)
-    examples.read(keep=not isinstance(plan, CountsPlan))
+    examples.read(keep=plan.rereads)
     rng = Randomness(seed=5)
-    return [tuple(sorted(conjunctions._learn(plan, examples, k, rng, silent, silent))) for _ in range(seeds)]
+    return [tuple(sorted(plan.learn(examples, keys_of(rng), silent))) for _ in range(seeds)]
 
 
 def assert_law(drawn, law_of, eta):
@@ -471,7 +475,7 @@ LAWS = [  # bits and label
 def test_peel_has_this_law(rows, phases, dummy, eta):
     counts = Counts([[(row[:2], bool(row[2])) for row in rows]], 2)
     data = np.array(rows)
-    drawn = run(own_plan(phases, dummy, eta), data[:, :2], data[:, 2], 2, DRAWS)
+    drawn = run(own_plan(phases, dummy, eta), data[:, :2], data[:, 2], DRAWS)
     assert_law(drawn, lambda eta: peel_law(counts, 1, own_plan(phases, dummy, eta)), eta)
 
 
@@ -480,7 +484,7 @@ def test_peel_has_this_law(rows, phases, dummy, eta):
 def test_greedy_has_this_law(rows, k, rounds, eta):
     counts = Counts([[(row[:2], bool(row[2])) for row in rows]], 2)
     data = np.array(rows)
-    drawn = run(GreedyPlan(rounds, eta, PureDP(1.0), 0.0), data[:, :2], data[:, 2], k, DRAWS)
+    drawn = run(GreedyParameters(k, rounds, eta, PureDP(1.0), 0.0), data[:, :2], data[:, 2], DRAWS)
     assert_law(drawn, lambda eta: greedy_law(counts, 1, k, rounds, eta), eta)
 
 
@@ -502,39 +506,39 @@ def test_counts_have_this_law(gaussian):
     rows = LAWS[0]
     counts = Counts([[(row[:2], bool(row[2])) for row in rows]], 2)
     data, law = np.array(rows), oracles.noise.gaussian_law if gaussian else oracles.noise.laplace_law
-    plan = CountsPlan(gaussian_plan(2.5) if gaussian else laplace_plan(2.5), 1, PureDP(1.0), 0.0)
-    drawn = run(plan, data[:, :2], data[:, 2], 2, DRAWS)
+    plan = CountsParameters(gaussian_plan(2.5) if gaussian else laplace_plan(2.5), 1, PureDP(1.0), 0.0)
+    drawn = run(plan, data[:, :2], data[:, 2], DRAWS)
     sets = [tuple(np.flatnonzero(stay).tolist()) for stay in itertools.product((False, True), repeat=4)]
     assert_law(drawn, lambda rate: (counts_law(counts, law(1 / rate).cdf, 1), sets), 1 / 2.5)
 
 
-# --- what one record moves
+# --- what one record changes
 
 
 class Script:
-    """Draws what it is told, and remembers the scores."""
+    """Draws what it is given, and remembers the scores."""
 
     def __init__(self, draws):
         self.draws, self.scores = itertools.cycle(draws), []
 
-    def __call__(self, scores, eta):
+    def __call__(self, scores, key, eta):
         self.scores.append(scores.copy())
         return next(self.draws)
 
 
-def scores_along(rows, labels, plan, k, draws):
+def scores_along(rows, labels, plan, draws):
     examples = Examples(rows, labels, may_be_empty=True)
     examples.read(keep=True)
     script = Script(draws)
-    if isinstance(plan, PeelPlan):
-        conjunctions._peel(plan, examples, script, silent)
-    else:
-        conjunctions._choose_greedily(plan, examples, k, script, silent)
+    module = conjunctions_peel if isinstance(plan, PeelParameters) else conjunctions_greedy
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "draw_one", script)
+        plan.learn(examples, keys_of(None), silent)
     return np.array(script.scores)
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_scores_move_as_the_note_says(seed):
+def test_scores_change_as_the_note_says(seed):
     """Random neighbours of both kinds, labels flipped among them, along random transcripts."""
     draw = np.random.default_rng(seed)
     n, d = int(draw.integers(1, 80)), int(draw.integers(1, 5))
@@ -544,28 +548,28 @@ def test_scores_move_as_the_note_says(seed):
     if seed % 3 == 0:
         x, label = X[0], not y[0]  # its label flipped
     draws = draw.integers(0, 2 * d + 1, 6).tolist()
-    plans = own_plan(((5, 3), (2, 3)), 4, 1.0), GreedyPlan(6, 1.0, PureDP(1.0), 0.0)
+    plans = own_plan(((5, 3), (2, 3)), 4, 1.0), GreedyParameters(k, 6, 1.0, PureDP(1.0), 0.0)
     falsified = [(2 * c + (bits[c] == 1)) for bits in (x, X[0]) for c in range(d)]
     for plan in plans:
-        unit = 1 if isinstance(plan, PeelPlan) else k
-        here = scores_along(X, y, plan, k, draws)
-        replaced = scores_along(np.vstack((x, X[1:])), np.append(label, y[1:]), plan, k, draws)
-        fewer = scores_along(X[1:], y[1:], plan, k, draws)
+        unit = 1 if isinstance(plan, PeelParameters) else k
+        here = scores_along(X, y, plan, draws)
+        replaced = scores_along(np.vstack((x, X[1:])), np.append(label, y[1:]), plan, draws)
+        fewer = scores_along(X[1:], y[1:], plan, draws)
         moved, less = replaced - here, here - fewer
         assert np.ptp(moved, axis=1).max() <= 2 * unit
         assert np.ptp(less, axis=1).max() <= unit
-        if isinstance(plan, PeelPlan):  # the setting of the removal lemma
+        if isinstance(plan, PeelParameters):  # the setting of the removal lemma
             assert np.abs(moved).max() <= 1
             assert not np.delete(moved, falsified, axis=1).any()
             assert not np.delete(less, falsified[d:], axis=1).any()
             assert (less * (-1 if y[0] else 1) >= 0).all()
             deleted = [i for i, c in enumerate(draws) if c in falsified[d:]]
             if deleted and 2 * d not in draws:
-                assert not less[deleted[0] + 1 :].any(), "a record that is deleted moves nothing any more"
+                assert not less[deleted[0] + 1 :].any(), "a record that is deleted changes nothing any more"
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_counts_and_errors_move_as_the_note_says(seed, monkeypatch):
+def test_counts_and_errors_change_as_the_note_says(seed, monkeypatch):
     draw = np.random.default_rng(seed)
     n, d, k = int(draw.integers(1, 80)), 3, 2
     X, y = draw.random((n, d)) < 0.5, draw.random(n) < 0.5
@@ -597,7 +601,7 @@ def test_the_sensitivity_of_counts_is_attained():
 
 
 class Recorder:
-    """Takes the place of a race: the candidate that is told wins."""
+    """Takes the place of Gumbel-max: the candidate that is given wins."""
 
     chosen = 0
     offered: dict[int, int]
@@ -620,7 +624,7 @@ class Recorder:
 def errors_offered(examples, k, monkeypatch, chosen=0):
     monkeypatch.setattr(exhaustive, "Race", Recorder)
     Recorder.chosen = chosen
-    exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key(), lambda: None, silent)
+    exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key, silent)
     assert sorted(Recorder.offered) == [*range(len(Recorder.offered))]
     return np.array([Recorder.offered[i] for i in range(len(Recorder.offered))])
 
@@ -637,7 +641,7 @@ def test_every_conjunction_takes_part_once_with_its_errors(n, d, k, step, monkey
     found = set()
     for i in range(len(offered)):
         Recorder.chosen = i
-        numbers = exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key(), lambda: None, silent)
+        numbers = exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key, silent)
         literals = [(m // 2, m % 2 == 0) for m in numbers]
         assert offered[i] == np.count_nonzero(holds(literals, X) != y)
         found.add(tuple(sorted(numbers)))
@@ -669,9 +673,9 @@ TARGETS = {
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("method", PRIVATE)
 @pytest.mark.parametrize("target", TARGETS)
-def test_errors_stay_within_what_is_promised(target, method, neighbors):
+def test_errors_stay_within_their_bound(target, method, neighbors):
     """With probability 1 - beta each time: more failures than 1e-9 allows are refuted. The smallest `n` for which
-    something is promised, or nearly."""
+    there is an error bound, or nearly."""
     n, runs, beta = {"peel": 1500, "greedy": 600, "counts": 400, "exhaustive": 60}[method], 40, 0.2
     X = sample(n, 6, 3)
     y = holds(TARGETS[target], X)
@@ -681,7 +685,7 @@ def test_errors_stay_within_what_is_promised(target, method, neighbors):
         h = learn_conjunction(
             X, y, k=2, epsilon=2.0, delta=1e-5, method=method, beta=beta, records=records, neighbors=neighbors, rng=rng
         )
-        assert h.error_bound < 1, "nothing is promised"
+        assert h.error_bound < 1, "there is no error bound"
         wrong += h.error(X, y) > h.error_bound
     assert log_at_least(wrong, runs, beta) > math.log(ALARM), f"{wrong} of {runs}"
 
@@ -689,7 +693,7 @@ def test_errors_stay_within_what_is_promised(target, method, neighbors):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("method", PRIVATE)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_concepts_are_found(method, delta, neighbors):
+def test_hypotheses_are_found(method, delta, neighbors):
     """beta = 1e-9, so that a false alarm has that probability; records are random, so what is nearly right is right."""
     n = 60_000
     X = sample(n, 8)
@@ -742,9 +746,9 @@ def test_labels_that_are_all_alike(method, label):
 
 @pytest.mark.parametrize(("n", "d", "k"), [(1000, 5, 2), (10**6, 100, 10), (10**9, 30, 30), (1, 1, 1), (50, 4, 4)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_peel_plans_are_as_theorem_7_has_them(n, d, k, delta):
+def test_parameters_of_peel_are_as_theorem_7_has_them(n, d, k, delta):
     for neighbors in RELATIONS:
-        plan = plan_peel(terms(n, d, k, 1.0, delta, neighbors=neighbors))
+        plan = prepare_peel(problem(n, d, k, 1.0, delta, neighbors=neighbors))
         gamma, p = plan.dummy, len(plan.phases)
         assert plan.eta * gamma >= math.log((2 * d + 1) * plan.rounds / 0.05)
         assert plan.phases[0][0] * 2 * k >= n
@@ -757,36 +761,37 @@ def test_peel_plans_are_as_theorem_7_has_them(n, d, k, delta):
         assert plan.account == "composition" or removal(plan.eta, one_signed=True, neighbors=neighbors).implies(
             fastdp.ApproxDP(1.0, delta, neighbors=neighbors)
         )
-        assert plan.account == "removal lemma" or plan.eta <= terms(n, d, k, 1.0, delta, neighbors=neighbors).eta(
-            plan.rounds
-        )
+        assert plan.account == "removal lemma" or plan.eta <= problem(
+            n, d, k, 1.0, delta, neighbors=neighbors
+        ).privacy.eta(plan.rounds)
 
 
 def test_records_that_peel_needs_grow_linearly_in_k():
     def needed(k):
-        return plan_peel(terms(10**7, 200, k, 1.0, 1e-6)).bound
+        return prepare_peel(problem(10**7, 200, k, 1.0, 1e-6)).bound
 
     assert needed(80) / needed(10) < 8.5
     assert (
-        plan_greedy(terms(10**7, 200, 80, 1.0, 1e-6)).bound / plan_greedy(terms(10**7, 200, 10, 1.0, 1e-6)).bound > 12
+        prepare_greedy(problem(10**7, 200, 80, 1.0, 1e-6)).bound
+        / prepare_greedy(problem(10**7, 200, 10, 1.0, 1e-6)).bound
+        > 12
     )
 
 
 @pytest.mark.parametrize("method", PRIVATE)
-def test_plans_read_public_numbers_only(method):
+def test_parameters_depend_on_public_numbers_only(method):
     """Under add-remove the true number of records stands nowhere."""
     plans = set()
     for n in (1, 50, 3000):
         X = sample(n, 4)
         seen = []
-        original = conjunctions._learn
 
-        def watched(plan, *rest, seen=seen, original=original):
-            seen.append(plan)
-            return original(plan, *rest)
+        def watched(*given, seen=seen):
+            seen.append(choose_method(*given).plan)
+            return choose_method(*given)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(conjunctions, "_learn", watched)
+            patch.setattr(conjunctions, "choose_method", watched)
             learn_conjunction(
                 X, X[:, 0], k=2, epsilon=1.0, delta=1e-6, method=method, neighbors="add-remove", records=1000
             )
@@ -944,7 +949,7 @@ def test_guarantees_of_the_methods():
         ("peel", 1e-6, "(1, 1e-06)-DP"), ("peel", 0.0, "1-DP"), ("greedy", 1e-6, "(1, 1e-06)-DP"),
         ("greedy", 0.0, "1-DP"), ("exhaustive", 1e-6, "(1, 1e-06)-DP"),
     ):  # fmt: skip
-        plan = conjunctions.choose_plan(method, terms(300, 3, 2, 1.0, delta))[1]
+        plan = choose_method(conjunctions.PRIVATE, method, problem(300, 3, 2, 1.0, delta))[1]
         h = learn_conjunction(X, X[:, 0], epsilon=1.0, delta=delta, k=2, method=method)
         rounds, unit = getattr(plan, "rounds", 1), 2 if method == "greedy" else 1
         spent, concentrated = h.guarantee.parts
@@ -959,11 +964,11 @@ def test_guarantees_of_the_methods():
 def test_no_more_of_epsilon_is_used_than_is_written(method):
     """0.1 is a little above one tenth in binary; budgets charge one tenth."""
     for epsilon, delta in ((0.1, 0.0), (0.3, 1e-6)):
-        t = terms(1000, 4, 2, epsilon, delta)
-        used, leak = (Fraction(x) for x in t.allowance)
+        t = problem(1000, 4, 2, epsilon, delta)
+        used, leak = (Fraction(x) for x in t.privacy.allowance)
         assert used <= Fraction(str(epsilon)) <= used + Fraction(1, 2**50)
         assert leak <= Fraction(str(delta))
-        plan = conjunctions.choose_plan(method, t)[1]
+        plan = choose_method(conjunctions.PRIVATE, method, t)[1]
         if method == "counts" and not delta:
             assert Fraction(plan.noise.scale) * Fraction(str(epsilon)) >= 8
         elif not delta:
@@ -1056,10 +1061,10 @@ def test_results_read_as_a_person_would_write_them():
     assert str(h) == "v1 ∧ ¬v3"
     assert repr(h) == (
         "LearnedConjunction\n"
-        "  concept    v1 ∧ ¬v3\n"
-        "  method     peel\n"
-        "  error      at most 0.25 with probability 0.95, if some conjunction fits\n"
-        "  guarantee  1-DP, replace-one"
+        "  hypothesis  v1 ∧ ¬v3\n"
+        "  method      peel\n"
+        "  error       at most 0.25 with probability 0.95, if some conjunction fits\n"
+        "  guarantee   1-DP, replace-one"
     )
     assert str(learned(())) == "true"
     assert str(learned(((1, False), (1, True)))) == "false"
@@ -1067,7 +1072,7 @@ def test_results_read_as_a_person_would_write_them():
     assert str(named) == "smokes ∧ ¬<old>"
     assert html.escape("¬<old>") in named._repr_html_()
     assert "<old>" not in named._repr_html_()
-    assert "nothing promised" in repr(replace(h, error_bound=1.0))
+    assert "no error bound" in repr(replace(h, error_bound=1.0))
 
 
 def test_predictions_go_by_names_where_there_are_names():
@@ -1102,7 +1107,7 @@ def test_results_pickle():
 
 
 @pytest.mark.parametrize("method", PRIVATE)
-def test_progress_is_told_from_0_to_the_end(method):
+def test_progress_is_reported_from_0_to_the_end(method):
     X, seen = sample(500, 4), []
     learn_conjunction(X, X[:, 0], k=2, epsilon=4.0, delta=1e-6, method=method, progress=lambda *now: seen.append(now))
     done = [now[0] for now in seen]
@@ -1117,19 +1122,20 @@ def test_seeds_warn_nobody_here():
         learn_conjunction(sample(9000, 2), sample(9000, 1)[:, 0], k=1, epsilon=1.0, rng=Randomness(seed=1))
 
 
-# --- the one that promises most, and who is warned
+# --- the least error bound, and who is warned
 
 
-def test_auto_takes_the_method_that_promises_the_fewest_errors():
+def test_auto_takes_the_method_with_the_least_error_bound():
     for n, d, k, delta in (
         (10**5, 20, 2, 0.0),
         (10**6, 100, 10, 1e-6),
         (10**6, 100, 100, 1e-6),
         (10**7, 1000, 40, 1e-6),
     ):
-        name, plan = conjunctions.choose_plan("auto", terms(n, d, k, 1.0, delta))
+        name, plan = choose_method(conjunctions.PRIVATE, "auto", problem(n, d, k, 1.0, delta))
         others = {
-            other: conjunctions.PLANS[other](terms(n, d, k, 1.0, delta)).bound for other in ("peel", "greedy", "counts")
+            other: conjunctions.PRIVATE[other].prepare(problem(n, d, k, 1.0, delta)).bound
+            for other in ("peel", "greedy", "counts")
         }
         assert plan.bound <= min(others.values())
         assert name == "exhaustive" or plan.bound == others[name]
@@ -1147,7 +1153,7 @@ def test_auto_takes_the_method_that_promises_the_fewest_errors():
 METHODS_OF_BOUNDS = ("peel", "greedy", "counts", "exhaustive", "auto")
 
 
-def test_whoever_is_promised_nothing_is_told_before_he_pays():
+def test_a_vacuous_error_bound_is_warned_of_before_anything_is_charged():
     X = sample(60, 3)
     budget = Budget(epsilon=1)
     with warnings.catch_warnings():

@@ -51,7 +51,7 @@ def worst(n, relation, eta):
 @pytest.mark.parametrize(
     ("relation", "n", "eta", "mutant"), [("replace-one", 2, 0.5, 1.0), ("add-remove", 2, 1.0, 2.0)]
 )
-def test_the_range_is_kept_for_all_neighbours_and_a_smaller_reach_would_not_do(relation, n, eta, mutant):
+def test_the_range_is_kept_for_all_neighbours_and_a_smaller_range_would_not_do(relation, n, eta, mutant):
     assert worst(n, relation, eta) <= 1 + 1e-12
     assert worst(n, relation, eta) > 0.99
     assert worst(n, relation, mutant) > 1.9, "sensitivity 1 for 2"
@@ -112,8 +112,8 @@ def test_the_excess_stays_within_the_theorem(relation):
     found = [learn_from_class(table, y, epsilon=0.5, beta=beta, rng=rng, **more) for _ in range(runs)]
     good = sum((table[f.index] != y).mean() - least <= f.excess_bound for f in found)
     assert laws.log_at_most(good, runs, 1 - beta) > math.log(1e-9)
-    promised = fastdp.bounds.learn_from_class(3000, 301, epsilon=0.5, beta=beta, neighbors=relation)
-    assert found[0].excess_bound == pytest.approx(promised)
+    bound = fastdp.bounds.learn_from_class(3000, 301, epsilon=0.5, beta=beta, neighbors=relation)
+    assert found[0].excess_bound == pytest.approx(bound)
     n = fastdp.bounds.learn_from_class_n(301, error=0.01, epsilon=0.5, beta=beta, neighbors=relation)
     bound = [fastdp.bounds.learn_from_class(m, 301, epsilon=0.5, beta=beta, neighbors=relation) for m in (n, n - 1)]
     assert bound[0] <= 0.01 < bound[1]
@@ -138,12 +138,18 @@ def test_a_choice_is_charged_once_and_with_a_delta_in_two_forms():
     [
         (CONCEPTS, [0, 1, 2], {}, DomainError, r"^y: must be 1, and 0 or -1"),
         (CONCEPTS * 0.5, [0, 1, 1], {}, DomainError, r"^predictions: must be 1, and 0 or -1"),
-        (CONCEPTS, [0, 1], {}, ValueError, r"^predictions: shape \(4, 3\): must be \(concepts, 2\), as y has 2 labels"),
+        (
+            CONCEPTS,
+            [0, 1],
+            {},
+            ValueError,
+            r"^predictions: shape \(4, 3\): must be \(hypotheses, 2\), as y has 2 labels",
+        ),
         (CONCEPTS, "label", {}, ValueError, r"^y='label': must be the labels"),
         (CONCEPTS, None, {}, ValueError, r"^y=None"),
         (CONCEPTS, [], {}, ValueError, r"^y: n=0 records"),
-        (CONCEPTS[:0], [0, 1, 1], {}, ValueError, "at least one concept"),
-        ((c for c in ()), [0, 1, 1], {}, ValueError, "at least one concept"),
+        (CONCEPTS[:0], [0, 1, 1], {}, ValueError, "at least one hypothesis"),
+        ((c for c in ()), [0, 1, 1], {}, ValueError, "at least one hypothesis"),
         (3, [0, 1, 1], {}, ValueError, r"^predictions: type int"),
         (CONCEPTS, [0, 1, 1], {"X": [1, 2, 3]}, ValueError, r"^X: must be None"),
         (fastdp.pack(CONCEPTS), [0, 1, 1], {}, ValueError, r"^predictions: of 4 records: must be of 3"),

@@ -16,7 +16,7 @@ import pytest
 
 import fastdp
 from fastdp import GumbelMax
-from fastdp.kernels import selection as kernels
+from fastdp.kernels import layout
 from fastdp.mechanisms import gumbel_max as race
 from fastdp.mechanisms.gumbel_max import Race, _Held
 from fastdp.mechanisms.scores import tops_of
@@ -150,7 +150,7 @@ def test_threads_that_offer_at_the_same_time(kind):
 
 def test_one_and_two_threads(monkeypatch):
     """Several chunks of a release, on one thread and on two, and chunks of other sizes."""
-    n = 2 * kernels.CHUNK + 5000
+    n = 2 * layout.CANDIDATE_CHUNK + 5000
     draw = np.random.default_rng(4)
     far = np.where(np.arange(n) == 300_000, 1e18, np.arange(n) % 3.0)
     for array in (draw.integers(0, 12, n), draw.normal(size=n) * 3, np.arange(n) * 1e-4, far):
@@ -472,7 +472,7 @@ def test_shards_have_the_law():
 @pytest.fixture
 def nothing_is_certain(monkeypatch):
     """Every bound is so wide that integers decide everything."""
-    monkeypatch.setattr(kernels, "SLACK", 2.0**60)
+    monkeypatch.setattr(layout, "SLACK", 2.0**60)
 
 
 @pytest.mark.parametrize("k", [1, 4, 40])
@@ -485,7 +485,7 @@ def test_the_race_decided_by_integers_alone_is_the_same_race(k, monkeypatch):
     settled = []
     compare = race.exact.compare_arrivals
     monkeypatch.setattr(race.exact, "compare_arrivals", lambda *args: settled.append(1) or compare(*args))
-    monkeypatch.setattr(kernels, "SLACK", 2.0**60)
+    monkeypatch.setattr(layout, "SLACK", 2.0**60)
     for array, right in zip(cases, expected, strict=True):
         assert at_once(array, k, epsilon=k) == right
         whole = gumbel(k, epsilon=k)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fastdp
+from fastdp.kernels import discrete_laplace, layout
 from fastdp.kernels import noise as kernels
 from fastdp.mechanisms import noise
 from fastdp.randomness import exact_draws as exact
@@ -20,7 +21,7 @@ from tests.laws import assert_law, audit, check_low_bits, wrong_scales
 
 SCALES = [2.0**-20, 0.1, 1.0, 3.3, 100.0, 2.0**15, 2.0**15 + 1, 2.0**20, 2.0**31, 2.0**31 + 1, 2.0**40]
 SIGMAS = [2.0**-20, 0.05, 0.3, 0.5, 1.0, 1.3, 4.0, 100.0, 2.0**15, 1e6, 2.0**31, 2.0**31 + 1, 2.0**40]
-BLOCK = exact.GAUSSIAN_BLOCK
+BLOCK = layout.GAUSSIAN_BLOCK
 KEY = np.arange(3, 11, dtype=np.uint32) * np.uint32(0x9E3779B9)
 
 
@@ -48,16 +49,6 @@ def test_laplace_kernel_meets_the_definition(scale):
         assert found[i] == exact.geometric_draw(words, i, scale, two_sided=True)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_geometric_kernel_meets_the_definition(scale):
-    words, plan = word_source(KEY), noise.laplace_plan(scale)
-    out, undecided = np.empty(2100, np.int64), np.empty(2100, np.int64)
-    found = kernels.draw_geometric_into(KEY, 0, plan.extra, scale, plan.fixed, plan.fixed_pair, out, undecided)
-    assert found == 0
-    for i in range(0, 2100, 19):
-        assert out[i] == exact.geometric_draw(words, i, scale, two_sided=False)
-
-
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_gaussian_kernel_meets_the_definition(sigma):
     words = word_source(KEY)
@@ -66,15 +57,22 @@ def test_gaussian_kernel_meets_the_definition(sigma):
     assert found[BLOCK:].tolist() == exact.gaussian_block(words, 1, 60, sigma)
 
 
-def test_the_kernels_and_the_definition_have_the_same_constants():
-    names = [name for name in vars(exact) if name.endswith(("_BITS", "_EXTRA", "_STREAM")) or name in ("PROPOSALS",)]
-    assert len(names) == 10
-    for name in (*names, "GAUSSIAN_BLOCK"):
-        assert getattr(kernels, name) == getattr(exact, name), name
-    assert noise.CHUNK % kernels.LAPLACE_BLOCK == noise.CHUNK % kernels.GAUSSIAN_BLOCK == 0
+def test_chunks_are_whole_blocks():
+    assert noise.CHUNK % layout.LAPLACE_BLOCK == noise.CHUNK % layout.GAUSSIAN_BLOCK == 0
 
 
 # --- forced escalation: every level decides alike
+
+
+def escalated(plan, *, third=False):
+    """The same noise, of which nothing is decided in float64, and, at the third level, nor in double-double."""
+    law = plan.law.copy()
+    if isinstance(plan, noise.LaplacePlan):
+        first, pair = [layout.LAPLACE_ERROR], [layout.LAPLACE_ERROR_PAIR]
+    else:
+        first, pair = [layout.ERROR, layout.COIN_ERROR], [layout.COIN_ERROR_PAIR, layout.ERROR_PAIR]
+    law[first + pair if third else first] = 2.0
+    return plan._replace(law=law)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -82,21 +80,13 @@ def test_every_laplace_draw_escalated_is_the_same_draw(scale):
     plan = noise.laplace_plan(scale)
     expected = draws(plan, 2500)
     values, out, undecided = np.zeros(2500, np.int64), np.empty(2500, np.int64), np.empty(2500, np.int64)
-    second = plan._replace(fixed=2.0)  # nothing is decided in float64
-    assert kernels.add_laplace_into(values, KEY, 0, *second, out, undecided) == 0
+    second = escalated(plan)
+    assert kernels.add_laplace_into(values, KEY, 0, second.extra, second.law, out, undecided) == 0
     np.testing.assert_array_equal(out, expected)
-    third = second._replace(fixed_pair=1.0)  # nor in double-double
-    assert kernels.add_laplace_into(values, KEY, 0, *third, out, undecided) == 2500
+    third = escalated(plan, third=True)
+    assert kernels.add_laplace_into(values, KEY, 0, third.extra, third.law, out, undecided) == 2500
     assert not out.any()
     np.testing.assert_array_equal(draws(third, 300), expected[:300])
-
-
-def escalated(plan, *, third=False):
-    law = plan.law.copy()
-    law[10] = law[12] = 2.0
-    if third:
-        law[13] = law[14] = 2.0
-    return plan._replace(law=law)
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
@@ -115,7 +105,7 @@ def test_every_gaussian_draw_escalated_is_the_same_draw(sigma):
 
 def test_escalated_draws_have_the_law_too():
     """The third level alone, as a law: 4,000 draws that integers have settled, at false-alarm rate 1e-9."""
-    plan = noise.laplace_plan(2.0)._replace(fixed=2.0, fixed_pair=1.0)
+    plan = escalated(noise.laplace_plan(2.0), third=True)
     assert_law(draws(plan, 4000), oracles.noise.laplace_law(2), wrong_scales(oracles.noise.laplace_law, 2))
 
 
@@ -124,7 +114,7 @@ def test_escalation_on_the_grid_gives_the_same_floats():
     plan, grid = noise.laplace_plan(700.0), 2.0**-8
     expected, found = np.empty(400), np.empty(400)
     noise.add_noise(plan, grid, KEY, values, expected, 0)
-    noise.add_noise(plan._replace(fixed=2.0, fixed_pair=1.0), grid, KEY, values, found, 0)
+    noise.add_noise(escalated(plan, third=True), grid, KEY, values, found, 0)
     np.testing.assert_array_equal(found, expected)
     gauss = noise.gaussian_plan(70.0)
     noise.add_noise(gauss, grid, KEY, values[:50], expected[:50], 0)
@@ -156,9 +146,9 @@ def bits_of_word(stream, index):
 def test_the_second_level_of_laplace_reads_its_own_words():
     """31 bits do not settle a draw of this scale: every draw is made of the word in stream 3 that has its number."""
     scale, block = 2.0**30, 3
-    plan = noise.laplace_plan(scale)._replace(extra=0)
+    plan = noise.laplace_plan(scale)
     out, undecided = np.zeros(1100, np.int64), np.empty(1100, np.int64)
-    assert kernels.add_laplace_into(out.copy(), KEY, block, *plan, out, undecided) == 0
+    assert kernels.add_laplace_into(out.copy(), KEY, block, 0, plan.law, out, undecided) == 0
     for i in [*range(0, 1024, 31), *range(1024, 1100, 5)]:
         index = 1024 * block + i
         prefix, sign = short_uniform(index)
@@ -171,7 +161,7 @@ def test_the_second_level_of_the_gaussian_reads_its_own_words():
     sigma, block = 2.0**30, 2
     plan, law = noise.gaussian_plan(sigma), exact.gaussian_proposal(sigma)
     sure = plan.law.copy()
-    sure[12] = 2.0  # no coin of 16 bits decides
+    sure[layout.COIN_ERROR] = 2.0  # no coin of 16 bits decides
     out, undecided = np.zeros(BLOCK + 30, np.int64), np.empty(BLOCK + 30, np.int64)
     assert kernels.add_gaussian_into(out.copy(), KEY, block, 0, sure, out, undecided) == 0
     for start, number in ((0, block), (BLOCK, block + 1)):
@@ -194,7 +184,7 @@ def test_what_is_settled_is_the_draw_of_its_place(first):
     """In a later chunk of a release: draw number first + i, and the blocks that start at `first`."""
     words = word_source(KEY)
     plan = noise.laplace_plan(2.0**20)
-    third = plan._replace(fixed=2.0, fixed_pair=1.0)
+    third = escalated(plan, third=True)
     expected = [exact.geometric_draw(words, first + i, plan.scale, two_sided=True) for i in range(300)]
     assert draws(third, 300, first).tolist() == draws(plan, 300, first).tolist() == expected
     gauss = noise.gaussian_plan(1.3)
@@ -205,7 +195,7 @@ def test_what_is_settled_is_the_draw_of_its_place(first):
 
 def open_to_the_third_level(monkeypatch):
     """Every draw of the public functions is left to fastdp/randomness/exact_draws.py: scale and sigma 3, grid 1/4."""
-    laplace = noise.laplace_plan(3.0)._replace(fixed=2.0, fixed_pair=1.0)
+    laplace = escalated(noise.laplace_plan(3.0), third=True)
     gaussian = escalated(noise.gaussian_plan(3.0), third=True)
     monkeypatch.setattr(noise, "_laplace_for_integers", lambda *_: laplace)
     monkeypatch.setattr(noise, "_laplace_for_floats", lambda *_: (0.25, laplace))
@@ -251,8 +241,8 @@ def test_a_settled_sum_on_the_grid_is_rounded_once():
 def test_short_calls_are_the_definition_however_far_they_escalate(n, scale):
     words, plan = word_source(KEY), noise.laplace_plan(scale)
     expected = [exact.geometric_draw(words, i, scale, two_sided=True) for i in range(n)]
-    for forced in ({}, {"fixed": 2.0}, {"fixed": 2.0, "fixed_pair": 1.0}):
-        assert draws(plan._replace(**forced), n).tolist() == expected
+    for forced in (plan, escalated(plan), escalated(plan, third=True)):
+        assert draws(forced, n).tolist() == expected
 
 
 def test_a_short_call_takes_a_second_level_in_any_case():
@@ -261,10 +251,12 @@ def test_a_short_call_takes_a_second_level_in_any_case():
     A call for an impossible law shows it: with an offset of -1000 every value is negative, which the kernel reports
     if and only if it came to the second level. With 65 draws it does not.
     """
-    plan = noise.laplace_plan(1.0)
+    law = noise.laplace_plan(1.0).law.copy()
+    law[layout.LAPLACE_OFFSET] = -1000.0
+    law[layout.LAPLACE_OFFSET_LOW] = 0.0
     for n, reported in ((1, 1), (2, 1), (63, 1), (64, 1), (65, 0), (1024, 0)):
         out = np.empty(n)
-        found = kernels.laplace_block_into(KEY, 0, 0, 1.0, -1000.0, 0.0, plan.fixed, plan.fixed_pair, 1, out)
+        found = discrete_laplace.laplace_block_into(KEY, 0, 0, law, out)
         assert not np.isnan(out).any()
         assert found == reported, n
 
@@ -286,14 +278,6 @@ def test_gaussian_has_its_law(sigma):
     assert sigma <= law < sigma * (1 + 1e-15)
     assert_law(found, oracles.noise.gaussian_law(Fraction(law)), wrong_scales(oracles.noise.gaussian_law, sigma))
     assert check_low_bits(found, oracles.noise.gaussian_law(Fraction(law)))
-
-
-@pytest.mark.parametrize("scale", [0.4, 1.0, 30.0, 2.0**33])
-def test_geometric_has_its_law(scale):
-    plan = noise.laplace_plan(scale)
-    out, undecided = np.empty(200_000, np.int64), np.empty(200_000, np.int64)
-    assert kernels.draw_geometric_into(KEY, 0, plan.extra, scale, plan.fixed, plan.fixed_pair, out, undecided) == 0
-    assert_law(out, oracles.noise.geometric_law(scale), wrong_scales(oracles.noise.geometric_law, scale))
 
 
 def test_tiny_scales_leave_integers_alone():
@@ -592,7 +576,7 @@ def test_sums_saturate_at_the_ends_of_int64():
 
 
 def test_saturation_of_settled_draws():
-    third = noise.laplace_plan(5.0)._replace(fixed=2.0, fixed_pair=1.0)
+    third = escalated(noise.laplace_plan(5.0), third=True)
     edge = np.array([2**63 - 1, -(2**63)] * 40)
     out = edge.copy()
     noise.add_noise(third, None, KEY, out, out, 0)

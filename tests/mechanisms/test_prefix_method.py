@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from fastdp import ApproxDP, PureDP, Randomness
-from fastdp.learning.bounds import interior_point_n
+from fastdp.bounds import interior_point_n
 from fastdp.mechanisms.prefix_method import FAILURE, PrefixPlan, _joined, _Light, common_bits, permutation, points_below
 from fastdp.randomness.charged_keys import ChargedKeys
 from tests.laws import ALARM, check_cells, log_at_least

@@ -18,7 +18,8 @@ import pytest
 
 import fastdp
 from fastdp import ApproxDP, BoundedRange, Budget, PureDP, compose
-from fastdp.kernels import selection as kernels
+from fastdp.kernels import buckets as kernels
+from fastdp.kernels import layout
 from fastdp.mechanisms import selection
 from fastdp.mechanisms.scores import terms_of_pure, terms_of_range
 from tests import oracles
@@ -401,7 +402,7 @@ def test_a_float_softmax_leaks_and_the_law_does_not():
         assert law[1] > 0
     heights = np.array([0, -1490, -1492, -(10**6)])
     tops, weights = np.empty(1, np.int64), np.empty(1, np.uint64)
-    kernels.weigh_into(heights, 0.72, 60.0, tops, weights)
+    kernels.sum_blocks_into(heights, 0.72, 60.0, tops, weights)
     assert weights[0] == 2**60 + 3, "nobody's bound is 0"
 
 
@@ -903,7 +904,7 @@ def test_every_choice_escalated_is_the_same_choice(kind, monkeypatch):
     monkeypatch.setattr(
         fastdp.randomness.exact_draws, "compare_arrivals", lambda *a: asked.append("arrival") or compare(*a)
     )
-    monkeypatch.setattr(kernels, "SLACK", 2.0**60)
+    monkeypatch.setattr(layout, "SLACK", 2.0**60)
     found = [np.asarray(draw(scores, rng=seeded(seed))).tolist() for draw in draws for seed in seeds]
     assert found == expected
     assert asked.count("coin") > 50
@@ -912,7 +913,7 @@ def test_every_choice_escalated_is_the_same_choice(kind, monkeypatch):
 
 def test_escalated_draws_have_the_law_too(monkeypatch):
     """What integers decide alone, as laws."""
-    monkeypatch.setattr(kernels, "SLACK", 2.0**60)
+    monkeypatch.setattr(layout, "SLACK", 2.0**60)
     scores = SMALL["integers"]
     rng = seeded(14)
     drawn = several(scores, size=4000, epsilon=8000.0, rng=rng)

@@ -513,8 +513,6 @@ def test_a_failing_key_returns_the_charge(error, monkeypatch):
 class OneUndecided:
     """Kernels that leave one draw to be settled in Python."""
 
-    LAPLACE_BLOCK = 1 << 10
-
     @staticmethod
     def add_laplace_into(values, key, block, *plan_out_undecided):
         plan_out_undecided[-1][0] = 0

@@ -18,9 +18,19 @@ import pytest
 from mpmath import mpf
 
 from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
-from fastdp.privacy import ORDERS, epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply, share
+from fastdp.privacy import (
+    ORDERS,
+    composition,
+    conversions,
+    curves,
+    epsilon_of_curve,
+    epsilon_of_rho,
+    epsilon_of_rho_simply,
+    share,
+)
 from fastdp.privacy import guarantees as kinds
-from fastdp.privacy.guarantees import LARGE, SMALL, THEOREMS
+from fastdp.privacy.composition import THEOREMS
+from fastdp.privacy.curves import LARGE, SMALL
 
 DIGITS = 130
 
@@ -708,9 +718,10 @@ def test_nothing_jumps_where_curves_change_their_formula(kind):
 
 def test_composition_is_the_same_whatever_the_decimal_context_of_the_host():
     def results():
-        for function in vars(kinds).values():
-            if hasattr(function, "cache_clear"):
-                function.cache_clear()
+        for module in (composition, conversions, curves, kinds):
+            for function in vars(module).values():
+                if hasattr(function, "cache_clear"):
+                    function.cache_clear()
         return [
             compose((BoundedRange(1e-6), 10**9), (PureDP(0.01), 10), delta=1e-7).epsilon,
             compose((PureDP(0.1), 10), delta=0.1, using="advanced").epsilon,

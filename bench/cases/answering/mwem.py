@@ -1,4 +1,4 @@
-"""MWEM, released marginals, and the way from records to new records."""
+"""MWEM, released marginals, and all steps from records to new records."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _mwem(k: int) -> Callable[[int], Call]:
     return make
 
 
-def _fitted(codes: Any, domain: Domain, queries: Any, **promise: Any) -> Any:
-    with warnings.catch_warnings():  # that plain noise would promise more than so few rounds do
+def _fitted(codes: Any, domain: Domain, queries: Any, **guarantee: Any) -> Any:
+    with warnings.catch_warnings():  # that plain noise has a smaller bound than so few rounds
         warnings.simplefilter("ignore", AccuracyWarning)
-        return mwem(codes, domain, queries, variant="average", rounds=ROUNDS, **promise)
+        return mwem(codes, domain, queries, variant="average", rounds=ROUNDS, **guarantee)
 
 
 def _numpy_mwem(n: int) -> Call:
@@ -72,7 +72,7 @@ def _numpy_mwem(n: int) -> Call:
 
 
 def _many_records(domain: Domain, n: int) -> Any:
-    return records(domain, max(n, 200_000))  # fewer support no promise below 1
+    return records(domain, max(n, 200_000))  # fewer support no error bound below 1
 
 
 def _end_to_end(d: int) -> Callable[[int], Call]:
@@ -81,14 +81,14 @@ def _end_to_end(d: int) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         domain = Domain.binary(d)
         codes, asked = _many_records(domain, n), marginals(domain, 2)
-        promise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "beta": 1e-9}
+        guarantee: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "beta": 1e-9}
 
         def call() -> Any:
-            with warnings.catch_warnings():  # that plain noise would promise more for so few queries
+            with warnings.catch_warnings():  # that plain noise has a smaller bound for so few queries
                 warnings.simplefilter("ignore", AccuracyWarning)
-                online = PrivateMultiplicativeWeights(codes, domain, max_queries=len(asked), **promise)
+                online = PrivateMultiplicativeWeights(codes, domain, max_queries=len(asked), **guarantee)
             answers = online.answer_many(asked)
-            return answers, online.alpha, _fitted(codes, domain, asked, **promise).sample(len(codes))
+            return answers, online.alpha, _fitted(codes, domain, asked, **guarantee).sample(len(codes))
 
         return call
 

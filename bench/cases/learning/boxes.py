@@ -14,8 +14,7 @@ from .inputs import DELTA, EPSILON, MILLION, SURE, K, enough
 
 _case = partial(make_case, "learning")
 
-IN_PLANE = 2_000  # records of which all boxes are looked at; of numpy's
-FEW_IN_PLANE = 40
+IN_PLANE, FEW_IN_PLANE = 2_000, 40  # records of which all boxes are tried; numpy's
 
 
 @lru_cache(maxsize=1)

@@ -16,8 +16,7 @@ from .inputs import DELTA, EPSILON, MILLION, SURE, K, count_ones, enough, numpy_
 
 _case = partial(make_case, "learning")
 
-WIDTH = 30  # of records that all conjunctions are looked at for, and literals of one
-MOST = 3
+WIDTH, MOST = 30, 3  # columns for which all conjunctions are tried, and literals of one
 CHUNK = 2048  # words: numpy's arrays for them stay in the cache
 
 
@@ -87,12 +86,12 @@ def _numpy_judge(n: int) -> Call:
     return call
 
 
-def _look_at_all(n: int, **arguments: Any) -> Any:
+def _try_all(n: int, **arguments: Any) -> Any:
     return _fit(n, WIDTH, MOST, delta=0.0, method="exhaustive", **arguments)
 
 
-def _numpy_look_at_all(n: int) -> Call:
-    """The third literals of a pair are looked at together."""
+def _numpy_try_all(n: int) -> Call:
+    """The third literals of a pair are counted together."""
     X, y = records(n, WIDTH, MOST)
     rng, everyone = np.random.default_rng(), all_bits(n)
 
@@ -125,7 +124,7 @@ def _peel_case(k: int) -> Case:
     target = within("numpy", 0.5) if k == K else None
     return _case(
         f"peel-{k}",
-        f"learn_conjunction, d=100, k={k}, beside two sums of bytes",
+        f"learn_conjunction, 100 columns, k = {k}, beside two sums of bytes",
         MILLION,
         lambda n: _fit(n, 100, k),
         (numpy_sums(100, k), target),
@@ -144,7 +143,7 @@ def _fit_case(method: str, work: str, *pairs: Any) -> Case:
 
     return _case(
         f"conjunction-by-{method}",
-        f"learn_conjunction, {method}, d=100, k={K}, {work}",
+        f"learn_conjunction, {method}, 100 columns, k = {K}, {work}",
         MILLION,
         lambda n: _fit(n, 100, K, method=method),
         *pairs,
@@ -159,12 +158,12 @@ def _fit_case(method: str, work: str, *pairs: Any) -> Case:
 CASES = (
     _case(
         "all-conjunctions",
-        f"learn_conjunction, exhaustive, d={WIDTH}: all 34,281 conjunctions of at most {MOST} literals",
+        f"learn_conjunction, exhaustive, {WIDTH} columns: all 34,281 conjunctions of at most {MOST} literals",
         MILLION,
-        _look_at_all,
-        (Side("numpy, packed", _numpy_look_at_all), faster("numpy, packed", avx512=10, avx2=10)),
+        _try_all,
+        (Side("numpy, packed", _numpy_try_all), faster("numpy, packed", avx512=10, avx2=10)),
         oracle="a conjunction",
-        drawn=lambda n: (*records(n, WIDTH, MOST), _look_at_all(n, beta=SURE)()),
+        drawn=lambda n: (*records(n, WIDTH, MOST), _try_all(n, beta=SURE)()),
         epsilon=EPSILON,
         k=MOST,
     ),
@@ -173,7 +172,7 @@ CASES = (
     _fit_case("counts", "beside sums of bytes with noise", (Side("numpy", _numpy_counts), None)),
     _case(
         "conjunction-by-elimination",
-        f"learn_conjunction, elimination, not private, d=100, {K} literals",
+        f"learn_conjunction, elimination, not private, 100 columns, {K} literals",
         MILLION,
         _eliminate,
         (Side("numpy", _numpy_eliminate), None),
@@ -182,7 +181,7 @@ CASES = (
     ),
     _case(
         "error",
-        f"error of a conjunction of {K} literals, d=100",
+        f"error of a conjunction of {K} literals, 100 columns",
         MILLION,
         _judge,
         (Side("numpy", _numpy_judge), None),

@@ -13,7 +13,7 @@ MILLION = 1_000_000
 EPSILON = 1.0
 DELTA = 1e-6
 K = 10
-SURE = 1e-9  # beta of what a test looks at
+SURE = 1e-9  # beta of what a test checks
 
 
 @lru_cache(maxsize=1)  # all sides of a case read the same memory
@@ -45,5 +45,5 @@ def count_ones(words: Any) -> Any:
 
 
 def enough(n: int) -> int:
-    """So many records that something is promised with certainty."""
+    """So many records that there is an error bound that is as good as certain."""
     return max(n, 500_000)

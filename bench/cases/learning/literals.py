@@ -103,7 +103,7 @@ def _counts_case(name: str, work: str, n: int, d: int, *pairs: Any, are_packed: 
 def _bytes_case(d: int) -> Case:
     return _counts_case(
         f"literals-{d}",
-        f"who falsifies each literal, of positives and negatives, d={d}, packing included",
+        f"count the records that falsify each literal, {d} columns, packing included",
         MILLION,
         d,
         (numpy_sums(d), faster("numpy", avx512=8, avx2=8)),
@@ -115,7 +115,7 @@ def _bytes_case(d: int) -> Case:
 CASES = (
     _counts_case(
         "literals-packed",
-        "who falsifies each literal, of positives and negatives, d=100, packed",
+        "count the records that falsify each literal, 100 columns, packed",
         MILLION,
         100,
         (numpy_words(100), faster("numpy, packed", avx512=6, avx2=3.8)),
@@ -125,7 +125,7 @@ CASES = (
     *map(_bytes_case, (100, 103)),
     _counts_case(
         "literals-two-threads",
-        "two threads, who falsifies each literal, d=100, packing included",
+        "two threads, count the records that falsify each literal, 100 columns, packing included",
         MILLION,
         100,
         (Side("one thread", lambda n: count(n, 100)), faster("one thread", avx512=1.6, avx2=1.6)),
@@ -133,7 +133,7 @@ CASES = (
     ),
     _case(
         "pack",
-        "pack, d=100",
+        "pack, 100 columns",
         MILLION,
         _pack,
         (Side("numpy", _numpy_pack), None),

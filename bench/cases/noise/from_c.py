@@ -49,7 +49,7 @@ def _c_cases() -> tuple[Case, ...]:
         return ()
     case = _case(
         "laplace-from-c-in-place",
-        "laplace int64 from C, scale 100, in place",
+        "Laplace noise from C, int64, scale 100, in place",
         N,
         _from_c,
         (Side("Python", our_laplace(int_values, 100.0, in_place=True)), within("Python", 1 / 0.9)),

@@ -44,7 +44,7 @@ def gaussian_drawn(sigma: float) -> Callable[[int], Any]:
 def _gaussian_case(sigma: float) -> Case:
     return _case(
         f"gaussian-int64-{in_words(sigma)}",
-        f"gaussian int64, sigma {in_words(sigma)}",
+        f"Gaussian noise, int64, sigma {in_words(sigma)}",
         N,
         our_gaussian(sigma),
         (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=2, avx2=1.05)),
@@ -65,7 +65,7 @@ CASES = (
     *(_gaussian_case(sigma) for sigma in (1.0, 4.0, 100.0, 1e6)),
     _case(
         "gaussian-float64-100",
-        "gaussian float64, sigma 100",
+        "Gaussian noise, float64, sigma 100",
         N,
         _float_gaussian,
         (Side("numpy", numpy_gaussian(100.0)), None),

@@ -77,7 +77,7 @@ def _laplace_case(scale: float, *, in_place: bool) -> Case:
     numpy = Side("numpy", numpy_laplace(scale))
     return _case(
         f"laplace-int64-{in_words(scale)}-{short}",
-        f"laplace int64, scale {in_words(scale)}, {place}",
+        f"Laplace noise, int64, scale {in_words(scale)}, {place}",
         N,
         our_laplace(int_values, scale, in_place=in_place),
         (numpy, faster("numpy", avx512=6, avx2=3)),
@@ -99,7 +99,7 @@ def _float_laplace_case(scale: float) -> Case:
 
     return _case(
         f"laplace-float64-{in_words(scale)}",
-        f"laplace float64, scale {in_words(scale)}",
+        f"Laplace noise, float64, scale {in_words(scale)}",
         N,
         our_laplace(float_values, scale),
         (Side("numpy", numpy_laplace(scale)), faster("numpy", avx512=5.5, avx2=3)),
@@ -143,7 +143,7 @@ def _values_case(kind: str, plain: Callable[[int], Any], extreme: Callable[[int]
 
     return _case(
         f"laplace-{kind}-extreme-values",
-        f"laplace {kind}, scale 100, values at the ends of the range",
+        f"Laplace noise, {kind}, scale 100, values at the ends of the range",
         N,
         our_laplace(extreme, 100.0),
         (Side("plain values", our_laplace(plain, 100.0)), within("plain values", 1.05)),
@@ -182,7 +182,7 @@ CASES = (
     ),
     _case(
         "laplace-two-threads",
-        "two threads, laplace int64, scale 100",
+        "two threads, Laplace noise, int64, scale 100",
         N,
         our_laplace(int_values, 100.0),
         (Side("one thread", our_laplace(int_values, 100.0)), faster("one thread", avx512=1.7, avx2=1.7)),

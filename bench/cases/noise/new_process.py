@@ -48,7 +48,7 @@ CASES = (
     ),
     _case(
         "first-number",
-        "new process to its first noisy number, warm cache",
+        "from the start of a process to its first noisy number, kernels compiled before",
         1,
         _first_number,
         (None, within_seconds(0.5)),

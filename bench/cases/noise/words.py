@@ -46,7 +46,7 @@ CASES = (
     ),
     _case(
         "generator",
-        "random() of a numpy Generator over our words, beside PCG64's",
+        "random() of a numpy Generator over fastdp's words, beside PCG64's",
         N,
         _doubles,
         (Side("numpy", _numpy_doubles), None),

@@ -153,7 +153,7 @@ def _descent_case(
 ) -> Case:
     return _case(
         name,
-        f"noisy descent, {loss}, d={d}, {kind}, {steps:,} steps{', two threads' * (threads == 2)}",
+        f"noisy gradient descent, {loss} loss, {d} columns, {kind}, {steps:,} steps{', two threads' * (threads == 2)}",
         n,
         our_descent(loss, d, kind, steps),
         *pairs,
@@ -192,7 +192,7 @@ def _pass_case(loss: str, share: float) -> Case:
 
     return _case(
         f"gradient-pass-{loss}",
-        f"the sum of all clipped gradients, {loss}, d=20, float64",
+        f"the sum of all clipped gradients, {loss} loss, 20 columns, float64",
         MILLION,
         _gradient_pass(loss, 20),
         (Side("numba sum", _stream(20)), within("numba sum", 1 / share)),
@@ -227,7 +227,7 @@ CASES = (
     ),
     _case(
         "descent-plain",
-        "projected descent, not private, squared, d=20, float64, 50 steps",
+        "projected gradient descent, not private, squared loss, 20 columns, float64, 50 steps",
         MILLION,
         lambda n: lambda: our_plain_descent(n)().w,
         (Side("numpy", _numpy_plain_descent), None),

@@ -66,7 +66,7 @@ def choose_point(loss: str, n: int, **more: Any) -> Any:
 
 
 def _numpy_median_point(n: int) -> Call:
-    """The density falls and rises exponentially between neighbours; Gumbel noise takes one of the pieces."""
+    """The density falls and rises exponentially between neighbours; Gumbel noise takes one of the intervals."""
     x, rng, eta = ages(n).ravel(), np.random.default_rng(), EPSILON / (2 * OLDEST)
 
     def call() -> Any:
@@ -120,7 +120,7 @@ CASES = (
     _point_case("exact-distance", "squared distance", _numpy_mean_point),
     _case(
         "net",
-        "exponential_erm, logistic, a net of some 1,000 points in 2 dimensions",
+        "exponential_erm, logistic loss, a net of some 1,000 points in 2 dimensions",
         20_000,
         lambda n: lambda: _choose(n)().w,
         (Side("numpy", _numpy_choose), None),

@@ -56,7 +56,7 @@ def _drawn_moments(n: int) -> Any:
 CASES = (
     _case(
         "least-squares",
-        "noisy_least_squares, d=20, float64",
+        "noisy_least_squares, 20 columns, float64",
         MILLION,
         lambda n: lambda: _least_squares(20)(n)().w,
         (Side("numpy X.T @ X", _numpy_moments(20)), None),
@@ -65,7 +65,7 @@ CASES = (
     ),
     _case(
         "private-erm",
-        "private_erm, squared, d=20, float64: it takes noisy_least_squares",
+        "private_erm, squared loss, 20 columns, float64: it takes noisy_least_squares",
         MILLION,
         lambda n: lambda: _erm(n)().w,
         (Side("noisy_least_squares", lambda n: lambda: _least_squares(20)(n)().w), None),

@@ -1,27 +1,32 @@
-"""The exponential mechanism over all conjunctions of at most k literals.
+"""method="exhaustive" of `learn_conjunction`: the exponential mechanism over all conjunctions of at most k literals.
 
 A conjunction with a 0 among its literals is a difference of two with fewer of them, so counting the errors of the sets
-of columns, an eighth of all conjunctions for k = 3, is enough: conjunctions.md, lemma 2.
+of columns, an eighth of all conjunctions for k = 3, is enough: conjunctions.md, lemma 2 and theorem 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate
-from math import comb
+from math import comb, log
+from typing import ClassVar
 
 import numpy as np
 
 from ..mechanisms.gumbel_max import Race
 from ..mechanisms.scores import tops_of
+from ..privacy.guarantees import Guarantee
+from ..randomness.charged_keys import ChargedKeys
 from ..records.rows import Block
 from ..support.progress import Report
+from .conjunction_parameters import ConjunctionProblem
 from .examples import Counts, Examples, Key
 
 MOST_WORK = 2**37  # sets of columns, times words of 64 records: some 20 s on one core
 MOST_SETS, MOST_CONJUNCTIONS = 2**24, 2**31
 _SECONDS = 1.4e-10  # a word of a set takes
-_BLOCK = 2**20  # conjunctions that are looked at together
+_BLOCK = 2**20  # conjunctions that are scored together
 
 
 def conjunctions(d: int, k: int) -> int:
@@ -30,7 +35,7 @@ def conjunctions(d: int, k: int) -> int:
 
 
 def refusal(n: int, d: int, k: int) -> str:
-    """Why looking at all conjunctions is too much work; empty if it is not."""
+    """Why scoring all conjunctions is too much work; empty if it is not."""
     sets, many = sum(comb(d, s) for s in range(1, k + 1)), conjunctions(d, k)
     work = sets * -(-n // 64)
     if work <= MOST_WORK and sets <= MOST_SETS and many <= MOST_CONJUNCTIONS:
@@ -50,12 +55,33 @@ def _duration(seconds: float) -> str:
     return f"{max(seconds, 1):.0f} s"
 
 
+@dataclass(frozen=True)
+class ExhaustiveParameters:
+    """One draw among all conjunctions of at most k literals."""
+
+    k: int
+    eta: float
+    guarantee: Guarantee
+    bound: float
+    rereads: ClassVar[bool] = True
+
+    def learn(self, examples: Examples, keys: ChargedKeys, report: Report) -> list[int]:
+        return choose_conjunction(examples, self.k, self.eta, keys.take, report)
+
+
+def prepare_exhaustive(problem: ConjunctionProblem) -> ExhaustiveParameters:
+    """Theorem 4."""
+    eta = problem.privacy.eta(1)
+    bound = (log(conjunctions(problem.d, problem.k)) - log(problem.privacy.beta)) / eta
+    return ExhaustiveParameters(problem.k, eta, problem.privacy.guarantee_of(1, eta), bound)
+
+
 def choose_conjunction(
-    examples: Examples, k: int, eta: float, key: Key, final: Callable[[], None], report: Report
-) -> list[int]:
+    examples: Examples, k: int, eta: float, take_key: Callable[[], Key], report: Report
+) -> list[int]:  # fmt: skip
     """The literals of one conjunction, with probability proportional to exp(-eta errors).
 
-    `final` is called when all records have been read, which may be here for the first time.
+    The key is taken when all records have been read, which may be here for the first time.
     """
     from ..kernels.literals import sign_counts_into, unrank_into
 
@@ -64,9 +90,8 @@ def choose_conjunction(
     starts = np.array([0, *accumulate(sizes, initial=0)][: k + 1], np.int64)
     report(0, 2, "sets of columns")
     counts = _set_errors(examples, k, starts, sum(sizes))
-    final()
     positives, negatives = examples.positives, examples.n - examples.positives
-    race, first = Race(key, eta, 1), 0
+    race, first = Race(take_key(), eta, 1), 0
     race.admit(np.dtype(np.int64))
 
     def offer(errors: Counts) -> None:

@@ -1,0 +1,63 @@
+"""What `fastdp.warmup` calls of this room: weights, counting, tables, fits and samples."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ..records.domain import Domain
+from ..records.encoding import histogram
+from ..support.warmup import Steps
+from .dense_weights import PRECISIONS, DenseWeights, Precision
+from .entropic_fit import Residuals, fit_entropic
+from .factored_weights import FactoredWeights
+from .marginal_transform import marginal_tables, spread_tables
+from .queries import Conjunction, Linear, Mask, marginals
+from .synthetic_distribution import SyntheticDistribution
+
+
+def steps() -> Steps:
+    """One step for each precision of the weights, one for tables, one for fits."""
+    made: Steps = []
+    for precision in PRECISIONS:
+        made.append((f"weights, {precision}", partial(_weight, precision)))
+    return [*made, ("marginal tables", _tabulate), ("fits and samples", _fit)]
+
+
+def _weight(precision: Precision) -> None:
+    domain, counts = Domain.binary(12), np.zeros(2**12, np.int64)
+    last = [f"v{i}" for i in range(7, 13)]  # six of the last attributes: cells that are taken one by one
+    for names in (["v1"], ["v12"], last):  # long runs, a pattern
+        product = Conjunction(dict.fromkeys(names, 1)).bind(domain)
+        weights = DenseWeights(domain, precision)
+        weights.evaluate(product)
+        weights.scale(product, 0.1)
+        product.count(counts)
+    for query in (Mask(counts), Linear(counts)):
+        bound = query.bind(domain)
+        weights.evaluate(bound)
+        weights.scale(bound, 0.1)
+        bound.count(counts)
+    weights.total = 1e99
+    weights.scale(product, 0.1)
+    weights.add_into(np.zeros(2**12), 1.0)
+
+
+def _tabulate() -> None:
+    for domain, k in ((Domain.binary(12), 3), (Domain(a=3, b=2, c=4), 2)):
+        workload = marginals(domain, k)
+        for dtype in (np.int64, np.float64):
+            tables = marginal_tables(np.ones(domain.size, dtype), domain, workload)
+        spread_tables(tables, domain, workload)
+
+
+def _fit() -> None:
+    domain = Domain(a=3, b=2, c=4)
+    people = np.zeros((100, 3), np.uint8)
+    # the constructor and the fit charge nobody here: a block of a budget may be open around this
+    residuals = Residuals(marginals(domain, 2))
+    target = [table / 100.0 for table in marginal_tables(histogram(people, domain), domain, residuals.workload)]
+    fitted = fit_entropic(target, residuals, 1e-3)
+    for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
+        SyntheticDistribution(weights, domain).sample(3)

@@ -1,0 +1,52 @@
+"""What `fastdp.warmup` calls of this room: gradients and moments of every shape of loss, losses at points of nets."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..kernels import losses, nets
+from ..support.warmup import Steps
+from .descent import walk
+from .losses import AbsoluteDeviation, Logistic, SquaredDistance
+from .points import DescentSteps, Points
+from .problem import Problem
+from .sets import Box
+
+
+def steps() -> Steps:
+    """One step for each kernel and type of its arguments."""
+    made: Steps = [("losses at points", _add_losses)]
+    for loss, dtype in (
+        (Logistic(), np.float64),
+        (Logistic(), np.float32),
+        (SquaredDistance(), np.float64),
+        (AbsoluteDeviation(), np.float64),
+    ):
+        made.append((f"gradients of {type(loss).__name__}, {np.dtype(dtype)}", partial(_descend, loss, dtype)))
+    return made
+
+
+def _add_losses() -> None:
+    columns, net, one, out = np.zeros((4, 3)), np.zeros((4, 2)), np.ones(3), np.zeros(2, np.int64)
+    for number, add in nets.ADDERS.items():
+        if number != losses.CUSTOM:  # which calls a function that is not there
+            add(columns, one, one, net, 1.0, 0, 1.0, 1.0, out)
+    losses.losses_into(losses.SQUARED, 1.0, 0, one, one, np.empty(3))
+
+
+def _descend(loss: Any, dtype: Any) -> None:
+    for d in (2, 20):  # few columns, and more of them
+        points = Points(np.ones((3, d), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
+        points.check()
+        problem = Problem.of(loss, Box(-1, 1), d)
+        step = DescentSteps(1.0, 0.0, np.ones(1), problem.over.projection)
+        noise = np.zeros((1, d), np.int64)
+        points.descend(problem.start, 1.0, 1.0, noise, step)
+    points.gradients(problem.start, 1.0, 1.0)
+    walk(points.plain_gradients, problem, step, noise, None, lambda *_: None)
+    walk(lambda w: points.gradients(w, 1.0, 1.0), problem, step, noise, None, lambda *_: None)
+    points.moments(1.0, 1.0, 1.0)
+    problem.over.project(problem.start)

@@ -1,0 +1,261 @@
+"""Composition: what several releases promise together, and the share of each of them in a whole.
+
+`compose` takes whichever theorem gives the least; its result's `.theorem` says which. guarantees.md has the theorems
+and their proofs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from math import exp, fsum, inf, isfinite, log, nextafter, prod
+from typing import Any, Literal
+
+from ..support import rounding
+from ..support.checks import integer
+from ..support.rounding import decimal_of, down, up
+from ..support.search import LARGEST, greatest_float
+from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
+from .curves import ORDERS, Curve, linear_curve
+from .guarantees import ZCDP, AllOf, ApproxDP, Form, Guarantee, Neighbors, PureDP, Renyi, one_relation
+
+Counted = Guarantee | tuple[Guarantee, int]
+Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"]
+THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "renyi")
+
+
+def compose(*guarantees: Counted, delta: float | None = None, using: Using = "best") -> Guarantee:
+    """What several releases on the same records promise together.
+
+    Each argument is a guarantee, or (guarantee, k) for k releases of that kind. With `delta`, the result is the
+    smallest (epsilon, delta) that a theorem gives; without, all sums that hold: pure, concentrated, Renyi. The result's
+    `.theorem` says what gave it. `using` names one theorem instead of the best.
+
+    Guarantee    guarantees.md, theorems 6 and 7. Basic, zCDP and Renyi sums hold when each mechanism is chosen after
+                 the
+                 results of those before; that the *parameters* are fixed in advance is needed by "advanced" and
+                 "heterogeneous" only, and is up to the caller. For parameters chosen on the way use `Budget`.
+
+    Examples
+    >>> from fastdp import PureDP, compose
+    >>> together = compose((PureDP(0.1), 100), delta=1e-6)
+    >>> print(together, "by", together.theorem)
+    (5.07467, 1e-06)-DP, replace-one by Renyi
+    >>> print(compose(PureDP(1.0), PureDP(0.5)))
+    1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
+    """
+    if using not in THEOREMS:
+        raise ValueError(f"using={using!r}: must be one of {', '.join(map(repr, THEOREMS))}")
+    counted = _counted(guarantees)
+    if not counted:
+        raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
+    neighbors = one_relation([guarantee for guarantee, _ in counted])
+    leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
+    if delta is not None:
+        delta = positive_delta(delta)
+        found = []
+        for parts in _choices(counted, limit=64):
+            found += [(e, name) for name, e in _at_delta(parts, delta, using) if e < inf]
+        if not found:
+            raise ValueError(
+                f"delta={delta!r}: the deltas of the parts add up to {leak:.3g}; take a larger one"
+                if leak >= delta
+                else f"using={using!r}: gives no epsilon for these; take 'best' (guarantees.md, theorem 6, says what "
+                "each theorem asks for)"
+            )
+        epsilon, name = min(found)
+        return ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name)
+    sums: list[Guarantee] = []
+    for parts in _choices(counted, limit=1):
+        sums += [s for s in _sums(parts, using, neighbors) if s not in sums]
+    if not sums:
+        raise ValueError(
+            f"guarantees: their deltas add up to {leak:.3g}, which promises nothing; take fewer, or smaller deltas"
+            if leak >= 1
+            else f"using={using!r}: gives no sum without a delta; pass delta="
+        )
+    return sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums))
+
+
+def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
+    """Each guarantee once, with how often it comes."""
+    counts: dict[Guarantee, int] = {}
+    for item in items:
+        if isinstance(item, Guarantee):
+            guarantee, count = item, 1
+        elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
+            guarantee, count = item[0], integer("count", item[1], least=1)
+        else:
+            raise ValueError(f"guarantees: {item!r}: must be a guarantee or a pair (guarantee, count)")
+        counts[guarantee] = counts.get(guarantee, 0) + count
+    return list(counts.items())
+
+
+Parts = list[tuple[Form, int]]
+
+
+def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]:
+    """Which form of each to compose: every combination if they are at most `limit`, else the same rank everywhere.
+
+    Forms are ranked by their leaks: the first choice leaks least.
+    """
+    forms = [sorted(guarantee.forms(), key=lambda form: form.leak) for guarantee, _ in counted]
+    picks: Iterable[Sequence[Form]] = product(*forms)
+    if prod(map(len, forms)) > limit:
+        picks = [[of[min(rank, len(of) - 1)] for of in forms] for rank in range(max(map(len, forms)))]
+    return [[(form, k) for form, (_, k) in zip(pick, counted, strict=True)] for pick in picks]
+
+
+def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
+    values = [(value(form), k) for form, k in parts]
+    return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
+
+
+def _sum_of_curves(parts: Parts) -> Curve:
+    """By fsum, which rounds the exact sum once: fractions at every order take ten times as long."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0].full_curve()
+    powers = [[2.0**bit for bit in range(k.bit_length()) if k >> bit & 1] for _, k in parts]  # k times, exactly
+    curves = [form.full_curve() for form, _ in parts]
+    sums = (
+        fsum(power * curve[i] for curve, each in zip(curves, powers, strict=True) for power in each)
+        for i in range(len(ORDERS))
+    )
+    return tuple(nextafter(total, inf) if total else 0.0 for total in sums)
+
+
+def _sums(parts: Parts, using: Using, neighbors: Neighbors) -> list[Guarantee]:
+    leak, pure = _sum(parts, lambda form: form.leak), _sum(parts, lambda form: form.pure)
+    sums: list[Guarantee] = []
+    if using in ("best", "basic") and pure < inf and leak < 1:
+        name = "basic"
+        sums.append(
+            ApproxDP(pure, leak, neighbors=neighbors, theorem=name)
+            if leak
+            else PureDP(pure, neighbors=neighbors, theorem=name)
+        )
+    if leak:
+        return sums
+    rho = _sum(parts, lambda form: form.rho)
+    if using in ("best", "zcdp") and rho < inf:
+        sums.append(ZCDP(rho, neighbors=neighbors, theorem="zCDP"))
+    if using in ("best", "renyi"):
+        curve = _sum_of_curves(parts)
+        lower = rho == inf or any(map(operator.lt, curve, linear_curve(rho)))  # than what rho says already
+        if any(map(isfinite, curve)) and (using == "renyi" or lower):
+            sums.append(Renyi(curve, neighbors=neighbors, theorem="Renyi"))
+    return sums
+
+
+def _at_delta(parts: Parts, delta: float, using: Using) -> list[tuple[str, float]]:
+    """(theorem, epsilon) for every theorem that applies."""
+    leak = _sum(parts, lambda form: form.leak)
+    rest = down(Fraction(delta) - Fraction(leak))
+    if rest < 0:
+        return []
+    pure = _sum(parts, lambda form: form.pure)
+    found = [("basic", pure)] if using in ("best", "basic") else []
+    if rest == 0:
+        return found
+    if pure < inf:
+        if using in ("best", "advanced") and len({form.pure for form, _ in parts}) == 1:
+            found.append(("advanced (Dwork, Rothblum, Vadhan)", _advanced(parts, rest)))
+        if using in ("best", "heterogeneous"):
+            found.append(("heterogeneous (Kairouz, Oh, Viswanath)", _heterogeneous(parts, rest)))
+    rho = _sum(parts, lambda form: form.rho)
+    if using in ("best", "zcdp") and rho < inf:
+        found.append(("zCDP, tight conversion", epsilon_of_rho(rho, rest)))
+    if using in ("best", "renyi"):
+        found.append(("Renyi", epsilon_of_curve(_sum_of_curves(parts), rest)))
+    return found
+
+
+@rounding.sixty_digits
+def _advanced(parts: Parts, slack: float) -> float:
+    epsilon, k = Decimal(parts[0][0].pure), sum(count for _, count in parts)
+    if epsilon > 100:
+        return inf
+    spread = rounding.multiply(epsilon, rounding.sqrt(rounding.multiply(2 * k, -rounding.ln(Decimal(slack)))))
+    return up(rounding.add(spread, rounding.multiply(k * epsilon, rounding.exp(epsilon) - 1)))
+
+
+@rounding.sixty_digits
+def _heterogeneous(parts: Parts, slack: float) -> float:
+    squares = sum((Fraction(form.pure) ** 2 * k for form, k in parts), Fraction(0))
+    drift = sum((Fraction(rho_of_pure(form.pure)) * k for form, k in parts), Fraction(0))
+    spread = rounding.sqrt(rounding.multiply(-2 * rounding.ln(Decimal(slack)), decimal_of(squares)))
+    return up(rounding.add(spread, decimal_of(drift)))
+
+
+# --- the other direction
+
+
+def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
+    """The largest parameter (to 10 digits) of one of `count` releases that together keep within `whole_`.
+
+    `kind` makes the guarantee of one release from its parameter, and must grow with it: PureDP, ZCDP, BoundedRange, or
+    any function such as `lambda sigma_inverse: Renyi.gaussian(1 / sigma_inverse)`.
+
+    Examples
+    >>> from fastdp import ApproxDP, BoundedRange
+    >>> round(share(ApproxDP(1.0, 1e-6), 100, BoundedRange), 4)
+    0.0444
+    """
+    count = integer("count", count, least=1)
+
+    def fits(parameter: float) -> bool:
+        one = kind(parameter)
+        if one.neighbors == "replace-one" != whole_.neighbors:
+            raise ValueError(
+                f"kind: makes guarantees for 'replace-one' neighbours, and {whole_} is for {whole_.neighbors!r}; "
+                f"pass a function such as lambda x: PureDP(x, neighbors={whole_.neighbors!r})"
+            )
+        if count == 1 and one.implies(whole_):
+            return True
+        if isinstance(whole_, ApproxDP) and whole_.delta:
+            try:
+                together: Guarantee = compose((one, count), delta=whole_.delta)
+            except ValueError:
+                return False
+        else:
+            together = compose((one, count))
+        return together.implies(whole_)
+
+    guess = _guess_share(whole_, count, kind) or 1.0
+    found = greatest_float(fits, bracket=(guess * (1 - 1e-11), guess * (1 + 1e-11)), tolerance=4e-11)
+    if found > LARGEST / 2:
+        raise ValueError(f"whole={whole_}: does not limit the parameter of {kind}")
+    if not found:
+        raise ValueError(f"whole={whole_}: too small for {count} releases")
+    return found
+
+
+def _guess_share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
+    """What `share` looks for, nearly: epsilon is close to a power of the parameter, so secants in logarithms do."""
+    if isinstance(whole_, PureDP):
+        return whole_.epsilon / count
+    if not (isinstance(whole_, ApproxDP) and whole_.delta):
+        return 0.0
+    points: list[tuple[float, float]] = []
+    log_parameter, slope = (log(whole_.epsilon) if whole_.epsilon else -30.0) - log(count), 1.0
+    for _ in range(12):
+        try:
+            found = compose((kind(exp(log_parameter)), count), delta=whole_.delta)
+        except ValueError:
+            return 0.0
+        epsilon = found.to_approx(whole_.delta).epsilon
+        if not 0 < epsilon < inf or not whole_.epsilon:
+            return 0.0
+        points.append((log_parameter, log(epsilon / whole_.epsilon)))
+        if abs(points[-1][1]) < 1e-12:
+            break
+        if len(points) > 1 and points[-1][0] != points[-2][0]:
+            slope = (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
+        step = points[-1][1] / slope if slope > 0.1 else points[-1][1]
+        log_parameter -= max(-5.0, min(5.0, step))
+        if abs(step) < 1e-13:
+            break
+    return exp(log_parameter)

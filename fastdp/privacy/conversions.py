@@ -1,0 +1,110 @@
+"""Conversions between kinds of guarantees: from a Renyi curve or a rho to (epsilon, delta), from an epsilon to a rho.
+
+All arithmetic rounds toward more privacy loss (support/rounding.py); guarantees.md has the theorems.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import exp, inf, log, log1p
+from numbers import Real
+from typing import Any
+
+from ..support import rounding
+from ..support.checks import probability
+from ..support.rounding import up
+from .curves import LARGE, ORDERS, SMALL, Curve
+
+
+def positive_delta(delta: Any) -> float:
+    try:
+        return probability("delta", delta)
+    except ValueError as error:
+        if isinstance(delta, Real) and delta == 0:
+            raise ValueError(
+                f"{error}; a delta of 0 leaves pure DP only: compose() without delta gives its sum, where there is one"
+            ) from None
+        raise
+
+
+@lru_cache(4096)
+@rounding.sixty_digits
+def rho_of_pure(epsilon: float) -> float:
+    """epsilon tanh(epsilon / 2): guarantees.md, theorem 3."""
+    if epsilon < SMALL:
+        return up(Fraction(epsilon) ** 2 / 2)
+    if epsilon > LARGE:
+        return epsilon
+    grown = rounding.exp(Decimal(epsilon))
+    return min(epsilon, up(rounding.multiply(Decimal(epsilon), rounding.divide(grown - 1, grown + 1))))
+
+
+def _order_constant(order: Decimal) -> Decimal:
+    """(a ln(1 - 1/a) - ln(a - 1)) / (a - 1), as ln(a - 1) - a ln(a) / (a - 1): nothing cancels when a is close to 1."""
+    a1 = order - 1
+    return rounding.subtract(rounding.ln(a1), rounding.divide(rounding.multiply(order, rounding.ln(order)), a1))
+
+
+@lru_cache(1)
+@rounding.sixty_digits
+def _order_constants() -> tuple[tuple[Decimal, Decimal], ...]:
+    return tuple((_order_constant(Decimal(order)), Decimal(order) - 1) for order in ORDERS)
+
+
+@rounding.sixty_digits
+def epsilon_of_curve(curve: Curve, delta: float) -> float:
+    """guarantees.md, theorem 1: R(a) + (a ln(1 - 1/a) - ln(a - 1) - ln delta) / (a - 1), at the best of ORDERS."""
+    log = rounding.ln(Decimal(delta))
+    found = (
+        up(rounding.add(Decimal(value), rounding.subtract(constant, rounding.divide(log, a1))))
+        for value, (constant, a1) in zip(curve, _order_constants(), strict=True)
+        if value < inf
+    )
+    return max(min(found, default=inf), 0.0)
+
+
+@lru_cache(4096)
+@rounding.sixty_digits
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """The same for a rho, with the order searched beyond the grid."""
+    if rho == 0:
+        return 0.0
+
+    log_delta = log(delta)
+
+    def at(log_a1: float) -> float:
+        a1 = exp(log_a1)
+        return (1 + a1) * rho - ((1 + a1) * log1p(1 / a1) + log_a1 + log_delta) / a1
+
+    low, high = -30.0, 60.0
+    for _ in range(120):
+        left, right = low + (high - low) * 0.382, low + (high - low) * 0.618
+        low, high = (low, right) if at(left) < at(right) else (left, high)
+    order = Decimal(max(1 + exp((low + high) / 2), 1 + 2.0**-40))
+    value = (
+        rounding.multiply(order, Decimal(rho))
+        + _order_constant(order)
+        - rounding.divide(rounding.ln(Decimal(delta)), order - 1)
+    )
+    return max(up(value), 0.0)
+
+
+@rounding.sixty_digits
+def epsilon_of_rho_simply(rho: float, delta: float) -> float:
+    """rho + 2 sqrt(rho ln(1 / delta)): the textbook's conversion, for comparison."""
+    r = Decimal(rho)
+    return up(rounding.add(r, 2 * rounding.sqrt(rounding.multiply(r, -rounding.ln(Decimal(delta))))))
+
+
+@rounding.sixty_digits
+def geometric_sum(epsilon: float, size: int) -> float:
+    """1 + e^epsilon + ... + e^((size - 1) epsilon)."""
+    e = Decimal(epsilon)
+    if size * e > 2 * Decimal(LARGE):
+        return inf
+    if size * e < Decimal("1e-20"):
+        return up(size * (1 + 2 * size * e))
+    grown = rounding.exp(e) - 1 if e > Decimal("1e-20") else e  # e <= e^e - 1
+    return up(rounding.divide(rounding.exp(size * e) - 1, grown))
