@@ -80,7 +80,7 @@ class Points:
     def summing(self, loss: Summand) -> Points:
         """The same records, unchecked, of which something without labels is summed; any norm beyond is an error."""
         other = copy(self)
-        other.loss, other._clip, other._given = loss, False, None
+        other.rows, other.loss, other._clip, other._given = self.rows, loss, False, None
         other._bound = inf if loss.x_norm is None else loss.x_norm
         return other
 

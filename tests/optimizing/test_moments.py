@@ -20,7 +20,7 @@ import pytest
 
 import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness, losses, sets
-from fastdp.kernels import gradients, moments
+from fastdp.kernels import clipping, moments
 from fastdp.optimizing import moments as public
 from fastdp.optimizing.moments import MomentsPlan, sensitivity
 from fastdp.optimizing.points import Points
@@ -43,9 +43,9 @@ COUNTS = [1, 2, 3, 4, 5, 7, 8, 9, 31, 100]
 def kernel_sum(X: Array, y: Array, x_norm: float, y_bound: float, unit: float) -> Array:
     """The kernel without the class that checks records; what is left alone is 0."""
     n, d = X.shape
-    least = gradients.LEAST_SQUARE_32 if X.dtype == np.float32 else gradients.LEAST_SQUARE
+    least = clipping.LEAST_SQUARE_32 if X.dtype == np.float32 else clipping.LEAST_SQUARE
     norms, flat = np.empty(n), np.ascontiguousarray(X).reshape(-1)
-    gradients.norms_into(flat, d, least, norms)
+    clipping.norms_into(flat, d, least, norms)
     out, wide = np.zeros((d + 2, d), np.int64), -(-d // 8) * 8
     tail, sums = np.empty(4 * d + 8, X.dtype), np.empty((d + 2) * wide)
     moments.add_moments(flat, np.asarray(y, np.float64), norms, x_norm, y_bound, unit, tail, sums, out)
