@@ -12,8 +12,8 @@ from math import log, sqrt
 from typing import Any, TypeVar
 
 from ..mechanisms import bounds
-from ..mechanisms.noise import LaplacePlan
 from ..privacy.guarantees import Neighbors
+from ..randomness.noise_plans import LaplacePlan
 from ..records.domain import Domain, check_domain
 from ..support import parameters
 from ..support.checks import MAX_INT64, large_integer, probability

@@ -8,9 +8,9 @@ from math import inf, log2, sqrt
 
 import numpy as np
 
-from ..mechanisms.noise import Plan, gaussian_plan, laplace_plan, scale_in_range
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ..support import parameters
 from ..support.rounding import down, lower, up
 from .queries.marginals import Marginals
@@ -26,7 +26,7 @@ class MarginalNoise:
     epsilon: float
     delta: float
     bits: int  # the grid is 2^-bits
-    plan: Plan
+    plan: NoisePlan
     sigma: float  # in records
     guarantee: Guarantee
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms import noise
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors, PureDP
+from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, shown
@@ -203,7 +203,7 @@ class PrivateMultiplicativeWeights(Accounted):
 
     def _make_noises(self, rng: Randomness | None) -> None:
         schedule = self._schedule
-        plans = {scale: noise.laplace_plan(scale) for scale in schedule.scales}
+        plans = {scale: noise_plans.laplace_plan(scale) for scale in schedule.scales}
         self._threshold_noise = _NoiseAhead(plans[schedule.threshold_scale], rng)
         self._query_noise = _NoiseAhead(plans[schedule.query_scale], rng)
         self._answer_noise = _NoiseAhead(plans[schedule.scales[-1]], rng)
@@ -459,7 +459,7 @@ class _Crossing(NamedTuple):
 class _NoiseAhead:
     """Draws of one law, made many at a time; none is used twice."""
 
-    def __init__(self, plan: noise.LaplacePlan, rng: Randomness | None) -> None:
+    def __init__(self, plan: noise_plans.LaplacePlan, rng: Randomness | None) -> None:
         self._plan, self._rng = plan, rng
         self.renew()
 
@@ -469,7 +469,7 @@ class _NoiseAhead:
 
     def draw(self, count: int) -> NDArray[np.int64]:
         if self._draws.size < count:
-            more = noise.integer_noise(self._plan, fresh_key(self._rng), max(count, _DRAWS if count > 2 else 64))
+            more = noise_draws.integer_noise(self._plan, fresh_key(self._rng), max(count, _DRAWS if count > 2 else 64))
             self._draws = np.concatenate((self._draws, more))
         drawn, self._draws = self._draws[:count], self._draws[count:]
         return drawn

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms import noise
 from ..mechanisms.selection import draw_one
 from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import ZCDP, BoundedRange, Guarantee
+from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..records.domain import shown
 from ..support import rounding
@@ -74,14 +74,16 @@ class MeasuredPlan(MwemPlan):
             rest = rho - Fraction(self.range) ** 2 / 8
             ratio = sensitivity / (2 * rest)
             self.sigma = up(rounding.sqrt(rounding.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
-            self.noise: noise.Plan = noise.gaussian_plan(noise.scale_in_range(self.sigma * UNIT, "sigma / 2^-16"))
+            self.noise: noise_plans.NoisePlan = noise_plans.gaussian_plan(
+                noise_plans.scale_in_range(self.sigma * UNIT, "sigma / 2^-16")
+            )
             choice = BoundedRange(self.range, neighbors=self.neighbors)
             return self.guarantee_of((choice, count), (ZCDP(up(rest), neighbors=self.neighbors), count))
         each = lower(self.epsilon) / count
         self.range = down(each / _CHOOSING)
         scale = up(sensitivity / (each - Fraction(self.range)))
         self.sigma = sqrt(2) * scale
-        self.noise = noise.laplace_plan(noise.scale_in_range(scale * UNIT, "scale / 2^-16"))
+        self.noise = noise_plans.laplace_plan(noise_plans.scale_in_range(scale * UNIT, "scale / 2^-16"))
         return self.guarantee_of()
 
     def warn_if_plain_noise_is_better(self) -> None:
@@ -108,7 +110,7 @@ class MeasuredPlan(MwemPlan):
             scores[list(measured)] = -inf  # it is public what has been measured
             i = draw_one(scores, keys.take(), eta)
             part = counts[starts[i] : starts[i + 1]]
-            measured[i] = (part + noise.integer_noise(self.noise, keys.take(), part.size)) / UNIT
+            measured[i] = (part + noise_draws.integer_noise(self.noise, keys.take(), part.size)) / UNIT
             last = t == self.rounds - 1
             weights = self._fit_queries(measured) if self.tables is None else self._fit_tables(measured, weights, last)
         report(self.rounds, self.rounds, "")

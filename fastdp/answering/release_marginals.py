@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..mechanisms.noise import CHUNK, add_noise
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.noise_draws import add_noise
 from ..records.domain import MOST_CELLS, Domain, check_domain, shown
 from ..records.sources import rows_of
 from ..support import parameters
@@ -27,7 +27,6 @@ from ..support.checks import one_of
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
-from ..support.threads import run_chunks
 from .entropic_fit import MOST_STEPS, bytes_of_fit, fit_entropic
 from .least_squares_fit import LeastSquares, Table, least_squares_of
 from .marginal_counts import bytes_of_records, count_tables
@@ -276,7 +275,7 @@ def release_marginals(
             counts = count_tables(rows, workload, outside) << noise.bits
             report(1, 3, "drawing noise")
             key = keys.take()
-            run_chunks(lambda i, j: add_noise(noise.plan, None, key, counts[i:j], counts[i:j], i), counts.size, CHUNK)
+            add_noise(noise.plan, None, key, counts, counts)
         report(2, 3, "fitting")
         tables = as_tables(counts * 2.0**-noise.bits, workload)
         made = _fitted(tables, workload, noise, rows.n if neighbors == "replace-one" else None, fit, report)

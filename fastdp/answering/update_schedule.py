@@ -12,7 +12,7 @@ from math import ceil, log, sqrt
 from typing import Literal
 
 from ..mechanisms.bounds import laplace as laplace_error
-from ..mechanisms.noise import MAX_SCALE, MIN_SCALE
+from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE
 from ..support.rounding import up
 from ..support.search import OutOfReachError, least_float
 from .privacy_shares import share_of_each

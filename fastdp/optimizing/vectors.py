@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanisms.noise import integer_noise
 from ..privacy.budget import Budget, charge
 from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness, fresh_key
+from ..randomness.noise_draws import integer_noise
 from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
 from ..support.results import Displayed, DisplayLines
 from .losses.base import Summand

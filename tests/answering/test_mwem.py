@@ -39,7 +39,7 @@ from fastdp.answering.queries.marginals import Marginals
 from fastdp.answering.queries.query import bind
 from fastdp.answering.true_answers import TrueAnswers
 from fastdp.answering.workload import Workload
-from fastdp.mechanisms import noise
+from fastdp.randomness import noise_draws, noise_plans
 from fastdp.support.errors import AccuracyWarning
 from tests.answering.test_multiplicative_weights import (
     DOMAIN,
@@ -281,7 +281,7 @@ def twice_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def half_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    laplace_plan = noise.laplace_plan
+    laplace_plan = noise_plans.laplace_plan
     monkeypatch.setattr(mwem_measured.noise, "laplace_plan", lambda scale: laplace_plan(scale / 2))
 
 
@@ -399,7 +399,7 @@ def test_the_schedule_of_measured_is_theorem_3(
 
 def test_what_is_measured_has_the_noise_that_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
-    integer_noise = noise.integer_noise
+    integer_noise = noise_draws.integer_noise
 
     def watched(planned: Any, key: Any, n: int) -> Any:
         drawn.append((planned, bytes(np.asarray(key).tobytes()), n))

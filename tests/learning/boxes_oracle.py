@@ -12,8 +12,8 @@ import numpy as np
 from fastdp.learning.box_parameters import BoxProblem, EnoughTest
 from fastdp.learning.boxes_peel import BoxPeelParameters
 from fastdp.learning.privacy_parameters import PrivacyParameters
-from fastdp.mechanisms.noise import laplace_plan
 from fastdp.privacy import PureDP
+from fastdp.randomness.noise_plans import laplace_plan
 from tests import oracles
 
 RELATIONS = ("replace-one", "add-remove")

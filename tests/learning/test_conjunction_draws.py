@@ -14,8 +14,8 @@ from fastdp.learning.conjunctions_counts import CountsParameters
 from fastdp.learning.conjunctions_greedy import GreedyParameters
 from fastdp.learning.conjunctions_peel import PeelParameters
 from fastdp.learning.examples import Examples
-from fastdp.mechanisms.noise import gaussian_plan, laplace_plan
 from fastdp.privacy import PureDP
+from fastdp.randomness.noise_plans import gaussian_plan, laplace_plan
 from tests import oracles
 from tests.conftest import Watched
 from tests.laws import check_cells
@@ -220,7 +220,7 @@ class Recorder:
     def admit(self, dtype):
         assert dtype == np.int64
 
-    def run(self, scores, first, tops, top):
+    def add(self, scores, first, tops, top):
         for i, score in enumerate(scores.tolist(), first):
             assert i not in Recorder.offered
             Recorder.offered[i] = -score
@@ -230,7 +230,7 @@ class Recorder:
 
 
 def errors_offered(examples, k, monkeypatch, chosen=0):
-    monkeypatch.setattr(exhaustive, "Race", Recorder)
+    monkeypatch.setattr(exhaustive, "GumbelState", Recorder)
     Recorder.chosen = chosen
     exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key, silent)
     assert sorted(Recorder.offered) == [*range(len(Recorder.offered))]

@@ -18,6 +18,7 @@ from fastdp import AboveThreshold, Budget
 from fastdp.mechanisms import noise
 from fastdp.mechanisms import sparse_vector as threshold
 from fastdp.mechanisms.sparse_vector import split
+from fastdp.randomness import noise_draws
 from tests.laws import audit, check_cells
 
 # --- the model: noise of rational q = e^(-1/scale), so that every probability is a fraction
@@ -253,13 +254,13 @@ def in_two_batches(watch, values):
 
 def over_chunks(watch, values):
     """One value at the start of each chunk; the others are far below."""
-    spread = np.full(len(values) * noise.CHUNK, -(10**9))
-    spread[:: noise.CHUNK] = values
+    spread = np.full(len(values) * noise_draws.CHUNK, -(10**9))
+    spread[:: noise_draws.CHUNK] = values
     first = watch.first_above(spread)
     if first is None:
         return None
-    assert first % noise.CHUNK == 0
-    return first // noise.CHUNK
+    assert first % noise_draws.CHUNK == 0
+    return first // noise_draws.CHUNK
 
 
 def counts_of(ask, runs, values, center, seed=0, **options):
@@ -370,7 +371,7 @@ def test_the_scales_in_use_are_those_of_the_split():
 # --- places: noise so weak that it is 0 (another draw of any of these has probability below e^-100)
 
 QUIET = {"sensitivity": 1, "epsilon": 1e6}
-CHUNK = noise.CHUNK
+CHUNK = noise_draws.CHUNK
 
 
 @pytest.mark.parametrize("place", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 10**6 - 1])
