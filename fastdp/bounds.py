@@ -44,10 +44,14 @@ __all__ = [
 _ROOMS = {
     "answering.bounds": (
         "mwem",
+        "mwem_epsilon",
         "mwem_n",
         "private_multiplicative_weights",
+        "private_multiplicative_weights_epsilon",
         "private_multiplicative_weights_n",
         "release_marginals",
+        "release_marginals_epsilon",
+        "release_marginals_n",
     ),
     "learning.bounds": (
         "learn_box",

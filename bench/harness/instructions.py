@@ -32,7 +32,7 @@ from ..cases.registry import SIMD_LEVELS
 from ..reports.table import Column, Line, Table, cell, to_text
 from ..reports.wording import digits
 from .counted import calls
-from .runner import AVX2, ONE_THREAD
+from .workers import AVX2, ONE_THREAD
 
 BASELINE = Path(__file__).with_name("instructions.json")
 TOLERANCE = 0.03

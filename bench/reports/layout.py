@@ -19,12 +19,12 @@ _AGAINST, _THEIRS = Column("against"), Column("takes", number=True)
 
 
 def rows(found: Sequence[Row]) -> Table:
-    """Every row with its target and verdict, by room."""
-    columns = (_WORK, _OURS, _AGAINST, _THEIRS, Column("ratio", number=True), Column("target"), Column("verdict"))
+    """Every row, by room; the target stands below the ratio."""
+    columns = (_WORK, _OURS, _AGAINST, _THEIRS, Column("ratio", number=True), Column("verdict"))
     lines, case = [], None
     for row in found:
         first, case = row.case != case, row.case
-        cells = (*_sides(row, first), cell(wording.ratio(row)), cell(wording.target(row)), _verdict(row))
+        cells = (*_sides(row, first), cell(wording.ratio(row), wording.target(row)), _verdict(row))
         lines.append(Line(cells, group=row.room, continues=not first))
     return Table(columns, tuple(lines))
 
@@ -38,9 +38,9 @@ def latency(found: Sequence[Row]) -> Table:
 def _sides(row: Row, first: bool) -> tuple[Any, ...]:
     """The work and both sides' times. What does not change from row to row of a case stands once."""
     return (
-        cell(row.work, wording.parameters(row)) if first else cell(),
+        cell(row.work, wording.parameters(row, row.work)) if first else cell(),
         cell(wording.seconds(row.ours), wording.each(row.ours, row.n)) if first else cell(),
-        cell(row.rival or "", wording.rival_parameters(row)),
+        cell(row.rival or "", wording.rival_parameters(row, row.work)),
         cell(wording.seconds(row.theirs), wording.each(row.theirs, row.rival_n)),
     )
 
@@ -134,15 +134,17 @@ def _asked(row: Row | None) -> Any:
     return cell(wording.target(row))
 
 
-def few(report: Report, names: Iterable[str]) -> Table:
-    """These cases, a row each: how long a call takes, and how many times as fast as the others that is."""
+def few(reports: Sequence[Report], chosen: Iterable[tuple[str, str, str, str]]) -> Table:
+    """Case, rival, and both in words: how many times as fast as the rival, in a column for each report."""
+    found = [{(row.case, row.rival): row.ratio for row in report.rows} for report in reports]
     lines = []
-    for name in names:
-        of_case = [row for row in report.rows if row.case == name and row.ratio is not None and row.kind is not None]
-        if of_case:
-            ratios = ", ".join(f"{row.rival} {wording.ratio(row)}" for row in of_case)
-            lines.append(Line((cell(of_case[0].work), cell(wording.seconds(of_case[0].ours)), cell(ratios))))
-    return Table((_WORK, Column("time", number=True), Column("times as fast as")), tuple(lines))
+    for case, rival, work, against in chosen:
+        ratios = [ratios.get((case, rival)) for ratios in found]
+        if any(ratios):
+            figures = (cell(wording.rough(ratio) if ratio else "") for ratio in ratios)
+            lines.append(Line((cell(work), cell(against), *figures)))
+    columns = (Column(wording.compiled(report), number=True) for report in reports)
+    return Table((_WORK, Column("compared with"), *columns), tuple(lines))
 
 
 def comparison(compared: Comparison) -> Table:

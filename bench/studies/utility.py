@@ -15,7 +15,7 @@ import numpy as np
 
 import fastdp
 from fastdp import Domain, Randomness, marginals
-from fastdp.answering.release_marginals import count_tables
+from fastdp.answering.marginal_counts import count_tables
 
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SEEDS = 5

@@ -1,68 +1,39 @@
-"""What a run would promise and need, from public numbers: nothing is read, nothing is spent. Public as `fastdp.bounds`.
+"""The error bounds of whole runs and what they take in memory, from public numbers: nothing is read or charged. Public
+as `fastdp.bounds`.
 
 Functions are named after the mechanisms and take their parameters, with the number of records in place of the data.
-A name with `_n` behind it solves for that number.
+A name with `_n` or `_epsilon` behind it solves for the least number of records, or the least epsilon.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 from ..mechanisms import bounds
-from ..mechanisms.noise import LaplacePlan
-from ..privacy.guarantees import NEIGHBORS, Neighbors
-from ..records.domain import Domain, check_domain, shown
-from ..support.checks import MAX_INT64, large_integer, one_of, probability
+from ..privacy.guarantees import Neighbors
+from ..randomness.noise_plans import LaplacePlan
+from ..records.domain import Domain, check_domain
+from ..support import parameters
+from ..support.checks import MAX_INT64, large_integer, probability
+from ..support.search import OutOfReachError, least_float, least_integer
 from .dense_weights import Precision
-from .memory import shown_bytes
-from .multiplicative_weights import Form, Terms
-from .mwem import Rounds, plan_of
-from .mwem import Variant as MwemVariant
+from .estimate import Estimate
+from .marginal_noise import MarginalNoise, marginal_noise
+from .multiplicative_weights_parameters import Form, MultiplicativeWeightsParameters
+from .mwem import plan_of
+from .mwem_average import AverageRounds
+from .mwem_plan import Variant as MwemVariant
 from .queries.marginals import Marginals
-from .release_marginals import Fit, bytes_of_release, checked_workload, noise_of
+from .release_marginals import Fit, bytes_of_release, checked_workload
 from .true_answers import TrueAnswers
-from .update_schedule import Schedule, Variant
+from .update_schedule import UpdateSchedule, Variant
+
+T = TypeVar("T", int, float)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a run would promise and need.
-
-    alpha          all answers are within alpha, with probability 1 - beta; None: nothing is promised
-    beta           with which probability the accuracy may fail
-    rounds         at most so many updates, or rounds
-    cells          of the domain
-    weight_bytes   what weights take in memory: at first, where they are factored
-    record_bytes   what records take in memory
-    plain_alpha    within which all answers would be if each had plain noise, for the same total; None for
-                   release_marginals, which is plain noise. Where it is below alpha, plain noise is the better choice
-    bytes          weights and records together
-    """
-
-    alpha: float | None
-    beta: float
-    rounds: int
-    cells: int
-    weight_bytes: int
-    record_bytes: int
-    plain_alpha: float | None = None
-
-    @property
-    def bytes(self) -> int:
-        """What weights and records take in memory."""
-        return self.weight_bytes + self.record_bytes
-
-    def __str__(self) -> str:
-        said = "no promise" if self.alpha is None else f"within {self.alpha:.4g} with probability {1 - self.beta:g}"
-        if self.plain_alpha is not None and self.plain_alpha < (1 if self.alpha is None else self.alpha):
-            said += f", plain noise on each answer within {self.plain_alpha:.4g}"
-        return (
-            f"{said}; at most {self.rounds:,} rounds; {shown(self.cells)} cells, weights of "
-            f"{shown_bytes(self.weight_bytes)}, records of {shown_bytes(self.record_bytes)}"
-        )
+# --- private multiplicative weights: multiplicative_weights.md, theorems 2 and 3
 
 
 def private_multiplicative_weights(
@@ -78,9 +49,43 @@ def private_multiplicative_weights(
     weights: Form = "auto",
     precision: Precision = "float64",
 ) -> Estimate:
-    """What `PrivateMultiplicativeWeights` would promise on n records: multiplicative_weights.md, theorems 2 and 3.
+    """The error bound of `PrivateMultiplicativeWeights` on n records, and what it takes.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    domain : Domain
+        The values that records may have.
+    epsilon : float > 0
+        The epsilon of all answers together.
+    max_queries : int
+        How many queries may be asked in all.
+    delta : float in [0, 1)
+        The delta of all answers together.
+    alpha : float in (0, 1), optional
+        The accuracy asked for; by default the least that n records support.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    variant : {"sharp", "lecture"}
+        As of `PrivateMultiplicativeWeights`.
+    weights : {"auto", "dense", "factored"}
+        As of `PrivateMultiplicativeWeights`.
+    precision : {"float64", "float32"}
+        As of `PrivateMultiplicativeWeights`.
+
+    Returns
+    -------
+    Estimate
+        With `.alpha`, `.rounds`, `.bytes` and what plain noise would guarantee.
+
+    Raises
+    ------
+    ValueError
+        If so few records support no alpha below 1, or not the alpha asked for.
 
     Examples
+    --------
     >>> import fastdp
     >>> domain, given = fastdp.Domain.binary(20), {"epsilon": 1.0, "delta": 1e-6}
     >>> print(fastdp.bounds.private_multiplicative_weights(200_000, domain, max_queries=10**7, **given))
@@ -89,21 +94,102 @@ def private_multiplicative_weights(
     >>> print(str(few)[:76])
     within 0.1774 with probability 0.95, plain noise on each answer within 0.003
     """
-    terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
+    given = MultiplicativeWeightsParameters.of(
+        domain, epsilon=epsilon, delta=delta, max_queries=max_queries, alpha=alpha, beta=beta, variant=variant,
+        weights=weights, precision=precision,
+    )  # fmt: skip
     n = large_integer("n", n, least=1, most=MAX_INT64)
-    schedule = terms.schedule(n)
-    memory = terms.weight_bytes, TrueAnswers.bytes(n, domain)
-    return Estimate(schedule.alpha, terms.beta, schedule.updates, domain.size, *memory, terms.plain_alpha(n))
+    schedule = given.schedule(n)
+    memory = given.weight_bytes, TrueAnswers.bytes(n, domain)
+    return Estimate(schedule.alpha, given.beta, schedule.updates, domain.size, *memory, given.plain_alpha(n))
 
 
 def private_multiplicative_weights_n(
     domain: Domain, *, alpha: float, epsilon: float, max_queries: int, delta: float = 0.0, beta: float = 0.05,
     variant: Variant = "sharp",
 ) -> int:  # fmt: skip
-    """How many records support this alpha."""
-    terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, "factored", "float64")
+    """The least number of records with which `PrivateMultiplicativeWeights` supports this alpha.
+
+    Parameters
+    ----------
+    domain : Domain
+        The values that records may have.
+    alpha : float in (0, 1)
+        The accuracy asked for.
+    epsilon : float > 0
+        The epsilon of all answers together.
+    max_queries : int
+        How many queries may be asked in all.
+    delta : float in [0, 1)
+        The delta of all answers together.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    variant : {"sharp", "lecture"}
+        As of `PrivateMultiplicativeWeights`.
+
+    Returns
+    -------
+    int
+        The number of records.
+
+    Raises
+    ------
+    ValueError
+        "alpha=1e-300: is out of reach".
+    """
+    given = MultiplicativeWeightsParameters.of(
+        domain, epsilon=epsilon, delta=delta, max_queries=max_queries, beta=beta, variant=variant
+    )
     asked = probability("alpha", alpha)
-    return _least_n(lambda n: Schedule.of(variant, asked, **terms.numbers(n)) is not None, asked)
+    return _solve(lambda: _least_n(lambda n: UpdateSchedule.of(variant, asked, **given.numbers(n)) is not None), asked)
+
+
+def private_multiplicative_weights_epsilon(
+    n: int, domain: Domain, *, alpha: float, max_queries: int, delta: float = 0.0, beta: float = 0.05,
+    variant: Variant = "sharp",
+) -> float:  # fmt: skip
+    """The least epsilon (to 10 digits) with which `PrivateMultiplicativeWeights` supports this alpha.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    domain : Domain
+        The values that records may have.
+    alpha : float in (0, 1)
+        The accuracy asked for.
+    max_queries : int
+        How many queries may be asked in all.
+    delta : float in [0, 1)
+        The delta of all answers together.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    variant : {"sharp", "lecture"}
+        As of `PrivateMultiplicativeWeights`.
+
+    Returns
+    -------
+    float
+        The epsilon.
+
+    Raises
+    ------
+    ValueError
+        "alpha=1e-300: is out of reach".
+    """
+    given = MultiplicativeWeightsParameters.of(
+        domain, epsilon=1.0, delta=delta, max_queries=max_queries, beta=beta, variant=variant
+    )
+    asked = probability("alpha", alpha)
+    numbers = given.numbers(large_integer("n", n, least=1, most=MAX_INT64))
+
+    def enough(epsilon: float) -> bool:
+        return UpdateSchedule.of(variant, asked, **numbers | {"epsilon": epsilon}) is not None
+
+    return _solve(lambda: least_float(enough, largest=_MOST_EPSILON), asked)
+
+
+# --- MWEM: mwem.md, theorem 2
 
 
 def mwem(
@@ -118,7 +204,34 @@ def mwem(
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
-    """What `mwem` would promise on n records (on at least n under add-remove neighbours): mwem.md, theorem 2."""
+    """The error bound of `mwem` on n records (on at least n under add-remove neighbours), and what it takes.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    domain : Domain
+        The values that records may have.
+    queries : iterable of Query
+        The workload.
+    epsilon : float > 0
+        The epsilon of the fit.
+    delta : float in [0, 1)
+        The delta of the fit.
+    rounds : int, optional
+        As of `mwem`.
+    variant : {"average", "measured"}, optional
+        As of `mwem`.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    Estimate
+        With `.alpha`, None where nothing is guaranteed, `.rounds`, `.bytes` and what plain noise would guarantee.
+    """
     n = large_integer("n", n, least=1, most=MAX_INT64)
     records = n if neighbors == "add-remove" else None
     plan = plan_of(n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
@@ -130,10 +243,82 @@ def mwem(
 def mwem_n(
     domain: Domain, queries: Iterable[Any], *, alpha: float, epsilon: float, delta: float = 0.0, beta: float = 0.05
 ) -> int:
-    """How many records support this alpha, with as many rounds as are best for it."""
+    """The least number of records with which `mwem` (variant "average") supports this alpha, with the best number of
+    rounds.
+
+    Parameters
+    ----------
+    domain : Domain
+        The values that records may have.
+    queries : iterable of Query
+        The workload.
+    alpha : float in (0, 1)
+        The accuracy asked for.
+    epsilon : float > 0
+        The epsilon of the fit.
+    delta : float in [0, 1)
+        The delta of the fit.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+
+    Returns
+    -------
+    int
+        The number of records.
+
+    Raises
+    ------
+    ValueError
+        "alpha=1e-300: is out of reach".
+    """
     plan = plan_of(1, domain, queries, epsilon, delta, None, "average", beta, None, "replace-one")
     asked = probability("alpha", alpha)
-    return _least_n(lambda n: Rounds.best(plan.most_rounds, **plan.numbers | {"n": n}).alpha <= asked, asked)
+    enough = lambda n: AverageRounds.best(plan.most_rounds, **plan.numbers | {"n": n}).alpha <= asked  # noqa: E731
+    return _solve(lambda: _least_n(enough), asked)
+
+
+def mwem_epsilon(
+    n: int, domain: Domain, queries: Iterable[Any], *, alpha: float, delta: float = 0.0, beta: float = 0.05
+) -> float:
+    """The least epsilon (to 10 digits) with which `mwem` (variant "average") supports this alpha, with the best number
+    of rounds.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    domain : Domain
+        The values that records may have.
+    queries : iterable of Query
+        The workload.
+    alpha : float in (0, 1)
+        The accuracy asked for.
+    delta : float in [0, 1)
+        The delta of the fit.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+
+    Returns
+    -------
+    float
+        The epsilon.
+
+    Raises
+    ------
+    ValueError
+        "alpha=1e-300: is out of reach".
+    """
+    n = large_integer("n", n, least=1, most=MAX_INT64)
+    plan = plan_of(n, domain, queries, 1.0, delta, None, "average", beta, None, "replace-one")
+    asked = probability("alpha", alpha)
+
+    def enough(epsilon: float) -> bool:
+        return AverageRounds.best(plan.most_rounds, **plan.numbers | {"epsilon": epsilon}).alpha <= asked
+
+    return _solve(lambda: least_float(enough, largest=_MOST_EPSILON), asked)
+
+
+# --- marginal tables: release_marginals.md, theorem 1
 
 
 def release_marginals(
@@ -147,28 +332,157 @@ def release_marginals(
     fit: Fit | None = "auto",
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
-    """What `release_marginals` would promise on n records: of the tables as measured. Fits come closer
-    (marginals.md)."""
-    n, beta = large_integer("n", n, least=1, most=MAX_INT64), probability("beta", beta)
+    """The error bound of `release_marginals` on n records for the tables as measured, and what it takes. Fits come
+    closer.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    domain : Domain
+        The values that records may have.
+    workload : Marginals or iterable of iterable of str
+        The tables: `marginals(domain, k)`, or sets of attributes.
+    epsilon : float > 0
+        The epsilon of the release.
+    delta : float in [0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    fit : {"auto", "entropic", "least-squares"}, optional
+        As of `release_marginals`; memory depends on it.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    Estimate
+        With `.alpha`, within which every entry of every table is, as a fraction of n, and `.bytes`.
+    """
+    n, beta = large_integer("n", n, least=1, most=MAX_INT64), parameters.beta(beta)
+    tables, noise = _tables(domain, workload, epsilon, delta, fit, neighbors)
+    return Estimate(_largest_noise(tables, noise, beta) / n, beta, 1, domain.size, *bytes_of_release(n, tables, fit))
+
+
+def release_marginals_n(
+    domain: Domain,
+    workload: Marginals | Iterable[Iterable[str]],
+    *,
+    alpha: float,
+    epsilon: float,
+    delta: float,
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> int:
+    """The least number of records with which every entry that `release_marginals` measures is within alpha.
+
+    Parameters
+    ----------
+    domain : Domain
+        The values that records may have.
+    workload : Marginals or iterable of iterable of str
+        The tables: `marginals(domain, k)`, or sets of attributes.
+    alpha : float in (0, 1)
+        The accuracy asked for, as a fraction of the records.
+    epsilon : float > 0
+        The epsilon of the release.
+    delta : float in [0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    int
+        The number of records.
+    """
+    asked, beta = probability("alpha", alpha), parameters.beta(beta)
+    error = _largest_noise(*_tables(domain, workload, epsilon, delta, None, neighbors), beta)
+    return _solve(lambda: _least_n(lambda n: error / n <= asked), asked)
+
+
+def release_marginals_epsilon(
+    n: int,
+    domain: Domain,
+    workload: Marginals | Iterable[Iterable[str]],
+    *,
+    alpha: float,
+    delta: float,
+    beta: float = 0.05,
+    neighbors: Neighbors = "replace-one",
+) -> float:
+    """The least epsilon (to 10 digits) with which every entry that `release_marginals` measures is within alpha.
+
+    Parameters
+    ----------
+    n : int
+        The number of records.
+    domain : Domain
+        The values that records may have.
+    workload : Marginals or iterable of iterable of str
+        The tables: `marginals(domain, k)`, or sets of attributes.
+    alpha : float in (0, 1)
+        The accuracy asked for, as a fraction of the records.
+    delta : float in [0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
+        The epsilon.
+
+    Raises
+    ------
+    ValueError
+        "alpha=1e-300: is out of reach".
+    """
+    n, beta = large_integer("n", n, least=1, most=MAX_INT64), parameters.beta(beta)
+    asked = probability("alpha", alpha)
+    tables, _ = _tables(domain, workload, 1.0, delta, None, neighbors)
+
+    def enough(epsilon: float) -> bool:
+        try:
+            noise = marginal_noise(tables, epsilon, delta, neighbors)
+        except ValueError:  # too much noise, or too little, to be drawn
+            return False
+        return _largest_noise(tables, noise, beta) / n <= asked
+
+    return _solve(lambda: least_float(enough, largest=_MOST_EPSILON), asked)
+
+
+def _tables(
+    domain: Any, workload: Any, epsilon: Any, delta: Any, fit: Any, neighbors: Any
+) -> tuple[Marginals, MarginalNoise]:
     check_domain(domain)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    workload = checked_workload(domain, workload, fit)
-    noise = noise_of(workload, epsilon, delta, neighbors)
+    parameters.neighbors(neighbors)
+    tables = checked_workload(domain, workload, fit)
+    return tables, marginal_noise(tables, epsilon, delta, neighbors)
+
+
+def _largest_noise(tables: Marginals, noise: MarginalNoise, beta: float) -> float:
+    """What none of all entries' noises exceeds, in records, but with probability beta."""
     if isinstance(noise.plan, LaplacePlan):
-        error = bounds.laplace(sensitivity=noise.plan.scale, epsilon=1.0, beta=beta, count=len(workload))
-    else:
-        error = noise.sigma * sqrt(2 * log(2 * len(workload) / beta))
-    return Estimate(error / n, beta, 1, domain.size, *bytes_of_release(n, workload, fit))
+        return bounds.laplace(sensitivity=noise.plan.scale, epsilon=1.0, beta=beta, count=len(tables))
+    return noise.sigma * sqrt(2 * log(2 * len(tables) / beta))
 
 
-def _least_n(enough: Callable[[int], bool], alpha: float) -> int:
-    """The least number of records that is enough; more are never worse."""
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > MAX_INT64:
-            raise ValueError(f"alpha={alpha!r}: is out of reach")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+# --- inverses
+
+_MOST_EPSILON = 2.0**9
+
+
+def _least_n(enough: Callable[[int], bool]) -> int:
+    return least_integer(enough, low=1, largest=MAX_INT64)
+
+
+def _solve(search: Callable[[], T], alpha: float) -> T:
+    try:
+        return search()
+    except OutOfReachError:
+        raise ValueError(f"alpha={alpha!r}: is out of reach") from None

@@ -1,16 +1,14 @@
-"""Making noisy tables of a workload fit together: least squares, and the entropic fit. Post-processing, in floats.
+"""The entropic fit: the distribution near independence whose tables come close to noisy ones.
 
-Both see the noisy tables alone. marginals.md derives the closed form of the first, and the method and the stopping rule
-of the second.
+Post-processing, in floats: it sees the noisy tables alone. release_marginals.md derives the method and the stopping
+rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
-from math import log, prod, sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,111 +16,15 @@ from numpy.typing import NDArray
 
 from ..records.domain import Domain
 from ..support.threads import run_chunks
-from .marginal_transform import CHUNK, marginal_tables, spread_tables
+from .least_squares_fit import LeastSquares, Table
+from .marginal_transform import CHUNK, as_tables, flat_of, marginal_tables, spread_tables
 from .queries.marginals import Marginals
 
-Table = NDArray[np.float64]
-Axes = tuple[int, ...]
 Report = Callable[[int, int, str], object]
 
 MOST_STEPS = 4000  # of the entropic fit
-PATIENCE = 2  # times the steps that it takes to come as near as the truth is; marginals.md, "Stopping"
-_ARRAYS = 6  # of all cells that the entropic fit holds, those of tables.py included
-
-
-# --- least squares
-
-
-class Residuals:
-    """Tables as sums of orthogonal pieces, one for each set S of attributes that lies in some table.
-
-    The piece of S is what the marginal on S says beyond those of its subsets: its sums over any axis are 0. Each table
-    with all of S measures it, with a variance that is proportional to the number of cells that it sums over; the
-    weighted mean of these measurements is the least-squares solution (marginals.md, theorem 2).
-    """
-
-    def __init__(self, workload: Marginals) -> None:
-        self.workload, self.sizes = workload, workload.domain.sizes
-        subsets = {S for A in workload.positions for k in range(len(A) + 1) for S in combinations(A, k)}
-        by_shape: dict[Axes, list[Axes]] = {}
-        for S in sorted(subsets, key=lambda S: (len(S), S)):
-            by_shape.setdefault(tuple(self.sizes[p] for p in S), []).append(S)
-        self.subsets = by_shape
-        self.place = {S: i for group in by_shape.values() for i, S in enumerate(group)}
-        self.rank = sum(prod(size - 1 for size in shape) * len(group) for shape, group in by_shape.items())
-        self.weight = {shape: np.zeros(len(group)) for shape, group in by_shape.items()}
-        for axes, indices, shape, places in self._steps():
-            np.add.at(self.weight[shape], places, 1 / _cells(axes, indices))
-
-    def solve(self, tables: Sequence[Table]) -> dict[Axes, Table]:
-        """The pieces of the tables, by shape: arrays with one more axis, the sets of that shape in order."""
-        pieces = {shape: np.zeros((len(group), *shape)) for shape, group in self.subsets.items()}
-        stacks = {
-            shape: np.stack([np.asarray(tables[i], np.float64) for i in which])
-            for shape, which in self._tables().items()
-        }
-        for axes, indices, shape, places in self._steps():
-            out = tuple(i + 1 for i in range(len(axes)) if i not in indices)
-            piece = stacks[axes].sum(axis=out)
-            for i in range(len(shape)):
-                piece = piece - piece.mean(axis=i + 1, keepdims=True)
-            np.add.at(pieces[shape], places, piece / _cells(axes, indices))
-        for shape, piece in pieces.items():
-            piece /= self.weight[shape].reshape(-1, *[1] * len(shape))
-        return pieces
-
-    def build(self, pieces: dict[Axes, Table]) -> list[Table]:
-        """The tables that have these pieces."""
-        made = {shape: np.zeros((len(which), *shape)) for shape, which in self._tables().items()}
-        for axes, indices, shape, places in self._steps():
-            as_part = [size if i in indices else 1 for i, size in enumerate(axes)]
-            made[axes] += (pieces[shape][places] / _cells(axes, indices)).reshape(-1, *as_part)
-        tables: list[Any] = [None] * self.workload.tables
-        for axes, which in self._tables().items():
-            for i, table in zip(which, made[axes], strict=True):
-                tables[i] = np.asarray(table)
-        return tables
-
-    def variance_of(self, S: Axes) -> float:
-        """The variance of an entry of the fitted marginal on S, in units of that of the noise."""
-        variance = 0.0
-        for k in range(len(S) + 1):
-            for part in combinations(S, k):
-                shape = tuple(self.sizes[p] for p in part)
-                centred = prod(1 - 1 / size for size in shape)
-                rest = prod(self.sizes[p] for p in S if p not in part)
-                variance += centred / float(self.weight[shape][self.place[part]]) / rest**2
-        return variance
-
-    def _tables(self) -> dict[Axes, list[int]]:
-        """The tables of each shape."""
-        by_shape: dict[Axes, list[int]] = {}
-        for i, shape in enumerate(self.workload.shapes):
-            by_shape.setdefault(shape, []).append(i)
-        return by_shape
-
-    def _steps(self) -> Iterator[tuple[Axes, Axes, Axes, NDArray[np.intp]]]:
-        """For each shape of tables and each choice of axes: shape, choice, what is left, and where pieces belong."""
-        for axes, which in self._tables().items():
-            for k in range(len(axes) + 1):
-                for indices in combinations(range(len(axes)), k):
-                    parts = [tuple(self.workload.positions[i][j] for j in indices) for i in which]
-                    places = np.array([self.place[part] for part in parts], np.intp)
-                    yield axes, indices, tuple(axes[j] for j in indices), places
-
-
-@lru_cache(maxsize=4)
-def residuals_of(workload: Marginals) -> Residuals:
-    """Workloads never change, and are told apart by identity."""
-    return Residuals(workload)
-
-
-def _cells(axes: Axes, indices: Axes) -> int:
-    """How many cells of a table are summed into one of its marginal on these axes."""
-    return prod(size for i, size in enumerate(axes) if i not in indices)
-
-
-# --- the entropic fit
+PATIENCE = 2  # times the steps that it takes to come as near as the truth is; release_marginals.md, "Stopping"
+_ARRAYS = 6  # of all cells that the entropic fit holds, those of marginal_transform.py included
 
 
 @dataclass(frozen=True)
@@ -136,7 +38,7 @@ class Fit:
 
 
 def fit_entropic(
-    target: Sequence[Table], residuals: Residuals, sigma: float, report: Report | None = None,
+    target: Sequence[Table], least_squares: LeastSquares, sigma: float, report: Report | None = None,
     *, start: NDArray[np.float64] | None = None,
 ) -> Fit:  # fmt: skip
     """The distribution near the product of the one-way tables whose tables come close to the target.
@@ -149,16 +51,16 @@ def fit_entropic(
     queries of all tables at once. Once it is as close to the target as the noise has put the truth, it goes on for as
     many steps again.
     """
-    workload = residuals.workload
+    workload = least_squares.workload
     y = flat_of(target)
-    noise = sigma * sigma * residuals.rank
-    first = product_of_one_way(target, residuals, sigma) if start is None else start.copy()
+    noise = sigma * sigma * least_squares.rank
+    first = product_of_one_way(target, least_squares, sigma) if start is None else start.copy()
     patience = PATIENCE if start is None else 1
     z = _Weights(first, workload)  # the mirror's side
     x = z.cells.copy()  # the average
     of_x = z.tables
     left = before = square_of(of_x - y) / noise
-    near = 1 + sqrt(2 / residuals.rank)  # a standard deviation above what the noise amounts to on average
+    near = 1 + sqrt(2 / least_squares.rank)  # a standard deviation above what the noise amounts to on average
     smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= near else MOST_STEPS
     while steps < most:
         if report:
@@ -167,11 +69,11 @@ def fit_entropic(
         theta = 2 / (steps + 1)
         of_z = z.tables
         gap = (1 - theta) * of_x + theta * of_z - y
-        gradient = spread_tables(cut_of(gap, workload), workload.domain, workload)
+        gradient = spread_tables(as_tables(gap, workload), workload.domain, workload)
         while True:
             rate = 1 / (theta * smoothness)
             divergence = z.update(gradient, rate) - rate * float((gap * z.tables).sum())
-            # holds for `smoothness` from tables / 2 on (marginals.md, lemma 2); mostly for far less
+            # holds for `smoothness` from tables / 2 on (release_marginals.md, lemma 2); mostly for far less
             if 2 * smoothness >= workload.tables or square_of(z.tables - of_z) <= 2 * smoothness * divergence:
                 break
             z.update(gradient, -rate)
@@ -224,13 +126,13 @@ class _Weights:
         return run_chunks(kernel, self.cells.size, CHUNK)
 
 
-def product_of_one_way(target: Sequence[Table], residuals: Residuals, sigma: float) -> NDArray[np.float64]:
+def product_of_one_way(target: Sequence[Table], least_squares: LeastSquares, sigma: float) -> NDArray[np.float64]:
     """Where the fit starts: attributes independent, each with its fitted table, uniform where no table has it.
 
     A value whose fraction is lost in the noise gets a quarter of the noise's standard deviation: from 0 there is no way
     back.
     """
-    workload = residuals.workload
+    workload = least_squares.workload
     first: dict[int, Table] = {}
     for positions, table in zip(workload.positions, target, strict=True):
         for i, p in enumerate(positions):
@@ -239,7 +141,7 @@ def product_of_one_way(target: Sequence[Table], residuals: Residuals, sigma: flo
     joint = np.ones(1)
     for p, size in enumerate(workload.domain.sizes):
         if p in first:
-            floor = min(sigma * sqrt(residuals.variance_of((p,))) / 4, 1 / size)
+            floor = min(sigma * sqrt(least_squares.variance_of((p,))) / 4, 1 / size)
             one = np.maximum(first[p], floor)
             one = one / one.sum()
         else:
@@ -252,17 +154,6 @@ def product_of_one_way(target: Sequence[Table], residuals: Residuals, sigma: flo
 def bytes_of_fit(domain: Domain) -> int:
     """What the entropic fit needs, at most."""
     return 8 * _ARRAYS * domain.size
-
-
-def flat_of(tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """All entries of all tables, one table after the other."""
-    return np.concatenate([table.reshape(-1) for table in tables])
-
-
-def cut_of(flat: NDArray[Any], workload: Marginals) -> list[NDArray[Any]]:
-    """The tables again."""
-    ends = np.cumsum([prod(shape) for shape in workload.shapes])[:-1]
-    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), workload.shapes, strict=True)]
 
 
 def square_of(a: NDArray[np.float64]) -> float:

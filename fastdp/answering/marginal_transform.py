@@ -46,7 +46,7 @@ def marginal_tables(array: NDArray[Any], domain: Domain, workload: Marginals) ->
     if cells.dtype not in (np.dtype(np.int64), np.dtype(np.float64)):
         raise ValueError(f"array: dtype {cells.dtype}: must be int64 or float64")
     plan = _plan_of(workload)
-    return _cut(plan.tables(cells), workload)
+    return as_tables(plan.tables(cells), workload)
 
 
 def spread_tables(tables: Sequence[NDArray[Any]], domain: Domain, workload: Marginals) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ def spread_tables(tables: Sequence[NDArray[Any]], domain: Domain, workload: Marg
     if [np.shape(table) for table in tables] != list(workload.shapes) or domain.sizes != workload.domain.sizes:
         raise ValueError("tables: must have the shapes of the workload, on its domain")
     plan = _plan_of(workload)
-    return plan.spread(np.concatenate([np.asarray(table, np.float64).reshape(-1) for table in tables]))
+    return plan.spread(flat_of([np.asarray(table, np.float64) for table in tables]))
 
 
 def _flat(array: NDArray[Any], domain: Domain, workload: Marginals) -> NDArray[Any]:
@@ -70,20 +70,22 @@ def _flat(array: NDArray[Any], domain: Domain, workload: Marginals) -> NDArray[A
     return np.ascontiguousarray(array).reshape(-1)
 
 
-def _cut(flat: NDArray[Any], workload: Marginals) -> list[NDArray[Any]]:
+def flat_of(tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """All entries of all tables, one table after the other."""
+    return np.concatenate([table.reshape(-1) for table in tables])
+
+
+def as_tables(flat: NDArray[Any], workload: Marginals) -> list[NDArray[Any]]:
+    """The tables of a workload from all their entries."""
     if len(set(workload.shapes)) == 1:
         return list(flat.reshape(workload.tables, *workload.shapes[0])) if workload.shapes[0] else [flat.reshape(())]
-    tables, start = [], 0
-    for shape in workload.shapes:
-        stop = start + prod(shape)
-        tables.append(flat[start:stop].reshape(shape))
-        start = stop
-    return tables
+    ends = np.cumsum([prod(shape) for shape in workload.shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), workload.shapes, strict=True)]
 
 
 @lru_cache(maxsize=16)
 def _plan_of(workload: Marginals) -> _Parities | _Sums:
-    """The faster of the two plans; workloads never change, and are told apart by identity."""
+    """The faster of the two plans; workloads never change, and are equal only to themselves."""
     sizes, subsets = workload.domain.sizes, workload.positions
     binary = set(sizes) == {2} and len(sizes) > walsh.LANE_BITS
     if binary and len(subsets) > _FEW_TABLES:

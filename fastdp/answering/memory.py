@@ -1,6 +1,6 @@
-"""What arrays over cells take, and whether there is room for them: asked before anything is spent.
+"""What arrays over cells take, and whether there is room for them: checked before anything is charged.
 
-Sizes are integers throughout, since a domain may have more cells than a float can say.
+Sizes are integers throughout, since a domain may have more cells than a float can hold.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from math import prod
 from ..records.domain import Domain, listed, shown
 from ..support.machine import memory_limit
 from .dense_weights import Precision
+
+DENSE_CELLS = 1 << 24  # cells up to which weights are held one by one, where the caller does not decide
 
 
 def check_memory(domain: Domain, positions: Sequence[int], precision: Precision, doing: str, copies: int = 1) -> None:

@@ -1,8 +1,8 @@
 """Private multiplicative weights: answers to a long sequence of queries, each chosen after the answers before it.
 
 A synthetic distribution answers what it can. A query whose answer would be off by much is found by AboveThreshold; the
-distribution is then updated, and only then is privacy paid for. schedule.py has the numbers, multiplicative_weights.md
-the proofs.
+distribution is then updated, and only then is privacy paid for. update_schedule.py has the numbers,
+multiplicative_weights.md the proofs.
 """
 
 from __future__ import annotations
@@ -13,36 +13,34 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from math import log, sqrt
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms import bounds, noise
-from ..privacy.budget import Budget, charge
-from ..privacy.calibration import zcdp_rho
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors, PureDP
+from ..randomness import noise_draws, noise_plans
+from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
-from ..records.domain import OUTSIDE, Domain, Outside, check_domain, shown
+from ..records.domain import Domain, shown
 from ..records.sources import rows_of
-from ..support.checks import MAX_INT64, large_integer, one_of, positive, probability, small_delta
+from ..support import parameters
 from ..support.errors import AccuracyWarning, levels_to_caller
+from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
-from .dense_weights import PRECISIONS, DenseWeights, Precision
+from ..support.public_paths import public_as
+from .dense_weights import Precision
 from .factored_weights import FactoredWeights
-from .memory import check_memory, check_room
+from .memory import check_room
+from .multiplicative_weights_parameters import Form, MultiplicativeWeightsParameters
+from .privacy_shares import guarantee_of_all
 from .queries.bound_query import UNIT
 from .queries.query import as_sequence
 from .synthetic_distribution import SyntheticDistribution
 from .true_answers import TrueAnswers
-from .update_schedule import VARIANTS, Schedule, Variant, promise
+from .update_schedule import Variant
 from .workload import FEW, Workload
-
-Form = Literal["auto", "dense", "factored"]
-FORMS = ("auto", "dense", "factored")
-DENSE_CELLS = 1 << 24  # cells up to which "auto" holds weights one by one
 
 _DRAWS = 1024  # noises drawn at a time
 _FIRST_WINDOW = 4  # queries that are evaluated ahead after an update; 8 times as many each time that none fires
@@ -56,44 +54,85 @@ class Answer(NamedTuple):
     updated: bool  # whether the distribution was changed for it
 
 
+@public_as("fastdp")
 class PrivateMultiplicativeWeights(Accounted):
     """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
 
     It is for very many queries, from hundreds of thousands on: alpha hardly grows with their number, while the error of
     plain noise on each grows with its square root. For fewer, `gaussian` for each query in a
-    `Budget(theorem="zcdp")` promises far less error, and may be asked as adaptively; an AccuracyWarning says when.
+    `Budget(theorem="zcdp")` guarantees far less error, and may be asked as adaptively; an AccuracyWarning says when.
 
-    data, domain     the records and what values they may have
-    max_queries      how many will be asked
-    alpha            the accuracy that is asked for; by default the least that the number of records supports
-    variant          "sharp": one threshold test a sign, no noisy answers, 2 ln|D| / alpha^2 updates
-                     "lecture": as in the course, with repaired constants; 64 ln|D| / alpha^2 updates
-    weights          "dense": one by one. "factored": as a product of blocks of attributes, which updates merge; for
-                     domains of any size, and product queries. "auto" by the number of cells
-    precision        of dense weights and blocks: "float64", or "float32" for half the memory
-    outside          what is done with records outside the domain: "raise" a DomainError, or "clip" them to the nearest
-                     code, or label where labels are increasing numbers; missing entries and other labels raise as ever
+    Parameters
+    ----------
+    data : array_like, DataFrame, Arrow table, Parquet files, Dask collection or mapping
+        The records, with a column for each attribute of the domain.
+    domain : Domain
+        The values that records may have. Public: not read off the data.
+    epsilon : float > 0
+        The epsilon of all answers together.
+    max_queries : int
+        How many queries may be asked in all.
+    delta : float in [0, 1)
+        The delta of all answers together.
+    alpha : float in (0, 1), optional
+        The accuracy asked for; by default the least that the number of records supports.
+    beta : float in (0, 1)
+        The probability with which the accuracy may fail.
+    variant : {"sharp", "lecture"}
+        "sharp": one threshold test for each sign, no noisy answers, 2 ln|D| / alpha^2 updates. "lecture": as in the
+        course, with repaired constants; 64 ln|D| / alpha^2 updates.
+    weights : {"auto", "dense", "factored"}
+        "dense": one weight for each cell. "factored": a product of blocks of attributes, which updates merge; for
+        domains of any size, and product queries. "auto" chooses by the number of cells.
+    precision : {"float64", "float32"}
+        Of dense weights and blocks; "float32" takes half the memory.
+    outside : {"raise", "clip"}
+        Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
+        increasing numbers. Missing entries and other labels raise either way.
+    progress : bool or callable, optional
+        True for a bar, or a callable (done, total, what is being done).
+    rng : Randomness, optional
+        Where keys come from; None for the operating system.
+    budget : Budget, optional
+        The budget to charge; None for the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        Must be "replace-one": averages over a private number of records are not covered.
 
-    It has
-    alpha, beta      all answers are within alpha, with probability 1 - beta
-    updates          how many times the distribution was changed; `updates_left` how many more times it may be
-    transcript       all answers so far: what was asked, the value, whether the distribution was changed for it
-    synthetic        the distribution as it is now: a SyntheticDistribution to ask, tabulate and sample, at no cost
-    guarantee        what all answers together promise
-    domain, n, variant, max_queries    as given; n is the number of records
+    Attributes
+    ----------
+    alpha, beta : float
+        All answers are within alpha, with probability 1 - beta.
+    updates, updates_left : int
+        How many times the distribution was changed, and how many more times it may be.
+    transcript : list of Answer
+        All answers so far: the query, the value, whether the distribution was changed for it.
+    synthetic : SyntheticDistribution
+        The distribution as it is now, to ask, tabulate and sample at no cost.
+    guarantee : Guarantee
+        What all answers together guarantee.
+    domain, n, variant, max_queries
+        As given; n is the number of records.
 
+    Raises
+    ------
+    ValueError
+        If so few records support no alpha below 1, or not the alpha asked for.
+    DomainError
+        For records outside the domain. Both are raised before anything is charged.
+
+    Notes
+    -----
     Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
     Proof        multiplicative_weights.md, theorems 1 to 3
-    Accuracy     all answers are within `alpha` with probability 1 - beta: multiplicative_weights.md, theorems 2 and 3.
-                 An AccuracyWarning
-                 tells when plain noise on as many answers would promise less error
-    Cost         a product query touches its cells alone; others read all weights. What it promises and takes, before
-                 anything is read or spent: `bounds.private_multiplicative_weights`
-    Not covered  the time of an answer (it tells about an update, which the answers do, too); nonprivate_kl()
-    Raises       ValueError if so few records support no alpha below 1, or not the alpha asked for; DomainError for
-                 records outside the domain; both before anything is spent
+    Accuracy     all answers are within `alpha` with probability 1 - beta: multiplicative_weights.md, theorems 2 and 3;
+                 an AccuracyWarning says when plain noise on as many answers would guarantee less error
+    Cost         a product query touches its cells alone; others read all weights.
+                 `bounds.private_multiplicative_weights` has accuracy and memory before anything is read or charged
+    Not covered  the time of an answer (it depends on whether there was an update, which answers show, too);
+                 nonprivate_kl()
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> domain = fastdp.Domain(age=8, sex=2)
     >>> people = np.random.default_rng(0).integers([8, 2], size=(100_000, 2))
@@ -128,31 +167,33 @@ class PrivateMultiplicativeWeights(Accounted):
                 f"neighbors={neighbors!r}: must be 'replace-one': averages over a number of records that is private, "
                 "too, are not covered here; release_marginals and mwem are for add-remove"
             )
-        one_of("outside", outside, OUTSIDE)
-        terms = Terms.of(domain, epsilon, delta, max_queries, alpha, beta, variant, weights, precision)
-        self._terms = terms
+        parameters.outside(outside)
+        given = self._parameters = MultiplicativeWeightsParameters.of(
+            domain, epsilon=epsilon, delta=delta, max_queries=max_queries, alpha=alpha, beta=beta, variant=variant,
+            weights=weights, precision=precision,
+        )  # fmt: skip
         rows = rows_of(data)
         self._n = rows.n  # public under replace-one; no record has been read yet
-        self._schedule = terms.schedule(self.n)
-        copies = 8 * domain.size if terms.form == "dense" else terms.weight_bytes  # of float32, too, in float64
-        check_room(terms.weight_bytes, copies, TrueAnswers.bytes(self.n, domain, rows.gathers))
+        self._schedule = given.schedule(self.n)
+        check_room(given.weight_bytes, given.evaluation_bytes, TrueAnswers.bytes(self.n, domain, rows.gathers))
         epochs = PureDP(self._schedule.epoch), self._schedule.updates  # multiplicative_weights.md, theorem 1
-        self._guarantee = promise(terms.epsilon, terms.delta, epochs, neighbors=neighbors)
-        self._hint()
-        parameters: dict[str, Any] = {"epsilon": terms.epsilon, "delta": terms.delta}
-        parameters |= {"max_queries": terms.max_queries, "alpha": self.alpha, "variant": variant}
-        name = "PrivateMultiplicativeWeights"
-        with charge(budget, self.guarantee, name, parameters) as final, reporting(progress, "preparing") as report:
+        self._guarantee = guarantee_of_all(given.epsilon, given.delta, epochs, neighbors=neighbors)
+        self._warn_if_plain_noise_is_better()
+        listed = {
+            "epsilon": given.epsilon, "delta": given.delta, "max_queries": given.max_queries, "alpha": self.alpha,
+            "variant": variant,
+        }  # fmt: skip
+        with (
+            ChargedKeys("PrivateMultiplicativeWeights", self.guarantee, listed, budget, rng) as keys,
+            reporting(progress, "preparing") as report,
+        ):
             report(0, 1, "reading the records")
-            self._weights = terms.new_weights()
-            plans = {scale: noise.laplace_plan(scale) for scale in self._schedule.scales}
-            self._threshold_noise = _Noise(plans[self._schedule.threshold_scale], rng)
-            self._query_noise = _Noise(plans[self._schedule.query_scale], rng)
-            self._answer_noise = _Noise(plans[self._schedule.scales[-1]], rng)
-            self._truth = TrueAnswers(rows, domain, outside)
-            fresh_key(rng)  # an rng that gives none says so before anything is spent
+            self._weights = given.new_weights()
+            self._make_noises(rng)
+            self._true_answers = TrueAnswers(rows, domain, outside)
+            keys.take_ahead()  # an rng that gives none says so before anything is charged
             report(1, 1, "")
-            final()
+            keys.commit()
         self.transcript: list[Answer] = []
         self._updates = 0
         self._asked = 0
@@ -162,13 +203,20 @@ class PrivateMultiplicativeWeights(Accounted):
         self._changing = threading.Lock()  # while the weights are between two states
         self._process = os.getpid()
 
-    def _hint(self) -> None:
-        """An AccuracyWarning if plain noise on as many answers, as adaptive, promises less error than this does."""
-        plain = self._terms.plain_alpha(self.n)
+    def _make_noises(self, rng: Randomness | None) -> None:
+        schedule = self._schedule
+        plans = {scale: noise_plans.laplace_plan(scale) for scale in schedule.scales}
+        self._threshold_noise = _NoiseAhead(plans[schedule.threshold_scale], rng)
+        self._query_noise = _NoiseAhead(plans[schedule.query_scale], rng)
+        self._answer_noise = _NoiseAhead(plans[schedule.scales[-1]], rng)
+
+    def _warn_if_plain_noise_is_better(self) -> None:
+        """An AccuracyWarning if plain noise on as many answers, as adaptive, guarantees less error than this does."""
+        plain = self._parameters.plain_alpha(self.n)
         if plain < self.alpha:
-            name = "Gaussian" if self._terms.delta else "Laplace"
+            name = "Gaussian" if self._parameters.delta else "Laplace"
             warnings.warn(
-                f"PrivateMultiplicativeWeights promises an error of at most {self.alpha:.3g}, plain {name} noise on "
+                f"PrivateMultiplicativeWeights guarantees an error of at most {self.alpha:.3g}, plain {name} noise on "
                 f"each of max_queries={self.max_queries:,} answers {plain:.3g}: see fastdp.{name.lower()}, in a Budget",
                 AccuracyWarning,
                 stacklevel=levels_to_caller(),
@@ -177,13 +225,36 @@ class PrivateMultiplicativeWeights(Accounted):
     # --- answering
 
     def answer(self, query: Any) -> float:
-        """The average of the query over the records, within alpha."""
+        """The average of the query over the records, within alpha.
+
+        Parameters
+        ----------
+        query : Query
+            What is asked.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
         return float(self.answer_many([query])[0])
 
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
         """The answers to all of these, in order: the law is that of asking one by one, the noise for a seed is another.
 
         Many products are evaluated together, which is faster.
+
+        Parameters
+        ----------
+        queries : iterable of Query
+            What is asked.
+        progress : bool or callable, optional
+            True for a bar, or a callable (done, total, what is being done).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            One value in [0, 1] for each query.
         """
         queries = as_sequence(queries)
         if os.getpid() != self._process:
@@ -221,7 +292,7 @@ class PrivateMultiplicativeWeights(Accounted):
     @property
     def domain(self) -> Domain:
         """What values the records may have."""
-        return self._terms.domain
+        return self._parameters.domain
 
     @property
     def n(self) -> int:
@@ -230,13 +301,13 @@ class PrivateMultiplicativeWeights(Accounted):
 
     @property
     def variant(self) -> Variant:
-        """Which theorem holds."""
-        return self._terms.variant
+        """Which variant runs."""
+        return self._parameters.variant
 
     @property
     def max_queries(self) -> int:
         """How many queries may be asked in all."""
-        return self._terms.max_queries
+        return self._parameters.max_queries
 
     @property
     def alpha(self) -> float:
@@ -246,11 +317,11 @@ class PrivateMultiplicativeWeights(Accounted):
     @property
     def beta(self) -> float:
         """With which probability the accuracy may fail."""
-        return self._terms.beta
+        return self._parameters.beta
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all answers together promise."""
+        """What all answers together guarantee."""
         return self._guarantee
 
     @property
@@ -271,7 +342,7 @@ class PrivateMultiplicativeWeights(Accounted):
 
     def nonprivate_kl(self) -> float:
         """The Kullback-Leibler divergence of the records from the distribution. Not private: for experiments only."""
-        true = self._truth.cells() / self.n
+        true = self._true_answers.cells() / self.n
         ours = self.synthetic.probabilities()
         here = true > 0
         return float((true[here] * np.log(true[here] / ours[here])).sum())
@@ -281,7 +352,7 @@ class PrivateMultiplicativeWeights(Accounted):
     def _answer_all(
         self, workload: Workload, values: NDArray[np.float64], report: Callable[[int, int, str], object]
     ) -> None:
-        counts = workload.counts(self._truth) if self.updates_left else np.zeros(len(workload), np.int64)
+        counts = workload.counts(self._true_answers) if self.updates_left else np.zeros(len(workload), np.int64)
         at, window, changed = 0, _FIRST_WINDOW, -1  # the query that the last update was for
         every: NDArray[np.float64] | None = None  # all queries on the distribution as it is
         while at < len(workload):
@@ -387,10 +458,10 @@ class _Crossing(NamedTuple):
     sign: int
 
 
-class _Noise:
+class _NoiseAhead:
     """Draws of one law, made many at a time; none is used twice."""
 
-    def __init__(self, plan: noise.LaplacePlan, rng: Randomness | None) -> None:
+    def __init__(self, plan: noise_plans.LaplacePlan, rng: Randomness | None) -> None:
         self._plan, self._rng = plan, rng
         self.renew()
 
@@ -400,89 +471,7 @@ class _Noise:
 
     def draw(self, count: int) -> NDArray[np.int64]:
         if self._draws.size < count:
-            more = noise.integer_noise(self._plan, fresh_key(self._rng), max(count, _DRAWS if count > 2 else 64))
+            more = noise_draws.integer_noise(self._plan, fresh_key(self._rng), max(count, _DRAWS if count > 2 else 64))
             self._draws = np.concatenate((self._draws, more))
         drawn, self._draws = self._draws[:count], self._draws[count:]
         return drawn
-
-
-@dataclass(frozen=True)
-class Terms:
-    """Checked parameters."""
-
-    domain: Domain
-    epsilon: float
-    delta: float
-    max_queries: int
-    alpha: float | None
-    beta: float
-    variant: Variant
-    form: Literal["dense", "factored"]
-    precision: Precision
-
-    @classmethod
-    def of(
-        cls, domain: Any, epsilon: Any, delta: Any, max_queries: Any, alpha: Any, beta: Any, variant: Any, form: Any,
-        precision: Any,
-    ) -> Terms:  # fmt: skip
-        check_domain(domain)
-        one_of("variant", variant, VARIANTS)
-        one_of("weights", form, FORMS)
-        one_of("precision", precision, PRECISIONS)
-        if form == "auto":
-            form = "dense" if domain.size <= DENSE_CELLS else "factored"
-        if form == "dense":
-            check_memory(domain, range(len(domain)), precision, "dense weights put")
-        return cls(
-            domain,
-            positive("epsilon", epsilon, toward=0),
-            small_delta("delta", delta),
-            large_integer("max_queries", max_queries, least=1, most=MAX_INT64),
-            None if alpha is None else probability("alpha", alpha),
-            probability("beta", beta),
-            variant,
-            form,
-            precision,
-        )
-
-    def numbers(self, n: int) -> dict[str, Any]:
-        """What a schedule is made of."""
-        return {
-            "n": n, "log_cells": sum(map(log, self.domain.sizes)), "epsilon": self.epsilon, "delta": self.delta,
-            "queries": self.max_queries, "beta": self.beta,
-        }  # fmt: skip
-
-    def schedule(self, n: int) -> Schedule:
-        """The schedule for the alpha that was asked for, or the least; ValueError if so few records support none."""
-        numbers = self.numbers(n)
-        best = Schedule.solve(self.variant, **numbers)
-        if best is None:
-            raise ValueError(
-                f"data: n={n} records: must be more: no alpha below 1 can be promised for {self.max_queries} queries "
-                f"on {shown(self.domain.size)} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
-            )
-        if self.alpha is None:
-            return best
-        asked = Schedule.of(self.variant, self.alpha, **numbers)
-        if asked is None:
-            raise ValueError(f"alpha={self.alpha!r}: must be at least {best.alpha:.4g}, what n={n} records support")
-        return asked
-
-    def plain_alpha(self, n: int) -> float:
-        """Within which all answers would be if each had plain noise, for its share of the total: zCDP or epsilon."""
-        k, beta = self.max_queries, self.beta
-        if self.delta:
-            error = bounds.gaussian(sensitivity=sqrt(k), rho=zcdp_rho(self.epsilon, self.delta), beta=beta, count=k)
-        else:
-            error = bounds.laplace(sensitivity=k, epsilon=self.epsilon, beta=beta, count=k)
-        return error / n
-
-    @property
-    def weight_bytes(self) -> int:
-        """What the weights take; of factored ones at first."""
-        cells = self.domain.size if self.form == "dense" else sum(self.domain.sizes)
-        return cells * (8 if self.precision == "float64" else 4)
-
-    def new_weights(self) -> DenseWeights | FactoredWeights:
-        kind = DenseWeights if self.form == "dense" else FactoredWeights
-        return kind(self.domain, self.precision)

@@ -1,7 +1,7 @@
-"""What the theorems of private multiplicative weights promise: updates, noise scales and accuracy, from public numbers.
+"""The theorems of private multiplicative weights in numbers: updates, noise scales and accuracy, from public numbers.
 
-`Schedule.solve` finds the least alpha that n records support; nothing here sees a record. multiplicative_weights.md
-has the proofs.
+`UpdateSchedule.solve` finds the least alpha that n records support; nothing here sees a record.
+multiplicative_weights.md has the proofs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from fractions import Fraction
 from math import ceil, log, sqrt
 from typing import Literal
 
-from ..mechanisms.bounds import laplace as laplace_bound
-from ..mechanisms.noise import MAX_SCALE, MIN_SCALE
-from ..privacy.calibration import zcdp_rho
-from ..privacy.composition import compose
-from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP
-from ..support.rounding import down, lower, up
+from ..mechanisms.bounds import laplace as laplace_error
+from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE
+from ..support.rounding import up
+from ..support.search import OutOfReachError, least_float
+from .privacy_shares import share_of_each
 from .queries.bound_query import UNIT
 
 Variant = Literal["sharp", "lecture"]
@@ -24,7 +23,7 @@ VARIANTS = ("sharp", "lecture")
 
 
 @dataclass(frozen=True)
-class Schedule:
+class UpdateSchedule:
     """The numbers of one run; scales and margins in units of 2^-16 records."""
 
     variant: Variant
@@ -46,9 +45,9 @@ class Schedule:
     def of(
         cls, variant: Variant, alpha: float, *, n: int, log_cells: float, epsilon: float, delta: float, queries: int,
         beta: float,
-    ) -> Schedule | None:  # fmt: skip
+    ) -> UpdateSchedule | None:  # fmt: skip
         """The schedule for this alpha, or None if so few records do not support it."""
-        if not 0 < alpha < 1:
+        if not 2.0**-500 <= alpha < 1:  # whose square float64 holds
             return None
         make = cls._sharp if variant == "sharp" else cls._lecture
         return make(alpha, n, log_cells, epsilon, delta, queries, beta)
@@ -56,28 +55,27 @@ class Schedule:
     @classmethod
     def solve(
         cls, variant: Variant, *, n: int, log_cells: float, epsilon: float, delta: float, queries: int, beta: float
-    ) -> Schedule | None:
+    ) -> UpdateSchedule | None:
         """The schedule with the least alpha (to 6 digits) that n records support, or None if none below 1 is."""
-        low, high, best = 0.0, 1.0, None
-        for _ in range(200):
-            middle = sqrt(low * high) if low else high / 2 if best else high * (1 - 1e-9)
-            found = cls.of(
-                variant, middle, n=n, log_cells=log_cells, epsilon=epsilon, delta=delta, queries=queries, beta=beta
+
+        def schedule(alpha: float) -> UpdateSchedule | None:
+            return cls.of(
+                variant, alpha, n=n, log_cells=log_cells, epsilon=epsilon, delta=delta, queries=queries, beta=beta
             )
-            if found is None:
-                if best is None:
-                    return None
-                low = middle
-            else:
-                high, best = middle, found
-            if low and high - low < 1e-6 * high:
-                break
-        return best
+
+        try:
+            alpha = least_float(
+                lambda alpha: schedule(alpha) is not None,
+                guess=1 - 1e-9, tolerance=1e-6, largest=1.0, middle_of=lambda low, high: sqrt(low * high),
+            )  # fmt: skip
+        except OutOfReachError:
+            return None
+        return schedule(alpha)
 
     @classmethod
     def _sharp(
         cls, alpha: float, n: int, log_cells: float, epsilon: float, delta: float, queries: int, beta: float
-    ) -> Schedule | None:
+    ) -> UpdateSchedule | None:
         """multiplicative_weights.md, theorem 2."""
         updates = max(1, ceil(2 * log_cells / alpha**2))
         epoch = epoch_epsilon(updates, epsilon, delta)
@@ -96,7 +94,7 @@ class Schedule:
     @classmethod
     def _lecture(
         cls, alpha: float, n: int, log_cells: float, epsilon: float, delta: float, queries: int, beta: float
-    ) -> Schedule | None:
+    ) -> UpdateSchedule | None:
         """multiplicative_weights.md, theorem 3."""
         updates = max(1, ceil(64 * log_cells / alpha**2))
         epoch = epoch_epsilon(updates, epsilon, delta)
@@ -111,25 +109,9 @@ class Schedule:
 
 def epoch_epsilon(updates: int, epsilon: float, delta: float) -> float:
     """The largest epsilon of an epoch such that so many keep within the total: by sums, or as zCDP."""
-    return share_of(updates, epsilon, delta, 2)  # an epsilon0-DP epoch is epsilon0^2/2-zCDP
-
-
-def share_of(count: int, epsilon: float, delta: float, divisor: int) -> float:
-    """The largest e of each of so many steps, e-DP and e^2/divisor-zCDP, that keep within the total."""
-    pure = down(lower(epsilon) / count)
-    if not delta:
-        return pure
-    rho = Fraction(zcdp_rho(epsilon, delta))
-    return max(pure, sqrt(float(divisor * rho / count)) * (1 - 2.0**-50))  # the square root is rounded down
-
-
-def promise(epsilon: float, delta: float, *parts: tuple[Guarantee, int], neighbors: Neighbors) -> Guarantee:
-    """The total, and what its parts come to as zCDP."""
-    if not delta:
-        return PureDP(epsilon, neighbors=neighbors)
-    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), compose(*parts).to_zcdp())
+    return share_of_each(updates, epsilon, delta, 2)  # an epsilon0-DP epoch is epsilon0^2/2-zCDP
 
 
 def _tail(scale: float, beta: float, count: int) -> float:
     """None of `count` draws of discrete Laplace noise exceeds this in magnitude, but with probability beta."""
-    return laplace_bound(sensitivity=scale, epsilon=1.0, beta=beta, count=count)
+    return laplace_error(sensitivity=scale, epsilon=1.0, beta=beta, count=count)

@@ -10,8 +10,9 @@ from ..records.domain import Domain
 from ..records.encoding import histogram
 from ..support.warmup import Steps
 from .dense_weights import PRECISIONS, DenseWeights, Precision
-from .entropic_fit import Residuals, fit_entropic
+from .entropic_fit import fit_entropic
 from .factored_weights import FactoredWeights
+from .least_squares_fit import LeastSquares
 from .marginal_transform import marginal_tables, spread_tables
 from .queries import Conjunction, Linear, Mask, marginals
 from .synthetic_distribution import SyntheticDistribution
@@ -56,8 +57,8 @@ def _fit() -> None:
     domain = Domain(a=3, b=2, c=4)
     people = np.zeros((100, 3), np.uint8)
     # the constructor and the fit charge nobody here: a block of a budget may be open around this
-    residuals = Residuals(marginals(domain, 2))
-    target = [table / 100.0 for table in marginal_tables(histogram(people, domain), domain, residuals.workload)]
-    fitted = fit_entropic(target, residuals, 1e-3)
+    least_squares = LeastSquares(marginals(domain, 2))
+    target = [table / 100.0 for table in marginal_tables(histogram(people, domain), domain, least_squares.workload)]
+    fitted = fit_entropic(target, least_squares, 1e-3)
     for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
         SyntheticDistribution(weights, domain).sample(3)

@@ -1,7 +1,7 @@
 """Many queries at once: their values on a distribution and their counts on the records.
 
 Products that restrict the same few attributes are cells, or sums of cells, of one marginal table; all the tables of a
-workload are made together (tables.py), which costs far less than to walk over the cells of each query.
+workload are made together (marginal_transform.py), which costs far less than to walk over the cells of each query.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..records.domain import Domain
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
-from .marginal_transform import marginal_tables
+from .marginal_transform import flat_of, marginal_tables
 from .queries.bound_query import GRID_BITS, BoundProduct, BoundQuery
 from .queries.marginals import Marginals
 from .queries.query import bind
@@ -91,7 +91,7 @@ class Workload:
         where = self._cells
         flat = np.empty(0, array.dtype)
         if where.tables is not None:
-            flat = np.concatenate([table.reshape(-1) for table in marginal_tables(array, self.domain, where.tables)])
+            flat = flat_of(marginal_tables(array, self.domain, where.tables))
         if self._whole:
             every: NDArray[Any] = flat * unit
             return every

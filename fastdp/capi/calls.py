@@ -19,6 +19,7 @@ from ..kernels import layout
 from ..mechanisms import noise
 from ..optimizing.losses.table import ROWS
 from ..optimizing.sets import number_of
+from ..randomness import noise_draws, noise_plans
 from ..randomness.keys import Randomness, fill_words, fresh_key
 from ..support.checks import integer, moderate, non_negative, power_of_two
 from ..support.errors import DomainError
@@ -282,53 +283,52 @@ def _project(
 # --- for hosts that call kernels themselves
 
 
-_INTEGERS, _FLOATS = np.dtype(np.int64), np.dtype(np.float64)
 _PLAN = layout.LAPLACE_LAW + 2  # and how many bits more, and the grid
 
 
 def plan_laplace_i64(sensitivity: float, epsilon: float, plan: Vector) -> None:
-    _write_plan(plan, *noise.laplace_terms(_INTEGERS, 1, sensitivity, epsilon, None)[2:])
+    _write_plan(plan, noise.laplace_noise(True, 1, sensitivity, epsilon, None))
 
 
 def plan_laplace_f64(n: int, sensitivity: float, epsilon: float, resolution: float, plan: Vector) -> None:
-    _write_plan(plan, *noise.laplace_terms(_FLOATS, n, sensitivity, epsilon, _grid(resolution))[2:])
+    _write_plan(plan, noise.laplace_noise(False, n, sensitivity, epsilon, _grid(resolution)))
 
 
 def plan_gaussian_i64(n: int, sensitivity: float, epsilon: float, delta: float, plan: Vector) -> None:
-    _write_plan(plan, *noise.gaussian_terms(_INTEGERS, n, sensitivity, None, epsilon, delta, None)[2:])
+    _write_plan(plan, noise.gaussian_noise(True, n, sensitivity, None, epsilon, delta, None))
 
 
 def plan_gaussian_f64(
     n: int, sensitivity: float, epsilon: float, delta: float, resolution: float, plan: Vector
 ) -> None:
-    _write_plan(plan, *noise.gaussian_terms(_FLOATS, n, sensitivity, None, epsilon, delta, _grid(resolution))[2:])
+    _write_plan(plan, noise.gaussian_noise(False, n, sensitivity, None, epsilon, delta, _grid(resolution)))
 
 
-def _write_plan(plan: Vector, grid: float | None, law: noise.Plan) -> None:
+def _write_plan(plan: Vector, made: noise.CalibratedNoise) -> None:
     """A grid of 0 stands for integers."""
-    if isinstance(law, noise.LaplacePlan):
+    grid, law = made.grid, made.plan
+    if isinstance(law, noise_plans.LaplacePlan):
         plan[:] = (law.extra, *law.law, grid or 0.0)
     else:
         plan[:] = (law.extra, law.sigma, grid or 0.0, *law.law)
 
 
-def _read_plan(plan: Vector) -> tuple[float | None, noise.Plan]:
+def _read_plan(plan: Vector) -> tuple[float | None, noise_plans.NoisePlan]:
     extra, scale, *rest = plan.tolist()
-    if extra not in (0.0, 16.0, 32.0) or not noise.MIN_SCALE <= scale <= noise.MAX_SCALE:
+    if extra not in (0.0, 16.0, 32.0) or not noise_plans.MIN_SCALE <= scale <= noise_plans.MAX_SCALE:
         raise ValueError("plan: must come from fastdp_plan_laplace_* or fastdp_plan_gaussian_*")
     if plan.size == _PLAN:
-        return rest[-1] or None, noise.LaplacePlan(int(extra), scale, plan[1:-1].copy())
-    return rest[0] or None, noise.GaussianPlan(int(extra), scale, np.array(rest[1:]))
+        return rest[-1] or None, noise_plans.LaplacePlan(int(extra), scale, plan[1:-1].copy())
+    return rest[0] or None, noise_plans.GaussianPlan(int(extra), scale, np.array(rest[1:]))
 
 
 def settle(key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecided: NDArray[np.int64]) -> None:
     grid, law = _read_plan(plan)
     if (grid is None) != (out.dtype == np.int64):
         raise ValueError("plan: must be that of the entries of out, int64 or double")
-    each = layout.LAPLACE_BLOCK if isinstance(law, noise.LaplacePlan) else layout.GAUSSIAN_BLOCK
+    each = layout.LAPLACE_BLOCK if isinstance(law, noise_plans.LaplacePlan) else layout.GAUSSIAN_BLOCK
     integer("block", block, least=0, most=2**62 // each)
     places = undecided.tolist()
     if any(not 0 <= i < out.size for i in places):
         raise ValueError(f"undecided: must be places in out, which has n={out.size} entries")
-    for i in places:
-        noise.resolve_exactly(law, grid, key, out, i, block * each)
+    noise_draws.resolve_exactly(law, grid, key, out, places, block * each)

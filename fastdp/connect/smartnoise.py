@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..answering.mwem import VARIANTS, FittedDistribution, Variant, mwem
+from ..answering.mwem import FittedDistribution, mwem
+from ..answering.mwem_plan import VARIANTS, Variant
 from ..answering.queries import marginals
 from ..privacy.budget import Budget
 from ..privacy.guarantees import NEIGHBORS, ApproxDP, Guarantee, Neighbors, PureDP

@@ -13,9 +13,10 @@ from fractions import Fraction
 from math import ceil, exp, log
 from typing import NamedTuple, TypeVar
 
-from ..mechanisms.noise import LaplacePlan, integer_noise, laplace_plan, scale_in_range
 from ..privacy.guarantees import Guarantee
 from ..randomness.charged_keys import ChargedKeys
+from ..randomness.noise_draws import integer_noise
+from ..randomness.noise_plans import LaplacePlan, laplace_plan, scale_in_range
 from ..support.progress import Report
 from ..support.rounding import down, lower, up
 from .extremes import Key, Numbers

@@ -13,11 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..mechanisms.noise import Plan as NoisePlan
-from ..mechanisms.noise import gaussian_plan, integer_noise, laplace_plan, scale_in_range
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_sigma
 from ..privacy.guarantees import Guarantee, PureDP
 from ..randomness.charged_keys import ChargedKeys
+from ..randomness.noise_draws import integer_noise
+from ..randomness.noise_plans import NoisePlan as NoisePlan
+from ..randomness.noise_plans import gaussian_plan, laplace_plan, scale_in_range
 from ..support.progress import Report
 from ..support.rounding import lower, up
 from .conjunction_parameters import ConjunctionProblem

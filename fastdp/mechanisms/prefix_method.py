@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.guarantees import ApproxDP, Neighbors
+from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..records.number_column import NumberColumn
 from ..records.rank_search import RankSearch, may_gather
@@ -26,7 +27,6 @@ from ..support import rounding
 from ..support.errors import warn_of_accuracy
 from ..support.rounding import down, lower, up
 from ..support.search import least_integer
-from . import noise
 from .quantiles import RankSelection
 from .selection import draw_one
 
@@ -86,14 +86,14 @@ class PrefixPlan:
     joined: int  # K: pairs that a length keeps together, less those of chance
     parted: int  # K': pairs that a length tells apart
     spare: int  # pairs that the choice of the length costs
-    noise_plan: noise.LaplacePlan = field(repr=False)  # of the counts
+    noise_plan: noise_plans.LaplacePlan = field(repr=False)  # of the counts
 
     @classmethod
     def of(cls, n: int, bits: int, *, epsilon: float, delta: float, beta: float) -> PrefixPlan:
         """For n >= 0 records of `bits` >= 1 bits."""
         first, second, third = (down(lower(epsilon) * share) for share in SHARES)
-        scale = noise.scale_in_range(up(2 / Fraction(second)), "noise scale of the prefix counts")
-        noise_plan = noise.laplace_plan(scale)
+        scale = noise_plans.scale_in_range(up(2 / Fraction(second)), "noise scale of the prefix counts")
+        noise_plan = noise_plans.laplace_plan(scale)
         each = down(lower(beta) / _EVENTS)
         tau = 1 + _noise_bound(noise_plan.scale, down(lower(delta)))
         depth = ceil(_log_over(Fraction(2) / Fraction(each), third / 2))
@@ -196,7 +196,7 @@ class PrefixPlan:
         prefixes, counts = np.unique(cut, return_counts=True)
         if not counts.size:
             return None
-        noisy = counts + noise.integer_noise(self.noise_plan, key, counts.size)
+        noisy = counts + noise_draws.integer_noise(self.noise_plan, key, counts.size)
         best = int(noisy.argmax())  # the first of several: the smallest prefix, whatever the order of the records
         return int(prefixes[best]) if noisy[best] >= self.tau else None
 

@@ -17,10 +17,13 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..privacy.budget import Budget, charge
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Neighbors, PureDP
-from ..randomness.keys import Randomness, fresh_key
+from ..randomness import noise_draws, noise_plans
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
 from ..support.checks import numbers_array, positive, power_of_two
+from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
 from . import noise
 
@@ -35,15 +38,16 @@ def split(sensitivity: Fraction, epsilon: float) -> tuple[float, float]:
 
 
 @lru_cache(1024)
-def _plans(moved: Fraction, epsilon: float) -> tuple[noise.LaplacePlan, noise.LaplacePlan]:
+def _plans(moved: Fraction, epsilon: float) -> tuple[noise_plans.LaplacePlan, noise_plans.LaplacePlan]:
     """Of the noise of the threshold and of the queries, for values that a record moves by `moved` grid units."""
     first, second = (
-        noise.laplace_plan(noise.scale_in_range(scale, f"noise scale of the {name}, in grid units"))
+        noise_plans.laplace_plan(noise_plans.scale_in_range(scale, f"noise scale of the {name}, in grid units"))
         for scale, name in zip(split(moved, epsilon), ("threshold", "queries"), strict=True)
     )
     return first, second
 
 
+@public_as("fastdp")
 class AboveThreshold(Accounted):
     """Tell which query of a sequence is the first to lie above a threshold.
 
@@ -107,10 +111,9 @@ class AboveThreshold(Accounted):
         threshold_plan, self._plan = _plans(moved, self.epsilon)
         guarantee = PureDP(self.epsilon, neighbors=neighbors)
         parameters = {"threshold": threshold, "sensitivity": self.sensitivity, "epsilon": self.epsilon}
-        with charge(budget, guarantee, "AboveThreshold", parameters) as final:
-            key, self._key = fresh_key(rng), fresh_key(rng)
-            final()
-            self._noisy_threshold = center + int(noise.integer_noise(threshold_plan, key, 1)[0])
+        with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
+            key, self._key = keys.take(), keys.take()
+            self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
         self.guarantee = guarantee
         self._closed = False
         self._drawn = 0
@@ -137,7 +140,7 @@ class AboveThreshold(Accounted):
             raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self.threshold!r} is")
         if self.resolution is not None:
             array = _floats(array, self.resolution)
-            noise.check_finite(array)
+            noise_draws.check_finite(array)
         if os.getpid() != self._process:
             raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
         with self._lock:
@@ -145,8 +148,8 @@ class AboveThreshold(Accounted):
                 raise ValueError(
                     "this AboveThreshold is closed: it has said True, and its epsilon is spent; make another to go on"
                 )
-            for start in range(0, array.size, noise.CHUNK):
-                hit = self._first_in_chunk(array[start : start + noise.CHUNK])
+            for start in range(0, array.size, noise_draws.CHUNK):
+                hit = self._first_in_chunk(array[start : start + noise_draws.CHUNK])
                 if hit is not None:
                     self._closed = True
                     return start + hit
@@ -154,8 +157,8 @@ class AboveThreshold(Accounted):
 
     def _first_in_chunk(self, values: NDArray[Any]) -> int | None:
         noisy = np.empty_like(values)
-        noise.add_noise(self._plan, self.resolution, self._key, values, noisy, self._drawn)
-        self._drawn += -(-values.size // noise.CHUNK) * noise.CHUNK
+        noise_draws.add_noise(self._plan, self.resolution, self._key, values, noisy, self._drawn)
+        self._drawn += -(-values.size // noise_draws.CHUNK) * noise_draws.CHUNK
         over = noisy >= self._noisy_threshold * (self.resolution or 1)
         first = int(over.argmax())
         return first if over[first] else None

@@ -8,24 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..randomness import noise_plans
 from ..randomness.keys import Randomness
 from ..support.warmup import Steps
 from . import noise, scores
 from .buckets import Buckets
-from .gumbel_max import Race
+from .gumbel_max import GumbelState
 from .permute_and_flip import draw_head
 
 
 def steps() -> Steps:
     """One step for each kernel and type of array; a read-only array is a type of its own to the compiler."""
     made: Steps = []
+    key = Randomness().key
     for numbers, grid in ((np.arange(3), None), (np.arange(3.0), 1.0)):
         for suffix in ("", ", read-only"):
             array: Any = numbers.copy()
             array.flags.writeable = not suffix
             name = f"{array.dtype}{suffix}"
-            made.append((f"laplace, {name}", partial(noise.release, array, grid, noise.laplace_plan(1.0))))
-            made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise.gaussian_plan(1.0))))
+            made.append((f"laplace, {name}", partial(noise.release, array, grid, noise_plans.laplace_plan(1.0), key)))
+            made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise_plans.gaussian_plan(1.0), key)))
             made.append((f"selection, {name}", partial(_choose, array)))
     return made
 
@@ -33,9 +35,7 @@ def steps() -> Steps:
 def _choose(array: NDArray[Any]) -> None:
     key = Randomness().key()
     tops, top = scores.tops_of(array)
-    race = Race(key, 1.0, 2)
-    race.admit(array.dtype)
-    race.run(array, 0, tops, top)
+    GumbelState(key, 1.0, 2).add(array, 0, tops, top)
     scores.allowed(array)
     Buckets(array, 1.0).draw(key, 1)
     draw_head(array, top, key, 1.0)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.noise import integer_noise
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.scores import terms_of_range
+from ..mechanisms.scores import plan_exponential
 from ..mechanisms.selection import draw_one
 from ..records.rows import Block
 from ..support.progress import Report
@@ -151,7 +151,7 @@ class GridPlan(ChoicePlan):
         loss_range = problem.loss.range(self._over)
         problem.loss.check_value()
         self.resolution, self._limit = self._units(loss_range, resolution)
-        choice = terms_of_range(
+        choice = plan_exponential(
             self._limit, asked.epsilon, 0.0, monotonic=asked.monotonic, rounds=1, neighbors=asked.neighbors
         )
         self.eta, self.guarantee = choice.eta, choice.guarantee

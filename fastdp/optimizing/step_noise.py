@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..mechanisms.noise import MAX_SCALE, MIN_SCALE, Plan, gaussian_plan, laplace_plan
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma, zcdp_rho
 from ..privacy.conversions import epsilon_of_curve
 from ..privacy.curves import ORDERS, discrete_laplace_curve
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, NoisePlan, gaussian_plan, laplace_plan
 from ..support import parameters
 from ..support.checks import moderate, one_of
 from ..support.rounding import down, lower, up
@@ -102,7 +102,7 @@ class CoordinateNoise:
         """The noise and its calibration."""
         return f"{self.noise} ({self.calibration})"
 
-    def plan(self) -> Plan:
+    def plan(self) -> NoisePlan:
         """The noise, as it is drawn."""
         return gaussian_plan(self.value) if self.noise == "gaussian" else laplace_plan(self.value)
 

@@ -226,7 +226,7 @@ def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> 
 
     guess = _guess_share(whole_, count, kind) or 1.0
     found = greatest_float(fits, bracket=(guess * (1 - 1e-11), guess * (1 + 1e-11)), tolerance=4e-11)
-    if found > LARGEST / 2:
+    if found > LARGEST / 2 and fits(2 * found):
         raise ValueError(f"whole={whole_}: does not limit the parameter of {kind}")
     if not found:
         raise ValueError(f"whole={whole_}: too small for {count} releases")

@@ -58,7 +58,8 @@ class ChargedKeys:
     def take(self) -> NDArray[np.uint32]:
         """A fresh key. From the first one on the charge is final."""
         key = fresh_key(self._rng)
-        self.commit()
+        if self._reservation is not None:
+            self._reservation.commit()
         return key
 
     def take_ahead(self) -> NDArray[np.uint32]:
@@ -66,6 +67,6 @@ class ChargedKeys:
         return fresh_key(self._rng)
 
     def commit(self) -> None:
-        """Make the charge final; called by `take`."""
+        """Make the charge final, as `take` does."""
         if self._reservation is not None:
             self._reservation.commit()

@@ -3,18 +3,41 @@
 Every error names the parameter, its value and the rule.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
 from math import inf, isfinite, nextafter
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .columns import library_column
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 MAX_INT64 = 2**63 - 1
+_HELD = (np.dtype(np.int64), np.dtype(np.float64))  # in native byte order, which others equal not
 _PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data frame library
+
+
+def remembered(function: F) -> F:
+    """What `function` made of the same arguments of the same types before; for checks that end in something immutable.
+
+    A True is no 1 here. Arguments that have no hash are what the function itself refuses, or takes and does not
+    remember.
+    """
+    known: Any = lru_cache(1024, typed=True)(function)
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        try:
+            return known(*args)
+        except TypeError:
+            return function(*args)
+
+    call.cache_clear = known.cache_clear  # type: ignore[attr-defined]
+    return cast("F", call)
 
 
 def positive(name: str, value: Any, *, toward: float) -> float:
@@ -114,6 +137,11 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> Any:
     return value
 
 
+def optional_power_of_two(name: str, value: Any) -> float | None:
+    """A power of two, or None for the default."""
+    return None if value is None else power_of_two(name, value)
+
+
 def power_of_two(name: str, value: Any) -> float:
     """A power of two, fractions included."""
     result = positive(name, value, toward=0)
@@ -127,9 +155,8 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
 
     Integers beyond int64 (uint64 has them) become the largest int64, which moves no two values further apart.
     """
-    if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype in (np.int64, np.float64):
-        if value.dtype.isnative:
-            return value
+    if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype in _HELD:
+        return value
     elif isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name}: must not be a masked array; fill or drop the masked entries first")
     elif not isinstance(value, _PLAIN) and (column := library_column(name, value)) is not None:

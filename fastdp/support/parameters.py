@@ -43,7 +43,7 @@ beta: Parameter[float] = Parameter("beta", "float in (0, 1)", partial(checks.pro
 sensitivity: Parameter[float] = Parameter("sensitivity", "float > 0", partial(checks.positive, toward=inf))
 error: Parameter[float] = Parameter("error", "float > 0", partial(checks.positive, toward=0))
 error_share: Parameter[float] = Parameter("error", "float in (0, 1)", partial(checks.probability, toward=0))
-resolution: Parameter[float] = Parameter("resolution", "power of two, optional", checks.power_of_two)
+resolution: Parameter[float | None] = Parameter("resolution", "power of two, optional", checks.optional_power_of_two)
 neighbors: Parameter[Any] = Parameter(
     "neighbors", '{"replace-one", "add-remove"}', partial(checks.one_of, choices=NEIGHBORS)
 )

@@ -17,6 +17,11 @@ class OutOfReachError(ArithmeticError):
     """No number within the limits satisfies the condition."""
 
 
+def middle_of_bracket(low: float, high: float) -> float:
+    """Where a bracket is cut: geometrically as long as it spans powers of two."""
+    return (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
+
+
 def least_float(
     enough: Callable[[float], bool],
     *,
@@ -25,12 +30,13 @@ def least_float(
     tolerance: float = 1e-10,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
+    middle_of: Callable[[float, float], float] = middle_of_bracket,
 ) -> float:
     """The least x > 0 that is enough, up to a relative `tolerance` above it; more is never worse.
 
-    The search begins at `guess`, or with a `bracket` where the answer is expected; both may be wrong. Where all that
-    is tried down to `smallest` is enough, the last of it is returned. OutOfReachError if nothing up to `largest` is
-    enough.
+    The search begins at `guess`, or with a `bracket` where the answer is expected; both may be wrong. Brackets are cut
+    where `middle_of` says. Where all that is tried down to `smallest` is enough, the last of it is returned.
+    OutOfReachError if nothing up to `largest` is enough.
     """
     low, high = bracket or (guess / 2, guess)
     while not enough(high):
@@ -39,7 +45,7 @@ def least_float(
             raise OutOfReachError
     while low >= smallest and enough(low):
         low, high = low / 2, low
-    return high if low < smallest else _narrow(enough, low, high, tolerance)[1]
+    return high if low < smallest else _narrow(enough, low, high, tolerance, middle_of)[1]
 
 
 def greatest_float(
@@ -67,10 +73,16 @@ def greatest_float(
     return low if high > largest else _narrow(lambda x: not fits(x), low, high, tolerance)[0]
 
 
-def _narrow(holds: Callable[[float], bool], low: float, high: float, tolerance: float) -> tuple[float, float]:
+def _narrow(
+    holds: Callable[[float], bool],
+    low: float,
+    high: float,
+    tolerance: float,
+    middle_of: Callable[[float, float], float] = middle_of_bracket,
+) -> tuple[float, float]:
     """A bracket of this relative width: the condition is false at its lower end and true at the upper one."""
     while high - low > tolerance * high:
-        middle = (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
+        middle = middle_of(low, high)
         if not low < middle < high:
             break
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -111,7 +111,7 @@ def test_large_counts_are_exact() -> None:
         counts = rng(k).integers(0, 2 ** (63 - k) // binary.size, binary.size)
         counts[5] += 2 ** (63 - k) - 1 - int(counts.sum())
         plan = tables._Parities(14, marginals(binary, k).positions)
-        made = tables._cut(plan.tables(counts), marginals(binary, k))
+        made = tables.as_tables(plan.tables(counts), marginals(binary, k))
         for table, right in zip(made, direct(counts, binary, marginals(binary, k)), strict=True):
             assert (table == right).all()
 
@@ -125,7 +125,7 @@ def test_floats_are_within_the_bound(domain: Domain) -> None:
     exact = np.array([Fraction(v) for v in x.tolist()], object)
     right = direct(exact, domain, workload)
     for plan in both_plans(domain, workload):
-        for made, sums in zip(tables._cut(plan.tables(x), workload), right, strict=True):
+        for made, sums in zip(tables.as_tables(plan.tables(x), workload), right, strict=True):
             assert (
                 max(abs(float(Fraction(a) - b)) for a, b in zip(made.ravel().tolist(), sums.ravel(), strict=True))
                 <= allowed

@@ -1,4 +1,4 @@
-"""Releasing marginals (fastdp/answering/marginals.py, fits.py): privacy's constants, the noise's law, both fits."""
+"""Releasing marginals (fastdp/answering/release_marginals.py): privacy's constants, the noise's law, both fits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ import pytest
 import fastdp
 from fastdp import Budget, Conjunction, Domain, DomainError, Mask, PureDP, Randomness, Range, marginals
 from fastdp.answering import entropic_fit as fits
+from fastdp.answering import marginal_counts
 from fastdp.answering import release_marginals as release
+from fastdp.answering.least_squares_fit import LeastSquares
+from fastdp.answering.marginal_noise import marginal_noise, root_up
+from fastdp.answering.marginal_transform import as_tables
 from fastdp.answering.queries.marginals import Marginals
 from fastdp.answering.synthetic_distribution import SyntheticDistribution
 from fastdp.kernels import fits as kernels
@@ -77,12 +81,12 @@ def test_tables_are_counted(workload: Marginals, monkeypatch: pytest.MonkeyPatch
     codes = records(domain, 500)
     by_code = Marginals(domain, workload.subsets)
     right = direct(codes, by_code)
-    assert release.count_tables(codes, by_code).tolist() == right.tolist()
-    monkeypatch.setattr(release, "_HISTOGRAM_CELLS", 0)
+    assert marginal_counts.count_tables(codes, by_code).tolist() == right.tolist()
+    monkeypatch.setattr(marginal_counts, "_HISTOGRAM_CELLS", 0)
     for room in (2**18, 64, 8, 1):
-        monkeypatch.setattr(release, "_GROUP_CELLS", room)
-        assert release.count_tables(codes, by_code).tolist() == right.tolist()
-        groups = release.groups_of(by_code)
+        monkeypatch.setattr(marginal_counts, "_GROUP_CELLS", room)
+        assert marginal_counts.count_tables(codes, by_code).tolist() == right.tolist()
+        groups = marginal_counts.groups_of(by_code)
         assert sorted(i for _, which in groups for i in which) == list(range(by_code.tables))
         for attributes, which in groups:
             assert all(set(by_code.positions[i]) <= set(attributes) for i in which)
@@ -93,9 +97,9 @@ def test_labels_are_counted_in_groups_too(monkeypatch: pytest.MonkeyPatch) -> No
     columns = {name: codes[:, j] for j, name in enumerate(MIXED.names)} | {"unused": np.full(300, 7)}
     columns["b"] = np.array(["x", "y"])[codes[:, 1]]
     workload = marginals(MIXED, 2)
-    assert release.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
-    monkeypatch.setattr(release, "_HISTOGRAM_CELLS", 0)
-    assert release.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
+    assert marginal_counts.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
+    monkeypatch.setattr(marginal_counts, "_HISTOGRAM_CELLS", 0)
+    assert marginal_counts.count_tables(columns, workload).tolist() == direct(codes, workload).tolist()
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -125,7 +129,7 @@ def test_neighbours_are_no_farther_apart_than_is_paid_for(workload: Marginals) -
 
 
 def noise_of(workload: Marginals, epsilon: float, delta: float, neighbors: Any = "add-remove") -> Any:
-    return release.noise_of(workload, epsilon, delta, neighbors)
+    return marginal_noise(workload, epsilon, delta, neighbors)
 
 
 def delta_of(sigma: float, sensitivity: float, epsilon: float) -> float:
@@ -155,9 +159,9 @@ def test_the_grid_is_fine_but_no_finer_than_it_may_be() -> None:
     workload = marginals(MIXED, 1)
     assert noise_of(workload, 1e-4, 1e-6).bits == 0
     assert noise_of(workload, 700.0, 1e-6).bits <= 20
-    assert release.root_up(2) ** 2 >= 2
+    assert root_up(2) ** 2 >= 2
     for x in (1, 3, 56 * 4**10, 10**40 + 1):
-        root = Fraction(release.root_up(x))
+        root = Fraction(root_up(x))
         assert x <= root**2 <= x * (1 + Fraction(1, 2**51))
 
 
@@ -199,29 +203,29 @@ def test_least_squares_is_what_linear_algebra_says(workload: Marginals) -> None:
     m = matrix(workload)
     y = np.random.default_rng(2).normal(0, 10, len(workload))
     solution = np.linalg.lstsq(m, y, rcond=None)[0]
-    residuals = fits.Residuals(workload)
-    fitted = residuals.build(residuals.solve(fits.cut_of(y, workload)))
+    least_squares = LeastSquares(workload)
+    fitted = least_squares.build(least_squares.solve(as_tables(y, workload)))
     assert [table.shape for table in fitted] == list(workload.shapes)
     assert np.allclose(flat(fitted), m @ solution, rtol=0, atol=1e-9)
-    assert residuals.rank == np.linalg.matrix_rank(m)
+    assert least_squares.rank == np.linalg.matrix_rank(m)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_the_variance_of_fitted_entries(workload: Marginals) -> None:
     m = matrix(workload)
     projection = m @ np.linalg.pinv(m)
-    residuals, at = fits.Residuals(workload), 0
+    least_squares, at = LeastSquares(workload), 0
     for positions, shape in zip(workload.positions, workload.shapes, strict=True):
         size = math.prod(shape)
-        assert np.allclose(np.diag(projection)[at : at + size], residuals.variance_of(positions), rtol=1e-9)
+        assert np.allclose(np.diag(projection)[at : at + size], least_squares.variance_of(positions), rtol=1e-9)
         at += size
 
 
 def test_consistent_tables_stay_as_they_are() -> None:
     workload = marginals(MIXED, 2)
-    residuals = fits.Residuals(workload)
-    tables = fits.cut_of(direct(records(MIXED, 100), workload), workload)
-    assert np.allclose(flat(residuals.build(residuals.solve(tables))), flat(tables))
+    least_squares = LeastSquares(workload)
+    tables = as_tables(direct(records(MIXED, 100), workload), workload)
+    assert np.allclose(flat(least_squares.build(least_squares.solve(tables))), flat(tables))
 
 
 # --- the entropic fit
@@ -262,9 +266,9 @@ def test_the_fit_comes_to_exact_tables_and_keeps_what_is_independent() -> None:
     domain = Domain(a=3, b=2, c=4, z=3)
     codes = records(domain, 4000)
     workload = Marginals(domain, [["a", "b"], ["b", "c"], ["a", "c"]])
-    target = fits.cut_of(direct(codes, workload) / 4000, workload)
+    target = as_tables(direct(codes, workload) / 4000, workload)
     reports = []
-    found = fits.fit_entropic(target, fits.Residuals(workload), 1e-5, lambda *report: reports.append(report))
+    found = fits.fit_entropic(target, LeastSquares(workload), 1e-5, lambda *report: reports.append(report))
     assert found.residual < 1
     assert np.abs(flat(found.tables) - flat(target)).max() < 1e-4
     assert found.probabilities.sum() == pytest.approx(1)
@@ -297,12 +301,12 @@ def test_a_fit_that_does_not_arrive_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_auto_goes_by_public_numbers() -> None:
     workload = marginals(Domain.binary(10), 3)
-    residuals = fits.Residuals(workload)
-    assert release._is_quick(workload.domain, residuals, 1e-2)
-    assert release._is_quick(workload.domain, residuals, 1e-4)
-    assert not release._is_quick(workload.domain, residuals, 1e-6)
+    least_squares = LeastSquares(workload)
+    assert release._is_quick(workload.domain, least_squares, 1e-2)
+    assert release._is_quick(workload.domain, least_squares, 1e-4)
+    assert not release._is_quick(workload.domain, least_squares, 1e-6)
     large = marginals(Domain.binary(23), 1)
-    assert not release._is_quick(large.domain, fits.Residuals(large), 1e-2)
+    assert not release._is_quick(large.domain, LeastSquares(large), 1e-2)
 
 
 # --- the result
@@ -335,7 +339,7 @@ def test_tables_and_answers(fit: Any, neighbors: Any) -> None:
         with pytest.raises(
             AttributeError,
             match=rf"^synthetic: fit={made.fit!r} has tables only: must be released with fit='entropic', which holds "
-            rf"all cells in memory \({MIXED_CODES.size} here\); `\.fit` tells which fit there was$",
+            rf"all cells in memory \({MIXED_CODES.size} here\); `\.fit` says which fit there was$",
         ):
             made.synthetic.sample(5)
         for beyond in (Conjunction({"a": 0, "b": 0, "c": 0}), Mask(np.ones(MIXED_CODES.size, bool))):

@@ -35,10 +35,11 @@ from fastdp import (  # fmt: skip
 from fastdp.answering import multiplicative_weights as pmw
 from fastdp.answering import true_answers as truth
 from fastdp.answering import workload
+from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.queries import bound_query
 from fastdp.answering.queries.bound_query import GRID_BITS, UNIT
 from fastdp.answering.queries.query import bind
-from fastdp.answering.update_schedule import Schedule, Variant
+from fastdp.answering.update_schedule import UpdateSchedule, Variant
 from fastdp.support.errors import AccuracyWarning
 from tests.conftest import Watched
 from tests.laws import audit, check_cells
@@ -46,7 +47,7 @@ from tests.mechanisms.test_sparse_vector import excess, pmf, probability, tail
 
 # that plain noise would promise more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:PrivateMultiplicativeWeights promises:fastdp.support.errors.AccuracyWarning"
+    "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )
 
 VARIANTS: list[Variant] = ["sharp", "lecture"]
@@ -179,8 +180,8 @@ def tiny(
     rate: float,
 ) -> None:
     """Have objects run this schedule, on the grid of whole records."""
-    schedule = Schedule(variant, 0.5, updates, 0.01, b1, b2, b3, T, rate)
-    monkeypatch.setattr(pmw.Terms, "schedule", lambda self, n: schedule)
+    schedule = UpdateSchedule(variant, 0.5, updates, 0.01, b1, b2, b3, T, rate)
+    monkeypatch.setattr(pmw.MultiplicativeWeightsParameters, "schedule", lambda self, n: schedule)
     monkeypatch.setattr(pmw, "UNIT", 1)
     monkeypatch.setattr(truth, "GRID_BITS", 0)
     monkeypatch.setattr(bound_query, "GRID_BITS", 0)
@@ -456,8 +457,10 @@ def test_many_answers_are_those_of_one_after_the_other(
             cubes.append(cube.ravel())
     T, rate = int(0.03 * 500 * UNIT), 0.1 if variant == "sharp" else 0.05
     for c in (1000, 15):
-        schedule = Schedule(variant, 0.04, c, 0.01, QUIET, QUIET, QUIET * (variant == "lecture"), T, rate)
-        monkeypatch.setattr(pmw.Terms, "schedule", lambda self, n, schedule=schedule: schedule)
+        schedule = UpdateSchedule(variant, 0.04, c, 0.01, QUIET, QUIET, QUIET * (variant == "lecture"), T, rate)
+        monkeypatch.setattr(
+            pmw.MultiplicativeWeightsParameters, "schedule", lambda self, n, schedule=schedule: schedule
+        )
         right, changed = run_plainly(counts, cubes, T, c, rate, variant)
         for ask in (one_by_one, together, in_two):
             run = make(data, domain, variant=variant, weights=form)
@@ -492,9 +495,9 @@ def test_answers_are_within_alpha(variant: Variant, seed: int) -> None:
     queries += [Mask(rng.random(domain.size) < 0.5) for _ in range(50)]
     queries += [Linear(rng.random(domain.size)) for _ in range(50)]
     run = make(data, domain, epsilon=2.0, max_queries=len(queries), variant=variant, rng=Randomness(seed=seed))
-    counts = [run._truth.count(bind(query, domain)) for query in queries]
+    counts = [run._true_answers.count(bind(query, domain)) for query in queries]
     exact = np.array(counts) / (2.0**GRID_BITS * run.n)
-    far = abs(exact - workload.Workload(queries, domain).evaluate(pmw.DenseWeights(domain))).max()
+    far = abs(exact - workload.Workload(queries, domain).evaluate(DenseWeights(domain))).max()
     assert far > 1.5 * run.alpha, "uniform weights must not do"
     before = run.nonprivate_kl()
     answers = run.answer_many(queries)
@@ -517,7 +520,7 @@ def test_census(variant: Variant, census: tuple[dict[str, np.ndarray], Domain]) 
     )
     assert run.n == 254_654
     answers = run.answer_many(queries)
-    exact = workload.Workload(queries, domain).counts(run._truth) / (2.0**GRID_BITS * run.n)
+    exact = workload.Workload(queries, domain).counts(run._true_answers) / (2.0**GRID_BITS * run.n)
     assert abs(answers - exact).max() <= run.alpha < 0.3
     assert 1 <= run.updates <= run._schedule.updates
     # every update lowers the divergence by what the theorem says
@@ -538,7 +541,7 @@ def test_a_hundred_binary_attributes() -> None:
     queries += [Product({f"v{10 * j + 1}": 1, f"v{10 * j + 4}": [0, 1]}) for j in range(10)]
     queries += [Conjunction({f"v{i}": 1}) for i in range(1, 101)]
     answers = run.answer_many(queries)
-    exact = [run._truth.count(bind(query, domain)) / (UNIT * run.n) for query in queries]
+    exact = [run._true_answers.count(bind(query, domain)) / (UNIT * run.n) for query in queries]
     assert abs(answers - exact).max() <= run.alpha
     assert run.updates > 0
     assert max(map(len, run._weights.blocks)) == 2
@@ -606,7 +609,7 @@ CASES = [
 ]
 
 
-def margin_of(schedule: Schedule, queries: int, beta: float) -> Decimal:
+def margin_of(schedule: UpdateSchedule, queries: int, beta: float) -> Decimal:
     """What the noise may come to, by theorem 2 or 3 of multiplicative_weights.md."""
     c, total = schedule.updates, Decimal(beta)
     if schedule.variant == "sharp":
@@ -623,9 +626,9 @@ def test_the_schedule_is_what_the_theorems_ask_for(
     numbers: dict[str, Any] = {
         "n": n, "log_cells": log_cells, "epsilon": epsilon, "delta": delta, "queries": queries, "beta": beta,
     }  # fmt: skip
-    best = Schedule.solve(variant, **numbers)
+    best = UpdateSchedule.solve(variant, **numbers)
     assert best is not None
-    found = Schedule.of(variant, min(0.99, factor * best.alpha), **numbers)
+    found = UpdateSchedule.of(variant, min(0.99, factor * best.alpha), **numbers)
     assert found is not None
     with localcontext() as context:
         context.prec = 40
@@ -663,14 +666,14 @@ def test_the_schedule_is_what_the_theorems_ask_for(
         assert found.rate == (2 * found.alpha if variant == "sharp" else found.alpha / 8)
         if factor == 1.0:  # the least alpha: a bit less does not keep the inequality
             assert margin > allowed * Decimal("0.99")
-    assert Schedule.of(variant, best.alpha * 0.999, **numbers) is None
+    assert UpdateSchedule.of(variant, best.alpha * 0.999, **numbers) is None
 
 
 def test_the_split_makes_the_margin_least() -> None:
     numbers: dict[str, Any] = {
         "n": 10**5, "log_cells": 10.0, "epsilon": 1.0, "delta": 1e-6, "queries": 1000, "beta": 0.05,
     }  # fmt: skip
-    found = Schedule.solve("sharp", **numbers)
+    found = UpdateSchedule.solve("sharp", **numbers)
     assert found is not None
     c, x = found.updates, found.threshold_scale * found.epoch / UNIT
     a, b = math.log(2 * c / 0.05), math.log(4 * (1000 + c) / 0.05)
@@ -689,21 +692,21 @@ def test_more_of_anything_that_helps_helps() -> None:
     }  # fmt: skip
 
     def alpha(**more: Any) -> float:
-        found = Schedule.solve("sharp", **base | more)
+        found = UpdateSchedule.solve("sharp", **base | more)
         assert found is not None
         return found.alpha
 
     for better in ({"n": 10**6}, {"log_cells": 5.0}, {"epsilon": 2.0}, {"delta": 1e-4}, {"queries": 10}, {"beta": 0.5}):
         assert alpha(**better) < alpha()
-    assert Schedule.solve("sharp", **base | {"n": 100}) is None
+    assert UpdateSchedule.solve("sharp", **base | {"n": 100}) is None
     for no in (0.0, 1.0, -1.0, math.nan):
-        assert Schedule.of("sharp", no, **base) is None
+        assert UpdateSchedule.of("sharp", no, **base) is None
 
 
 def test_the_object_runs_its_schedule() -> None:
     domain = Domain(a=4, b=3)
     run = make(skewed(50_000, domain), domain, max_queries=100)
-    right = Schedule.solve(
+    right = UpdateSchedule.solve(
         "sharp", n=50_000, log_cells=math.log(4) + math.log(3), epsilon=1.0, delta=1e-6, queries=100, beta=0.05
     )
     assert right is not None
@@ -732,8 +735,8 @@ def test_the_estimate_is_what_the_object_says(variant: Variant) -> None:
         assert estimate.rounds == run.updates_left
         assert estimate.cells == SMALL.size
         assert estimate.weight_bytes == run._weights.bytes
-        assert run._truth.histogram is not None
-        assert estimate.record_bytes == run._truth.histogram.nbytes == estimate.bytes - estimate.weight_bytes
+        assert run._true_answers.histogram is not None
+        assert estimate.record_bytes == run._true_answers.histogram.nbytes == estimate.bytes - estimate.weight_bytes
         assert f"at most {estimate.rounds:,} rounds" in str(estimate)
         if not more:
             n = fastdp.bounds.private_multiplicative_weights_n(SMALL, alpha=estimate.alpha, **options)
@@ -757,7 +760,7 @@ def test_it_says_when_plain_noise_would_promise_more(delta: float) -> None:
     options: dict[str, Any] = {"epsilon": 1.0, "delta": delta}
     with pytest.warns(
         AccuracyWarning,
-        match=rf"^PrivateMultiplicativeWeights promises an error of at most 0\.[0-9]+, plain {name} noise on each of "
+        match=rf"^PrivateMultiplicativeWeights guarantees an error of at most 0\.[0-9]+, plain {name} noise on each of "
         rf"max_queries=100 answers 0\.[0-9]+: see fastdp\.{name.lower()}, in a Budget$",
     ) as told:
         run = make(np.repeat(PEOPLE, 10, axis=0), SMALL, max_queries=100, **options)
@@ -849,7 +852,7 @@ def test_what_is_guaranteed() -> None:
         (
             {"epsilon": 1e-4},
             ValueError,
-            r"^data: n=20000 records: must be more: no alpha below 1 can be promised for 100",
+            r"^data: n=20000 records: must be more: no alpha below 1 can be guaranteed for 100",
         ),
         ({"domain": 12}, ValueError, r"^domain: type int: must be a fastdp\.Domain$"),
         (
@@ -884,9 +887,9 @@ def test_what_cannot_be_is_said_before_anything_is_spent(options: Any, error: ty
 
 def test_records_outside_may_be_clipped() -> None:
     clipped = make(PEOPLE, Domain(a=4, b=2), outside="clip")
-    assert clipped._truth.histogram is not None
+    assert clipped._true_answers.histogram is not None
     right = np.bincount(PEOPLE[:, 0] * 2 + np.minimum(PEOPLE[:, 1], 1), minlength=8)
-    assert clipped._truth.histogram.tolist() == right.tolist()
+    assert clipped._true_answers.histogram.tolist() == right.tolist()
 
 
 def test_past_the_last_query_it_refuses() -> None:
@@ -938,7 +941,7 @@ def test_nothing_is_tested_after_the_last_update(monkeypatch: pytest.MonkeyPatch
     def refuse(*args: Any) -> Any:
         raise AssertionError("the records were asked")
 
-    monkeypatch.setattr(run._truth, "count", refuse)
+    monkeypatch.setattr(run._true_answers, "count", refuse)
     monkeypatch.setattr(run._query_noise, "draw", refuse)
     assert run.answer_many([Conjunction({"a": i % 3}) for i in range(80)]).size == 80
 

@@ -29,15 +29,17 @@ from fastdp import (
     Range,
     marginals,
 )
-from fastdp.answering import mwem as module
+from fastdp.answering import mwem_average, mwem_measured
 from fastdp.answering.dense_weights import DenseWeights
-from fastdp.answering.mwem import Rounds, plain_error
+from fastdp.answering.mwem_average import AveragePlan, AverageRounds
+from fastdp.answering.mwem_measured import MeasuredPlan
+from fastdp.answering.mwem_plan import plain_noise_error
+from fastdp.answering.queries.bound_query import UNIT
 from fastdp.answering.queries.marginals import Marginals
 from fastdp.answering.queries.query import bind
 from fastdp.answering.true_answers import TrueAnswers
-from fastdp.answering.update_schedule import UNIT
 from fastdp.answering.workload import Workload
-from fastdp.mechanisms import noise
+from fastdp.randomness import noise_draws, noise_plans
 from fastdp.support.errors import AccuracyWarning
 from tests.answering.test_multiplicative_weights import (
     DOMAIN,
@@ -122,7 +124,7 @@ def test_one_record_moves_a_gap_by_one_and_a_table_by_two(relation: str, seed: i
             other = np.delete(other, int(rng.integers(12)), 0)
         both = []
         for records in (data, other):
-            one = plan(module._Average, records, domain, [*tables, *singles], n=12)
+            one = plan(AveragePlan, records, domain, [*tables, *singles], n=12)
             gaps = one.gaps(one.counts, one.workload.evaluate(weights))
             assert gaps.dtype == np.int64
             both.append((gaps, np.add.reduceat(np.abs(gaps[: len(tables)]), starts)))
@@ -140,7 +142,7 @@ def test_a_table_can_move_by_two() -> None:
     weights.scale(bind(Conjunction({"a": 0}), domain), 30.0)
     scores = []
     for n in (1, 2):
-        one = plan(module._Measured, np.ones((n, 1), int), domain, marginals(domain, 1), n=2)
+        one = plan(MeasuredPlan, np.ones((n, 1), int), domain, marginals(domain, 1), n=2)
         scores.append(int(np.abs(one.gaps(one.counts, one.workload.evaluate(weights))).sum()))
     assert scores[1] - scores[0] >= 2 * UNIT - 2
 
@@ -154,15 +156,16 @@ def test_choices_are_made_at_the_rate_that_is_paid_for(
     work = marginals(SMALL, 2)
     queries: Any = work if tables else list(work)
     calls = []
-    draw = module.draw_one
+    draw = mwem_average.draw_one
 
     def watched(scores: Any, key: Any, eta: float) -> int:
         calls.append((np.array(scores), bytes(np.asarray(key).tobytes()), eta))
         return int(draw(scores, key, eta))
 
-    monkeypatch.setattr(module, "draw_one", watched)
+    for module in (mwem_average, mwem_measured):
+        monkeypatch.setattr(module, "draw_one", watched)
     fitted = fit(PEOPLE, SMALL, queries, variant=variant, rounds=5, delta=delta, rng=Randomness(seed=1))
-    kind = module._Average if variant == "average" else module._Measured
+    kind = AveragePlan if variant == "average" else MeasuredPlan
     made = plan(kind, PEOPLE, SMALL, queries, rounds=5, delta=delta)
     promised = Fraction(made.schedule.range if variant == "average" else made.range)
     reach = 4 if tables and variant == "measured" else 2
@@ -274,12 +277,12 @@ def measured_of(counts: Counts, seed: int) -> np.ndarray:
 
 
 def twice_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "range_of_round", lambda count, epsilon, delta: 2 * epsilon / count)
+    monkeypatch.setattr(mwem_average, "range_of_round", lambda count, epsilon, delta: 2 * epsilon / count)
 
 
 def half_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    laplace_plan = noise.laplace_plan
-    monkeypatch.setattr(module.noise, "laplace_plan", lambda scale: laplace_plan(scale / 2))
+    laplace_plan = noise_plans.laplace_plan
+    monkeypatch.setattr(mwem_measured.noise_plans, "laplace_plan", lambda scale: laplace_plan(scale / 2))
 
 
 @pytest.mark.parametrize(("run", "mutant"), [(chosen_of, twice_the_range), (measured_of, half_of_the_noise)])
@@ -301,7 +304,7 @@ def test_an_audit_finds_the_price_and_not_more(
 def test_under_add_remove_the_schedule_follows_from_the_public_bound(variant: Any) -> None:
     """Rounds, rates and noise are the same for all data; read off the records they would tell them apart at once."""
     work = marginals(SMALL, 2)
-    kind = module._Average if variant == "average" else module._Measured
+    kind = AveragePlan if variant == "average" else MeasuredPlan
     made = [
         plan(kind, PEOPLE[:n], SMALL, work, n=20_000, neighbors="add-remove") for n in (10, 999, 1000, 19_999, 20_000)
     ]
@@ -310,16 +313,16 @@ def test_under_add_remove_the_schedule_follows_from_the_public_bound(variant: An
     if variant == "average":
         assert len({one.schedule for one in made}) == 1
     else:
-        assert len({(one.range, one.sigma, one.reach) for one in made}) == 1
+        assert len({(one.range, one.sigma, one.score_sensitivity) for one in made}) == 1
     options = {"variant": variant, "neighbors": "add-remove", "records": 2000}
     fitted = [fit(PEOPLE[:n], SMALL, work, **options) for n in (0, 1, 500, 20_000)]
     assert len({(one.rounds, one.alpha, repr(one.guarantee)) for one in fitted}) == 1
     assert {one.n for one in fitted} == {None}
     if variant == "average":
-        assert fitted[0].rounds == plan(module._Average, PEOPLE, SMALL, work, n=2000, neighbors="add-remove").rounds
+        assert fitted[0].rounds == plan(AveragePlan, PEOPLE, SMALL, work, n=2000, neighbors="add-remove").rounds
     # the mutant: len(data) in the schedule
     numbers: dict[str, Any] = {"log_cells": 5.0, "queries": 100, "epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
-    counts = [Rounds.best(10_000, n=n, **numbers).count for n in range(1000, 1400)]
+    counts = [AverageRounds.best(10_000, n=n, **numbers).count for n in range(1000, 1400)]
     assert any(a != b for a, b in pairwise(counts))
 
 
@@ -336,7 +339,7 @@ NUMBERS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("count", [None, 1, 7, 300])
 def test_the_schedule_of_average_is_theorem_2(numbers: dict[str, Any], count: int | None) -> None:
-    rounds = Rounds.best(10_000, **numbers) if count is None else Rounds.of(count, **numbers)
+    rounds = AverageRounds.best(10_000, **numbers) if count is None else AverageRounds.of(count, **numbers)
     c, e = rounds.count, Fraction(rounds.range)
     epsilon, delta = Decimal(numbers["epsilon"]), Decimal(numbers["delta"])
     with localcontext() as context:
@@ -355,8 +358,8 @@ def test_the_schedule_of_average_is_theorem_2(numbers: dict[str, Any], count: in
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 def test_no_other_number_of_rounds_promises_much_more(numbers: dict[str, Any]) -> None:
-    best = Rounds.best(10_000, **numbers)
-    tried = [Rounds.of(count, **numbers).alpha for count in (*range(1, 400), *range(400, 10_001, 97))]
+    best = AverageRounds.best(10_000, **numbers)
+    tried = [AverageRounds.of(count, **numbers).alpha for count in (*range(1, 400), *range(400, 10_001, 97))]
     assert min(tried) > best.alpha * 0.998
 
 
@@ -373,7 +376,7 @@ def test_the_schedule_of_measured_is_theorem_3(
             fit(PEOPLE, SMALL, list(work), variant="measured", neighbors=relation, records=10)
         return
     options = {"epsilon": epsilon, "delta": delta, "rounds": rounds, "neighbors": relation}
-    made = plan(module._Measured, PEOPLE, SMALL, work if tables else list(work), **options)
+    made = plan(MeasuredPlan, PEOPLE, SMALL, work if tables else list(work), **options)
     c = made.rounds
     assert c == min(100 if rounds is None else rounds, work.tables if tables else len(work))
     moved = 2 if tables and relation == "replace-one" else 1
@@ -396,17 +399,17 @@ def test_the_schedule_of_measured_is_theorem_3(
 
 def test_what_is_measured_has_the_noise_that_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
-    integer_noise = noise.integer_noise
+    integer_noise = noise_draws.integer_noise
 
     def watched(planned: Any, key: Any, n: int) -> Any:
         drawn.append((planned, bytes(np.asarray(key).tobytes()), n))
         return integer_noise(planned, key, n)
 
-    monkeypatch.setattr(module.noise, "integer_noise", watched)
+    monkeypatch.setattr(mwem_measured.noise_draws, "integer_noise", watched)
     work = marginals(SMALL, 2)
     for delta in (1e-6, 0.0):
         drawn.clear()
-        made = plan(module._Measured, PEOPLE, SMALL, work, delta=delta)
+        made = plan(MeasuredPlan, PEOPLE, SMALL, work, delta=delta)
         fitted = fit(PEOPLE, SMALL, work, variant="measured", delta=delta)
         assert all(repr(planned) == repr(made.noise) for planned, _, _ in drawn)
         assert len({key for _, key, _ in drawn}) == fitted.rounds == work.tables
@@ -418,7 +421,7 @@ def test_when_gaussian_answers_need_fewer_records_it_says_so() -> None:
     few = [Conjunction({"a": 1}), Conjunction({"b": 2})]
     for delta, name in ((1e-6, "Gaussian"), (0.0, "Laplace")):
         with pytest.warns(
-            AccuracyWarning, match=rf"^mwem promises an error of at most .*, plain {name} answers to these 2 queries "
+            AccuracyWarning, match=rf"^mwem guarantees an error of at most .*, plain {name} answers to these 2 queries "
         ) as w:
             fitted = fastdp.mwem(PEOPLE, SMALL, few, epsilon=1.0, delta=delta, rounds=40)
         assert w[0].filename == __file__
@@ -431,9 +434,9 @@ def test_when_gaussian_answers_need_fewer_records_it_says_so() -> None:
             error = fastdp.bounds.gaussian(sensitivity=math.sqrt(2), epsilon=1.0, delta=delta, count=2)
         else:
             error = fastdp.bounds.laplace(sensitivity=2, epsilon=1.0, count=2)
-        assert plain_error(2, 2, 1.0, delta, 0.05) == error
+        assert plain_noise_error(2, 2, 1.0, delta, 0.05) == error
         assert error / n <= fitted.alpha < error / (n - 1)
-    assert plain_error(2, 2, 1e-300, 1e-6, 0.05) == math.inf
+    assert plain_noise_error(2, 2, 1e-300, 1e-6, 0.05) == math.inf
     # no hint for "measured", or where there are very many queries
     fastdp.mwem(PEOPLE, SMALL, few, epsilon=1.0, delta=1e-6, variant="measured")
     domain = Domain(a=2)
@@ -467,9 +470,10 @@ def test_average_is_its_definition(seed: int, monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(seed)
     queries: list[Any] = [Linear(rng.random(SMALL.size)) for _ in range(30)]
     queries += [Mask(rng.random(SMALL.size) < 0.5) for _ in range(30)] + list(marginals(SMALL, 2))
-    monkeypatch.setattr(module, "draw_one", lambda scores, key, eta: int(np.argmax(scores)))
+    for module in (mwem_average, mwem_measured):
+        monkeypatch.setattr(module, "draw_one", lambda scores, key, eta: int(np.argmax(scores)))
     fitted = fit(PEOPLE, SMALL, queries, rounds=25)
-    mean, chosen = plainly(PEOPLE, SMALL, queries, 25, Rounds.of(
+    mean, chosen = plainly(PEOPLE, SMALL, queries, 25, AverageRounds.of(
         25, n=20_000, log_cells=math.log(120), queries=len(queries), epsilon=1.0, delta=1e-6, beta=0.05
     ).rate)  # fmt: skip
     assert [queries.index(query) for query in fitted.chosen] == chosen
@@ -560,8 +564,9 @@ def test_measured_queries_improve_on_uniform(delta: float) -> None:
 
 def test_without_noise_measured_tables_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest score is chosen, its table measured, and the fit agrees with all that has been measured."""
-    monkeypatch.setattr(module, "draw_one", lambda scores, key, eta: int(np.argmax(scores)))
-    monkeypatch.setattr(module.noise, "integer_noise", lambda planned, key, n: np.zeros(n, np.int64))
+    for module in (mwem_average, mwem_measured):
+        monkeypatch.setattr(module, "draw_one", lambda scores, key, eta: int(np.argmax(scores)))
+    monkeypatch.setattr(mwem_measured.noise_draws, "integer_noise", lambda planned, key, n: np.zeros(n, np.int64))
     work = marginals(SMALL, 2)
     fitted = fit(PEOPLE, SMALL, work, variant="measured", epsilon=1000.0, rounds=2)
     cube = histogram(PEOPLE, SMALL).reshape(SMALL.sizes) / len(PEOPLE)
@@ -638,7 +643,7 @@ def test_the_estimate_is_what_the_call_says(variant: Any, relation: Any) -> None
         n = fastdp.bounds.mwem_n(SMALL, work, alpha=fitted.alpha, epsilon=1.0, delta=1e-6)
         assert n <= 20_000 < 1.001 * n
     else:
-        assert str(estimate).startswith("no promise, plain noise on each answer within 0.0")
+        assert str(estimate).startswith("no error bound, plain noise on each answer within 0.0")
         assert "; at most 6 rounds" in str(estimate)
     with pytest.raises(ValueError, match=r"^alpha=1e-06: is out of reach$"):
         fastdp.bounds.mwem_n(SMALL, work, alpha=1e-6, epsilon=1.0)
@@ -762,7 +767,7 @@ def test_the_tiny_domain_is_the_one_of_the_enumeration() -> None:
     shares = weights.probabilities()
     for counts in all_counts(3):
         data = np.repeat(np.arange(3), counts)[:, None]
-        one = plan(module._Average, data, DOMAIN, [Product({"a": list(codes)}) for codes in QUERIES])
+        one = plan(AveragePlan, data, DOMAIN, [Product({"a": list(codes)}) for codes in QUERIES])
         gaps = one.gaps(one.counts, one.workload.evaluate(weights))
         right = [
             UNIT * sum(counts[i] for i in query) - 3 * math.floor(UNIT * sum(shares[i] for i in query))

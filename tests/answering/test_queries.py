@@ -28,7 +28,7 @@ from fastdp.records.encoding import encode
 
 # that plain noise would promise more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:PrivateMultiplicativeWeights promises:fastdp.support.errors.AccuracyWarning"
+    "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )
 
 DOMAIN = Domain(age=4, region=["north", "south", "east"], sex=2)
@@ -787,7 +787,7 @@ def test_numbers_of_cells_are_shown() -> None:
             r"^domain: 1\.15e\+602 cells: the entropic fit holds them all and needs 5\.13e\+594 GiB",
         ),
         (lambda d: pmw_on(d, weights="dense"), r"^domain: dense weights put 2000 attributes .* into 1\.15e\+602 cells"),
-        (lambda d: pmw_on(d, epsilon=1e-4), r"no alpha below 1 can be promised for 10 queries on 1\.15e\+602 cells"),
+        (lambda d: pmw_on(d, epsilon=1e-4), r"no alpha below 1 can be guaranteed for 10 queries on 1\.15e\+602 cells"),
         (lambda d: pmw_on(d, max_queries=10**400), r"^max_queries=10+: must be at most 9,223,372,036,854,775,807$"),
         (lambda d: pmw_on(d).nonprivate_kl(), r"^domain: 1\.15e\+602 cells: must be at most 2\^27 to count"),
         (lambda d: pmw_on(d).synthetic.probabilities(), r"^domain: listing all cells would merge 2000 attributes"),

@@ -16,7 +16,7 @@ import pytest
 
 import fastdp
 from fastdp import Conjunction, Domain, Linear, Mask, Predicate, Product, Randomness, Range, SyntheticDistribution
-from fastdp.answering import synthetic_distribution as module
+from fastdp.answering import synthetic_sampling as module
 from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.factored_weights import FactoredWeights
 from fastdp.kernels.sampling import GROUP, build_aliases_into, search_records_into, sum_groups_into
@@ -142,7 +142,7 @@ def test_records_follow_the_law(made: SyntheticDistribution, right: np.ndarray) 
 
 def slowly(made: SyntheticDistribution, key: np.ndarray, n: int) -> list[list[int]]:
     """The same records, one by one, in Python's integers."""
-    tables = module._AliasTables(made.domain, made._parts)
+    tables = module.AliasTables(made.domain, made._parts)
     count, records = len(tables.parts) - 1, []
     words = [oracles.words.stream_words(key.tobytes(), stream, 0, n).tolist() for stream in range(tables.streams)]
     searched = {(each.part, each.stream): each for each in tables.searched}

@@ -12,7 +12,7 @@ import pytest
 import fastdp
 from fastdp.kernels import noise as kernels
 from fastdp.kernels.chacha20 import word_one, words_into
-from fastdp.mechanisms import noise
+from fastdp.randomness import noise_draws, noise_plans
 
 KEY = np.arange(5, 13, dtype=np.uint32)
 
@@ -75,8 +75,8 @@ def test_kernels_are_called_from_a_users_compiled_code():
     words_into(KEY, 0, 7, words)
     assert sum_of_words(KEY, 1000) == (words.sum(), words[0])
 
-    plan = noise.laplace_plan(3.0)
-    expected = noise.integer_noise(plan, KEY, 2000)
+    plan = noise_plans.laplace_plan(3.0)
+    expected = noise_draws.integer_noise(plan, KEY, 2000)
 
     @numba.njit
     def draw(key, n, extra, law):

@@ -24,7 +24,7 @@ from fastdp.kernels.noise import GAUSSIAN_BLOCK, LAPLACE_BLOCK, add_gaussian_int
 from fastdp.kernels.projections import BALL, project_one
 from fastdp.kernels.scores import find_tops_into
 from fastdp.kernels.weights import scale_masked, sum_valued
-from fastdp.mechanisms import noise
+from fastdp.randomness import noise_plans
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = np.arange(8, dtype=np.uint32)
@@ -79,7 +79,7 @@ def test_a_contract_that_is_missing_is_noticed() -> None:
 
 # --- calls from a user's compiled functions: serial, and spread by prange, beside the same calls from Python
 
-_laplace, _gaussian = noise.laplace_plan(37.0), noise.gaussian_plan(12.5)
+_laplace, _gaussian = noise_plans.laplace_plan(37.0), noise_plans.gaussian_plan(12.5)
 _laplace_extra, _laplace_law = _laplace.extra, _laplace.law
 _gaussian_extra, _gaussian_law = _gaussian.extra, _gaussian.law
 

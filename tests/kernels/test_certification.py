@@ -20,7 +20,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fastdp.kernels import discrete_gaussian, discrete_laplace, layout
-from fastdp.mechanisms import noise
+from fastdp.randomness import noise_plans
 from tests import oracles
 
 MP = mpmath.mp.clone()
@@ -49,7 +49,7 @@ class Law(Protocol):
 
 class Laplace:
     def __init__(self, scale: float) -> None:
-        self.plan = noise.laplace_plan(scale)
+        self.plan = noise_plans.laplace_plan(scale)
         self.bits = 31 if scale <= 2**15 else 47 if scale <= 2**31 else 63
         self._scale = MP.mpf(scale)
         self._top = 2 / (1 + MP.exp(-1 / self._scale))
@@ -65,7 +65,7 @@ class Gaussian:
     """The proposals of noise.md, lemma 4, for the a and t that the plan chose: any are right."""
 
     def __init__(self, sigma: float) -> None:
-        self.plan = noise.gaussian_plan(sigma)
+        self.plan = noise_plans.gaussian_plan(sigma)
         self.sigma = sigma
         self.bits = 31 if sigma <= 2**15 else 47 if sigma <= 2**31 else 63
         self.a, self.t = int(self.plan.law[layout.BODY]), float(self.plan.law[layout.TAIL])
@@ -198,7 +198,7 @@ def assert_pair(high: float, low: float, exact: Any) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_constants_of_a_laplace_plan(scale: float) -> None:
-    law, s = noise.laplace_plan(scale).law, MP.mpf(scale)
+    law, s = noise_plans.laplace_plan(scale).law, MP.mpf(scale)
     assert_pair(law[layout.LAPLACE_OFFSET], law[layout.LAPLACE_OFFSET_LOW], -s * MP.log((1 + MP.exp(-1 / s)) / 2))
 
 

@@ -15,6 +15,7 @@ from fastdp.kernels import discrete_laplace, layout
 from fastdp.kernels import noise as kernels
 from fastdp.mechanisms import noise
 from fastdp.randomness import exact_draws as exact
+from fastdp.randomness import noise_draws, noise_plans
 from fastdp.randomness.keys import word_source
 from tests import oracles
 from tests.laws import assert_law, audit, check_low_bits, wrong_scales
@@ -34,7 +35,7 @@ def seeded(seed=0):
 def draws(plan, n, first=0):
     """The noise of one release, by the kernel and the settling of what it leaves."""
     out = np.zeros(n, np.int64)
-    noise.add_noise(plan, None, KEY, out.copy(), out, first)
+    noise_draws.add_noise(plan, None, KEY, out.copy(), out, first)
     return out
 
 
@@ -44,7 +45,7 @@ def draws(plan, n, first=0):
 @pytest.mark.parametrize("scale", SCALES)
 def test_laplace_kernel_meets_the_definition(scale):
     words = word_source(KEY)
-    found = draws(noise.laplace_plan(scale), 3000)
+    found = draws(noise_plans.laplace_plan(scale), 3000)
     for i in range(0, 3000, 13):
         assert found[i] == exact.geometric_draw(words, i, scale, two_sided=True)
 
@@ -52,13 +53,13 @@ def test_laplace_kernel_meets_the_definition(scale):
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_gaussian_kernel_meets_the_definition(sigma):
     words = word_source(KEY)
-    found = draws(noise.gaussian_plan(sigma), BLOCK + 60)
+    found = draws(noise_plans.gaussian_plan(sigma), BLOCK + 60)
     assert found[:80].tolist() == exact.gaussian_block(words, 0, 80, sigma)
     assert found[BLOCK:].tolist() == exact.gaussian_block(words, 1, 60, sigma)
 
 
 def test_chunks_are_whole_blocks():
-    assert noise.CHUNK % layout.LAPLACE_BLOCK == noise.CHUNK % layout.GAUSSIAN_BLOCK == 0
+    assert noise_draws.CHUNK % layout.LAPLACE_BLOCK == noise_draws.CHUNK % layout.GAUSSIAN_BLOCK == 0
 
 
 # --- forced escalation: every level decides alike
@@ -67,7 +68,7 @@ def test_chunks_are_whole_blocks():
 def escalated(plan, *, third=False):
     """The same noise, of which nothing is decided in float64, and, at the third level, nor in double-double."""
     law = plan.law.copy()
-    if isinstance(plan, noise.LaplacePlan):
+    if isinstance(plan, noise_plans.LaplacePlan):
         first, pair = [layout.LAPLACE_ERROR], [layout.LAPLACE_ERROR_PAIR]
     else:
         first, pair = [layout.ERROR, layout.COIN_ERROR], [layout.COIN_ERROR_PAIR, layout.ERROR_PAIR]
@@ -77,7 +78,7 @@ def escalated(plan, *, third=False):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_laplace_draw_escalated_is_the_same_draw(scale):
-    plan = noise.laplace_plan(scale)
+    plan = noise_plans.laplace_plan(scale)
     expected = draws(plan, 2500)
     values, out, undecided = np.zeros(2500, np.int64), np.empty(2500, np.int64), np.empty(2500, np.int64)
     second = escalated(plan)
@@ -91,7 +92,7 @@ def test_every_laplace_draw_escalated_is_the_same_draw(scale):
 
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_every_gaussian_draw_escalated_is_the_same_draw(sigma):
-    plan = noise.gaussian_plan(sigma)
+    plan = noise_plans.gaussian_plan(sigma)
     expected = draws(plan, 3000)
     values, out, undecided = np.zeros(3000, np.int64), np.empty(3000, np.int64), np.empty(3000, np.int64)
     second = escalated(plan)
@@ -105,20 +106,20 @@ def test_every_gaussian_draw_escalated_is_the_same_draw(sigma):
 
 def test_escalated_draws_have_the_law_too():
     """The third level alone, as a law: 4,000 draws that integers have settled, at false-alarm rate 1e-9."""
-    plan = escalated(noise.laplace_plan(2.0), third=True)
+    plan = escalated(noise_plans.laplace_plan(2.0), third=True)
     assert_law(draws(plan, 4000), oracles.noise.laplace_law(2), wrong_scales(oracles.noise.laplace_law, 2))
 
 
 def test_escalation_on_the_grid_gives_the_same_floats():
     values = np.random.default_rng(5).normal(size=400) * 50
-    plan, grid = noise.laplace_plan(700.0), 2.0**-8
+    plan, grid = noise_plans.laplace_plan(700.0), 2.0**-8
     expected, found = np.empty(400), np.empty(400)
-    noise.add_noise(plan, grid, KEY, values, expected, 0)
-    noise.add_noise(escalated(plan, third=True), grid, KEY, values, found, 0)
+    noise_draws.add_noise(plan, grid, KEY, values, expected, 0)
+    noise_draws.add_noise(escalated(plan, third=True), grid, KEY, values, found, 0)
     np.testing.assert_array_equal(found, expected)
-    gauss = noise.gaussian_plan(70.0)
-    noise.add_noise(gauss, grid, KEY, values[:50], expected[:50], 0)
-    noise.add_noise(escalated(gauss, third=True), grid, KEY, values[:50], found[:50], 0)
+    gauss = noise_plans.gaussian_plan(70.0)
+    noise_draws.add_noise(gauss, grid, KEY, values[:50], expected[:50], 0)
+    noise_draws.add_noise(escalated(gauss, third=True), grid, KEY, values[:50], found[:50], 0)
     np.testing.assert_array_equal(found[:50], expected[:50])
 
 
@@ -146,7 +147,7 @@ def bits_of_word(stream, index):
 def test_the_second_level_of_laplace_reads_its_own_words():
     """31 bits do not settle a draw of this scale: every draw is made of the word in stream 3 that has its number."""
     scale, block = 2.0**30, 3
-    plan = noise.laplace_plan(scale)
+    plan = noise_plans.laplace_plan(scale)
     out, undecided = np.zeros(1100, np.int64), np.empty(1100, np.int64)
     assert kernels.add_laplace_into(out.copy(), KEY, block, 0, plan.law, out, undecided) == 0
     for i in [*range(0, 1024, 31), *range(1024, 1100, 5)]:
@@ -159,7 +160,7 @@ def test_the_second_level_of_laplace_reads_its_own_words():
 
 def test_the_second_level_of_the_gaussian_reads_its_own_words():
     sigma, block = 2.0**30, 2
-    plan, law = noise.gaussian_plan(sigma), exact.gaussian_proposal(sigma)
+    plan, law = noise_plans.gaussian_plan(sigma), exact.gaussian_proposal(sigma)
     sure = plan.law.copy()
     sure[layout.COIN_ERROR] = 2.0  # no coin of 16 bits decides
     out, undecided = np.zeros(BLOCK + 30, np.int64), np.empty(BLOCK + 30, np.int64)
@@ -179,15 +180,15 @@ def test_the_second_level_of_the_gaussian_reads_its_own_words():
         assert out[start : start + 30].tolist() == expected
 
 
-@pytest.mark.parametrize("first", [0, noise.CHUNK])
+@pytest.mark.parametrize("first", [0, noise_draws.CHUNK])
 def test_what_is_settled_is_the_draw_of_its_place(first):
     """In a later chunk of a release: draw number first + i, and the blocks that start at `first`."""
     words = word_source(KEY)
-    plan = noise.laplace_plan(2.0**20)
+    plan = noise_plans.laplace_plan(2.0**20)
     third = escalated(plan, third=True)
     expected = [exact.geometric_draw(words, first + i, plan.scale, two_sided=True) for i in range(300)]
     assert draws(third, 300, first).tolist() == draws(plan, 300, first).tolist() == expected
-    gauss = noise.gaussian_plan(1.3)
+    gauss = noise_plans.gaussian_plan(1.3)
     expected = exact.gaussian_block(words, first // BLOCK, 40, gauss.sigma)
     third = escalated(gauss, third=True)
     assert draws(third, 40, first).tolist() == draws(gauss, 40, first).tolist() == expected
@@ -195,8 +196,8 @@ def test_what_is_settled_is_the_draw_of_its_place(first):
 
 def open_to_the_third_level(monkeypatch):
     """Every draw of the public functions is left to fastdp/randomness/exact_draws.py: scale and sigma 3, grid 1/4."""
-    laplace = escalated(noise.laplace_plan(3.0), third=True)
-    gaussian = escalated(noise.gaussian_plan(3.0), third=True)
+    laplace = escalated(noise_plans.laplace_plan(3.0), third=True)
+    gaussian = escalated(noise_plans.gaussian_plan(3.0), third=True)
     monkeypatch.setattr(noise, "_laplace_for_integers", lambda *_: laplace)
     monkeypatch.setattr(noise, "_laplace_for_floats", lambda *_: (0.25, laplace))
     monkeypatch.setattr(noise, "_gaussian_for_integers", lambda *_: gaussian)
@@ -217,7 +218,7 @@ def test_a_release_of_several_chunks_settles_each_draw_once(monkeypatch):
     open_to_the_third_level(monkeypatch)
     monkeypatch.setattr(exact, "geometric_draw", number_of_draw)
     monkeypatch.setattr(exact, "gaussian_block", numbers_of_block)
-    n = 2 * noise.CHUNK + 100
+    n = 2 * noise_draws.CHUNK + 100
     for values, unit in ((np.arange(n) * 7, 1), (np.arange(n) * 7.0, 0.25)):
         expected = values + np.arange(n) * unit
         np.testing.assert_array_equal(fastdp.laplace(values, sensitivity=1, epsilon=1), expected)
@@ -232,14 +233,14 @@ def test_a_settled_sum_on_the_grid_is_rounded_once():
         size = draw.choice([2**10, 2**52, 2**53, 2**54, 2**60])
         z, grid = draw.randint(-size, size), 2.0 ** draw.randint(-30, 30)
         exact_sum = Fraction(value.item()) + z * Fraction(grid)
-        noise._add_draw(value, 0, z, grid)
+        noise_draws._add_draw(value, 0, z, grid)
         assert value.item() == float(exact_sum)
 
 
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 66])
 @pytest.mark.parametrize("scale", [0.3, 50.0, 2.0**20, 2.0**35])
 def test_short_calls_are_the_definition_however_far_they_escalate(n, scale):
-    words, plan = word_source(KEY), noise.laplace_plan(scale)
+    words, plan = word_source(KEY), noise_plans.laplace_plan(scale)
     expected = [exact.geometric_draw(words, i, scale, two_sided=True) for i in range(n)]
     for forced in (plan, escalated(plan), escalated(plan, third=True)):
         assert draws(forced, n).tolist() == expected
@@ -251,7 +252,7 @@ def test_a_short_call_takes_a_second_level_in_any_case():
     A call for an impossible law shows it: with an offset of -1000 every value is negative, which the kernel reports
     if and only if it came to the second level. With 65 draws it does not.
     """
-    law = noise.laplace_plan(1.0).law.copy()
+    law = noise_plans.laplace_plan(1.0).law.copy()
     law[layout.LAPLACE_OFFSET] = -1000.0
     law[layout.LAPLACE_OFFSET_LOW] = 0.0
     for n, reported in ((1, 1), (2, 1), (63, 1), (64, 1), (65, 0), (1024, 0)):
@@ -366,8 +367,8 @@ def test_float_noise_leaks_through_its_low_bits_and_ours_does_not():
 def test_no_result_is_negative_zero():
     """-0.0 would tell that a value was rounded to zero from below."""
     values, found = np.tile([-1e-9, -0.0, -5e-324, -0.2, -0.25, -0.3, -0.5], 3000), np.empty(21_000)
-    for plan in (noise.laplace_plan(1.0), noise.gaussian_plan(1.0), noise.laplace_plan(2.0**-20)):
-        noise.add_noise(plan, 1.0, KEY, values, found, 0)
+    for plan in (noise_plans.laplace_plan(1.0), noise_plans.gaussian_plan(1.0), noise_plans.laplace_plan(2.0**-20)):
+        noise_draws.add_noise(plan, 1.0, KEY, values, found, 0)
         zeros = found[found == 0]
         assert zeros.size > 1000
         assert not np.signbit(zeros).any()
@@ -380,6 +381,8 @@ def test_no_result_is_negative_zero():
 def planned(monkeypatch):
     """The arguments and results of all plans that are asked for."""
     calls = []
+    noise.laplace_noise.cache_clear()
+    noise.gaussian_noise.cache_clear()
 
     def spy(original, *arguments):
         calls.append((arguments, original(*arguments)))
@@ -576,11 +579,11 @@ def test_sums_saturate_at_the_ends_of_int64():
 
 
 def test_saturation_of_settled_draws():
-    third = escalated(noise.laplace_plan(5.0), third=True)
+    third = escalated(noise_plans.laplace_plan(5.0), third=True)
     edge = np.array([2**63 - 1, -(2**63)] * 40)
     out = edge.copy()
-    noise.add_noise(third, None, KEY, out, out, 0)
-    z = draws(noise.laplace_plan(5.0), 80)
+    noise_draws.add_noise(third, None, KEY, out, out, 0)
+    z = draws(noise_plans.laplace_plan(5.0), 80)
     expected = [max(-(2**63), min(2**63 - 1, v + d)) for v, d in zip(edge.tolist(), z.tolist(), strict=True)]
     assert out.tolist() == expected
 
@@ -790,11 +793,13 @@ def test_out_may_be_a_memory_map(release, dtype, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
-@pytest.mark.parametrize(("n", "threads"), [(50, 1), (1000, 1), (noise.CHUNK + 100, 1), (noise.CHUNK + 100, 2)])
+@pytest.mark.parametrize(
+    ("n", "threads"), [(50, 1), (1000, 1), (noise_draws.CHUNK + 100, 1), (noise_draws.CHUNK + 100, 2)]
+)
 def test_an_interrupt_leaves_no_value_without_noise(monkeypatch, dtype, n, threads):
     """Ctrl-C while the draws of the last chunk are settled: that chunk becomes zeros, those before it are done."""
     open_to_the_third_level(monkeypatch)
-    last = n - n % noise.CHUNK
+    last = n - n % noise_draws.CHUNK
 
     def draw(words, index, scale, *, two_sided):
         if index == last + 20:
@@ -841,3 +846,21 @@ def fingerprint():
 def test_same_bits_on_other_cpus(fingerprint_elsewhere):
     """Neither the width of the vectors nor a missing fma instruction changes a bit of a release."""
     assert fingerprint_elsewhere(__name__) == fingerprint()
+
+
+def test_what_is_remembered_of_parameters_is_by_value_and_type():
+    """True is no 1, however often 1 was right; what has no hash is taken or refused as ever."""
+    values = np.arange(3)
+    for _ in range(2):
+        for one in (1, 1.0, np.int64(1), np.float32(1), Fraction(1), np.array(1)):
+            assert fastdp.laplace(values, sensitivity=one, epsilon=one).shape == (3,)
+            assert fastdp.gaussian(values, sensitivity=one, rho=one).shape == (3,)
+        for name in ("sensitivity", "epsilon"):
+            for wrong in (True, np.True_, [1], {}, "1", None, math.nan):
+                with pytest.raises(ValueError, match=rf"^{name}=.*: must be"):
+                    fastdp.laplace(values, **{"sensitivity": 1, "epsilon": 1, name: wrong})
+        for neighbors in (["replace-one"], {}, None, "friends", np.array("replace-one")):
+            with pytest.raises(ValueError, match=r"^neighbors=.*: must be one of 'replace-one', 'add-remove'$"):
+                fastdp.laplace(values, sensitivity=1, epsilon=1, neighbors=neighbors)
+            with pytest.raises(ValueError, match=r"^neighbors=.*: must be one of 'replace-one', 'add-remove'$"):
+                fastdp.gaussian(values, sensitivity=1, rho=1, neighbors=neighbors)

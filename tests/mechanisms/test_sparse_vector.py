@@ -15,9 +15,9 @@ import pytest
 
 import fastdp
 from fastdp import AboveThreshold, Budget
-from fastdp.mechanisms import noise
 from fastdp.mechanisms import sparse_vector as threshold
 from fastdp.mechanisms.sparse_vector import split
+from fastdp.randomness import noise_draws
 from tests.laws import audit, check_cells
 
 # --- the model: noise of rational q = e^(-1/scale), so that every probability is a fraction
@@ -253,13 +253,13 @@ def in_two_batches(watch, values):
 
 def over_chunks(watch, values):
     """One value at the start of each chunk; the others are far below."""
-    spread = np.full(len(values) * noise.CHUNK, -(10**9))
-    spread[:: noise.CHUNK] = values
+    spread = np.full(len(values) * noise_draws.CHUNK, -(10**9))
+    spread[:: noise_draws.CHUNK] = values
     first = watch.first_above(spread)
     if first is None:
         return None
-    assert first % noise.CHUNK == 0
-    return first // noise.CHUNK
+    assert first % noise_draws.CHUNK == 0
+    return first // noise_draws.CHUNK
 
 
 def counts_of(ask, runs, values, center, seed=0, **options):
@@ -295,7 +295,7 @@ VALUES = [-3, -3, -1, -3, 1, 2]  # above the threshold, by so much
 @pytest.mark.parametrize("ask", [in_batch, one_by_one, in_two_batches, over_chunks])
 def test_answers_have_the_law_however_they_are_asked_for(ask, monkeypatch):
     if ask is over_chunks:
-        monkeypatch.setattr(noise, "CHUNK", 1024)
+        monkeypatch.setattr(noise_draws, "CHUNK", 1024)
     center = 1000
     counts = counts_of(ask, 40_000, [center + x for x in VALUES], center, sensitivity=1, epsilon=2.0)
     assert_first_above_has_its_law(counts, VALUES, 1, 2.0)
@@ -370,7 +370,7 @@ def test_the_scales_in_use_are_those_of_the_split():
 # --- places: noise so weak that it is 0 (another draw of any of these has probability below e^-100)
 
 QUIET = {"sensitivity": 1, "epsilon": 1e6}
-CHUNK = noise.CHUNK
+CHUNK = noise_draws.CHUNK
 
 
 @pytest.mark.parametrize("place", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 10**6 - 1])

@@ -40,6 +40,7 @@ from fastdp import (
 )
 from fastdp.mechanisms import noise
 from fastdp.privacy.budget import Release, _ambient, charge
+from fastdp.randomness import noise_draws
 from fastdp.support.rounding import decimal_value, decimal_value_up
 
 THEOREMS = ("basic", "zcdp", "best")
@@ -449,13 +450,13 @@ def test_a_charge_is_reserved_before_and_final_at_the_first_draw(monkeypatch):
     budget = Budget(epsilon=1)
     rng = Watched(budget)
     at_draw = []
-    add_noise = noise.add_noise
+    add_noise = noise_draws.add_noise
 
     def watching(*args):
         at_draw.append(len(budget.releases))
         return add_noise(*args)
 
-    monkeypatch.setattr(noise, "add_noise", watching)
+    monkeypatch.setattr(noise_draws, "add_noise", watching)
     lap(budget=budget, rng=rng)
     assert rng.seen == (PureDP(0.25), 0)
     assert at_draw == [1]
@@ -526,10 +527,10 @@ def test_an_error_after_the_first_draw_keeps_the_charge(where, error, monkeypatc
         raise error
 
     if where == "kernel":
-        monkeypatch.setattr(noise, "add_noise", fail)
+        monkeypatch.setattr(noise_draws, "add_noise", fail)
     elif where == "settling":
-        monkeypatch.setattr(noise, "_kernels", lambda: OneUndecided)
-        monkeypatch.setattr(noise, "resolve_exactly", fail)
+        monkeypatch.setattr(noise_draws, "_kernels", lambda: OneUndecided)
+        monkeypatch.setattr(noise_draws, "resolve_exactly", fail)
     else:
         monkeypatch.setattr(noise.np, "empty_like", fail)
     outer, inner = Budget(epsilon=1), Budget(epsilon=1)

@@ -16,7 +16,22 @@ from .query import Query
 
 
 class Marginals(Sequence[Query]):
-    """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables."""
+    """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables.
+
+    Parameters
+    ----------
+    domain : Domain
+        The values that records may have.
+    subsets : iterable of iterable of str
+        The attributes of each table.
+
+    Attributes
+    ----------
+    positions : tuple of tuple of int
+        The positions of the attributes of each table, in the order of the domain.
+    shapes : tuple of tuple of int
+        The shape of each table.
+    """
 
     def __init__(self, domain: Domain, subsets: Iterable[Iterable[str]]) -> None:
         check_domain(domain)
@@ -81,7 +96,25 @@ class Marginals(Sequence[Query]):
 def marginals(domain: Domain, k: int) -> Marginals:
     """The workload of all marginal tables of k attributes.
 
+    Parameters
+    ----------
+    domain : Domain
+        The values that records may have.
+    k : int
+        How many attributes each table has.
+
+    Returns
+    -------
+    Marginals
+        A sequence of conjunctions, one for each cell of each table, that also knows its tables.
+
+    Raises
+    ------
+    ValueError
+        "k=21: must be at most the number of attributes, 20".
+
     Examples
+    --------
     >>> from fastdp import Domain, marginals
     >>> marginals(Domain.binary(20), 3)
     Marginals(<1,140 tables, 9,120 cells>)

@@ -11,19 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...records.domain import Domain
+from ...support.public_paths import public_as
 from .bound_query import BoundProduct
 from .query import Query, read_only
 
 
+@public_as("fastdp")
 class Product(Query):
     """Records whose value of each attribute named is among the allowed ones.
 
-    Allowed is a value (a code, or a label where the attribute has labels), several values, or a table: True or False
-    for each code, in order. A table is an array of booleans; a list of booleans is one, too, where the attribute has no
-    labels. Where True and False are labels themselves, a list has labels, and an array is refused, since it could mean
-    either.
+    Parameters
+    ----------
+    allowed : mapping from str
+        For each attribute a value (a code, or a label where the attribute has labels), several values, or a table:
+        True or False for each code, in order. A table is an array of booleans; a list of booleans is one, too, where
+        the attribute has no labels. Where True and False are labels themselves, a list has labels, and an array is
+        refused, since it could mean either.
+    **named
+        Refused, with an error that shows the mapping to give instead.
+
+    Raises
+    ------
+    ValueError
+        If `allowed` is no mapping.
 
     Examples
+    --------
     >>> from fastdp import Product
     >>> Product({"age": [0, 1, 2], "sex": 1})
     Product({'age': [0, 1, 2], 'sex': 1})
@@ -43,7 +56,18 @@ class Product(Query):
         self._state(allowed=MappingProxyType({name: _frozen(values) for name, values in allowed.items()}))
 
     def bind(self, domain: Domain) -> BoundProduct:
-        """The tables of allowed values."""
+        """The tables of allowed values.
+
+        Parameters
+        ----------
+        domain : Domain
+            The domain of the records.
+
+        Returns
+        -------
+        BoundProduct
+            The attributes that are restricted, each with a table of its allowed values.
+        """
         tables = {domain.position(name): _table(domain, name, values) for name, values in self.allowed.items()}
         return BoundProduct(domain, tuple((p, tables[p]) for p in sorted(tables) if not tables[p].all()))
 
@@ -57,18 +81,59 @@ class Product(Query):
         return frozenset((name, _canonical(values)) for name, values in self.allowed.items())
 
 
+@public_as("fastdp")
 class Conjunction(Product):
-    """Records that have all these values, one for each attribute named."""
+    """Records that have all these values, one for each attribute named.
+
+    Parameters
+    ----------
+    allowed : mapping from str
+        For each attribute one value: a code, or a label where the attribute has labels.
+    **named
+        Refused, with an error that shows the mapping to give instead.
+
+    Examples
+    --------
+    >>> from fastdp import Conjunction
+    >>> Conjunction({"age": 2, "sex": "f"})
+    Conjunction({'age': 2, 'sex': 'f'})
+    """
 
     def bind(self, domain: Domain) -> BoundProduct:
-        """One allowed value each."""
+        """One allowed value each.
+
+        Parameters
+        ----------
+        domain : Domain
+            The domain of the records.
+
+        Returns
+        -------
+        BoundProduct
+            The attributes that are restricted, each with a table of its allowed values.
+        """
         for name, value in self.allowed.items():
             domain.code(name, value)
         return super().bind(domain)
 
 
+@public_as("fastdp")
 class Range(Query):
-    """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes."""
+    """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes.
+
+    Parameters
+    ----------
+    attribute : str
+        Its name.
+    low, high : int or label
+        The first and the last value: codes, or labels where the attribute has labels.
+
+    Examples
+    --------
+    >>> from fastdp import Range
+    >>> Range("age", 2, 5)
+    Range('age', 2, 5)
+    """
 
     attribute: str
     low: Any
@@ -78,7 +143,18 @@ class Range(Query):
         self._state(attribute=attribute, low=low, high=high)
 
     def bind(self, domain: Domain) -> BoundProduct:
-        """The codes from low to high."""
+        """The codes from low to high.
+
+        Parameters
+        ----------
+        domain : Domain
+            The domain of the records.
+
+        Returns
+        -------
+        BoundProduct
+            The attributes that are restricted, each with a table of its allowed values.
+        """
         low, high = domain.code(self.attribute, self.low), domain.code(self.attribute, self.high)
         if low > high:
             raise ValueError(f"low={self.low!r}: must not come after high={self.high!r}")
@@ -138,7 +214,7 @@ def _canonical(values: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value that compares and hashes, whatever was given: what cannot be a value is told when it is bound."""
+    """A value that compares and hashes, whatever was given: what cannot be a value raises when it is bound."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, Hashable) else repr(value)
 

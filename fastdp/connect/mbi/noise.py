@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import accumulate
 from math import inf, prod
 from typing import Any
@@ -16,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mechanisms.noise import Plan, gaussian_plan, laplace_plan, release, scale_in_range
+from ...mechanisms.noise import release
 from ...privacy.budget import Budget, counting
 from ...privacy.guarantees import NEIGHBORS, ZCDP, Guarantee, Neighbors, PureDP
 from ...randomness import exact_draws as exact
 from ...randomness.charged_keys import ChargedKeys
 from ...randomness.keys import Randomness, fresh_key, word_source
+from ...randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ...support.checks import integer, one_of, positive, power_of_two
 from ...support.errors import DomainError
 from ...support.rounding import lower, up, upper
@@ -192,7 +194,7 @@ class Noise:
 
     __array_ufunc__ = None  # numpy leaves the sum to us, as jax does with all that it does not know
 
-    def __init__(self, prng: Prng, kind: str, plan: Plan, scale: float, shape: tuple[int, ...]) -> None:
+    def __init__(self, prng: Prng, kind: str, plan: NoisePlan, scale: float, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self._prng, self._kind, self._plan, self._scale = prng, kind, plan, scale
         self._used = False
@@ -217,16 +219,16 @@ class Noise:
             raise ValueError(f"values: shape {array.shape}: must be that of the noise, {self.shape}")
         prng = self._prng
         if not counting(prng.budget):
-            return self._release(array, None)
+            return self._release(array, partial(fresh_key, prng.rng))
         guarantee, parameters = prng._guarantee(self._kind, self._scale)
         with ChargedKeys(f"mbi {self._kind}", guarantee, parameters, prng.budget, prng.rng) as keys:
-            return self._release(array, keys.commit)
+            return self._release(array, keys.take)
 
-    def _release(self, array: NDArray[Any], final: Callable[[], None] | None) -> Any:
+    def _release(self, array: NDArray[Any], take_key: Callable[[], NDArray[np.uint32]]) -> Any:
         grid = self._prng.resolution
         units = _on_grid(array, grid)
         self._used = True
-        return release(units, None, self._plan, rng=self._prng.rng, final=final) * grid
+        return release(units, None, self._plan, take_key) * grid
 
     __radd__ = __add__
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from math import floor, inf, isqrt, ldexp
 from typing import Any
 
 import numpy as np
 
-from ...mechanisms.noise import (
-    Plan,
-    gaussian_plan,
-    laplace_plan,
-    power_below,
-    release,
-    scale_in_range,
-    usable_grid,
-)
-from ...randomness.keys import Randomness
+from ...mechanisms.noise import power_below, release, usable_grid
+from ...randomness.keys import Randomness, fresh_key
+from ...randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ...support.checks import positive
 from ...support.rounding import up
 from .inputs import InputDomain, check_metric, input_distance
@@ -156,13 +150,13 @@ def _noisy(
     input_metric: Any,
     measure: Any,
     domain: InputDomain,
-    plan: Plan,
+    plan: NoisePlan,
     grid: float | None,
     privacy_map: Callable[[float], float],
     rng: Randomness | None,
 ) -> Any:
     def function(arg: Any) -> Any:
-        return domain.write(release(domain.read(arg), grid, plan, None, rng))
+        return domain.write(release(domain.read(arg), grid, plan, partial(fresh_key, rng)))
 
     return dp.make_user_measurement(input_domain, input_metric, measure, function, privacy_map, domain.output_type)
 

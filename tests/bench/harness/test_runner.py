@@ -11,7 +11,7 @@ from fastdp.bench.cases import latency
 from fastdp.bench.cases import memory as memory_cases
 from fastdp.bench.cases.curves import curves
 from fastdp.bench.cases.registry import cases
-from fastdp.bench.harness import results, runner
+from fastdp.bench.harness import results, runner, workers
 from tests.bench.example import MACHINE
 
 
@@ -29,7 +29,7 @@ for name in sys.argv[1:]:
     tell(measured=dict(case=name, n=1, threads=1, ours=[1.0], theirs=dict(
         numpy=dict(n=1, seconds=[1.0], why_not=None), OpenDP=dict(n=1, seconds=[], why_not="not installed"))))
 """
-    monkeypatch.setattr(runner, "_command", lambda quick, threads, names: [sys.executable, "-c", code, *names])
+    monkeypatch.setattr(workers, "_command", lambda quick, threads, names: [sys.executable, "-c", code, *names])
     seen: list[tuple[int, int, str]] = []
     report = runner.run(("import", "gaussian-int64", "laplace-small"), progress=lambda *now: seen.append(now))
     assert list(report.failed) == ["import"]
@@ -44,14 +44,14 @@ def test_another_fastdp_is_not_measured_in_the_place_of_this_one(monkeypatch: py
     """As where a checkout is run from its folder and another one is installed."""
     told = {"machine": {}, "source": "/elsewhere/fastdp/__init__.py"}
     fake = f"import json; print(json.dumps({told}), flush=True); input()"
-    monkeypatch.setattr(runner, "_command", lambda quick, threads, names: [sys.executable, "-c", fake])
+    monkeypatch.setattr(workers, "_command", lambda quick, threads, names: [sys.executable, "-c", fake])
     with pytest.raises(ValueError, match=r"which is '/elsewhere/fastdp/__init__\.py'"):
         runner.run(["words"], quick=True)
 
 
 def test_a_worker_that_does_not_start_fails_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        runner, "_command", lambda quick, threads, names: [sys.executable, "-c", "raise SystemExit('no such luck')"]
+        workers, "_command", lambda quick, threads, names: [sys.executable, "-c", "raise SystemExit('no such luck')"]
     )
     report = runner.run(("words", "import"))
     assert report.failed == dict.fromkeys(("words", "import"), "the measuring process ended with 1: no such luck")
@@ -62,9 +62,9 @@ def test_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def nothing(jobs: dict[str, str], *more: Any) -> Any:
         seen.append(set(jobs))
-        return {"cores": 2, "simd": "avx2"}, {}, dict.fromkeys(jobs, "not measured")
+        return workers.Outcome({"cores": 2, "simd": "avx2"}, {}, dict.fromkeys(jobs, "not measured"))
 
-    monkeypatch.setattr(runner, "_measure", nothing)
+    monkeypatch.setattr(workers, "measure", nothing)
     monkeypatch.setattr(runner, "measure_peak", lambda memory, *more, **most: results.Peak("", "", 1, 8, 8, None, None))
     runner.run()
     runner.run(targets=True)

@@ -27,7 +27,7 @@ def test_marked_tables_are_filled(kind: str) -> None:
             assert len(re.findall(r"(?<!\\)\|", line)) == len(re.findall(r"(?<!\\)\|", _head(filled, line)))
     if kind == "headline":
         assert r"| laplace \| int64 <scale 100> | numpy | 8.43x | 3.90x |" in filled
-        assert "OpenDP, n = 1,000 | 2.50x |  |" in filled
+        assert "OpenDP, n = 1,000, scale 200 | 2.50x |  |" in filled
         assert REPORT.name in filled
     if kind == "rows":
         assert "| 8.43x | ≥ 6x | 3.90x | ≥ 6x |" in filled
@@ -74,6 +74,23 @@ def test_the_documentation_shows_the_results_that_it_names() -> None:
         text = path.read_text(encoding="utf-8")
         assert publish.fill(text, reports) == text, f"{path.name}: python -m fastdp.bench.reports.publish docs/results"
     assert publish.CURVES.is_file()
+
+
+def test_the_first_screen_shows_six_rows_of_the_headline() -> None:
+    table = publish.fill(MARKS.format("first"), publish.chosen([ROOT / "docs" / "results"]))
+    assert table.count("\n| ") == 2 + len(publish.FIRST) == 8
+    assert {case for case, *_ in publish.FIRST} <= {case.name for case in cases() if case.headline}
+
+
+def test_labels_are_of_today_and_figures_of_the_file(tmp_path: Path) -> None:
+    row = replace(REPORT.rows[0], work="in the words of that day")
+    replace(REPORT, rows=(row, replace(row, case="gone-since"))).write(tmp_path / "old.json")
+    (report,) = publish.chosen([tmp_path / "old.json"])
+    assert [one.work for one in report.rows] == [
+        "Laplace noise, int64, scale 100, new array",
+        "in the words of that day",
+    ]
+    assert report.rows[0].ratio == row.ratio
 
 
 def test_the_headline_cases_exist_in_the_results() -> None:

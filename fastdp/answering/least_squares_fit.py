@@ -1,0 +1,109 @@
+"""The least-squares fit: consistent tables of a workload, nearest to noisy ones.
+
+Post-processing, in floats: it sees the noisy tables alone; release_marginals.md derives its closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .queries.marginals import Marginals
+
+Table = NDArray[np.float64]
+Axes = tuple[int, ...]
+
+
+class LeastSquares:
+    """Tables as sums of orthogonal pieces, one for each set S of attributes that lies in some table.
+
+    The piece of S is what the marginal on S says beyond those of its subsets: its sums over any axis are 0. Each table
+    with all of S measures it, with a variance that is proportional to the number of cells that it sums over; the
+    weighted mean of these measurements is the least-squares solution (release_marginals.md, theorem 2).
+    """
+
+    def __init__(self, workload: Marginals) -> None:
+        self.workload, self.sizes = workload, workload.domain.sizes
+        subsets = {S for A in workload.positions for k in range(len(A) + 1) for S in combinations(A, k)}
+        by_shape: dict[Axes, list[Axes]] = {}
+        for S in sorted(subsets, key=lambda S: (len(S), S)):
+            by_shape.setdefault(tuple(self.sizes[p] for p in S), []).append(S)
+        self.subsets = by_shape
+        self.place = {S: i for group in by_shape.values() for i, S in enumerate(group)}
+        self.rank = sum(prod(size - 1 for size in shape) * len(group) for shape, group in by_shape.items())
+        self.weight = {shape: np.zeros(len(group)) for shape, group in by_shape.items()}
+        for axes, indices, shape, places in self._steps():
+            np.add.at(self.weight[shape], places, 1 / _cells(axes, indices))
+
+    def solve(self, tables: Sequence[Table]) -> dict[Axes, Table]:
+        """The pieces of the tables, by shape: arrays with one more axis, the sets of that shape in order."""
+        pieces = {shape: np.zeros((len(group), *shape)) for shape, group in self.subsets.items()}
+        stacks = {
+            shape: np.stack([np.asarray(tables[i], np.float64) for i in which])
+            for shape, which in self._tables().items()
+        }
+        for axes, indices, shape, places in self._steps():
+            out = tuple(i + 1 for i in range(len(axes)) if i not in indices)
+            piece = stacks[axes].sum(axis=out)
+            for i in range(len(shape)):
+                piece = piece - piece.mean(axis=i + 1, keepdims=True)
+            np.add.at(pieces[shape], places, piece / _cells(axes, indices))
+        for shape, piece in pieces.items():
+            piece /= self.weight[shape].reshape(-1, *[1] * len(shape))
+        return pieces
+
+    def build(self, pieces: dict[Axes, Table]) -> list[Table]:
+        """The tables that have these pieces."""
+        made = {shape: np.zeros((len(which), *shape)) for shape, which in self._tables().items()}
+        for axes, indices, shape, places in self._steps():
+            as_part = [size if i in indices else 1 for i, size in enumerate(axes)]
+            made[axes] += (pieces[shape][places] / _cells(axes, indices)).reshape(-1, *as_part)
+        tables: list[Any] = [None] * self.workload.tables
+        for axes, which in self._tables().items():
+            for i, table in zip(which, made[axes], strict=True):
+                tables[i] = np.asarray(table)
+        return tables
+
+    def variance_of(self, S: Axes) -> float:
+        """The variance of an entry of the fitted marginal on S, in units of that of the noise."""
+        variance = 0.0
+        for k in range(len(S) + 1):
+            for part in combinations(S, k):
+                shape = tuple(self.sizes[p] for p in part)
+                centred = prod(1 - 1 / size for size in shape)
+                rest = prod(self.sizes[p] for p in S if p not in part)
+                variance += centred / float(self.weight[shape][self.place[part]]) / rest**2
+        return variance
+
+    def _tables(self) -> dict[Axes, list[int]]:
+        """The tables of each shape."""
+        by_shape: dict[Axes, list[int]] = {}
+        for i, shape in enumerate(self.workload.shapes):
+            by_shape.setdefault(shape, []).append(i)
+        return by_shape
+
+    def _steps(self) -> Iterator[tuple[Axes, Axes, Axes, NDArray[np.intp]]]:
+        """For each shape of tables and each choice of axes: shape, choice, what is left, and where pieces belong."""
+        for axes, which in self._tables().items():
+            for k in range(len(axes) + 1):
+                for indices in combinations(range(len(axes)), k):
+                    parts = [tuple(self.workload.positions[i][j] for j in indices) for i in which]
+                    places = np.array([self.place[part] for part in parts], np.intp)
+                    yield axes, indices, tuple(axes[j] for j in indices), places
+
+
+@lru_cache(maxsize=4)
+def least_squares_of(workload: Marginals) -> LeastSquares:
+    """Workloads never change, and are equal only to themselves."""
+    return LeastSquares(workload)
+
+
+def _cells(axes: Axes, indices: Axes) -> int:
+    """How many cells of a table are summed into one of its marginal on these axes."""
+    return prod(size for i, size in enumerate(axes) if i not in indices)

@@ -1,0 +1,62 @@
+"""The noise that tables of counts are released with: release_marginals.md, theorem 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, log2, sqrt
+
+import numpy as np
+
+from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
+from ..support import parameters
+from ..support.rounding import down, lower, up
+from .queries.marginals import Marginals
+
+_FINE = 1024  # grid units that the noise should measure, so that its discreteness costs a part in a million
+_FINEST = 20  # bits that the grid may have below 1
+
+
+@dataclass(frozen=True)
+class MarginalNoise:
+    """The noise of every cell, and its guarantee."""
+
+    epsilon: float
+    delta: float
+    bits: int  # the grid is 2^-bits
+    plan: NoisePlan
+    sigma: float  # in records
+    guarantee: Guarantee
+
+
+def marginal_noise(workload: Marginals, epsilon: float, delta: float, neighbors: Neighbors) -> MarginalNoise:
+    """The least noise with this guarantee for all cells of all tables together."""
+    epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
+    changed = workload.tables * (1 if neighbors == "add-remove" else 2)  # cells that one record changes, each by 1
+    if not delta:
+        plan = laplace_plan(scale_in_range(up(changed / lower(epsilon)), "tables / epsilon"))
+        return MarginalNoise(epsilon, delta, 0, plan, sqrt(2) * plan.scale, PureDP(epsilon, neighbors=neighbors))
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value < SMALLEST:
+            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
+    if epsilon > MAX_EPSILON:
+        raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+    asked = down(lower(epsilon)), down(lower(delta))
+    bits = min(max(0, round(log2(_FINE / (sqrt(changed) * gaussian_ratio(*asked))))), _FINEST)
+    sensitivity = root_up(changed << 2 * bits)
+    sigma = gaussian_sigma(sensitivity, epsilon=asked[0], delta=asked[1], dimension=len(workload))
+    gaussian = gaussian_plan(scale_in_range(sigma, "sigma"))
+    rho = up(Fraction(changed << 2 * bits) / Fraction(gaussian.sigma) ** 2 / 2)
+    mu = gaussian_mu(sensitivity, gaussian.sigma, len(workload))
+    guarantee = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
+    return MarginalNoise(epsilon, delta, bits, gaussian, gaussian.sigma * 2.0**-bits, guarantee)
+
+
+def root_up(x: int) -> float:
+    """The square root, rounded up."""
+    root = sqrt(x)
+    while Fraction(root) ** 2 < x:
+        root = float(np.nextafter(root, inf))
+    return root

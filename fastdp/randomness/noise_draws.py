@@ -1,0 +1,97 @@
+"""Noise by a plan, added to arrays: the one loop over chunks, kernels and what they leave open.
+
+Draw i of a release is a function of its key and i, so neither threads nor chunks change a bit. The kernels decide
+nearly every draw in float64 with proven bounds; exact_draws.py resolves the others in integers.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import layout
+from ..support.checks import MAX_INT64
+from ..support.errors import DomainError
+from ..support.threads import run_chunks
+from . import exact_draws as exact
+from .keys import word_source
+from .noise_plans import LaplacePlan, NoisePlan
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Values = NDArray[np.int64] | NDArray[np.float64]
+
+CHUNK = 69 << 10  # draws that one thread makes at a time: 69 blocks of Laplace draws, 32 of Gaussian ones
+
+
+@lru_cache(1)
+def _kernels() -> ModuleType:
+    from ..kernels import noise
+
+    return noise
+
+
+def check_finite(values: Values) -> None:
+    """DomainError if there is a NaN or an infinity among these floats."""
+    if _kernels().count_not_finite(values):
+        raise DomainError("values: must be finite; there is a NaN or an infinity among them")
+
+
+def integer_noise(plan: NoisePlan, key: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
+    """The first n draws of a release, by themselves."""
+    out = np.zeros(n, np.int64)
+    add_noise(plan, None, key, out, out)
+    return out
+
+
+def add_noise(
+    plan: NoisePlan, grid: float | None, key: NDArray[np.uint32], values: Values, out: Values, first: int = 0
+) -> None:
+    """out = values with the noise of draws number first, first + 1, ... of the release; first a multiple of CHUNK."""
+    n = values.size
+    if n > CHUNK:
+        run_chunks(lambda i, j: add_noise(plan, grid, key, values[i:j], out[i:j], first + i), n, CHUNK)
+        return
+    kernels = _kernels()
+    undecided = np.empty(n, np.int64)
+    place = (values,) if grid is None else (values, grid)
+    if isinstance(plan, LaplacePlan):
+        add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
+        block = first // layout.LAPLACE_BLOCK
+    else:
+        add = kernels.add_gaussian_into if grid is None else kernels.add_gaussian_on_grid_into
+        block = first // layout.GAUSSIAN_BLOCK
+    try:
+        found = add(*place, key, block, plan.extra, plan.law, out, undecided)
+        if found:
+            resolve_exactly(plan, grid, key, out, undecided[:found].tolist(), first)
+    except BaseException:
+        out.fill(0)  # interrupted: leave no value behind that has no noise
+        raise
+
+
+def resolve_exactly(
+    plan: NoisePlan, grid: float | None, key: NDArray[np.uint32], out: Values, undecided: list[int], first: int
+) -> None:
+    """Add what the kernel left out: for each place i one draw (Laplace), or those of its block (Gaussian)."""
+    words = word_source(key)
+    for i in undecided:
+        if isinstance(plan, LaplacePlan):
+            draws = [exact.geometric_draw(words, first + i, plan.scale, two_sided=True)]
+        else:
+            count = min(layout.GAUSSIAN_BLOCK, out.size - i)
+            draws = exact.gaussian_block(words, (first + i) // layout.GAUSSIAN_BLOCK, count, plan.sigma)
+        for j, draw in enumerate(draws, i):
+            _add_draw(out, j, draw, grid)
+
+
+def _add_draw(out: Values, i: int, draw: int, grid: float | None) -> None:
+    if grid is None:
+        out[i] = max(-MAX_INT64 - 1, min(MAX_INT64, int(out[i]) + draw))
+    else:
+        out[i] = float(Fraction(float(out[i])) + draw * Fraction(grid))
