@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..mechanisms.gumbel_max import Race
+from ..mechanisms.gumbel_max import GumbelState
 from ..mechanisms.scores import tops_of
 from ..privacy.guarantees import Guarantee
 from ..randomness.charged_keys import ChargedKeys
@@ -91,12 +91,12 @@ def choose_conjunction(
     report(0, 2, "sets of columns")
     counts = _set_errors(examples, k, starts, sum(sizes))
     positives, negatives = examples.positives, examples.n - examples.positives
-    race, first = Race(take_key(), eta, 1), 0
-    race.admit(np.dtype(np.int64))
+    state, first = GumbelState(take_key(), eta, 1), 0
+    state.admit(np.dtype(np.int64))
 
     def offer(errors: Counts) -> None:
         scores = -errors
-        race.run(scores, first, *tops_of(scores))
+        state.add(scores, first, *tops_of(scores))
 
     constants: list[list[int]] = [[], [0, 1]][:k]  # "true" and, from two literals on, "false"
     offer(np.array([negatives, positives][:k]))
@@ -111,7 +111,7 @@ def choose_conjunction(
             offer(errors)
             first += errors.size
     report(2, 2, "")
-    place = int(race.ranking()[0])
+    place = int(state.ranking()[0])
     if place < len(constants):
         return constants[place]
     place -= len(constants)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.gumbel_max import Race
+from ..mechanisms.gumbel_max import GumbelState
 from ..mechanisms.scores import tops_of
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Guarantee, Neighbors
@@ -207,20 +207,20 @@ class _Leader:
     """
 
     def __init__(self, eta: float, keys: ChargedKeys) -> None:
-        self._race, self._keys, self.seen = Race(keys.take_ahead(), eta, 1), keys, 0
+        self._state, self._keys, self.seen = GumbelState(keys.take_ahead(), eta, 1), keys, 0
         self._held: dict[int, Any] = {}
-        self._race.admit(np.dtype(np.int64))
+        self._state.admit(np.dtype(np.int64))
 
     def offer(self, errors: Errors, hypotheses: list[Any]) -> None:
         scores = -errors
         self._keys.commit()
-        self._race.run(scores, self.seen, *tops_of(scores))
+        self._state.add(scores, self.seen, *tops_of(scores))
         known = {**self._held, **dict(enumerate(hypotheses, self.seen))}
-        self._held = {i: known[i] for i in self._race.held.indices.tolist()}
+        self._held = {i: known[i] for i in self._state.held.indices.tolist()}
         self.seen += errors.size
 
     def winner(self) -> tuple[int, Any]:
-        index = int(self._race.ranking()[0])
+        index = int(self._state.ranking()[0])
         return index, self._held[index]
 
 

@@ -21,7 +21,7 @@ from ..support import rounding
 from ..support.checks import integer, positive, probability, small_delta
 from ..support.rounding import up
 from ..support.search import OutOfReachError, least_float
-from .scores import eta_of, range_of_each, reach_of
+from .scores import eta_of, pair_factor, range_of_each
 from .sparse_vector import split
 
 
@@ -244,7 +244,7 @@ def _shortfall(
 ) -> float:
     """The least t with events e^(-eta t) <= beta, where so many rounds of the exponential mechanism share epsilon."""
     sensitivity, epsilon = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
-    eta = eta_of(range_of_each(epsilon, small_delta("delta", delta), rounds), sensitivity, reach_of(monotonic))
+    eta = eta_of(range_of_each(epsilon, small_delta("delta", delta), rounds), sensitivity, pair_factor(monotonic))
     log = _log_ratio(events, probability("beta", beta))
     return up(rounding.divide(log, Decimal(eta))) if eta else inf
 
@@ -253,7 +253,7 @@ def _enough(
     events: int, rounds: int, error: float, sensitivity: float, delta: float, beta: float, monotonic: bool
 ) -> float:
     """The least epsilon (to 10 digits) with which the shortfall is at most `error`."""
-    reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * reach_of(monotonic)
+    reach = Fraction(positive("sensitivity", sensitivity, toward=inf)) * pair_factor(monotonic)
     unit = up(reach / Fraction(positive("error", error, toward=0)))
     each = up(rounding.multiply(Decimal(unit), _log_ratio(events, probability("beta", beta))))
     delta = small_delta("delta", delta)

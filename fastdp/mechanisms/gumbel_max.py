@@ -1,8 +1,9 @@
-"""The exponential mechanism as a race: every candidate arrives after an exponential time, and the first wins.
+"""The exponential mechanism by Gumbel-max: every candidate arrives after an exponential time, and the first wins.
 
-Candidate i draws its time from its own words, so it does not matter in which blocks, order, threads, processes or
-machines candidates are looked at: the winner is the same. It is the Gumbel-max trick, exact: float64 finds the few that
-may be first, and where it cannot tell them apart, integers do. selection.md, theorem 2, proves the law.
+ln of an exponential time is Gumbel noise, so the first is the largest of the noisy scores. Candidate i draws its time
+from its own words: it does not matter in which blocks, order, threads, processes or machines candidates come, the
+winner is the same. It is exact: float64 finds the few that may be first, and where it cannot order them, integers do.
+selection.md, theorem 2, proves the law.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import layout
-from ..privacy.budget import Budget, charge
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Accounted, Neighbors
 from ..randomness import exact_draws as exact
-from ..randomness.keys import Randomness, fresh_key, word_source
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness, word_source
 from ..support.checks import integer
+from ..support.public_paths import public_as
 from ..support.threads import run_chunks
-from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, terms_of_range, tops_of
+from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, plan_exponential, tops_of
 
 _INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
 _ROOM = 64  # for candidates that a chunk finds, beyond twice the number wanted
@@ -39,19 +42,22 @@ class _Held(NamedTuple):
     logs: NDArray[np.float64]
 
 
-class Race:
+_NOBODY = {np.dtype(t): _Held(np.empty(0, np.int64), np.empty(0, t), np.empty(0)) for t in (np.int64, np.float64)}
+
+
+class GumbelState:
     """The k first of all candidates seen so far. It validates nothing and charges nobody; scores are of one type."""
 
     def __init__(self, key: NDArray[np.uint32], eta: float, k: int) -> None:
         self.key, self.eta, self.k = key, eta, k
         self.dtype: Any = None
-        self.held = _Held(np.empty(0, np.int64), np.empty(0), np.empty(0))
+        self.held = _NOBODY[np.dtype(np.float64)]
         self._lock = threading.Lock()
 
     def admit(self, dtype: Any) -> None:
         """Take scores of this type from now on; ValueError if there were others."""
         if self.dtype is None:
-            self.dtype, self.held = dtype, self.held._replace(scores=np.empty(0, dtype))
+            self.dtype, self.held = dtype, _NOBODY[dtype]
         if self.dtype != dtype:
             raise ValueError(f"scores: dtype {dtype}: must be {self.dtype}, as in the other blocks; make all floats")
 
@@ -62,19 +68,19 @@ class Race:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
-    def run(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
+    def add(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
         """Let candidates first, first + 1, ... take part; `tops` and `top` as `tops_of` found them."""
-        chunk = layout.CANDIDATE_CHUNK
-        if scores.size <= chunk:
-            self._run_chunk(scores, first, tops, top)
+        self.admit(scores.dtype)
+        if scores.size <= layout.CANDIDATE_CHUNK:
+            self._add_chunk(scores, first, tops, top)
             return
 
         def part(start: int, stop: int) -> None:
-            self._run_chunk(scores[start:stop], first + start, tops[blocks_of(start, stop)], top)
+            self._add_chunk(scores[start:stop], first + start, tops[blocks_of(start, stop)], top)
 
-        run_chunks(part, scores.size, chunk)
+        run_chunks(part, scores.size, layout.CANDIDATE_CHUNK)
 
-    def _run_chunk(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
+    def _add_chunk(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
         held = self.held  # whichever bound of the k-th arrival it gives, the outcome is the same
         if held.scores.size:
             top = max(top, held.scores.max().item())
@@ -85,7 +91,7 @@ class Race:
             found = _kernels().select_gumbel_into(
                 scores, first, self.key, self.eta, tops, top, layout.SLACK, heap, indices, times
             )
-            # Too many were found. Where the k-th is very far below the top, float64 cannot tell arrivals apart that are
+            # Too many were found. Where the k-th is very far below the top, float64 cannot order arrivals that are
             # counted from the top; counted from the k-th score it can.
             pivot = _kth_score(np.concatenate((scores, held.scores)), self.k) if found < 0 else top
             if pivot == top:
@@ -142,9 +148,9 @@ class Race:
         order = np.argsort(early, kind="stable").tolist()
         start = 0
         while start < len(order):  # whose bounds overlap are compared two by two
-            stop, reach = start + 1, late[order[start]]
-            while stop < len(order) and early[order[stop]] <= reach:
-                reach = max(reach, late[order[stop]])
+            stop, latest = start + 1, late[order[start]]
+            while stop < len(order) and early[order[stop]] <= latest:
+                latest = max(latest, late[order[stop]])
                 stop += 1
             if stop - start > 1:
                 order[start:stop] = sorted(order[start:stop], key=cmp_to_key(self._comparison(held)))
@@ -181,31 +187,58 @@ def _kth_score(scores: NDArray[Any], k: int) -> Any:
     return np.partition(scores, scores.size - k)[scores.size - k].item()
 
 
+@public_as("fastdp")
 class GumbelMax(Accounted):
     """The exponential mechanism over candidates that come in blocks: in a stream, from threads, shards or machines.
 
     The winner is the one that `exponential_mechanism(scores, method="gumbel")` has for all scores at once with the same
     randomness, however they are divided. For shards, copy or pickle one object, offer each copy its part, and merge.
 
-    sensitivity, epsilon, delta, monotonic    as in `exponential_mechanism`
-    k                                         how many candidates to choose, as in `top_k`: `winners` then has them
-    All blocks must be integers, or all floats.
+    Parameters
+    ----------
+    sensitivity : float > 0
+        By how much one record may change any score.
+    epsilon : float > 0
+        The bounded range of the choice, or for k > 1 what all choices together cost.
+    delta : float in [0, 1)
+        For all k choices together; above 0 the guarantee is (epsilon, delta)-DP and scores count for more.
+    k : int >= 1
+        How many candidates to choose, as in `top_k`: `winners` then has them.
+    monotonic : bool
+        Whether one record changes all scores in the same direction.
+    rng : Randomness, optional
+        For tests; by default the key is drawn from the operating system.
+    budget : Budget, optional
+        What is charged, when the object is made; by default the budget whose block is open.
+    neighbors : {"replace-one", "add-remove"}
+        The relation under which `sensitivity` holds.
 
+    Raises
+    ------
+    ValueError
+        A candidate is offered twice, or after the winner is known; blocks of integers and of floats are mixed.
+    DomainError
+        A score is NaN or +inf.
+    RuntimeError
+        A winner is asked for while another thread offers.
+
+    Notes
+    -----
     Guarantee    that of `exponential_mechanism`, or for k > 1 of `top_k`; charged when the object is made
     Proof        selection.md, theorem 2
+    Accuracy     `bounds.exponential_mechanism`, `bounds.top_k`
     Cost         about 1 ns a candidate
     Not covered  what `sensitivity` claims. All copies of one object together may announce one winner: the copies hold
                  the key of the draws, and scores, so they are as secret as the data
-    Raises       ValueError if a candidate is offered twice, or after the winner is known; DomainError on NaN and +inf;
-                 RuntimeError if a winner is asked for while another thread offers
 
     Examples
+    --------
     >>> import copy, fastdp
-    >>> race = fastdp.GumbelMax(sensitivity=1, epsilon=8.0)
-    >>> shard = copy.deepcopy(race)
-    >>> race.offer([3, 0, 1], first_index=0)
+    >>> choice = fastdp.GumbelMax(sensitivity=1, epsilon=8.0)
+    >>> shard = copy.deepcopy(choice)
+    >>> choice.offer([3, 0, 1], first_index=0)
     >>> shard.offer([50, 2], first_index=3)
-    >>> race.merge(shard).winner()
+    >>> choice.merge(shard).winner()
     3
     """
 
@@ -222,12 +255,10 @@ class GumbelMax(Accounted):
         neighbors: Neighbors = "replace-one",
     ) -> None:
         self.k = integer("k", k, least=1)
-        terms = terms_of_range(sensitivity, epsilon, delta, monotonic=monotonic, rounds=self.k, neighbors=neighbors)
-        self.guarantee, self.parameters = terms.guarantee, {**terms.parameters, "k": self.k}
-        with charge(budget, terms.guarantee, "GumbelMax", dict(self.parameters)) as final:
-            key = fresh_key(rng)
-            final()
-        self._race = Race(key, terms.eta, self.k)
+        plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=self.k, neighbors=neighbors)
+        self.guarantee, self.parameters = plan.guarantee, {**plan.parameters, "k": self.k}
+        with ChargedKeys("GumbelMax", plan.guarantee, dict(self.parameters), budget, rng) as keys:
+            self._state = GumbelState(keys.take(), plan.eta, self.k)
         self._offered: list[tuple[int, int]] = []  # disjoint ranges of candidates, in order
         self._running = 0  # offers in progress
         self._closed = ""  # why nothing more can be offered
@@ -237,7 +268,12 @@ class GumbelMax(Accounted):
     def offer(self, scores: ArrayLike, first_index: int) -> None:
         """Let candidates first_index, first_index + 1, ... take part with these scores, an empty block being none.
 
-        All blocks must be integers, or all floats.
+        Parameters
+        ----------
+        scores : array_like of int or float
+            One score for each candidate; all blocks must be integers, or all floats. -inf forbids a candidate.
+        first_index : int >= 0
+            The number of the first of them.
         """
         first = integer("first_index", first_index, least=0)
         array = array_of_scores(scores, empty=True)
@@ -249,11 +285,11 @@ class GumbelMax(Accounted):
             if not array.size:
                 return
             joined = self._joined([(first, first + array.size)])
-            self._race.admit(array.dtype)
+            self._state.admit(array.dtype)
             self._offered = joined
             self._running += 1
         try:
-            self._race.run(array, first, tops, top)
+            self._state.add(array, first, tops, top)
         except BaseException:
             self._closed = _INTERRUPTED
             raise
@@ -262,10 +298,21 @@ class GumbelMax(Accounted):
                 self._running -= 1
 
     def merge(self, other: GumbelMax) -> GumbelMax:
-        """Take in what a copy of this object was offered, and close that; returns this object."""
+        """Take in what a copy of this object was offered, and close that; returns this object.
+
+        Parameters
+        ----------
+        other : GumbelMax
+            A copy of this object, by copy.deepcopy or pickle.
+
+        Returns
+        -------
+        GumbelMax
+            This object.
+        """
         if not isinstance(other, GumbelMax):
             raise ValueError(f"other: type {type(other).__name__}: must be a GumbelMax")
-        theirs, ours = other._race, self._race
+        theirs, ours = other._state, self._state
         if other is self or (theirs.key.tolist(), theirs.eta, theirs.k) != (ours.key.tolist(), ours.eta, ours.k):
             raise ValueError("other: must be another copy of this GumbelMax (copy.deepcopy or pickle)")
         first, second = sorted((self, other), key=id)  # one order for everybody, so that nobody waits in a circle
@@ -282,18 +329,30 @@ class GumbelMax(Accounted):
         return self
 
     def winner(self) -> int:
-        """The number of the chosen candidate; nothing can be offered after that."""
+        """The number of the chosen candidate; nothing can be offered after that.
+
+        Returns
+        -------
+        int
+            The number that the candidate was offered under.
+        """
         if self.k != 1:
             raise ValueError(f"k={self.k}: must be 1 for one winner; call winners()")
         return int(self.winners()[0])
 
     def winners(self) -> NDArray[np.int64]:
-        """The numbers of the k chosen candidates, best first."""
+        """The numbers of the k chosen candidates, best first; nothing can be offered after that.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64[k].
+        """
         with self._lock:
             if self._winners is None:
                 self._check_open()
                 self._check_idle()
-                ranking = self._race.ranking()
+                ranking = self._state.ranking()
                 if not ranking.size:
                     raise ValueError(f"candidates={self.candidates}: must be at least one that is not -inf")
                 if ranking.size < self.k:

@@ -1,7 +1,7 @@
-"""What every selection starts from: scores, checked, and the terms of the choice.
+"""What every selection starts from: scores, checked, and the plan of the choice.
 
-Scores are one-dimensional, int64 or float64; a NaN or +inf is refused, -inf forbids its candidate. The terms say how
-strongly a score counts (eta) and what the choice then promises.
+Scores are one-dimensional, int64 or float64; a NaN or +inf is refused, -inf forbids its candidate. The plan says how
+strongly a score counts (eta) and what the choice then guarantees.
 """
 
 from __future__ import annotations
@@ -14,59 +14,71 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import layout
+from ..privacy.budget import Budget
 from ..privacy.composition import compose, share
-from ..privacy.guarantees import NEIGHBORS, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from ..support.checks import MAX_INT64, numbers_array, one_of, positive, small_delta
+from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
+from ..support import parameters
+from ..support.checks import MAX_INT64, numbers_array
 from ..support.errors import DomainError
 from ..support.rounding import down, lower, upper
 from ..support.threads import run_chunks
 
 MOST_CANDIDATES = 2**62
-CHUNK = 1 << 20  # candidates that one thread looks through at a time: 0.1 ms
+CHUNK = 1 << 20  # candidates that one thread reads at a time: 0.1 ms
 
 
-class Terms(NamedTuple):
-    """How strongly scores count, what the choice promises, and the parameters that say so."""
+class SelectionPlan(NamedTuple):
+    """How a choice is called, how strongly scores count, what the choice guarantees, and the parameters of that."""
 
+    mechanism: str
     eta: float
     guarantee: Guarantee
     parameters: dict[str, Any]
 
+    def keys(self, budget: Budget | None, rng: Randomness | None) -> ChargedKeys:
+        """The keys of the choice, to be charged."""
+        return ChargedKeys(self.mechanism, self.guarantee, self.parameters, budget, rng)
 
-def terms_of_range(
+
+def plan_exponential(
     sensitivity: Any, epsilon: Any, delta: Any, *, monotonic: Any, rounds: int, neighbors: Neighbors
-) -> Terms:
+) -> SelectionPlan:
     """Of `rounds` exponential mechanisms that share epsilon and delta: selection.md, theorem 4."""
-    return _terms(sensitivity, epsilon, small_delta("delta", delta), monotonic, rounds, neighbors)
+    delta = parameters.delta_or_none(delta)
+    return _plan("exponential_mechanism", sensitivity, epsilon, delta, monotonic, rounds, neighbors)
 
 
-def terms_of_pure(sensitivity: Any, epsilon: Any, *, monotonic: Any, neighbors: Neighbors) -> Terms:
+def plan_permute_and_flip(sensitivity: Any, epsilon: Any, *, monotonic: Any, neighbors: Neighbors) -> SelectionPlan:
     """Of one permute-and-flip, which has no bounded range: selection.md, theorem 3."""
-    return _terms(sensitivity, epsilon, 0.0, monotonic, 0, neighbors)
+    return _plan("permute_and_flip", sensitivity, epsilon, 0.0, monotonic, 0, neighbors)
 
 
-def _terms(sensitivity: Any, epsilon: Any, delta: float, monotonic: Any, rounds: int, neighbors: Neighbors) -> Terms:
-    sensitivity_, epsilon_ = positive("sensitivity", sensitivity, toward=inf), positive("epsilon", epsilon, toward=0)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    eta, guarantee = _promise(sensitivity_, epsilon_, delta, reach_of(monotonic), rounds, neighbors)
+def _plan(
+    mechanism: str, sensitivity: Any, epsilon: Any, delta: float, monotonic: Any, rounds: int, neighbors: Neighbors
+) -> SelectionPlan:
+    sensitivity_, epsilon_ = parameters.sensitivity(sensitivity), parameters.epsilon(epsilon)
+    parameters.neighbors(neighbors)
+    eta, guarantee = _eta_and_guarantee(sensitivity_, epsilon_, delta, pair_factor(monotonic), rounds, neighbors)
     if not 2.0**-900 <= eta <= 2.0**900:
         raise ValueError(
             f"epsilon={epsilon!r}, sensitivity={sensitivity!r}: must be such that the factor of the scores, {eta!r}, "
             "is between 2^-900 and 2^900"
         )
-    parameters: dict[str, Any] = {"sensitivity": sensitivity_, "epsilon": epsilon_}
+    said: dict[str, Any] = {"sensitivity": sensitivity_, "epsilon": epsilon_}
     if delta:
-        parameters["delta"] = delta
+        said["delta"] = delta
     if monotonic:
-        parameters["monotonic"] = True
-    return Terms(eta, guarantee, parameters)
+        said["monotonic"] = True
+    return SelectionPlan(mechanism, eta, guarantee, said)
 
 
 @lru_cache(1024)
-def _promise(
-    sensitivity: float, epsilon: float, delta: float, reach: int, rounds: int, neighbors: Neighbors
+def _eta_and_guarantee(
+    sensitivity: float, epsilon: float, delta: float, factor: int, rounds: int, neighbors: Neighbors
 ) -> tuple[float, Guarantee]:
-    """eta and the guarantee; 0 rounds stand for permute-and-flip."""
+    """0 rounds stand for permute-and-flip."""
     each = range_of_each(epsilon, delta, max(rounds, 1))
     guarantee: Guarantee = BoundedRange(each, neighbors=neighbors)
     if not rounds:
@@ -78,7 +90,7 @@ def _promise(
         guarantee = PureDP(epsilon, neighbors=neighbors) & compose((guarantee, rounds)).to_zcdp()
     else:
         guarantee = BoundedRange(epsilon, neighbors=neighbors)
-    return eta_of(each, sensitivity, reach), guarantee
+    return eta_of(each, sensitivity, factor), guarantee
 
 
 @lru_cache(1024)
@@ -89,16 +101,16 @@ def range_of_each(epsilon: float, delta: float, rounds: int) -> float:
     return down(lower(epsilon) / rounds)
 
 
-def reach_of(monotonic: Any) -> int:
-    """How far apart one record may move two scores, in units of the sensitivity."""
+def pair_factor(monotonic: Any) -> int:
+    """The sensitivity of the difference of two scores, in units of the sensitivity of one."""
     if not isinstance(monotonic, bool | np.bool_):
         raise ValueError(f"monotonic={monotonic!r}: must be True or False")
     return 1 if monotonic else 2
 
 
-def eta_of(each: float, sensitivity: float, reach: int) -> float:
-    """range / (reach sensitivity), rounded down: that float, exactly, is what scores are multiplied with."""
-    return down(lower(each) / (reach * upper(sensitivity)))
+def eta_of(each: float, sensitivity: float, factor: int) -> float:
+    """range / (factor sensitivity), rounded down: that float, exactly, is what scores are multiplied with."""
+    return down(lower(each) / (factor * upper(sensitivity)))
 
 
 # --- scores

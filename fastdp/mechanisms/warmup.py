@@ -13,7 +13,7 @@ from ..randomness.keys import Randomness
 from ..support.warmup import Steps
 from . import noise, scores
 from .buckets import Buckets
-from .gumbel_max import Race
+from .gumbel_max import GumbelState
 from .permute_and_flip import draw_head
 
 
@@ -35,9 +35,7 @@ def steps() -> Steps:
 def _choose(array: NDArray[Any]) -> None:
     key = Randomness().key()
     tops, top = scores.tops_of(array)
-    race = Race(key, 1.0, 2)
-    race.admit(array.dtype)
-    race.run(array, 0, tops, top)
+    GumbelState(key, 1.0, 2).add(array, 0, tops, top)
     scores.allowed(array)
     Buckets(array, 1.0).draw(key, 1)
     draw_head(array, top, key, 1.0)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.scores import terms_of_range
+from ..mechanisms.scores import plan_exponential
 from ..mechanisms.selection import draw_one
 from ..records.rows import Block
 from ..support.progress import Report
@@ -151,7 +151,7 @@ class GridPlan(Plan):
         variation = problem.loss.range(self._over)
         problem.loss.check_value()
         self.resolution, self._limit = self._units(variation, resolution)
-        choice = terms_of_range(
+        choice = plan_exponential(
             self._limit, terms.epsilon, 0.0, monotonic=terms.one_way, rounds=1, neighbors=terms.neighbors
         )
         self.eta, self.guarantee = choice.eta, choice.guarantee

@@ -23,7 +23,7 @@ from fastdp.kernels.compile import jit
 from fastdp.kernels.elementary import LN2
 from fastdp.mechanisms import buckets, scores
 from fastdp.mechanisms import permute_and_flip as flips
-from fastdp.mechanisms.gumbel_max import Race
+from fastdp.mechanisms.gumbel_max import GumbelState
 from tests import oracles
 
 MP = mpmath.mp.clone()
@@ -290,26 +290,25 @@ def test_proposals_fall_in_blocks_as_integers_of_128_bits_do():
     assert borrows > 100
 
 
-# --- the race
+# --- Gumbel-max
 
 
-def raced(array, eta, k, key=KEY, first=0):
-    race = Race(key, eta, k)
-    race.admit(array.dtype)
-    race.run(array, first, *scores.tops_of(array))
-    return race.ranking().tolist()
+def by_gumbel(array, eta, k, key=KEY, first=0):
+    state = GumbelState(key, eta, k)
+    state.add(array, first, *scores.tops_of(array))
+    return state.ranking().tolist()
 
 
 @pytest.mark.parametrize("key", KEYS, ids=["a", "b", "c"])
 @IDS
-def test_winners_of_the_race(case, key):
+def test_winners_by_gumbel(case, key):
     array, eta = CASES[case]
     word, values = oracles.words.words_of(key.tolist()), listed(array)
     allowed = array.size - int((array == -INF).sum())
     expected = oracles.selection.gumbel_max(word, values, eta, min(50, allowed))
     for k in {1, 2, 7, 50, allowed}:
         if k <= min(50, allowed):
-            assert raced(array, eta, k, key) == expected[:k]
+            assert by_gumbel(array, eta, k, key) == expected[:k]
 
 
 @pytest.mark.parametrize("first", [1, 7, 255, 2047, 2**33 - 3, 2**62 - 5000])
@@ -317,27 +316,26 @@ def test_candidates_may_start_anywhere(first):
     for case in ("few floats", "integers that stand close"):
         array, eta = CASES[case]
         array = array[:300]
-        assert raced(array, eta, 4, first=first) == oracles.selection.gumbel_max(WORD, listed(array), eta, 4, first)
+        assert by_gumbel(array, eta, 4, first=first) == oracles.selection.gumbel_max(WORD, listed(array), eta, 4, first)
 
 
 def test_fewer_allowed_than_wanted():
     array, eta = CASES["some forbidden"]
-    assert raced(array, eta, 6) == oracles.selection.gumbel_max(WORD, listed(array), eta, 3)
-    assert len(raced(array, eta, 6)) == 3
-    assert raced(np.full(2100, -INF), 1.0, 2) == []
+    assert by_gumbel(array, eta, 6) == oracles.selection.gumbel_max(WORD, listed(array), eta, 3)
+    assert len(by_gumbel(array, eta, 6)) == 3
+    assert by_gumbel(np.full(2100, -INF), 1.0, 2) == []
 
 
 def test_a_candidate_whose_gap_is_beyond_float64_takes_part():
     """The last of two of two, however late: it is not forbidden."""
     for array, eta in ((np.array([1e308, -1e308]), 1.0), (np.array([0.0, -1e300]), 2.0**800)):
-        assert raced(array, eta, 2) == [0, 1]
-        race = Race(KEY, eta, 2)
-        race.admit(array.dtype)
+        assert by_gumbel(array, eta, 2) == [0, 1]
+        state = GumbelState(KEY, eta, 2)
         for i in (0, 1):
-            race.run(array[i : i + 1], i, *scores.tops_of(array[i : i + 1]))
-        assert race.ranking().tolist() == [0, 1]
+            state.add(array[i : i + 1], i, *scores.tops_of(array[i : i + 1]))
+        assert state.ranking().tolist() == [0, 1]
     for array in (np.array([-1.79e308, -1.7e308, 1.79e308]), np.array([-1.79e308, -1.7e308, 1.79e308, 1e308])):
-        assert raced(array, 1.0, array.size) == np.argsort(-array).tolist()
+        assert by_gumbel(array, 1.0, array.size) == np.argsort(-array).tolist()
 
 
 def test_a_hundred_thousand_equal_scores():
@@ -347,9 +345,9 @@ def test_a_hundred_thousand_equal_scores():
     near = np.argsort(halves, kind="stable")[:60].tolist()
     near.sort(key=lambda i: (int(halves[i]), WORD(1, i)))
     for array in (np.full(n, -5), np.full(n, 3e-310)):
-        assert raced(array, 1.0, 40) == near[:40]
-        assert raced(array, 1.0, 1) == near[:1]
-    assert len(set(raced(np.full(3000, 7), 1.0, 3000))) == 3000
+        assert by_gumbel(array, 1.0, 40) == near[:40]
+        assert by_gumbel(array, 1.0, 1) == near[:1]
+    assert len(set(by_gumbel(np.full(3000, 7), 1.0, 3000))) == 3000
 
 
 def exact_logs(word, numbers):
@@ -374,7 +372,7 @@ def test_arrivals_that_float64_cannot_tell_apart(kind):
         else:
             array = np.array([float(log / MP.mpf(eta)) for log in logs])
         for k in (1, 20):
-            assert raced(array, eta, k) == oracles.selection.gumbel_max(WORD, listed(array), eta, k)
+            assert by_gumbel(array, eta, k) == oracles.selection.gumbel_max(WORD, listed(array), eta, k)
         gaps = eta * (array.max() - array).astype(float)
         arrivals = np.array([float(log) for log in logs]) + gaps
         assert np.ptp(arrivals) < 1e-13, "close enough that errors matter"

@@ -220,7 +220,7 @@ class Recorder:
     def admit(self, dtype):
         assert dtype == np.int64
 
-    def run(self, scores, first, tops, top):
+    def add(self, scores, first, tops, top):
         for i, score in enumerate(scores.tolist(), first):
             assert i not in Recorder.offered
             Recorder.offered[i] = -score
@@ -230,7 +230,7 @@ class Recorder:
 
 
 def errors_offered(examples, k, monkeypatch, chosen=0):
-    monkeypatch.setattr(exhaustive, "Race", Recorder)
+    monkeypatch.setattr(exhaustive, "GumbelState", Recorder)
     Recorder.chosen = chosen
     exhaustive.choose_conjunction(examples, k, 1.0, Randomness(seed=1).key, silent)
     assert sorted(Recorder.offered) == [*range(len(Recorder.offered))]

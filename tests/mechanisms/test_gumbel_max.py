@@ -18,7 +18,7 @@ import fastdp
 from fastdp import GumbelMax
 from fastdp.kernels import layout
 from fastdp.mechanisms import gumbel_max as race
-from fastdp.mechanisms.gumbel_max import Race, _Held
+from fastdp.mechanisms.gumbel_max import GumbelState, _Held
 from fastdp.mechanisms.scores import tops_of
 from tests import oracles
 from tests.laws import check_cells
@@ -39,7 +39,7 @@ def gumbel(k=1, seed=7, **options):
 
 
 def race_of(k, eta=1.0, dtype=float):
-    made = Race(KEY, eta, k)
+    made = GumbelState(KEY, eta, k)
     made.admit(np.dtype(dtype))
     return made
 
@@ -294,7 +294,7 @@ def test_an_interrupted_offer_leaves_no_winner(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Race, "absorb", interrupt)
+        patch.setattr(GumbelState, "absorb", interrupt)
         with pytest.raises(KeyboardInterrupt):
             whole.offer([50.0], 2)
     for broken in (whole, copy.deepcopy(whole)):
@@ -311,14 +311,14 @@ def test_no_winner_and_no_copy_while_a_thread_offers(monkeypatch):
     whole = gumbel()
     shard = copy.deepcopy(whole)
     inside, go_on = threading.Event(), threading.Event()
-    run = Race.run
+    run = GumbelState.add
 
     def slow(*args):
         inside.set()
         assert go_on.wait(30)
         run(*args)
 
-    monkeypatch.setattr(Race, "run", slow)
+    monkeypatch.setattr(GumbelState, "add", slow)
     thread = threading.Thread(target=whole.offer, args=([1.0, 2.0], 0))
     thread.start()
     assert inside.wait(30)
@@ -500,7 +500,7 @@ def test_more_candidates_are_open_than_there_is_room_for(nothing_is_certain):
     array = np.random.default_rng(6).integers(0, 3, 400)
     word = oracles.words.words_of(KEY.tolist())
     undecided = race_of(2, dtype=int)
-    undecided.run(array, 0, *tops_of(array))
+    undecided.add(array, 0, *tops_of(array))
     assert undecided.held.indices.size == 400
     assert undecided.ranking().tolist() == oracles.selection.gumbel_max(word, array.tolist(), 1.0, 2)
 
@@ -509,7 +509,7 @@ def test_logarithms_that_the_kernel_leaves_open_are_filled_in():
     """All of them: the race is the same, and its logarithms are the nearest floats."""
     array = np.random.default_rng(8).normal(size=50)
     expected, found = race_of(9), race_of(9)
-    expected.run(array, 0, *tops_of(array))
+    expected.add(array, 0, *tops_of(array))
     take(found, range(50), array)
     assert found.ranking().tolist() == expected.ranking().tolist()
     word = oracles.words.words_of(KEY.tolist())
@@ -567,13 +567,13 @@ def test_an_interrupted_merge_leaves_no_winner_and_does_not_hang(monkeypatch):
     other = copy.deepcopy(one)
     one.offer([1, 2], 0)
     other.offer([3, 4], 2)
-    absorb = Race.absorb
+    absorb = GumbelState.absorb
 
     def interrupted(self, more):
         absorb(self, more)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Race, "absorb", interrupted)
+    monkeypatch.setattr(GumbelState, "absorb", interrupted)
     with pytest.raises(KeyboardInterrupt):
         one.merge(other)
     monkeypatch.undo()

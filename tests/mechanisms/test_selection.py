@@ -21,7 +21,7 @@ from fastdp import ApproxDP, BoundedRange, Budget, PureDP, compose
 from fastdp.kernels import buckets as kernels
 from fastdp.kernels import layout
 from fastdp.mechanisms import selection
-from fastdp.mechanisms.scores import terms_of_pure, terms_of_range
+from fastdp.mechanisms.scores import plan_exponential, plan_permute_and_flip
 from tests import oracles
 from tests.laws import check_cells
 
@@ -45,7 +45,7 @@ def options_of(options):
     return {"sensitivity": 1, "epsilon": 2.0} | options  # eta = 1
 
 
-def by_race(scores, **options):
+def by_gumbel(scores, **options):
     return fastdp.exponential_mechanism(scores, method="gumbel", **options_of(options))
 
 
@@ -79,8 +79,8 @@ def flip(scores, **options):
     return fastdp.permute_and_flip(scores, **options_of(options))
 
 
-ONE = [by_race, by_buckets, by_auto, lazily]
-ARRAYS = [by_race, by_buckets, by_auto, several, top_two, flip]
+ONE = [by_gumbel, by_buckets, by_auto, lazily]
+ARRAYS = [by_gumbel, by_buckets, by_auto, several, top_two, flip]
 ALL = [*ARRAYS, lazily, top_two_lazily]
 
 
@@ -194,7 +194,7 @@ def large(n=20_000):
     return scores, cells, law
 
 
-@pytest.mark.parametrize("draw", [by_race, by_buckets, lazily])
+@pytest.mark.parametrize("draw", [by_gumbel, by_buckets, lazily])
 def test_many_candidates_in_blocks_have_the_law(draw):
     scores, cells, law = large()
     rng = seeded(6)
@@ -225,16 +225,16 @@ def test_both_methods_and_auto_choose_alike():
     draw = np.random.default_rng(8)
     few, many = draw.normal(size=selection.FEW), draw.normal(size=selection.FEW + 1)
     for seed in range(5):
-        assert by_auto(few, rng=seeded(seed)) == by_race(few, rng=seeded(seed)) == lazily(few, rng=seeded(seed))
+        assert by_auto(few, rng=seeded(seed)) == by_gumbel(few, rng=seeded(seed)) == lazily(few, rng=seeded(seed))
         assert by_auto(many, rng=seeded(seed)) == by_buckets(many, rng=seeded(seed))
         assert several(few, size=1, rng=seeded(seed)).tolist() == [by_buckets(few, rng=seeded(seed))]
-        assert top_two(many, 1, rng=seeded(seed)).tolist() == [by_race(many, rng=seeded(seed))]
+        assert top_two(many, 1, rng=seeded(seed)).tolist() == [by_gumbel(many, rng=seeded(seed))]
         assert top_two(many, 3, rng=seeded(seed)).tolist() == top_two_lazily(many, 3, rng=seeded(seed)).tolist()
 
 
 def test_releases_differ_and_the_default_is_not_seeded():
     scores = np.zeros(10**6, np.int64)
-    for draw in (by_race, by_buckets, flip):
+    for draw in (by_gumbel, by_buckets, flip):
         assert len({draw(scores) for _ in range(4)}) > 1
         rng = seeded(1)
         assert len({draw(scores, rng=rng) for _ in range(4)}) > 1
@@ -263,7 +263,7 @@ def test_scores_of_every_kind_are_taken():
         readonly.flags.writeable = False
         assert np.asarray(draw(readonly, rng=seeded(9))).tolist() == expected
     unsigned = np.array([2**63 - 1, 2**63 - 3, 0], np.uint64)
-    for draw in (by_race, by_buckets, flip):
+    for draw in (by_gumbel, by_buckets, flip):
         assert draw(unsigned, rng=seeded(1)) == draw(unsigned.astype(int), rng=seeded(1))
 
 
@@ -411,7 +411,7 @@ def test_a_float_softmax_leaks_and_the_law_does_not():
 def test_draws_at_a_delta_keep_it(rounds, epsilon):
     """All sequences of draws from all neighbours of a few scores, with the eta in use: the mass beyond e^epsilon."""
     delta = 0.01
-    eta = terms_of_range(1, epsilon, delta, monotonic=False, rounds=rounds, neighbors="replace-one").eta
+    eta = plan_exponential(1, epsilon, delta, monotonic=False, rounds=rounds, neighbors="replace-one").eta
     ratio = oracles.numbers.exp_interval(Fraction(epsilon), 80)[0]
     most = Fraction(0)
     for scores in ((0, 0), (0, 1), (0, 3), (2, 0), (0, 0, 0), (0, 1, 2)):
@@ -441,15 +441,15 @@ def test_eta_is_rounded_down_and_hardly(rounds, monotonic):
     for epsilon, sensitivity in itertools.product(WRITTEN, WRITTEN):
         exact = written_or_binary(epsilon, min) / (rounds * reach * written_or_binary(sensitivity, max))
         options = {"monotonic": monotonic, "neighbors": "replace-one"}
-        eta = Fraction(terms_of_range(sensitivity, epsilon, 0.0, rounds=rounds, **options).eta)
+        eta = Fraction(plan_exponential(sensitivity, epsilon, 0.0, rounds=rounds, **options).eta)
         assert exact * (1 - Fraction(1, 2**50)) < eta <= exact
         if rounds == 1:
-            assert terms_of_pure(sensitivity, epsilon, **options).eta == eta
+            assert plan_permute_and_flip(sensitivity, epsilon, **options).eta == eta
 
 
 def test_parameters_of_every_exact_kind():
     def eta(sensitivity, epsilon):
-        return terms_of_range(sensitivity, epsilon, 0, monotonic=False, rounds=1, neighbors="replace-one").eta
+        return plan_exponential(sensitivity, epsilon, 0, monotonic=False, rounds=1, neighbors="replace-one").eta
 
     for one in (1, 1.0, np.int8(1), np.uint64(1), np.float32(1), Fraction(1), np.array(1.0)):
         assert eta(one, one) == 0.5
@@ -465,7 +465,7 @@ def test_parameters_of_every_exact_kind():
 def test_a_delta_buys_a_larger_eta_that_compose_proves(epsilon, delta, rounds, monotonic):
     reach = 1 if monotonic else 2
     options = {"monotonic": monotonic, "rounds": rounds, "neighbors": "replace-one"}
-    terms, basic = (terms_of_range(0.5, epsilon, d, **options) for d in (delta, 0.0))
+    terms, basic = (plan_exponential(0.5, epsilon, d, **options) for d in (delta, 0.0))
     used = Fraction(terms.eta) * reach * Fraction(1, 2)
     assert terms.eta > basic.eta or (rounds == 1 and terms.eta >= basic.eta * (1 - 1e-9))
     if rounds >= 10 and epsilon <= 1:
@@ -597,7 +597,7 @@ def test_functions_in_python_and_numba_choose_what_an_array_does():
         for function in (squares, lambda i, j: array[i:j], lambda i, j: array[i:j].tolist()):
             options = {"sensitivity": 1, "epsilon": 2.0, "candidates": N}
             one = fastdp.exponential_mechanism(function, rng=seeded(seed), **options)
-            assert one == by_race(array, rng=seeded(seed))
+            assert one == by_gumbel(array, rng=seeded(seed))
             assert fastdp.exponential_mechanism(function, method="gumbel", rng=seeded(seed), **options) == one
             five = fastdp.top_k(function, 5, rng=seeded(seed), **options)
             assert five.tolist() == fastdp.top_k(array, 5, sensitivity=1, epsilon=2.0, rng=seeded(seed)).tolist()
@@ -837,7 +837,7 @@ def test_sizes_and_k_are_whole_numbers(value):
 
 def test_one_method_makes_many_draws():
     with pytest.raises(ValueError, match=r"^size=2: must be None for method='gumbel'"):
-        by_race([1, 2], size=2, rng=Watched())
+        by_gumbel([1, 2], size=2, rng=Watched())
     assert by_buckets([1, 2], size=np.int64(3)).shape == (3,)
 
 
@@ -892,7 +892,7 @@ def test_every_choice_escalated_is_the_same_choice(kind, monkeypatch):
     scores = ESCALATED[kind]
     draws = [by_buckets, lambda s, **o: several(s, size=30, **o), flip]
     if scores.size < 1000:
-        draws += [by_race, lazily, top_two, lambda s, **o: top_two(s, 20, **o)]
+        draws += [by_gumbel, lazily, top_two, lambda s, **o: top_two(s, 20, **o)]
     seeds = range(3)
     expected = [np.asarray(draw(scores, rng=seeded(seed))).tolist() for draw in draws for seed in seeds]
     asked = []
@@ -919,7 +919,7 @@ def test_escalated_draws_have_the_law_too(monkeypatch):
     drawn = several(scores, size=4000, epsilon=8000.0, rng=rng)
     wrong = [softmax(scores, off) for off in OFF]
     assert_cells(np.bincount(drawn, minlength=5), softmax(scores), *wrong)
-    assert_cells(counted(lambda: by_race(scores[:3], rng=rng), 1500, 3), softmax(scores[:3]))
+    assert_cells(counted(lambda: by_gumbel(scores[:3], rng=rng), 1500, 3), softmax(scores[:3]))
     weights = oracles.selection.choice_weights(scores, 1)
     assert_cells(counted(lambda: flip(scores, rng=rng), 2500, 5), oracles.selection.permute_and_flip_law(weights))
 
@@ -936,7 +936,7 @@ def fingerprint():
         for scores in (draw.integers(-20, 20, n), floats, floats * 1e300, draw.integers(-(2**62), 2**62, n)):
             for epsilon in (0.02, 2.0, 1e-17):
                 options = {"epsilon": epsilon, "rng": rng}
-                for choose in (by_race, by_buckets, flip):
+                for choose in (by_gumbel, by_buckets, flip):
                     found += [choose(scores, **options) for _ in range(4)]
                 found += several(scores, size=20, **options).tolist()
                 found += top_two(scores, min(n - n // 3, 5), **options).tolist()
