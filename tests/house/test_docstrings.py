@@ -246,7 +246,6 @@ fastdp.noisy_least_squares
 fastdp.noisy_projected_gradient_descent
 fastdp.nonprivate_excess_risk
 fastdp.nonprivate_minimum
-fastdp.peeling_eta
 fastdp.privacy.Accounted.dp_event
 fastdp.privacy.Form
 fastdp.privacy.Form.epsilon
@@ -264,8 +263,6 @@ fastdp.privacy.epsilon_of_rho_simply
 fastdp.private_erm
 fastdp.projected_gradient_descent
 fastdp.release_marginals
-fastdp.removal
-fastdp.removal_eta
 fastdp.set_num_threads
 fastdp.sets.Ball
 fastdp.sets.Ball.of_dimension
