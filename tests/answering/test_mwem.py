@@ -282,7 +282,7 @@ def twice_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def half_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     laplace_plan = noise_plans.laplace_plan
-    monkeypatch.setattr(mwem_measured.noise, "laplace_plan", lambda scale: laplace_plan(scale / 2))
+    monkeypatch.setattr(mwem_measured.noise_plans, "laplace_plan", lambda scale: laplace_plan(scale / 2))
 
 
 @pytest.mark.parametrize(("run", "mutant"), [(chosen_of, twice_the_range), (measured_of, half_of_the_noise)])
@@ -405,7 +405,7 @@ def test_what_is_measured_has_the_noise_that_was_planned(monkeypatch: pytest.Mon
         drawn.append((planned, bytes(np.asarray(key).tobytes()), n))
         return integer_noise(planned, key, n)
 
-    monkeypatch.setattr(mwem_measured.noise, "integer_noise", watched)
+    monkeypatch.setattr(mwem_measured.noise_draws, "integer_noise", watched)
     work = marginals(SMALL, 2)
     for delta in (1e-6, 0.0):
         drawn.clear()
@@ -566,7 +566,7 @@ def test_without_noise_measured_tables_are_met(monkeypatch: pytest.MonkeyPatch) 
     """The largest score is chosen, its table measured, and the fit agrees with all that has been measured."""
     for module in (mwem_average, mwem_measured):
         monkeypatch.setattr(module, "draw_one", lambda scores, key, eta: int(np.argmax(scores)))
-    monkeypatch.setattr(mwem_measured.noise, "integer_noise", lambda planned, key, n: np.zeros(n, np.int64))
+    monkeypatch.setattr(mwem_measured.noise_draws, "integer_noise", lambda planned, key, n: np.zeros(n, np.int64))
     work = marginals(SMALL, 2)
     fitted = fit(PEOPLE, SMALL, work, variant="measured", epsilon=1000.0, rounds=2)
     cube = histogram(PEOPLE, SMALL).reshape(SMALL.sizes) / len(PEOPLE)
