@@ -26,11 +26,30 @@ from .sparse_vector import split
 
 
 def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: int = 1) -> float:
-    """The error that none of `count` entries of a `laplace` release exceeds, but with probability beta.
+    """The error that none of `count` entries of a `laplace` release exceeds, except with probability beta.
 
+    Parameters
+    ----------
+    sensitivity : float > 0
+        Of the values in L1.
+    epsilon : float > 0
+        The epsilon of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    count : int >= 1
+        How many entries the bound is for.
+
+    Returns
+    -------
+    float
+        The bound, rounded up.
+
+    Notes
+    -----
     Theorem    Pr[|Z| > t] <= 2 q^t / (1 + q), q = exp(-1/s), s = sensitivity / epsilon; union over the entries
 
     Examples
+    --------
     >>> from fastdp import bounds
     >>> round(bounds.laplace(sensitivity=1, epsilon=1.0, beta=0.05), 3)
     3.376
@@ -41,7 +60,29 @@ def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: in
 
 
 def laplace_epsilon(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
-    """The least epsilon (to 10 digits) with which `laplace` keeps within this error."""
+    """The least epsilon with which `laplace` keeps within this error.
+
+    Parameters
+    ----------
+    error : float > 0
+        The error that is asked for.
+    sensitivity : float > 0
+        Of the values in L1.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    count : int >= 1
+        How many entries the bound is for.
+
+    Returns
+    -------
+    float
+        Rounded up, to 10 digits.
+
+    Raises
+    ------
+    ValueError
+        Where the error is out of reach.
+    """
     error = positive("error", error, toward=0)
     options: dict[str, Any] = {"sensitivity": sensitivity, "beta": beta, "count": count}
     return _least(lambda e: laplace(epsilon=e, **options) <= error, "error", error)
@@ -56,12 +97,35 @@ def gaussian(
     beta: float = 0.05,
     count: int = 1,
 ) -> float:
-    """The error that none of `count` entries of a `gaussian` release exceeds, but with probability beta.
+    """The error that none of `count` entries of a `gaussian` release exceeds, except with probability beta.
 
+    Parameters
+    ----------
+    sensitivity : float > 0
+        Of the values in L2.
+    rho : float > 0, optional
+        The rho of the release; or else epsilon and delta.
+    epsilon : float > 0, optional
+        The epsilon of the release.
+    delta : float in (0, 1), optional
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    count : int >= 1
+        How many entries the bound is for.
+
+    Returns
+    -------
+    float
+        The bound, rounded up.
+
+    Notes
+    -----
     Theorem    E e^(t Z) <= e^(t^2 sigma^2 / 2) for discrete Gaussian noise, hence
                Pr[|Z| >= t] <= 2 exp(-t^2 / (2 sigma^2)); union over the entries
 
     Examples
+    --------
     >>> from fastdp import bounds
     >>> round(bounds.gaussian(sensitivity=1, rho=0.5, beta=0.05), 3)
     2.716
@@ -81,13 +145,59 @@ def gaussian(
 
 
 def gaussian_rho(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:
-    """The least rho (to 10 digits) with which `gaussian` keeps within this error."""
+    """The least rho with which `gaussian` keeps within this error.
+
+    Parameters
+    ----------
+    error : float > 0
+        The error that is asked for.
+    sensitivity : float > 0
+        Of the values in L2.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    count : int >= 1
+        How many entries the bound is for.
+
+    Returns
+    -------
+    float
+        Rounded up, to 10 digits.
+
+    Raises
+    ------
+    ValueError
+        Where the error is out of reach.
+    """
     error = positive("error", error, toward=0)
     return _least(lambda r: gaussian(sensitivity=sensitivity, rho=r, beta=beta, count=count) <= error, "error", error)
 
 
 def gaussian_epsilon(*, error: float, sensitivity: float, delta: float, beta: float = 0.05, count: int = 1) -> float:
-    """The least epsilon (to 10 digits) with which `gaussian` at this delta keeps within this error."""
+    """The least epsilon with which `gaussian` at this delta keeps within this error.
+
+    Parameters
+    ----------
+    error : float > 0
+        The error that is asked for.
+    sensitivity : float > 0
+        Of the values in L2.
+    delta : float in (0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    count : int >= 1
+        How many entries the bound is for.
+
+    Returns
+    -------
+    float
+        Rounded up, to 10 digits.
+
+    Raises
+    ------
+    ValueError
+        Where the error is out of reach.
+    """
     error = positive("error", error, toward=0)
     delta = probability("delta", delta)
     options: dict[str, Any] = {"sensitivity": sensitivity, "delta": delta, "beta": beta, "count": count}
@@ -106,12 +216,38 @@ def exponential_mechanism(
     monotonic: bool = False,
     size: int = 1,
 ) -> float:
-    """By how much the score of any of `size` draws may fall short of the best, but with probability beta.
+    """By how much the score of any of `size` draws may fall short of the best, except with probability beta.
 
+    Parameters
+    ----------
+    candidates : int >= 1
+        How many candidates there are.
+    sensitivity : float > 0
+        Of the scores.
+    epsilon : float > 0
+        The epsilon of the release.
+    delta : float in [0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    monotonic : bool
+        Whether a record changes all scores in one direction only.
+    size : int >= 1
+        How many draws share epsilon.
+
+    Returns
+    -------
+    float
+        The bound, rounded up.
+
+    Notes
+    -----
     Theorem    Pr[score <= best - t] <= candidates e^(-eta t), eta as the mechanism has it: for one draw
-               epsilon / (r sensitivity), r = 1 for scores that a record moves in one direction (monotonic), 2 otherwise
+               epsilon / (r sensitivity), r = 1 for scores that a record changes in one direction (monotonic), 2
+               otherwise
 
     Examples
+    --------
     >>> from fastdp import bounds
     >>> round(bounds.exponential_mechanism(1000, sensitivity=1, epsilon=1.0), 2)
     19.81
@@ -131,7 +267,35 @@ def exponential_mechanism_epsilon(
     monotonic: bool = False,
     size: int = 1,
 ) -> float:
-    """The least epsilon (to 10 digits) with which the exponential mechanism keeps within this error."""
+    """The least epsilon with which the exponential mechanism keeps within this error.
+
+    Parameters
+    ----------
+    candidates : int >= 1
+        How many candidates there are.
+    error : float > 0
+        The error that is asked for.
+    sensitivity : float > 0
+        Of the scores.
+    delta : float in [0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    monotonic : bool
+        Whether a record changes all scores in one direction only.
+    size : int >= 1
+        How many draws share epsilon.
+
+    Returns
+    -------
+    float
+        Rounded up, to 10 digits.
+
+    Raises
+    ------
+    ValueError
+        Where the error is out of reach.
+    """
     size = integer("size", size, least=1)
     events = integer("candidates", candidates, least=1) * size
     return _enough(events, size, error, sensitivity, delta, beta, monotonic)
@@ -140,12 +304,33 @@ def exponential_mechanism_epsilon(
 def permute_and_flip(
     candidates: int, *, sensitivity: float, epsilon: float, beta: float = 0.05, monotonic: bool = False
 ) -> float:
-    """By how much the score that `permute_and_flip` chooses may fall short of the best, but with probability beta.
+    """By how much the score that `permute_and_flip` chooses may fall short of the best, except with probability beta.
 
+    Parameters
+    ----------
+    candidates : int >= 1
+        How many candidates there are.
+    sensitivity : float > 0
+        Of the scores.
+    epsilon : float > 0
+        The epsilon of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    monotonic : bool
+        Whether a record changes all scores in one direction only.
+
+    Returns
+    -------
+    float
+        The bound, rounded up.
+
+    Notes
+    -----
     Theorem    a candidate t or more below the best shows heads with probability at most e^(-eta t); union. The expected
                shortfall is at most that of the exponential mechanism, and half of it at best
 
     Examples
+    --------
     >>> from fastdp import bounds
     >>> round(bounds.permute_and_flip(1000, sensitivity=1, epsilon=1.0), 2)
     19.81
@@ -156,7 +341,31 @@ def permute_and_flip(
 def permute_and_flip_epsilon(
     candidates: int, *, error: float, sensitivity: float, beta: float = 0.05, monotonic: bool = False
 ) -> float:
-    """The least epsilon (to 10 digits) with which `permute_and_flip` keeps within this error."""
+    """The least epsilon with which `permute_and_flip` keeps within this error.
+
+    Parameters
+    ----------
+    candidates : int >= 1
+        How many candidates there are.
+    error : float > 0
+        The error that is asked for.
+    sensitivity : float > 0
+        Of the scores.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    monotonic : bool
+        Whether a record changes all scores in one direction only.
+
+    Returns
+    -------
+    float
+        Rounded up, to 10 digits.
+
+    Raises
+    ------
+    ValueError
+        Where the error is out of reach.
+    """
     return exponential_mechanism_epsilon(
         candidates, error=error, sensitivity=sensitivity, beta=beta, monotonic=monotonic
     )
@@ -172,11 +381,36 @@ def top_k(
     beta: float = 0.05,
     monotonic: bool = False,
 ) -> float:
-    """By how much the i-th score that `top_k` chooses may fall short of the i-th best, for all i, but with this beta.
+    """By how much the i-th score that `top_k` chooses may fall short of the i-th best, for all i, with this beta.
 
+    Parameters
+    ----------
+    candidates : int >= 1
+        How many candidates there are.
+    k : int >= 1
+        How many are chosen.
+    sensitivity : float > 0
+        Of the scores.
+    epsilon : float > 0
+        The epsilon of the release.
+    delta : float in [0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    monotonic : bool
+        Whether a record changes all scores in one direction only.
+
+    Returns
+    -------
+    float
+        The bound, rounded up.
+
+    Notes
+    -----
     Theorem    in round i one of the i best is left; union over the rounds of the exponential mechanism's bound
 
     Examples
+    --------
     >>> from fastdp import bounds
     >>> round(bounds.top_k(1000, 10, sensitivity=1, epsilon=10.0), 2)
     24.41
@@ -194,18 +428,65 @@ def top_k_epsilon(
     beta: float = 0.05,
     monotonic: bool = False,
 ) -> float:
-    """The least epsilon (to 10 digits) with which `top_k` keeps within this error."""
+    """The least epsilon with which `top_k` keeps within this error.
+
+    Parameters
+    ----------
+    candidates : int >= 1
+        How many candidates there are.
+    k : int >= 1
+        How many are chosen.
+    error : float > 0
+        The error that is asked for.
+    sensitivity : float > 0
+        Of the scores.
+    delta : float in [0, 1)
+        The delta of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+    monotonic : bool
+        Whether a record changes all scores in one direction only.
+
+    Returns
+    -------
+    float
+        Rounded up, to 10 digits.
+
+    Raises
+    ------
+    ValueError
+        Where the error is out of reach.
+    """
     return _enough(_rounds(candidates, k) * k, k, error, sensitivity, delta, beta, monotonic)
 
 
 def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: float = 0.05) -> float:
-    """The margin of `AboveThreshold` over so many queries, but with probability beta.
+    """The margin of `AboveThreshold` over so many queries, except with probability beta.
 
-    Theorem    every query that was answered False has a value below threshold + margin, the one that was answered
-               True a value of at least threshold - margin: margin = t1 + t2, where neither the noise of the threshold
-               (t1, beta/2) nor any of the queries' (t2, beta/2, union) is larger
+    Parameters
+    ----------
+    queries : int >= 1
+        How many queries are asked at most.
+    sensitivity : float > 0
+        Of the values.
+    epsilon : float > 0
+        The epsilon of the release.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+
+    Returns
+    -------
+    float
+        The bound, rounded up.
+
+    Notes
+    -----
+    Theorem    every query that was answered False has a value below threshold + margin, the one that was answered True
+               a value of at least threshold - margin: margin = t1 + t2, where neither the noise of the threshold (t1,
+               beta/2) nor any of the queries' (t2, beta/2, union) is larger
 
     Examples
+    --------
     >>> from fastdp import bounds
     >>> round(bounds.above_threshold(1000, sensitivity=1, epsilon=1.0), 1)
     46.0
@@ -218,7 +499,29 @@ def above_threshold(queries: int, *, sensitivity: float, epsilon: float, beta: f
 
 
 def above_threshold_epsilon(queries: int, *, error: float, sensitivity: float, beta: float = 0.05) -> float:
-    """The least epsilon (to 10 digits) with which `AboveThreshold` keeps within this margin."""
+    """The least epsilon with which `AboveThreshold` keeps within this margin.
+
+    Parameters
+    ----------
+    queries : int >= 1
+        How many queries are asked at most.
+    error : float > 0
+        The error that is asked for.
+    sensitivity : float > 0
+        Of the values.
+    beta : float in (0, 1)
+        The probability with which the bound may fail.
+
+    Returns
+    -------
+    float
+        Rounded up, to 10 digits.
+
+    Raises
+    ------
+    ValueError
+        Where the error is out of reach.
+    """
     error = positive("error", error, toward=0)
     options = {"sensitivity": sensitivity, "beta": beta}
     return _least(lambda e: above_threshold(queries, epsilon=e, **options) <= error, "error", error)

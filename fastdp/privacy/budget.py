@@ -111,22 +111,31 @@ def _short(guarantee: Guarantee) -> str:
 class Budget:
     """A total epsilon (and delta) that several releases share.
 
-    with Budget(epsilon=1, delta=1e-6) as b:     charges every release of this thread, and of asyncio tasks begun in it
-        ...
-    fastdp.laplace(x, ..., budget=b)             charges this release, from any thread, inside or outside a block
+    `with Budget(epsilon=1, delta=1e-6) as b:` charges every release of this thread, and of asyncio tasks begun in it;
+    `fastdp.laplace(x, ..., budget=b)` charges this release, from any thread, inside or outside a block. Epsilons and
+    deltas add up exactly, by their decimal values: ten releases of 0.1 fit in 1.
 
-    theorem      "basic"  epsilons add up, and deltas add up
-                 "zcdp"   concentrated DP: rhos add up and are converted at the end, which is what many releases want
-                 "best"   a release goes through when the sum of pure epsilons or that of rhos has room
-    neighbors    the relation that all its releases must have
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of all releases together.
+    delta : float in [0, 1)
+        Their delta.
+    theorem : {"basic", "zcdp", "best"}
+        "basic": epsilons add up, and deltas add up. "zcdp": concentrated DP, rhos add up and are converted at the end,
+        which is what many releases want. "best": a release goes through when the sum of pure epsilons or that of rhos
+        has room.
+    neighbors : {"replace-one", "add-remove"}
+        The relation that all its releases must have.
 
-    Epsilons and deltas add up exactly, as they are written: ten releases of 0.1 fit in 1.
-
-    Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend
-                 on earlier results: budget.md, theorems 1 to 3
+    Notes
+    -----
+    Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
+                 earlier results: budget.md, theorems 1 to 3
     Not covered  what is released outside of it; a process that is forked may not use its parent's budget
 
     Examples
+    --------
     >>> import fastdp
     >>> with fastdp.Budget(epsilon=1.0) as b:
     ...     noisy = fastdp.laplace([3, 5], sensitivity=1, epsilon=0.25)
@@ -220,7 +229,18 @@ class Budget:
         return [charge for charge in list(self._charges) if charge.final]
 
     def fits(self, guarantee: Guarantee) -> bool:
-        """Whether a release with this guarantee would go through now."""
+        """Whether a release with this guarantee would go through now.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            Of one release.
+
+        Returns
+        -------
+        bool
+            False also for another relation and in a forked process.
+        """
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
         ours = guarantee.neighbors == self.neighbors and os.getpid() == self._process

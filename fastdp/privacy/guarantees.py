@@ -13,8 +13,8 @@ from fractions import Fraction
 from math import inf, isfinite
 from typing import Any, Literal, Protocol
 
-from ..support import extensions
-from ..support.checks import integer, non_negative, one_of, positive
+from ..support import extensions, parameters
+from ..support.checks import integer, non_negative, positive
 from ..support.public_paths import public_as
 from ..support.rounding import down, up
 from .conversions import epsilon_of_curve, epsilon_of_rho, geometric_sum, positive_delta, rho_of_pure
@@ -32,7 +32,7 @@ from .curves import (
 )
 
 Neighbors = Literal["replace-one", "add-remove"]
-NEIGHBORS = ("replace-one", "add-remove")
+NEIGHBORS = parameters.NEIGHBORS
 
 
 # --- the kinds of guarantees
@@ -40,20 +40,44 @@ NEIGHBORS = ("replace-one", "add-remove")
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What all guarantees have in common."""
+    """What all guarantees have in common.
+
+    Parameters
+    ----------
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    """
 
     neighbors: Neighbors = field(default="replace-one", kw_only=True)
     theorem: str = field(default="", kw_only=True, compare=False, repr=False)  # what gave it, if it is a result
 
     def __post_init__(self) -> None:
-        one_of("neighbors", self.neighbors, NEIGHBORS)
+        parameters.neighbors(self.neighbors)
 
     def forms(self) -> tuple[Form, ...]:
         """The same promise in every form that follows from it; each is true by itself."""
         raise AssertionError("every kind of guarantee has forms")
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The least epsilon at this delta, by whichever conversion gives it."""
+        """The least epsilon at this delta, by whichever conversion gives it.
+
+        Parameters
+        ----------
+        delta : float in (0, 1)
+            The delta of the result.
+
+        Returns
+        -------
+        ApproxDP
+            Its `.theorem` names the conversion.
+
+        Raises
+        ------
+        ValueError
+            Where no epsilon holds at this delta.
+        """
         delta = positive_delta(delta)
         best, theorem = min(form.epsilon(delta) for form in self.forms())
         if best == inf:
@@ -81,7 +105,18 @@ class Guarantee:
         return Renyi(curve, neighbors=self.neighbors)
 
     def implies(self, other: Guarantee) -> bool:
-        """Whether `other` is proven to follow from this, by a change from add-remove to replace-one if need be."""
+        """Whether `other` is proven to follow from this, by a change from add-remove to replace-one if need be.
+
+        Parameters
+        ----------
+        other : Guarantee
+            The weaker one.
+
+        Returns
+        -------
+        bool
+            False where it is false, and where it is not proven.
+        """
         if self.neighbors != other.neighbors:
             if self.neighbors == "replace-one":
                 return False
@@ -96,12 +131,36 @@ class Guarantee:
         raise AssertionError("every kind of guarantee can be compared")
 
     def to_replace_one(self) -> Guarantee:
-        """The same under replace-one neighbours: a replacement is a removal and an addition (guarantees.md, theorem
-        2)."""
+        """The same under replace-one neighbours: a replacement is a removal and an addition.
+
+        Returns
+        -------
+        Guarantee
+            This one where it is for replace-one already.
+
+        Notes
+        -----
+        Proof    guarantees.md, theorem 2.
+        """
         return self if self.neighbors == "replace-one" else replace(self.group(2), neighbors="replace-one")
 
     def group(self, size: int) -> Guarantee:
-        """The same for groups of `size` records at once (guarantees.md, theorem 2)."""
+        """The same for groups of `size` records at once.
+
+        Parameters
+        ----------
+        size : int >= 1
+            How many records differ.
+
+        Returns
+        -------
+        Guarantee
+            Of the same kind.
+
+        Notes
+        -----
+        Proof    guarantees.md, theorem 2.
+        """
         size = integer("size", size, least=1)
         return self if size == 1 else self._group(size)
 
@@ -113,7 +172,20 @@ class Guarantee:
         return AllOf(self, other)
 
     def dp_event(self, accountant: Any = None, *, leak: float = 0.0) -> Any:
-        """This promise as an event of the library dp-accounting (extra `[accounting]`): connect/dp_accounting.py."""
+        """This guarantee as an event of the library dp-accounting (extra `[accounting]`).
+
+        Parameters
+        ----------
+        accountant : accountant of dp_accounting, optional
+            Whom the event is for, where it is known: the event is then the tightest that it takes.
+        leak : float in [0, 1)
+            A delta to be left out of the event; the caller adds it to the accountant's.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            connect/dp_accounting.md says what it stands for.
+        """
         return extensions.load("dp_event", "dp-accounting").dp_event(self, accountant, leak=leak)
 
     def _repr_html_(self) -> str:
@@ -131,7 +203,20 @@ class Accounted:
     """Whatever has a guarantee, as something that accountants take."""
 
     def dp_event(self: HasGuarantee, accountant: Any = None, *, leak: float = 0.0) -> Any:
-        """What it promises as an event of dp-accounting (extra `[accounting]`): connect/dp_accounting.py."""
+        """What it guarantees as an event of the library dp-accounting (extra `[accounting]`).
+
+        Parameters
+        ----------
+        accountant : accountant of dp_accounting, optional
+            Whom the event is for, where it is known: the event is then the tightest that it takes.
+        leak : float in [0, 1)
+            A delta to be left out of the event; the caller adds it to the accountant's.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            connect/dp_accounting.md says what it stands for.
+        """
         if self.guarantee is None:
             raise ValueError(f"{type(self).__name__}: promises nothing: there is no event for it")
         return self.guarantee.dp_event(accountant, leak=leak)
@@ -140,13 +225,29 @@ class Accounted:
 @public_as("fastdp")
 @dataclass(frozen=True)
 class PureDP(Guarantee):
-    """epsilon-DP: no output becomes more than e^epsilon times as likely."""
+    """epsilon-DP: no output becomes more than e^epsilon times as likely.
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+        The bound of the privacy loss.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+
+    Examples
+    --------
+    >>> from fastdp import PureDP
+    >>> print(PureDP(0.5) & PureDP(1.0))
+    0.5-DP and 1-DP, replace-one
+    """
 
     epsilon: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon, toward=inf))
+        object.__setattr__(self, "epsilon", parameters.least_epsilon(self.epsilon))
 
     def forms(self) -> tuple[Form, ...]:
         return (Form.of_pure(self.epsilon),)
@@ -164,14 +265,26 @@ class PureDP(Guarantee):
 @public_as("fastdp")
 @dataclass(frozen=True)
 class ApproxDP(Guarantee):
-    """(epsilon, delta)-DP."""
+    """(epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+        The bound of the privacy loss.
+    delta : float in [0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    """
 
     epsilon: float
     delta: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon, toward=inf))
+        object.__setattr__(self, "epsilon", parameters.least_epsilon(self.epsilon))
         delta = non_negative("delta", self.delta, toward=inf)
         if delta >= 1:
             raise ValueError(f"delta={self.delta!r}: must be < 1; at 1 the guarantee is empty")
@@ -202,8 +315,17 @@ class ApproxDP(Guarantee):
 class ZCDP(Guarantee):
     """rho-zero-concentrated DP: the Renyi divergence of every order a > 1 is at most a rho.
 
-    `mu` may say more, where it is Gaussian noise: neighbours are no easier to tell apart than N(0, 1) and N(mu, 1).
-    Accountants of privacy loss distributions make use of it (connect/dp_accounting.md); nothing here does.
+    Parameters
+    ----------
+    rho : float >= 0
+        The bound per unit of the order.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    mu : float, optional
+        What more is known of Gaussian noise: neighbours are no easier to distinguish than N(0, 1) and N(mu, 1).
+        Accountants of privacy loss distributions use it (connect/dp_accounting.md); nothing here does.
     """
 
     rho: float
@@ -211,7 +333,7 @@ class ZCDP(Guarantee):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "rho", non_negative("rho", self.rho, toward=inf))
+        object.__setattr__(self, "rho", parameters.least_rho(self.rho))
         if self.mu != inf:
             object.__setattr__(self, "mu", non_negative("mu", self.mu, toward=inf))
 
@@ -233,7 +355,16 @@ class ZCDP(Guarantee):
 class BoundedRange(Guarantee):
     """eta-bounded range: the log-likelihood ratios of all outputs lie in one interval of length eta.
 
-    What the exponential mechanism has: eta-DP, and eta^2/8-zCDP, four times better than eta-DP alone.
+    The exponential mechanism has it: eta-DP, and eta^2/8-zCDP, four times better than eta-DP alone.
+
+    Parameters
+    ----------
+    eta : float >= 0
+        The length of the interval.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
     """
 
     eta: float
@@ -259,10 +390,19 @@ class BoundedRange(Guarantee):
 @public_as("fastdp")
 @dataclass(frozen=True, repr=False)
 class Renyi(Guarantee):
-    """A bound of the Renyi divergence at every order: a function of the order, or a mapping from orders to bounds.
+    """A bound of the Renyi divergence at every order.
 
     It is kept at the orders `privacy.ORDERS`. A mapping's bounds serve the orders between them and below: divergences
     grow with the order, and (order - 1) divergence is convex (guarantees.md, theorem 1).
+
+    Parameters
+    ----------
+    curve : callable or mapping
+        A function of the order, or a mapping from orders to bounds.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
     """
 
     curve: Any
@@ -273,7 +413,22 @@ class Renyi(Guarantee):
 
     @staticmethod
     def laplace(scale: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
-        """Continuous Laplace noise, for L1 sensitivity (guarantees.md, theorem 5)."""
+        """Continuous Laplace noise (guarantees.md, theorem 5).
+
+        Parameters
+        ----------
+        scale : float > 0
+            The scale of the noise.
+        sensitivity : float > 0
+            The L1 sensitivity.
+        neighbors : {"replace-one", "add-remove"}
+            The neighbouring relation.
+
+        Returns
+        -------
+        Renyi
+            Its curve.
+        """
         ratio = up(
             Fraction(positive("sensitivity", sensitivity, toward=inf)) / Fraction(positive("scale", scale, toward=0))
         )
@@ -281,13 +436,43 @@ class Renyi(Guarantee):
 
     @staticmethod
     def discrete_laplace(scale: float, *, sensitivity: int = 1, neighbors: Neighbors = "replace-one") -> Renyi:
-        """Discrete Laplace noise, for integer L1 sensitivity (guarantees.md, theorem 5)."""
+        """Discrete Laplace noise (guarantees.md, theorem 5).
+
+        Parameters
+        ----------
+        scale : float > 0
+            The scale of the noise.
+        sensitivity : int >= 1
+            The L1 sensitivity.
+        neighbors : {"replace-one", "add-remove"}
+            The neighbouring relation.
+
+        Returns
+        -------
+        Renyi
+            Its curve.
+        """
         scale = positive("scale", scale, toward=0)
-        return Renyi(discrete_laplace_curve(scale, integer("sensitivity", sensitivity, least=1)), neighbors=neighbors)
+        return Renyi(discrete_laplace_curve(scale, parameters.integer_sensitivity(sensitivity)), neighbors=neighbors)
 
     @staticmethod
     def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
-        """Gaussian noise, continuous or discrete, for L2 sensitivity: a sensitivity^2 / (2 sigma^2) at order a."""
+        """Gaussian noise, continuous or discrete: order * sensitivity^2 / (2 sigma^2).
+
+        Parameters
+        ----------
+        sigma : float > 0
+            The scale of the noise.
+        sensitivity : float > 0
+            The L2 sensitivity.
+        neighbors : {"replace-one", "add-remove"}
+            The neighbouring relation.
+
+        Returns
+        -------
+        Renyi
+            Its curve.
+        """
         ratio = Fraction(positive("sensitivity", sensitivity, toward=inf)) / Fraction(
             positive("sigma", sigma, toward=0)
         )
@@ -318,7 +503,15 @@ class Renyi(Guarantee):
 @public_as("fastdp")
 @dataclass(frozen=True, init=False)
 class AllOf(Guarantee):
-    """Several guarantees of one mechanism, all true: whoever uses it takes whichever serves."""
+    """Several guarantees of one mechanism, all true: whoever uses it takes whichever serves.
+
+    Parameters
+    ----------
+    *parts : Guarantee
+        At least one, all for the same neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    """
 
     parts: tuple[Guarantee, ...]
 
@@ -340,6 +533,13 @@ class AllOf(Guarantee):
         return all(part._follows_from(stronger) for part in self.parts)
 
     def to_replace_one(self) -> Guarantee:
+        """The same under replace-one neighbours, of every part that has such a form.
+
+        Returns
+        -------
+        Guarantee
+            At least one part has one.
+        """
         return self._each(lambda part: part.to_replace_one())
 
     def _group(self, size: int) -> Guarantee:
@@ -366,14 +566,35 @@ class AllOf(Guarantee):
 # --- forms: what a guarantee is when it is composed
 
 
+def no_curve() -> Curve:
+    """No bound at any order."""
+    return NO_CURVE
+
+
 @dataclass(frozen=True)
 class Form:
-    """With probability `leak` anything may happen; otherwise all of the rest holds. inf: no such bound."""
+    """One form of a guarantee: with probability `leak` anything may happen, otherwise all of the rest holds.
+
+    Parameters
+    ----------
+    leak : float in [0, 1)
+        The delta that every bound may fail with.
+    pure : float
+        The bound of the privacy loss; inf for none, here as below.
+    rho : float >= 0
+        The bound of zero-concentrated DP.
+    make_curve : callable
+        Makes the Renyi curve when it is asked for: most uses need only a number.
+    range : float
+        The bound of the range of log-likelihood ratios.
+    mu : float
+        The bound of Gaussian DP.
+    """
 
     leak: float = 0.0
     pure: float = inf
     rho: float = inf
-    make_curve: Callable[[], Curve] = lambda: NO_CURVE  # made when it is asked for: most uses need only a number
+    make_curve: Callable[[], Curve] = no_curve
     range: float = inf
     mu: float = inf
 
@@ -383,12 +604,35 @@ class Form:
 
     @staticmethod
     def of_pure(epsilon: float) -> Form:
+        """The form of epsilon-DP.
+
+        Parameters
+        ----------
+        epsilon : float >= 0
+            The bound of the privacy loss.
+
+        Returns
+        -------
+        Form
+            With all that follows from it.
+        """
         rho, twice = rho_of_pure(epsilon), up(2 * Fraction(epsilon))
         return Form(pure=epsilon, rho=rho, make_curve=lambda: pure_curve(epsilon), range=twice)
 
     @staticmethod
     def strongest(forms: Sequence[Form]) -> Form:
-        """All of these forms, none of which leaks, at once."""
+        """All of these forms, none of which leaks, at once.
+
+        Parameters
+        ----------
+        forms : sequence of Form
+            At least one.
+
+        Returns
+        -------
+        Form
+            The least of every bound.
+        """
         return Form(
             pure=min(form.pure for form in forms),
             rho=min(form.rho for form in forms),
@@ -402,7 +646,18 @@ class Form:
         return self.curve if self.rho == inf else least((self.curve, linear_curve(self.rho)))
 
     def epsilon(self, delta: float) -> tuple[float, str]:
-        """The least epsilon at delta, and the theorem that gives it; (inf, "") if there is none."""
+        """The least epsilon at delta, and the theorem that gives it.
+
+        Parameters
+        ----------
+        delta : float in (0, 1)
+            The delta of the result.
+
+        Returns
+        -------
+        tuple of float and str
+            (inf, "") if there is none.
+        """
         rest = down(Fraction(delta) - Fraction(self.leak))
         if rest < 0:
             return inf, ""
