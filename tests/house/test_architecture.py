@@ -29,7 +29,7 @@ TOP = len(LAYERS) - 1
 LONGEST_FILE, LONGEST_FUNCTION, MOST_ARGUMENTS = 500, 60, 10
 
 # What is longer than the plan allows, each with its reason and measurement in a comment there.
-EXCEPTIONS: set[str] = set()
+EXCEPTIONS: set[str] = {"kernels.function_pointers.sum_gradients"}
 
 
 def module_of(path: Path) -> str:
@@ -174,9 +174,6 @@ def test_the_root_holds_only_what_is_said(room: str) -> None:
 
 # what is still to be mended, room by room; nothing may be added
 PENDING_SIZES = {
-    "kernels.function_pointers",
-    "kernels.function_pointers.sum_gradients",
-    "learning.all_boxes",
     "optimizing.descent.noisy_projected_gradient_descent",
     "optimizing.private_erm",
     "optimizing.vectors",
