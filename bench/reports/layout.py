@@ -19,12 +19,12 @@ _AGAINST, _THEIRS = Column("against"), Column("takes", number=True)
 
 
 def rows(found: Sequence[Row]) -> Table:
-    """Every row with its target and verdict, by room."""
-    columns = (_WORK, _OURS, _AGAINST, _THEIRS, Column("ratio", number=True), Column("target"), Column("verdict"))
+    """Every row, by room; the target stands below the ratio."""
+    columns = (_WORK, _OURS, _AGAINST, _THEIRS, Column("ratio", number=True), Column("verdict"))
     lines, case = [], None
     for row in found:
         first, case = row.case != case, row.case
-        cells = (*_sides(row, first), cell(wording.ratio(row)), cell(wording.target(row)), _verdict(row))
+        cells = (*_sides(row, first), cell(wording.ratio(row), wording.target(row)), _verdict(row))
         lines.append(Line(cells, group=row.room, continues=not first))
     return Table(columns, tuple(lines))
 
@@ -38,9 +38,9 @@ def latency(found: Sequence[Row]) -> Table:
 def _sides(row: Row, first: bool) -> tuple[Any, ...]:
     """The work and both sides' times. What does not change from row to row of a case stands once."""
     return (
-        cell(row.work, wording.parameters(row)) if first else cell(),
+        cell(row.work, wording.parameters(row, row.work)) if first else cell(),
         cell(wording.seconds(row.ours), wording.each(row.ours, row.n)) if first else cell(),
-        cell(row.rival or "", wording.rival_parameters(row)),
+        cell(row.rival or "", wording.rival_parameters(row, row.work)),
         cell(wording.seconds(row.theirs), wording.each(row.theirs, row.rival_n)),
     )
 

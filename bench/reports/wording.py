@@ -89,11 +89,11 @@ def ratio(row: Row) -> str:
 
 
 def target(row: Row) -> str:
+    """In the unit of the ratio beside which it stands."""
     if row.limit is None:
         return ""
-    shown = {"faster": "≥ {:,.4g}x", "within": "≤ {}", "seconds": "≤ {:,.4g} s"}
-    limit = times(row.limit, "the time") if row.kind == "within" else row.limit
-    return shown[row.kind or "seconds"].format(limit)
+    shown = {"faster": "≥ {:,.4g}x", "within": "≤ {:,.3g}", "seconds": "≤ {:,.4g} s"}
+    return shown[row.kind or "seconds"].format(row.limit)
 
 
 def count(n: int) -> str:
@@ -101,20 +101,20 @@ def count(n: int) -> str:
     return f"n = {n:,}" if n > 1 else ""
 
 
-def parameters(row: Row) -> str:
-    """Of the work, and how many elements and threads there are."""
-    return ", ".join(
-        [part for part in (count(row.n), *_worded(row.parameters)) if part]
-        + ([f"{row.threads} threads"] if row.threads > 1 else [])
-    )
+def parameters(row: Row, known: str = "") -> str:
+    """Of the work, and how many elements and threads there are; what the words `known` have already is left out."""
+    parts = [count(row.n), *_worded(row.parameters), f"{row.threads} threads" if row.threads > 1 else ""]
+    return _unknown(parts, known)
 
 
 def rival_parameters(row: Row, known: str = "") -> str:
-    """What another library was given, and on how many elements, where that is not what ours was; what the words
-    `known` have already is left out."""
+    """What another library was given, and on how many elements, where that is not what ours was."""
     parts = [f"n = {row.rival_n:,}"] if row.rival_n is not None and row.rival_n != row.n else []
-    parts += _worded(row.rival_parameters)
-    return ", ".join(part for part in parts if not re.search(rf"(?<![\w.]){re.escape(part)}(?![\w.^])", known))
+    return _unknown([*parts, *_worded(row.rival_parameters)], known)
+
+
+def _unknown(parts: list[str], known: str) -> str:
+    return ", ".join(part for part in parts if part and not re.search(rf"(?<![\w.]){re.escape(part)}(?![\w.^])", known))
 
 
 def _worded(values: Mapping[str, object]) -> list[str]:

@@ -135,10 +135,10 @@ class FactoredWeights:
             others = [self.domain.names[p] for p in block if self.domain.names[p] not in asked]
             dragged = f" with {len(others)} more ({listed(others, 3)})" if others else ""
             parts.append(listed(asked) + dragged)
-        told = "; ".join(parts[:12]) + ("; ..." if len(parts) > 12 else "")
+        listing = "; ".join(parts[:12]) + ("; ..." if len(parts) > 12 else "")
         cells = prod(self.domain.sizes[p] for block in blocks for p in block)
         beside = sum(weights.bytes for block, weights in self._blocks.items() if block not in blocks)
         check_cells_fit(
-            cells, self.precision, f"an update by this query would merge the blocks of {told}",
+            cells, self.precision, f"an update by this query would merge the blocks of {listing}",
             in_logs=sum(self._blocks[block].span for block in blocks) > LARGEST[self.precision], beside=beside,
         )  # fmt: skip

@@ -1,6 +1,6 @@
-"""What arrays over cells take, and whether there is room for them: asked before anything is spent.
+"""What arrays over cells take, and whether there is room for them: checked before anything is charged.
 
-Sizes are integers throughout, since a domain may have more cells than a float can say.
+Sizes are integers throughout, since a domain may have more cells than a float can hold.
 """
 
 from __future__ import annotations

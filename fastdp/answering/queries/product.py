@@ -210,7 +210,7 @@ def _canonical(values: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value that compares and hashes, whatever was given: what cannot be a value is told when it is bound."""
+    """A value that compares and hashes, whatever was given: what cannot be a value raises when it is bound."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, Hashable) else repr(value)
 

@@ -13,7 +13,7 @@ ROW = Row(
     threads=1, n=1_000_000, ours=1.4e-3, rival="numpy", rival_n=1_000_000, rival_parameters={}, theirs=11.8e-3,
     ratio=8.43, kind="faster", limit=6.0, verdict="holds",
 )  # fmt: skip
-SLOW = replace(ROW, rival="OpenDP", rival_n=1000, rival_parameters={"scale": 100.0}, ratio=2.5, verdict="falls short")
+SLOW = replace(ROW, rival="OpenDP", rival_n=1000, rival_parameters={"scale": 200.0}, ratio=2.5, verdict="falls short")
 GONE = replace(ROW, rival="a peer", theirs=None, ratio=None, kind=None, limit=None, verdict="crashed: <b>")
 WITHIN = replace(ROW, case="import", work="import", n=1, kind="within", ratio=4.0, limit=0.5, verdict="holds")
 POINTS = [

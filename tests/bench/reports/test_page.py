@@ -50,7 +50,7 @@ def test_the_page_says_what_the_results_say() -> None:
     said = _Page(page.page(REPORT)).said
     for words in (
         "A <CPU> & more, 2 cores", "laplace | int64 <scale 100>", "scale 1,048,576", "8.43x", "≥ 6x", "11.8 ms",
-        "crashed: <b>", "falls short", "0.25 of numpy's time", "n = 1,000, scale 100", "16.0 kB, 2.00 times the input",
+        "crashed: <b>", "falls short", "0.25 of numpy's time", "n = 1,000, scale 200", "16.0 kB, 2.00 times the input",
         "died", "x: it <crashed>", "numpy 2.0.0", "0123456789", "2030-01-02 03:04 UTC", "2 hold, 1 fall short",
         "10.0 times as fast as numpy",
     ):  # fmt: skip

@@ -27,7 +27,7 @@ def test_marked_tables_are_filled(kind: str) -> None:
             assert len(re.findall(r"(?<!\\)\|", line)) == len(re.findall(r"(?<!\\)\|", _head(filled, line)))
     if kind == "headline":
         assert r"| laplace \| int64 <scale 100> | numpy | 8.43x | 3.90x |" in filled
-        assert "OpenDP, n = 1,000 | 2.50x |  |" in filled
+        assert "OpenDP, n = 1,000, scale 200 | 2.50x |  |" in filled
         assert REPORT.name in filled
     if kind == "rows":
         assert "| 8.43x | ≥ 6x | 3.90x | ≥ 6x |" in filled

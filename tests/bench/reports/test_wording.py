@@ -48,8 +48,8 @@ def test_parameters_are_words() -> None:
     assert wording.rival_parameters(row, "int64 and 120 columns") == words.replace("int64, ", "")
 
 
-def test_a_limit_on_time_is_a_share_or_a_multiple() -> None:
+def test_a_time_that_is_limited_is_a_share_or_a_multiple() -> None:
     within = replace(ROW, kind="within", ratio=4.0, limit=1.05)
-    assert (wording.ratio(within), wording.target(within)) == ("0.25 of numpy's time", "≤ 1.05 times the time")
+    assert (wording.ratio(within), wording.target(within)) == ("0.25 of numpy's time", "≤ 1.05")
     assert wording.ratio(replace(within, rival="plain values")) == "0.25 of the time"
-    assert wording.target(replace(within, limit=0.5)) == "≤ 0.50 of the time"
+    assert wording.target(replace(within, limit=0.5)) == "≤ 0.5"
