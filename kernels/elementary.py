@@ -12,7 +12,7 @@ U is the unit roundoff 2^-53 throughout.
 from math import factorial
 
 from .compile import jit
-from .lanes import F64Array, bits_of, float_of, fma, int64, uint64
+from .lanes import bits_of, float_of, fma, int64, uint64
 
 U = 2.0**-53
 

@@ -469,7 +469,7 @@ def test_same_bits_on_other_cpus(fingerprint_elsewhere: Callable[[str], str]) ->
 
 @pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
 def test_loops_vectorise(cpu: str, run_python: Callable[..., str]) -> None:
-    """Loops of ln_one and exp_one divide, multiply and add in whole registers. Compiled, not run: any x86-64 will do."""
+    """Loops of ln_one and exp_one compute in whole registers. Compiled, not run: any x86-64 will do."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         pytest.skip("no x86-64")
     code = """
