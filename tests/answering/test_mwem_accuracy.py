@@ -164,7 +164,7 @@ def test_without_noise_measured_tables_are_met(monkeypatch: pytest.MonkeyPatch) 
     """The largest score is chosen, its table measured, and the fit agrees with all that has been measured."""
     for module in (mwem_average, mwem_measured):
         monkeypatch.setattr(module, "draw_one", lambda scores, key, eta: int(np.argmax(scores)))
-    monkeypatch.setattr(mwem_measured.noise, "integer_noise", lambda planned, key, n: np.zeros(n, np.int64))
+    monkeypatch.setattr(mwem_measured.noise_draws, "integer_noise", lambda planned, key, n: np.zeros(n, np.int64))
     work = marginals(SMALL, 2)
     fitted = fit(PEOPLE, SMALL, work, variant="measured", epsilon=1000.0, rounds=2)
     cube = histogram(PEOPLE, SMALL).reshape(SMALL.sizes) / len(PEOPLE)

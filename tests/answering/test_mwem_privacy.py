@@ -228,7 +228,7 @@ def twice_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def half_of_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     laplace_plan = noise_plans.laplace_plan
-    monkeypatch.setattr(mwem_measured.noise, "laplace_plan", lambda scale: laplace_plan(scale / 2))
+    monkeypatch.setattr(mwem_measured.noise_plans, "laplace_plan", lambda scale: laplace_plan(scale / 2))
 
 
 @pytest.mark.parametrize(("run", "mutant"), [(chosen_of, twice_the_range), (measured_of, half_of_the_noise)])

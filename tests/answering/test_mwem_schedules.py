@@ -107,7 +107,7 @@ def test_what_is_measured_has_the_noise_that_was_planned(monkeypatch: pytest.Mon
         drawn.append((planned, bytes(np.asarray(key).tobytes()), n))
         return integer_noise(planned, key, n)
 
-    monkeypatch.setattr(mwem_measured.noise, "integer_noise", watched)
+    monkeypatch.setattr(mwem_measured.noise_draws, "integer_noise", watched)
     work = marginals(SMALL, 2)
     for delta in (1e-6, 0.0):
         drawn.clear()

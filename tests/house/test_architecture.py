@@ -177,8 +177,4 @@ PENDING_SIZES = {
     "kernels.function_pointers",
     "kernels.function_pointers.sum_gradients",
     "learning.all_boxes",
-    "optimizing.descent.noisy_projected_gradient_descent",
-    "optimizing.private_erm",
-    "optimizing.vectors",
-    "optimizing.vectors.release_vectors",
 }

@@ -67,7 +67,7 @@ def planned(
     points, problem = read_points(X, y, loss, over, None, outside)
     points.check()
     neighbors = "replace-one" if records is None else "add-remove"
-    terms = choice.Terms(problem, points.d, records or points.n, epsilon, beta, neighbors)
+    terms = choice.ChoiceParameters(problem, points.d, records or points.n, epsilon, neighbors)
     if method == "grid" or line.no_line(terms, spacing, resolution):
         return points, net_plans.GridPlan(terms, spacing, resolution)
     return points, line.LINES[type(problem.loss)](terms, spacing)
