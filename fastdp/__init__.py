@@ -4,6 +4,8 @@ Names are resolved when they are first used: `import fastdp` compiles nothing an
 """
 
 from importlib import import_module as _import_module
+from sys import modules as _modules
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .support.extensions import register as _register
@@ -195,6 +197,19 @@ def __getattr__(name: str) -> Any:
     value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
     globals()[name] = value
     return value
+
+
+class _PublicPath(_ModuleType):
+    """A module under the name that its classes state, so that `import` and pickles find it; loaded when it is read."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        return getattr(__getattr__(self.__name__.rpartition(".")[2]), name)
+
+
+for _name in ("losses", "sets"):
+    _modules[f"{__name__}.{_name}"] = _PublicPath(f"{__name__}.{_name}")
 
 
 def __dir__() -> list[str]:

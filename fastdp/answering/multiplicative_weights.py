@@ -29,6 +29,7 @@ from ..support import parameters
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from .dense_weights import Precision
 from .factored_weights import FactoredWeights
 from .memory import check_room
@@ -53,6 +54,7 @@ class Answer(NamedTuple):
     updated: bool  # whether the distribution was changed for it
 
 
+@public_as("fastdp")
 class PrivateMultiplicativeWeights(Accounted):
     """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
 

@@ -18,6 +18,7 @@ from ..privacy.guarantees import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, shown
 from ..support.checks import integer, one_of
+from ..support.public_paths import public_as
 from .marginal_transform import flat_of
 from .product_distribution import ProductDistribution, Weights, are_weights, average_of
 from .queries.bound_query import BoundQuery
@@ -33,6 +34,7 @@ Library = Literal["pandas", "polars", "pyarrow"]
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
+@public_as("fastdp")
 class SyntheticDistribution(Accounted):
     """A public distribution over the cells of a domain.
 

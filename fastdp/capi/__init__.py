@@ -5,6 +5,9 @@ wrote it, or joins the one that its host runs. `table.py` lists the functions; h
 made from that list (`text.py`, `library.py`, `embedded.py`), so they cannot differ.
 """
 
+from ..support.public_paths import publish
 from .library import BuildError, Built, build
 
 __all__ = ["BuildError", "Built", "build"]
+
+publish(globals(), __all__, __name__)

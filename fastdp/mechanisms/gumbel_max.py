@@ -26,6 +26,7 @@ from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, word_source
 from ..support.checks import integer
+from ..support.public_paths import public_as
 from ..support.threads import run_chunks
 from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, plan_exponential, tops_of
 
@@ -186,6 +187,7 @@ def _kth_score(scores: NDArray[Any], k: int) -> Any:
     return np.partition(scores, scores.size - k)[scores.size - k].item()
 
 
+@public_as("fastdp")
 class GumbelMax(Accounted):
     """The exponential mechanism over candidates that come in blocks: in a stream, from threads, shards or machines.
 

@@ -23,6 +23,7 @@ from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support.checks import numbers_array, positive, power_of_two
+from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
 from . import noise
 
@@ -46,6 +47,7 @@ def _plans(moved: Fraction, epsilon: float) -> tuple[noise_plans.LaplacePlan, no
     return first, second
 
 
+@public_as("fastdp")
 class AboveThreshold(Accounted):
     """Tell which query of a sequence is the first to lie above a threshold.
 

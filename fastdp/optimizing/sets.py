@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..support.checks import integer, moderate, numbers_array
+from ..support.public_paths import public_as
 
 Vector = NDArray[np.float64]
 
@@ -51,6 +52,7 @@ class Projection(NamedTuple):
         return np.concatenate(((self.kind, self.radius), self.a, self.b))
 
 
+@public_as("fastdp.sets")
 class ConvexSet(ABC):
     """A closed, bounded, convex set.
 
@@ -193,6 +195,7 @@ def _shown(values: tuple[float, ...]) -> str:
     return f"[{', '.join(f'{v:g}' for v in values[:4])}{', ...' if len(values) > 4 else ''}]"
 
 
+@public_as("fastdp.sets")
 @dataclass(frozen=True, repr=False)
 class Ball(ConvexSet):
     """Points at distance at most `radius` from `center`, in L2 or, with norm=1, in L1.
@@ -256,6 +259,7 @@ class Ball(ConvexSet):
         return f"Ball({self.radius:g}{center}{', norm=1' if self.order == 1 else ''})"
 
 
+@public_as("fastdp.sets")
 @dataclass(frozen=True, repr=False)
 class Box(ConvexSet):
     """Points whose coordinates lie between `lower` and `upper`.
@@ -323,6 +327,7 @@ class Box(ConvexSet):
         return f"Box({_shown(self.lower)}, {_shown(self.upper)})"
 
 
+@public_as("fastdp.sets")
 @dataclass(frozen=True, repr=False)
 class Simplex(ConvexSet):
     """Points with no negative coordinate whose coordinates add up to `total`.
@@ -373,6 +378,7 @@ class Simplex(ConvexSet):
         return "Simplex()" if self.total == 1 else f"Simplex({self.total:g})"
 
 
+@public_as("fastdp.sets")
 @dataclass(frozen=True, repr=False)
 class Projected(ConvexSet):
     """A convex set of the user's own, by its projection.

@@ -1,5 +1,6 @@
 """Privacy as an account: guarantees, conversions, composition, budgets, calibration, the removal lemma."""
 
+from ..support.public_paths import publish
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
@@ -42,3 +43,5 @@ __all__ = [
     "epsilon_of_rho_simply",
     "share",
 ]
+
+publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)

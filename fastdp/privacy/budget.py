@@ -23,6 +23,7 @@ from typing import Any, Literal, NoReturn, overload
 from ..support import extensions
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import PrivacyWarning, levels_to_caller
+from ..support.public_paths import public_as
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from ..support.search import greatest_float
 from .calibration import zcdp_rho
@@ -36,6 +37,7 @@ _current: ContextVar[tuple[Budget, ...]] = ContextVar("fastdp budgets", default=
 _open: set[Budget] = set()  # open somewhere in this process; add, discard and copy are atomic
 
 
+@public_as("fastdp")
 class BudgetExceeded(ValueError):
     """A release was refused: it would have passed the total. Nothing was read, nothing was charged."""
 
@@ -105,6 +107,7 @@ def _short(guarantee: Guarantee) -> str:
     return str(guarantee).removesuffix(f", {guarantee.neighbors}")
 
 
+@public_as("fastdp")
 class Budget:
     """A total epsilon (and delta) that several releases share.
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 from ..support import extensions
 from ..support.checks import integer, non_negative, one_of, positive
+from ..support.public_paths import public_as
 from ..support.rounding import down, up
 from .conversions import epsilon_of_curve, epsilon_of_rho, geometric_sum, positive_delta, rho_of_pure
 from .curves import (
@@ -136,6 +137,7 @@ class Accounted:
         return self.guarantee.dp_event(accountant, leak=leak)
 
 
+@public_as("fastdp")
 @dataclass(frozen=True)
 class PureDP(Guarantee):
     """epsilon-DP: no output becomes more than e^epsilon times as likely."""
@@ -159,6 +161,7 @@ class PureDP(Guarantee):
         return f"{self.epsilon:.6g}-DP, {self.neighbors}"
 
 
+@public_as("fastdp")
 @dataclass(frozen=True)
 class ApproxDP(Guarantee):
     """(epsilon, delta)-DP."""
@@ -194,6 +197,7 @@ class ApproxDP(Guarantee):
         return f"({self.epsilon:.6g}, {self.delta:.3g})-DP, {self.neighbors}"
 
 
+@public_as("fastdp")
 @dataclass(frozen=True)
 class ZCDP(Guarantee):
     """rho-zero-concentrated DP: the Renyi divergence of every order a > 1 is at most a rho.
@@ -224,6 +228,7 @@ class ZCDP(Guarantee):
         return f"{self.rho:.6g}-zCDP, {self.neighbors}"
 
 
+@public_as("fastdp")
 @dataclass(frozen=True)
 class BoundedRange(Guarantee):
     """eta-bounded range: the log-likelihood ratios of all outputs lie in one interval of length eta.
@@ -251,6 +256,7 @@ class BoundedRange(Guarantee):
         return f"{self.eta:.6g}-bounded range, {self.neighbors}"
 
 
+@public_as("fastdp")
 @dataclass(frozen=True, repr=False)
 class Renyi(Guarantee):
     """A bound of the Renyi divergence at every order: a function of the order, or a mapping from orders to bounds.
@@ -309,6 +315,7 @@ class Renyi(Guarantee):
         return f"Renyi curve ({self.curve[84]:.4g} at order 2), {self.neighbors}"
 
 
+@public_as("fastdp")
 @dataclass(frozen=True, init=False)
 class AllOf(Guarantee):
     """Several guarantees of one mechanism, all true: whoever uses it takes whichever serves."""

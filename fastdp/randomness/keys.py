@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.errors import PrivacyWarning
+from ..support.public_paths import public_as
 from ..support.threads import run_chunks
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _WORD = np.dtype(np.uint32)
 _warned = False
 
 
+@public_as("fastdp")
 class Randomness:
     """A source of keys, one for every release.
 

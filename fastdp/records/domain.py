@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..support.parameters import OUTSIDE as OUTSIDE
 from ..support.parameters import Outside as Outside
+from ..support.public_paths import public_as
 from .outside_domain import codes_in_range, codes_of_labels
 
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
@@ -27,6 +28,7 @@ _MOST_SHOWN = 12  # attributes, and labels of an attribute, in a repr
 MOST_CELLS = 2**31  # of arrays over all cells
 
 
+@public_as("fastdp")
 class Domain:
     """The values that records may have, for each attribute: how many, or which.
 

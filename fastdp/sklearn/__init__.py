@@ -4,6 +4,7 @@ They check what scikit-learn checks, scale by declared bounds, call one function
 draws noise of its own kind or reads a bound, a class or a category off the data.
 """
 
+from ..support.public_paths import publish
 from . import base  # noqa: F401  first: it says so if scikit-learn is missing or too old
 from .classifiers import BoxClassifier, ConjunctionClassifier
 from .linear import PrivateLinearRegression, PrivateLogisticRegression
@@ -19,3 +20,5 @@ __all__ = [
     "PrivateMean",
     "PrivateMedian",
 ]
+
+publish(globals(), __all__, __name__)

@@ -4,15 +4,20 @@ import sys
 import warnings
 from types import FrameType
 
+from .public_paths import public_as
 
+
+@public_as("fastdp")
 class DomainError(ValueError):
     """A record or value lies outside the declared domain. Raised before any noise is drawn; never shows the value."""
 
 
+@public_as("fastdp")
 class PrivacyWarning(UserWarning):
     """Something was done that weakens privacy."""
 
 
+@public_as("fastdp")
 class AccuracyWarning(UserWarning):
     """Something was done that costs accuracy."""
 

@@ -15,7 +15,6 @@ import pytest
 
 import fastdp
 from fastdp import AboveThreshold, Budget
-from fastdp.mechanisms import noise
 from fastdp.mechanisms import sparse_vector as threshold
 from fastdp.mechanisms.sparse_vector import split
 from fastdp.randomness import noise_draws
@@ -296,7 +295,7 @@ VALUES = [-3, -3, -1, -3, 1, 2]  # above the threshold, by so much
 @pytest.mark.parametrize("ask", [in_batch, one_by_one, in_two_batches, over_chunks])
 def test_answers_have_the_law_however_they_are_asked_for(ask, monkeypatch):
     if ask is over_chunks:
-        monkeypatch.setattr(noise, "CHUNK", 1024)
+        monkeypatch.setattr(noise_draws, "CHUNK", 1024)
     center = 1000
     counts = counts_of(ask, 40_000, [center + x for x in VALUES], center, sensitivity=1, epsilon=2.0)
     assert_first_above_has_its_law(counts, VALUES, 1, 2.0)

@@ -529,7 +529,7 @@ def test_an_error_after_the_first_draw_keeps_the_charge(where, error, monkeypatc
     if where == "kernel":
         monkeypatch.setattr(noise_draws, "add_noise", fail)
     elif where == "settling":
-        monkeypatch.setattr(noise, "_kernels", lambda: OneUndecided)
+        monkeypatch.setattr(noise_draws, "_kernels", lambda: OneUndecided)
         monkeypatch.setattr(noise_draws, "resolve_exactly", fail)
     else:
         monkeypatch.setattr(noise.np, "empty_like", fail)

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...records.domain import Domain
+from ...support.public_paths import public_as
 from .bound_query import GRID_BITS, BoundCells, as_row
 from .query import Query, read_only
 
 
+@public_as("fastdp")
 class Mask(Query):
     """Records in the cells where `cells` is True.
 
@@ -63,6 +65,7 @@ class Mask(Query):
         return self.cells.tobytes()
 
 
+@public_as("fastdp")
 class Linear(Query):
     """A value in [0, 1] for each cell, rounded to a multiple of 2^-16.
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from ...records.domain import Domain
 from ...support.c_functions import c_function, flag_of_number
+from ...support.public_paths import public_as
 from .bound_query import BoundCells, check_cells
 from .query import Query
 
 
+@public_as("fastdp")
 class Predicate(Query):
     """Records in the cells for whose number a compiled function returns True.
 

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...records.domain import Domain
+from ...support.public_paths import public_as
 from .bound_query import BoundProduct
 from .query import Query, read_only
 
 
+@public_as("fastdp")
 class Product(Query):
     """Records whose value of each attribute named is among the allowed ones.
 
@@ -79,6 +81,7 @@ class Product(Query):
         return frozenset((name, _canonical(values)) for name, values in self.allowed.items())
 
 
+@public_as("fastdp")
 class Conjunction(Product):
     """Records that have all these values, one for each attribute named.
 
@@ -114,6 +117,7 @@ class Conjunction(Product):
         return super().bind(domain)
 
 
+@public_as("fastdp")
 class Range(Query):
     """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes.
 

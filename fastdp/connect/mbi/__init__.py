@@ -3,6 +3,7 @@
 Nothing here imports jax or mbi before it needs them.
 """
 
+from ...support.public_paths import publish
 from .domains import from_dataset, from_domain, to_dataset, to_domain
 from .model import Model
 from .noise import Noise, Prng
@@ -19,5 +20,4 @@ __all__ = [
     "to_domain",
 ]
 
-for _name in __all__:
-    globals()[_name].__module__ = __name__
+publish(globals(), __all__, __name__)

@@ -1,5 +1,6 @@
 """Losses of one record, and what can be said of them before any record is seen: public as `fastdp.losses`."""
 
+from ...support.public_paths import publish
 from .base import Loss
 from .base import MissingBound as MissingBound
 from .classification import Hinge, Logistic
@@ -21,3 +22,5 @@ __all__ = [
     "SquaredDistance",
     "SquaredError",
 ]
+
+publish(globals(), __all__, "fastdp.losses")

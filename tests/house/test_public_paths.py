@@ -1,0 +1,92 @@
+"""Public classes say the path by which users import them; pickles and tracebacks name it."""
+
+import importlib
+import inspect
+import pickle
+import subprocess
+import sys
+import traceback
+
+import pytest
+
+import fastdp
+
+PUBLIC = [
+    (path, name)
+    for path in ("fastdp", "fastdp.losses", "fastdp.sets", "fastdp.privacy")
+    for module in (fastdp if path == "fastdp" else getattr(fastdp, path.partition(".")[2]),)
+    for name in getattr(module, "__all__", None) or vars(module)
+    if inspect.isclass(thing := getattr(module, name)) and thing.__module__.startswith("fastdp") and name[0] != "_"
+]
+FEW = {
+    "fastdp": [
+        fastdp.PureDP(0.5),
+        fastdp.ApproxDP(1.0, 1e-6),
+        fastdp.ZCDP(0.5),
+        fastdp.BoundedRange(0.25),
+        fastdp.PureDP(0.5) & fastdp.ZCDP(0.1),
+        fastdp.Randomness(),
+        fastdp.Domain(a=3, b=2),
+        fastdp.Conjunction({"a": 1}),
+        fastdp.Range("a", 0, 1),
+        fastdp.DomainError("x"),
+        fastdp.BudgetExceeded("x"),
+        fastdp.AccuracyWarning("x"),
+    ],
+    "fastdp.losses": [fastdp.losses.Logistic(), fastdp.losses.Huber(), fastdp.losses.SquaredDistance()],
+    "fastdp.sets": [fastdp.sets.Box(-1.0, 1.0), fastdp.sets.Ball(1.0), fastdp.sets.Simplex()],
+}
+
+
+@pytest.mark.parametrize(("path", "name"), PUBLIC)
+def test_public_classes_say_their_public_path(path, name):
+    kind = getattr(fastdp if path == "fastdp" else getattr(fastdp, path.partition(".")[2]), name)
+    shorter = "fastdp" if path == "fastdp.privacy" and name in fastdp.__all__ else path
+    assert (kind.__module__, kind.__qualname__) == (shorter, name)
+    assert pickle.loads(pickle.dumps(kind)) is kind
+    assert f"{shorter}\n".encode() in pickle.dumps(kind, 0)
+
+
+def test_there_are_as_many_as_ever():
+    assert len(PUBLIC) > 40
+
+
+@pytest.mark.parametrize("name", ["fastdp.sklearn", "fastdp.connect.mbi", "fastdp.capi"])
+def test_adapters_likewise(name):
+    module = pytest.importorskip(name)
+    for each in module.__all__:
+        thing = getattr(module, each)
+        if inspect.isclass(thing):
+            assert thing.__module__ == name
+            assert getattr(importlib.import_module(thing.__module__), thing.__name__) is thing
+
+
+@pytest.mark.parametrize("path", FEW)
+def test_pickles_of_values_name_the_public_path(path):
+    for value in FEW[path]:
+        packed = pickle.dumps(value, 0)
+        assert f"c{path}\n{type(value).__name__}\n".encode() in packed
+        again = pickle.loads(packed)
+        assert type(again) is type(value)
+        assert repr(again) == repr(value)
+
+
+def test_tracebacks_name_the_public_path():
+    with pytest.raises(fastdp.DomainError) as caught:
+        fastdp.laplace([float("nan")], sensitivity=1, epsilon=1)
+    assert traceback.format_exception_only(caught.value)[0].startswith("fastdp.DomainError: values: ")
+
+
+def test_what_a_pickle_names_is_found_in_a_new_process():
+    """Without an import of fastdp, and without another module of ours than the one that is asked for."""
+    packed = pickle.dumps([fastdp.losses.Hinge(), fastdp.sets.Ball(2.0), fastdp.PureDP(0.5)])
+    code = f"import pickle; print(pickle.loads({packed!r}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == repr([fastdp.losses.Hinge(), fastdp.sets.Ball(2.0), fastdp.PureDP(0.5)])
+
+
+def test_modules_are_imported_by_their_public_path():
+    code = "from fastdp.losses import Hinge; import fastdp.sets; print(Hinge, fastdp.sets.Ball)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "<class 'fastdp.losses.Hinge'> <class 'fastdp.sets.Ball'>"
+    assert isinstance(fastdp.sets.Ball(1.0), fastdp.sets.ConvexSet)
