@@ -1,6 +1,6 @@
 """The mean and the median of one column, exactly: a choice among the very many points of a line.
 
-Scores are convex, so the line falls into a few hundred pieces in which they hardly differ; exponential_erm.md,
+Scores are convex, so the line falls into a few hundred intervals in which they hardly differ; exponential_erm.md,
 theorems 2, 3 and 5.
 """
 
@@ -13,7 +13,7 @@ from math import ceil, floor, frexp, inf, log
 
 import numpy as np
 
-from ..mechanisms.weighted_intervals import Levels, Piece, PieceChoice
+from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.guarantees import BoundedRange
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
@@ -52,9 +52,9 @@ class ConvexChoice:
         self._levels = Levels(eta)
         self.best = self._minimiser()
         self._least = function(self.best)
-        self._open = 64 + last.bit_length()  # level of the last pieces, which reach to the ends
-        self.pieces = [*self._side(1, 0, last - self.best), *self._side(-1, 1, self.best)]
-        self._choice = PieceChoice(self.pieces, lambda k: eta * self._gap(k))
+        self._open = 64 + last.bit_length()  # level of the last intervals, which reach to the ends
+        self.intervals = [*self._side(1, 0, last - self.best), *self._side(-1, 1, self.best)]
+        self._choice = IntervalChoice(self.intervals, lambda k: eta * self._gap(k))
 
     def _minimiser(self) -> int:
         low, high = 0, self._last
@@ -69,13 +69,13 @@ class ConvexChoice:
     def _gap(self, k: int) -> int:
         return self._function(k) - self._least
 
-    def _side(self, side: int, near: int, far: int) -> list[Piece]:
-        """The pieces at distances near .. far from the minimiser: each ends about where the next level begins."""
+    def _side(self, side: int, near: int, far: int) -> list[WeightedInterval]:
+        """The intervals at distances near .. far from the minimiser: each ends about where the next level begins."""
 
         def gap(distance: int) -> int:
             return self._gap(self.best + side * distance)
 
-        pieces: list[Piece] = []
+        intervals: list[WeightedInterval] = []
         step = 1
         while near <= far:
             level = min(self._open, self._levels.of(gap(near)))
@@ -83,9 +83,9 @@ class ConvexChoice:
             if level < self._open:
                 end = self._crossing(gap, near, far, self._levels.first(level + 1), step)
             step = end - near
-            pieces.append(Piece(self.best + side * near, side, step, level))
+            intervals.append(WeightedInterval(self.best + side * near, side, step, level))
             near = end
-        return pieces
+        return intervals
 
     @staticmethod
     def _crossing(gap: Callable[[int], int], near: int, far: int, above: int, step: int) -> int:
