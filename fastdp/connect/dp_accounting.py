@@ -16,7 +16,8 @@ from math import exp, expm1, inf, log1p, pi, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from ..privacy.guarantees import Form, Guarantee, Neighbors, PureDP
+from ..privacy.forms import Form
+from ..privacy.guarantees import Guarantee, Neighbors, PureDP
 from ..support import rounding
 from ..support.checks import small_delta
 from ..support.rounding import down

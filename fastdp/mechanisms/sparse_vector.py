@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Neighbors, PureDP
+from ..privacy.guarantees import Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness

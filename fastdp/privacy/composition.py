@@ -20,7 +20,9 @@ from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
-from .guarantees import ZCDP, AllOf, ApproxDP, Form, Guarantee, Neighbors, PureDP, Renyi, one_relation
+from .forms import Form
+from .guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
+from .neighbors import one_relation
 
 Counted = Guarantee | tuple[Guarantee, int]
 Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"]
@@ -72,7 +74,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
-    neighbors = one_relation([guarantee for guarantee, _ in counted])
+    neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
     leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
     if delta is not None:
         delta = positive_delta(delta)

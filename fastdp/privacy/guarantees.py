@@ -7,35 +7,22 @@ loss (support/rounding.py). guarantees.md has the theorems and their proofs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf, isfinite
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from ..support import extensions, parameters
 from ..support.checks import integer, non_negative, positive
 from ..support.public_paths import public_as
-from ..support.rounding import down, up
-from .conversions import epsilon_of_curve, epsilon_of_rho, geometric_sum, positive_delta, rho_of_pure
-from .curves import (
-    NO_CURVE,
-    ORDERS,
-    Curve,
-    discrete_laplace_curve,
-    laplace_curve,
-    least,
-    linear_curve,
-    on_orders,
-    pure_curve,
-    range_curve,
-)
-
-Neighbors = Literal["replace-one", "add-remove"]
-NEIGHBORS = parameters.NEIGHBORS
-
-
-# --- the kinds of guarantees
+from ..support.rounding import up
+from .conversions import geometric_sum, positive_delta, rho_of_pure
+from .curves import ORDERS, discrete_laplace_curve, laplace_curve, least, linear_curve, on_orders, range_curve
+from .forms import Form
+from .neighbors import NEIGHBORS as NEIGHBORS
+from .neighbors import Neighbors as Neighbors
+from .neighbors import one_relation
 
 
 @dataclass(frozen=True)
@@ -192,36 +179,6 @@ class Guarantee:
         return f"<code>{self}</code>"
 
 
-class HasGuarantee(Protocol):
-    """A release, or what came of one."""
-
-    @property
-    def guarantee(self) -> Guarantee | None: ...
-
-
-class Accounted:
-    """Whatever has a guarantee, as something that accountants take."""
-
-    def dp_event(self: HasGuarantee, accountant: Any = None, *, leak: float = 0.0) -> Any:
-        """What it guarantees as an event of the library dp-accounting (extra `[accounting]`).
-
-        Parameters
-        ----------
-        accountant : accountant of dp_accounting, optional
-            Whom the event is for, where it is known: the event is then the tightest that it takes.
-        leak : float in [0, 1)
-            A delta to be left out of the event; the caller adds it to the accountant's.
-
-        Returns
-        -------
-        dp_accounting.DpEvent
-            connect/dp_accounting.md says what it stands for.
-        """
-        if self.guarantee is None:
-            raise ValueError(f"{type(self).__name__}: promises nothing: there is no event for it")
-        return self.guarantee.dp_event(accountant, leak=leak)
-
-
 @public_as("fastdp")
 @dataclass(frozen=True)
 class PureDP(Guarantee):
@@ -235,12 +192,6 @@ class PureDP(Guarantee):
         The neighbouring relation.
     theorem : str, optional
         What gave the guarantee, if it is a result.
-
-    Examples
-    --------
-    >>> from fastdp import PureDP
-    >>> print(PureDP(0.5) & PureDP(1.0))
-    0.5-DP and 1-DP, replace-one
     """
 
     epsilon: float
@@ -423,16 +374,9 @@ class Renyi(Guarantee):
             The L1 sensitivity.
         neighbors : {"replace-one", "add-remove"}
             The neighbouring relation.
-
-        Returns
-        -------
-        Renyi
-            Its curve.
         """
-        ratio = up(
-            Fraction(positive("sensitivity", sensitivity, toward=inf)) / Fraction(positive("scale", scale, toward=0))
-        )
-        return Renyi(laplace_curve(ratio), neighbors=neighbors)
+        ratio = Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("scale", scale, toward=0))
+        return Renyi(laplace_curve(up(ratio)), neighbors=neighbors)
 
     @staticmethod
     def discrete_laplace(scale: float, *, sensitivity: int = 1, neighbors: Neighbors = "replace-one") -> Renyi:
@@ -446,11 +390,6 @@ class Renyi(Guarantee):
             The L1 sensitivity.
         neighbors : {"replace-one", "add-remove"}
             The neighbouring relation.
-
-        Returns
-        -------
-        Renyi
-            Its curve.
         """
         scale = positive("scale", scale, toward=0)
         return Renyi(discrete_laplace_curve(scale, parameters.integer_sensitivity(sensitivity)), neighbors=neighbors)
@@ -467,15 +406,8 @@ class Renyi(Guarantee):
             The L2 sensitivity.
         neighbors : {"replace-one", "add-remove"}
             The neighbouring relation.
-
-        Returns
-        -------
-        Renyi
-            Its curve.
         """
-        ratio = Fraction(positive("sensitivity", sensitivity, toward=inf)) / Fraction(
-            positive("sigma", sigma, toward=0)
-        )
+        ratio = Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("sigma", sigma, toward=0))
         return Renyi(linear_curve(up(ratio**2 / 2)), neighbors=neighbors)
 
     def forms(self) -> tuple[Form, ...]:
@@ -520,7 +452,7 @@ class AllOf(Guarantee):
             raise ValueError("parts: must be at least one guarantee")
         flat = [inner for part in parts for inner in (part.parts if isinstance(part, AllOf) else (part,))]
         object.__setattr__(self, "parts", tuple(flat))
-        object.__setattr__(self, "neighbors", one_relation(flat))
+        object.__setattr__(self, "neighbors", one_relation(part.neighbors for part in flat))
         object.__setattr__(self, "theorem", theorem)
 
     def forms(self) -> tuple[Form, ...]:
@@ -561,120 +493,3 @@ class AllOf(Guarantee):
         return (
             " and ".join(str(part).removesuffix(f", {self.neighbors}") for part in self.parts) + f", {self.neighbors}"
         )
-
-
-# --- forms: what a guarantee is when it is composed
-
-
-def no_curve() -> Curve:
-    """No bound at any order."""
-    return NO_CURVE
-
-
-@dataclass(frozen=True)
-class Form:
-    """One form of a guarantee: with probability `leak` anything may happen, otherwise all of the rest holds.
-
-    Parameters
-    ----------
-    leak : float in [0, 1)
-        The delta that every bound may fail with.
-    pure : float
-        The bound of the privacy loss; inf for none, here as below.
-    rho : float >= 0
-        The bound of zero-concentrated DP.
-    make_curve : callable
-        Makes the Renyi curve when it is asked for: most uses need only a number.
-    range : float
-        The bound of the range of log-likelihood ratios.
-    mu : float
-        The bound of Gaussian DP.
-    """
-
-    leak: float = 0.0
-    pure: float = inf
-    rho: float = inf
-    make_curve: Callable[[], Curve] = no_curve
-    range: float = inf
-    mu: float = inf
-
-    @property
-    def curve(self) -> Curve:
-        return self.make_curve()
-
-    @staticmethod
-    def of_pure(epsilon: float) -> Form:
-        """The form of epsilon-DP.
-
-        Parameters
-        ----------
-        epsilon : float >= 0
-            The bound of the privacy loss.
-
-        Returns
-        -------
-        Form
-            With all that follows from it.
-        """
-        rho, twice = rho_of_pure(epsilon), up(2 * Fraction(epsilon))
-        return Form(pure=epsilon, rho=rho, make_curve=lambda: pure_curve(epsilon), range=twice)
-
-    @staticmethod
-    def strongest(forms: Sequence[Form]) -> Form:
-        """All of these forms, none of which leaks, at once.
-
-        Parameters
-        ----------
-        forms : sequence of Form
-            At least one.
-
-        Returns
-        -------
-        Form
-            The least of every bound.
-        """
-        return Form(
-            pure=min(form.pure for form in forms),
-            rho=min(form.rho for form in forms),
-            make_curve=lambda: least(form.full_curve() for form in forms),
-            range=min(form.range for form in forms),
-            mu=min(form.mu for form in forms),
-        )
-
-    def full_curve(self) -> Curve:
-        """The curve, with that of rho where it is lower."""
-        return self.curve if self.rho == inf else least((self.curve, linear_curve(self.rho)))
-
-    def epsilon(self, delta: float) -> tuple[float, str]:
-        """The least epsilon at delta, and the theorem that gives it.
-
-        Parameters
-        ----------
-        delta : float in (0, 1)
-            The delta of the result.
-
-        Returns
-        -------
-        tuple of float and str
-            (inf, "") if there is none.
-        """
-        rest = down(Fraction(delta) - Fraction(self.leak))
-        if rest < 0:
-            return inf, ""
-        found = [(self.pure, "pure")]
-        if rest > 0:
-            found.append((epsilon_of_curve(self.curve, rest), "Renyi conversion"))
-            if self.rho < inf:
-                found.append((epsilon_of_rho(self.rho, rest), "zCDP, tight conversion"))
-        return min(found)
-
-
-def one_relation(guarantees: Iterable[Guarantee]) -> Neighbors:
-    """The relation that all of them have."""
-    relations = sorted({guarantee.neighbors for guarantee in guarantees})
-    if len(relations) > 1:
-        raise ValueError(
-            "neighbors: guarantees for 'add-remove' and for 'replace-one' neighbours do not mix; "
-            "change the former with .to_replace_one()"
-        )
-    return relations[0]
