@@ -176,5 +176,4 @@ def test_the_root_holds_only_what_is_said(room: str) -> None:
 PENDING_SIZES = {
     "kernels.function_pointers",
     "kernels.function_pointers.sum_gradients",
-    "learning.all_boxes",
 }
