@@ -57,7 +57,11 @@ def adapters() -> Iterator[tuple[str, Any]]:
             module = importlib.import_module(name)
         except ImportError:
             continue  # its library is not installed
-        yield from ((each, thing) for each, thing in public_in(name) if thing.__module__ == module.__name__)
+        yield from (
+            (each, thing)
+            for each, thing in public_in(name)
+            if thing.__module__ == name or thing.__module__.startswith(f"{name}.")
+        )
 
 
 def documented() -> dict[str, Any]:
