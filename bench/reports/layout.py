@@ -20,7 +20,7 @@ _AGAINST, _THEIRS = Column("against"), Column("takes", number=True)
 
 def rows(found: Sequence[Row]) -> Table:
     """Every row, by room; the target stands below the ratio."""
-    columns = (_WORK, _OURS, _AGAINST, _THEIRS, Column("ratio", number=True), Column("verdict"))
+    columns = (_WORK, _OURS, _AGAINST, _THEIRS, Column("ratio, target", number=True), Column("verdict"))
     lines, case = [], None
     for row in found:
         first, case = row.case != case, row.case

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import fill as fill_lines
 
 from ..cases.curves import curves
 from ..cases.latency import latencies
@@ -38,6 +39,7 @@ FIRST = (
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+WIDTH = 100  # of the pages' lines, tables excepted
 CURVES = ROOT / "docs" / "curves.svg"
 MARKED = re.compile(r"(?P<open><!-- figures: (?P<kind>[a-z]+) -->\n).*?(?P<close><!-- end of figures -->)", re.DOTALL)
 
@@ -61,11 +63,11 @@ def _first(reports: Sequence[Report]) -> str:
 def _headline(reports: Sequence[Report]) -> str:
     headline = {case.name for case in cases() if case.headline}
     table = layout.beside(reports, lambda row: row.case in headline and row.ratio is not None, targets=False)
-    return to_markdown(table) + _sources(reports)
+    return to_markdown(table) + _sources(reports, ratios=True)
 
 
 def _rows(reports: Sequence[Report]) -> str:
-    return to_markdown(layout.beside(reports, lambda row: True, targets=True)) + _sources(reports)
+    return to_markdown(layout.beside(reports, lambda row: True, targets=True)) + _sources(reports, ratios=True)
 
 
 def _counts(reports: Sequence[Report]) -> str:
@@ -81,14 +83,19 @@ def _memory(reports: Sequence[Report]) -> str:
 
 
 def _machine(reports: Sequence[Report]) -> str:
-    machines = dict.fromkeys(wording.where(report) for report in reports)
-    return "".join(f"- {where}\n" for where in machines) + f"- {wording.versions(reports[0])}\n" + _sources(reports)
+    facts = dict.fromkeys([*map(wording.where, reports), wording.versions(reports[0])])
+    return "".join(_wrapped(f"- {fact}", indent="  ") for fact in facts) + _sources(reports)
 
 
-def _sources(reports: Sequence[Report]) -> str:
+def _sources(reports: Sequence[Report], *, ratios: bool = False) -> str:
     """Which files the figures are from."""
     files = ", ".join(f"`docs/results/{report.name}` of {report.date}" for report in reports)
-    return f"\n`8x` is eight times as fast, per element. From {files}: {wording.METHOD}.\n"
+    read = "`8x` is eight times as fast, per element. " if ratios else ""
+    return "\n" + _wrapped(f"{read}From {files}: {wording.METHOD}.")
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill_lines(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 TABLES: dict[str, Callable[[Sequence[Report]], str]] = {

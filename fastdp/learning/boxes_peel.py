@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, log
 
-from ..mechanisms.weighted_intervals import Levels, Piece, PieceChoice
+from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.removal import lemma_eta
 from .box_parameters import LN2, Account, BoxKeys, BoxProblem, SideParameters, by_composition, with_test
 from .extremes import KEY_BITS, Numbers
@@ -34,7 +34,7 @@ class BoxPeelParameters(SideParameters):
             numbers.delete_beyond(i, low, high, keys.records)
         return low >> KEY_BITS, high >> KEY_BITS
 
-    def cut(self, greatest: list[int], size: int) -> PieceChoice:
+    def cut(self, greatest: list[int], size: int) -> IntervalChoice:
         """The law with weights exp(-eta min(|N(c) - M/2|, M/2)) on 0 .. size - 1, N(c) = how many are above c.
 
         greatest    the M greatest, in ascending order; all if there are fewer
@@ -49,12 +49,12 @@ class BoxPeelParameters(SideParameters):
 
         # losses count from the least there is: with hardly a record left all are large, and no proposal is accepted
         least = min(distance(above) for above, (y, end) in enumerate(zip(begins, ends, strict=True)) if y < end)
-        pieces = [
-            Piece(y, 1, end - y, min(full, levels.of(distance(above) - least)))
+        intervals = [
+            WeightedInterval(y, 1, end - y, min(full, levels.of(distance(above) - least)))
             for above, (y, end) in enumerate(zip(begins, ends, strict=True))
             if y < end
         ]
-        return PieceChoice(pieces, lambda c: eta * (distance(len(greatest) - bisect_right(greatest, c)) - least))
+        return IntervalChoice(intervals, lambda c: eta * (distance(len(greatest) - bisect_right(greatest, c)) - least))
 
 
 @lru_cache(256)

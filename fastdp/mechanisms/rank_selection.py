@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..records.number_line import Positions
 from ..records.rank_search import RankSearch
-from .weighted_intervals import Levels, Piece, PieceChoice
+from .weighted_intervals import IntervalChoice, Levels, WeightedInterval
 
 _SORTED = 8  # all values are sorted where those that are needed are more than an eighth of them
 
@@ -81,7 +81,7 @@ class DistantRanks:
         return self._values.up_to(z - 1)[0], self._values.up_to(z)[0]
 
 
-def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta: Fraction) -> PieceChoice:
+def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta: Fraction) -> IntervalChoice:
     """The law with weights exp(-eta F(z) / b) on 0 .. last."""
     a, b = tau.numerator, tau.denominator
     ranks, rate = DistantRanks(values) if isinstance(values, RankSearch) else Ranks(values), eta / b
@@ -96,23 +96,23 @@ def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta
 
     middle = -(-a * m // b)  # the rank of a point that loses least
     least = loss(ranks.at(middle)) if m else 0
-    pieces: list[Piece] = []
-    left, right = last + 1, last  # where the pieces so far begin and end
+    intervals: list[WeightedInterval] = []
+    left, right = last + 1, last  # where the intervals so far begin and end
     gap = 0
     while left > 0 or right < last:
         level = min(full, levels.of(gap))
         next_gap = max(gap + 1, levels.first(level + 1))
         low, high = 0, last
         if level < full and m:
-            reach = least + next_gap - 1
-            # beyond the middle rank where many values are equal, and reach is below 0: then only their point is meant
-            first, stop = min(-((reach - a * m) // b), middle), max((a * m + reach) // b + 1, middle)
+            worst = least + next_gap - 1
+            # beyond the middle rank where many values are equal, and worst is below 0: then only their point is meant
+            first, stop = min(-((worst - a * m) // b), middle), max((a * m + worst) // b + 1, middle)
             low = ranks.at(first) if first >= 1 else 0
             high = ranks.at(stop) if stop <= m else last
         if left > last:
-            pieces.append(Piece(low, 1, high - low + 1, level))
+            intervals.append(WeightedInterval(low, 1, high - low + 1, level))
         else:
-            pieces.append(Piece(left - 1, -1, left - low, level))
-            pieces.append(Piece(right + 1, 1, high - right, level))
+            intervals.append(WeightedInterval(left - 1, -1, left - low, level))
+            intervals.append(WeightedInterval(right + 1, 1, high - right, level))
         left, right, gap = low, high, next_gap
-    return PieceChoice([piece for piece in pieces if piece.size], lambda z: rate * (loss(z) - least))
+    return IntervalChoice([interval for interval in intervals if interval.size], lambda z: rate * (loss(z) - least))

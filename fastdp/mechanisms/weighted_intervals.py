@@ -1,8 +1,9 @@
-"""An exact choice among very many points, which fall into pieces where weights hardly differ.
+"""An exact choice among very many points, which fall into intervals where weights hardly differ.
 
-A piece is a run of points, and a power of two that is at least the weight of each of them. Sizes times powers are exact
-integers, so a point is proposed with probability exactly proportional to the power of its piece; a coin then takes what
-the power has too much. Nothing here rounds: positions and sizes are Python's integers, as large as they need to be.
+An interval is a run of points, and a power of two that is at least the weight of each of them. Sizes times powers are
+exact integers, so a point is proposed with probability exactly proportional to the power of its interval; a coin then
+accepts it with what the power exceeds its weight by. Nothing here rounds: positions and sizes are Python's integers, as
+large as they need to be.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LN2_UP = Fraction(818323753292969962227, 2**70)  # above ln 2, by less than 2^-7
 
 
 class Levels:
-    """By how many powers of two weights exp(-rate gap) have fallen: whole numbers of gaps, and of levels."""
+    """By how many powers of two weights exp(-rate gap) have fallen: integers of gaps, and of levels."""
 
     def __init__(self, rate: Fraction) -> None:
         self._top = rate.numerator * LN2_UP.denominator
@@ -39,7 +40,7 @@ class Levels:
         return -(-level * self._bottom // self._top)
 
 
-class Piece(NamedTuple):
+class WeightedInterval(NamedTuple):
     """Points first, first + side, ...: so many, none of which weighs more than 2^-level."""
 
     first: int
@@ -48,13 +49,13 @@ class Piece(NamedTuple):
     level: int
 
 
-class PieceChoice:
-    """The law with weights exp(-loss(k)) on the points of some pieces, for losses of at least level ln 2."""
+class IntervalChoice:
+    """The law with weights exp(-loss(k)) on the points of some intervals, for losses of at least level ln 2."""
 
-    def __init__(self, pieces: Sequence[Piece], loss: Callable[[int], Fraction]) -> None:
-        self.pieces, self._loss = pieces, loss
-        self._open = max(piece.level for piece in pieces)
-        self._sums = list(accumulate(piece.size << self._open - piece.level for piece in pieces))
+    def __init__(self, intervals: Sequence[WeightedInterval], loss: Callable[[int], Fraction]) -> None:
+        self.intervals, self._loss = intervals, loss
+        self._open = max(interval.level for interval in intervals)
+        self._sums = list(accumulate(interval.size << self._open - interval.level for interval in intervals))
 
     def draw(self, key: NDArray[np.uint32], choice: int = 0) -> int:
         """Choice number `choice` of a release.
@@ -66,9 +67,9 @@ class PieceChoice:
         for t in count(choice * TRIALS):
             place = exact.uniform_below(self._sums[-1], exact.Uniform(0, 0, (words(s, t) for s in count(0, 2))))
             i = bisect_right(self._sums, place)
-            piece = self.pieces[i]
-            within = place - (self._sums[i - 1] if i else 0) >> self._open - piece.level
-            k = piece.first + piece.side * within
-            if exact.is_below_exp(exact.proposal_coin(words, t), -self._loss(k), piece.level):
+            interval = self.intervals[i]
+            within = place - (self._sums[i - 1] if i else 0) >> self._open - interval.level
+            k = interval.first + interval.side * within
+            if exact.is_below_exp(exact.proposal_coin(words, t), -self._loss(k), interval.level):
                 return k
         raise AssertionError("a share of the proposals is accepted")

@@ -1,4 +1,4 @@
-"""What the exponential mechanism over a set is asked for, and what its methods (nets.py, line.py) have to answer."""
+"""What the exponential mechanism over a set is asked for; what its methods (nets.py, one_dimension.py) answer."""
 
 from __future__ import annotations
 
@@ -21,36 +21,39 @@ Integers = NDArray[np.int64]
 INSTEAD = "noisy_projected_gradient_descent takes any dimension"
 
 
-class Terms(NamedTuple):
+class ChoiceParameters(NamedTuple):
     """What is asked for. All of it is public: n is the number of records, or what takes its place."""
 
     problem: Problem
     d: int
     n: int
     epsilon: float
-    beta: float
     neighbors: Neighbors
 
     @property
-    def one_way(self) -> bool:
-        """Whether one record moves all scores in one direction: its own losses are added, or taken away."""
+    def monotonic(self) -> bool:
+        """Whether scores are monotonic: a record's losses are added, or taken away."""
         return self.neighbors == "add-remove"
 
     @property
-    def slope(self) -> float:
+    def lipschitz(self) -> float:
         """The Lipschitz constant of what is minimised, regulariser included."""
         return self.problem.loss.lipschitz(self.problem.over) + self.problem.ridge
 
 
-class Plan(ABC):
+class ChoicePlan(ABC):
     """One of the methods: public numbers first, then the records, then a draw."""
 
+    asked: ChoiceParameters
     method: str
     candidates: int
     spacing: float
-    bound: float
     resolution: float | None
     guarantee: Guarantee
+
+    @abstractmethod
+    def bound(self, beta: float) -> float:
+        """The excess risk, but with probability beta, if the declared bounds hold."""
 
     @abstractmethod
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:

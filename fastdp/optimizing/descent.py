@@ -1,8 +1,8 @@
 """Projected gradient descent, plain and noisy.
 
 Each step of the noisy one sums clipped gradients as integers, adds discrete noise, and does the rest in public: the
-regulariser, the step, the projection, the average. All noise is drawn before the first step, since no record has a say
-in it. descent.md has the proofs of privacy and of the promised excess risk.
+regulariser, the step, the projection, the average. All noise is drawn before the first step, since it depends on no
+record. descent.md has the proofs of privacy and of the bounds on the excess risk.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..privacy.budget import Budget, charge
-from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..randomness.keys import Randomness, fresh_key
+from ..privacy.budget import Budget
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
-from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
+from ..support import parameters
+from ..support.checks import integer, positive
+from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.results import Displayed, DisplayLines
-from .points import DescentSteps
-from .problem import OUTSIDE, Outside, Problem, read_points
+from .points import DescentSteps, Points
+from .problem import Problem, public_count, read_points
 from .sets import ConvexSet, Vector
-from .step_noise import Noise, promise
-from .step_schedule import Schedule
+from .step_noise import Noise, NoiseParameters, guarantee_of
+from .step_schedule import DescentSchedule, GivenSteps
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate")
 _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
@@ -38,12 +41,19 @@ Callback = Callable[[int, Vector], object]
 class Descent(Displayed):
     """Where a descent came to.
 
-    w           the average of w_0 .. w_(T-1), at which gradients were taken, or the last point w_T
-    steps       how many: T
-    step_size   of the first step
-    bound       the mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold;
-                None where no theorem says so: without bounds, or for the last point of constant steps
-    history     w_0 .. w_T, one a row, if it was asked for
+    Attributes
+    ----------
+    w : numpy.ndarray
+        The average of w_0 .. w_(T-1), at which gradients were taken, or the last point w_T.
+    steps : int
+        How many there were: T.
+    step_size : float
+        The length of the first step.
+    bound : float or None
+        The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; None where
+        no theorem says so: without bounds, or for the last point of constant steps.
+    history : numpy.ndarray or None
+        w_0 .. w_T, one a row, if it was asked for.
     """
 
     w: Vector
@@ -62,13 +72,33 @@ class Descent(Displayed):
 class PrivateDescent(Descent, Accounted):
     """Where a private descent came to.
 
-    guarantee     what the whole descent promises
-    clip          the norm that the gradient of a record keeps
-    resolution    the grid of gradients and noise, a power of two
-    noise         "gaussian" or "laplace", and by which calibration
-    noise_scale   of the noise in each coordinate of the sum of the gradients: sigma if Gaussian, b if Laplace
-    scales        what every kind of noise would have had, by name
-    uncapped      the bound if there were no limit to the number of steps
+    Attributes
+    ----------
+    w : numpy.ndarray
+        The average of w_0 .. w_(T-1), at which gradients were taken, or the last point w_T.
+    steps : int
+        How many there were: T.
+    step_size : float
+        The length of the first step.
+    bound : float or None
+        The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; None where
+        no theorem says so.
+    history : numpy.ndarray or None
+        w_0 .. w_T, one a row, if it was asked for.
+    guarantee : Guarantee
+        Of the whole descent.
+    clip : float
+        The largest norm of a record's gradient.
+    resolution : float
+        The grid of gradients and noise, a power of two.
+    noise : str
+        "gaussian" or "laplace", and by which calibration.
+    noise_scale : float
+        Of the noise in each coordinate of the sum of the gradients: sigma if Gaussian, b if Laplace.
+    scales : dict of str to float
+        What every kind of noise would have had, by name.
+    uncapped : float or None
+        The bound if there were no limit to the number of steps.
     """
 
     guarantee: Guarantee
@@ -105,18 +135,54 @@ def projected_gradient_descent(
 ) -> Descent:
     """Minimise the mean loss over a convex set. Not private.
 
-    X, y        points and labels: arrays, data frames, Parquet files; y may name a column of X
-    loss        one of `fastdp.losses`, perhaps + L2(lam)
-    over        one of `fastdp.sets`
-    step_size   by default R / (G sqrt(T)): R how far the set reaches from the start, G the Lipschitz constant
-    average     return the average of w_0 .. w_(T-1), or else the last point
-    history     keep w_0 .. w_T
-    callback    called as callback(t, w_t) after every step
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        The points of the records, one a row.
+    y : array_like or str, optional
+        Their labels, if the loss has labels; the name of a column of X, or an array.
+    loss : Loss
+        One of `fastdp.losses`, perhaps + L2(lam).
+    over : ConvexSet
+        One of `fastdp.sets`.
+    steps : int >= 1
+        How many steps are taken.
+    step_size : float > 0, optional
+        Their length; by default R / (G sqrt(T)): R the largest distance from the start to a point of the set, G the
+        Lipschitz constant.
+    average : bool
+        Whether to return the average of w_0 .. w_(T-1), or else the last point.
+    start : array_like of float, optional
+        w_0, a point of the set; by default its center.
+    history : bool
+        Whether to keep w_0 .. w_T.
+    callback : callable, optional
+        Called as callback(t, w_t) after every step.
+    outside : {"raise", "clip"}
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+    progress : bool or callable, optional
+        True for a bar, or a function of (done, total, what).
 
-    Accuracy     with the default step, the excess over the least mean loss is at most R G / sqrt(T)
+    Returns
+    -------
+    Descent
+        Where it came to.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their range, and bounds of the loss that are missing.
+    DomainError
+        For records outside the declared bounds.
+
+    Notes
+    -----
+    Accuracy     with the default step, the excess over the least mean loss is at most R G / sqrt(T):
+                 `bounds.projected_gradient_descent`
     Proof        descent.md, theorem 4
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(1000, 3)).clip(-1, 1) / 2
     >>> y = X @ [0.5, -0.3, 0.1]
@@ -126,8 +192,8 @@ def projected_gradient_descent(
     True
     """
     steps = integer("steps", steps, least=1)
-    one_of("outside", outside, OUTSIDE)
-    _check_ways(average, callback)
+    outside = parameters.outside(outside)
+    _check_result(average, callback)
     points, problem = read_points(X, y, loss, over, start, outside)
     of_record = problem.lipschitz() if step_size is not None else problem.lipschitz_or_error("step_size")
     lipschitz = None if of_record is None else of_record + problem.ridge
@@ -135,15 +201,15 @@ def projected_gradient_descent(
         rate = _rate(step_size)
     else:
         assert lipschitz is not None
-        rate = problem.reach / (lipschitz * sqrt(steps))
+        rate = problem.radius / (lipschitz * sqrt(steps))
     _check_length(steps, points.d)
-    step = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
+    after = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
     points.check()
     with reporting(progress, "descending") as report:
-        path = walk(points.plain_gradients, problem, step, np.zeros((steps, points.d), np.int64), callback, report)
+        path = walk(points.plain_gradients, problem, after, np.zeros((steps, points.d), np.int64), callback, report)
     bound = None
     if average and lipschitz is not None:
-        bound = problem.reach**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
+        bound = problem.radius**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
     return Descent(_result(path, average), steps, rate, bound, path if history else None)
 
 
@@ -173,27 +239,75 @@ def noisy_projected_gradient_descent(
 ) -> PrivateDescent:
     """Minimise the mean loss over a convex set, privately: descent with noise in every gradient.
 
-    X, y         points and labels: arrays, data frames, Parquet files; y may name a column of X
-    loss, over   one of `fastdp.losses`, perhaps + L2(lam); one of `fastdp.sets`
-    clip         the norm that the gradient of a record keeps; by default the loss's Lipschitz constant
-    noise        "gaussian", "laplace" (by the L2 norm), "laplace-per-coordinate", or "auto": the least of them
-    steps        by default as many as the theorem can use, up to 1,000
-    step_size    of the first step; by default what the theorem takes, from n, d, epsilon, the set and the loss
-    average      None: steps fall linearly to 0, and the last point is returned; True: constant steps, and the average
-                 of w_0 .. w_(T-1); False: constant steps, the last point
-    resolution   the grid, a power of two; by default a 2^30th of the clip, or what n and the noise allow
-    records      under add-remove neighbours, where n is private: a public number that takes its place
-    callback     called as callback(t, w_t) after every step; w_t is private already
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        The points of the records, one a row.
+    y : array_like or str, optional
+        Their labels, if the loss has labels; the name of a column of X, or an array.
+    loss : Loss
+        One of `fastdp.losses`, perhaps + L2(lam).
+    over : ConvexSet
+        One of `fastdp.sets`.
+    epsilon : float > 0
+        The privacy parameter epsilon of all steps together.
+    delta : float in [0, 1)
+        Their delta; 0 for noise that is Laplace.
+    clip : float > 0, optional
+        The largest norm of a record's gradient: longer ones are shortened; by default the loss's Lipschitz constant.
+    noise : {"auto", "gaussian", "laplace", "laplace-per-coordinate"}
+        "laplace" is calibrated by the L2 norm; "auto" takes the least of them.
+    steps : int >= 1, optional
+        How many steps are taken; by default as many as the theorem can use, up to 1,000.
+    step_size : float > 0, optional
+        The length of the first step; by default what the theorem takes, from n, d, epsilon, the set and the loss.
+    average : bool, optional
+        None: steps fall linearly to 0, and the last point is returned. True: constant steps, and the average of
+        w_0 .. w_(T-1). False: constant steps, the last point.
+    start : array_like of float, optional
+        w_0, a point of the set; by default its center.
+    history : bool
+        Whether to keep w_0 .. w_T.
+    callback : callable, optional
+        Called as callback(t, w_t) after every step; w_t is private already.
+    resolution : power of two, optional
+        The grid of gradients and noise; by default a 2^30th of the clip, or what n and the noise allow.
+    records : int, optional
+        Under add-remove neighbours, where n is private: a public number that takes its place.
+    outside : {"raise", "clip"}
+        What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
+        nearest ones within.
+    progress : bool or callable, optional
+        True for a bar, or a function of (done, total, what).
+    rng : Randomness, optional
+        Where keys come from; by default the operating system.
+    budget : Budget, optional
+        What is charged; by default the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        Which data sets are neighbours.
 
+    Returns
+    -------
+    PrivateDescent
+        Where it came to.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their range and bounds of the loss that are missing, before anything is spent.
+    DomainError
+        For records outside the declared bounds, before anything is spent.
+
+    Notes
+    -----
     Guarantee    (epsilon, delta)-DP, for any data and any loss, however wrong its declared bounds
     Proof        descent.md, theorems 1 to 3
     Accuracy     `.bound` of the result (theorems 4 to 6), if the declared bounds hold
     Cost         a step reads the records once: 5 ms for a million of 20 coordinates
-    Not covered  the time of a `Custom` loss; labels and points outside the declared bounds are an error before anything
-                 is spent, unless outside="clip"
-    Raises       ValueError and DomainError before anything is spent
+    Not covered  the time of a `Custom` loss
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(20_000, 3)).clip(-1, 1) / 2
     >>> y = X @ [2.0, -1.0, 0.0] > 0
@@ -203,60 +317,76 @@ def noisy_projected_gradient_descent(
     >>> bool((((X @ fit.w) > 0) == y).mean() > 0.9)
     True
     """
-    one_of("outside", outside, OUTSIDE)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    one_of("noise", noise, NOISES)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    _check_ways(average, callback)
-    if steps is not None:
-        steps = integer("steps", steps, least=1)
-    if clip is not None:
-        clip = positive("clip", clip, toward=0)
-    if step_size is not None:
-        step_size = _rate(step_size)
-    if resolution is not None:
-        resolution = power_of_two("resolution", resolution)
-    check_records(records, neighbors)
-    if records is not None:
-        records = integer("records", records, least=1)
+    outside = parameters.outside(outside)
+    asked = NoiseParameters.of(epsilon, delta, noise, neighbors, NOISES)
+    _check_result(average, callback)
+    given = _given_steps(clip, steps, step_size, average, resolution)
+    records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, start, outside, records)
     n = points.n if records is None else records
-    schedule = Schedule.of(
-        problem, n=n, d=points.d, epsilon=epsilon, delta=delta, clip=clip, noise=noise, steps=steps,
-        step_size=step_size, average=average, resolution=resolution, neighbors=neighbors,
+    schedule = DescentSchedule.of(problem, n, points.d, asked, given)
+    return run_descent(
+        points, problem, n, asked, schedule, average=bool(average), history=history, callback=callback,
+        progress=progress, rng=rng, budget=budget,
     )  # fmt: skip
-    _check_length(schedule.steps, points.d)
-    grid, scale = schedule.grid, schedule.grid.scale
-    guarantee = promise(grid, points.d, schedule.steps, epsilon, delta, neighbors)
-    parameters = {"epsilon": epsilon, "delta": delta, "steps": schedule.steps, "clip": grid.clip}
-    step = DescentSteps(1 / (n * grid.unit), problem.lam, schedule.rates, problem.over.projection)
-    unit, limit = grid.unit, grid.limit(points.d)
-    with charge(budget, guarantee, "noisy_projected_gradient_descent", parameters) as final:
+
+
+def run_descent(
+    points: Points, problem: Problem, n: int, asked: NoiseParameters, schedule: DescentSchedule, *,
+    average: bool = False, history: bool = False, callback: Callback | None = None, progress: Progress = None,
+    rng: Randomness | None = None, budget: Budget | None = None,
+) -> PrivateDescent:  # fmt: skip
+    """A noisy descent by its schedule: charge, read the records, draw the noise of all steps, descend."""
+    grid, drawn, d = schedule.grid, schedule.grid.noise, points.d
+    _check_length(schedule.steps, d)
+    guarantee = guarantee_of(asked, grid, d, schedule.steps)
+    price = {"epsilon": asked.epsilon, "delta": asked.delta, "steps": schedule.steps, "clip": grid.clip}
+    with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
         points.check()
-        law, key = scale.plan(), fresh_key(rng)
-        final()
-        noises = integer_noise(law, key, schedule.steps * points.d).reshape(schedule.steps, points.d)
-        path = None if callback or progress else points.descend(problem.start, unit, limit, noises, step)
-        if path is None:
-            with reporting(progress, "descending") as report:
-                path = walk(lambda w: points.gradients(w, unit, limit), problem, step, noises, callback, report)
+        noises = integer_noise(drawn.plan(), keys.take(), schedule.steps * d).reshape(schedule.steps, d)
+        path = _noisy_path(points, problem, schedule, n, noises, callback, progress)
     return PrivateDescent(
-        w=_result(path, bool(average)),
+        w=_result(path, average),
         steps=schedule.steps,
         step_size=float(schedule.rates[0]),
         bound=schedule.bound,
         history=path if history else None,
         guarantee=guarantee,
         clip=grid.clip,
-        resolution=1 / unit,
-        noise=scale.named,
-        noise_scale=scale.value / unit,
-        scales={name: each.value / unit for name, each in schedule.options.items()},
+        resolution=1 / grid.unit,
+        noise=drawn.named,
+        noise_scale=drawn.value / grid.unit,
+        scales={name: each.value / grid.unit for name, each in schedule.options.items()},
         uncapped=schedule.uncapped,
     )
 
 
-def _check_ways(average: Any, callback: Any) -> None:
+def _noisy_path(
+    points: Points, problem: Problem, schedule: DescentSchedule, n: int, noises: NDArray[np.int64],
+    callback: Callback | None, progress: Progress,
+) -> NDArray[np.float64]:  # fmt: skip
+    """All points of a descent over checked records: in one compiled loop, if there is one for them."""
+    unit, limit = schedule.grid.unit, schedule.grid.limit(points.d)
+    after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.over.projection)
+    if not (callback or progress):
+        path = points.descend(problem.start, unit, limit, noises, after)
+        if path is not None:
+            return path
+    with reporting(progress, "descending") as report:
+        return walk(lambda w: points.gradients(w, unit, limit), problem, after, noises, callback, report)
+
+
+def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, resolution: Any) -> GivenSteps:
+    return GivenSteps(
+        clip=None if clip is None else positive("clip", clip, toward=0),
+        steps=None if steps is None else integer("steps", steps, least=1),
+        step_size=None if step_size is None else _rate(step_size),
+        average=average,
+        resolution=None if resolution is None else parameters.resolution(resolution),
+    )
+
+
+def _check_result(average: Any, callback: Any) -> None:
     if average is not None and not isinstance(average, bool | np.bool_):
         raise ValueError(f"average={average!r}: must be None, True or False")
     if callback is not None and not callable(callback):
@@ -277,7 +407,7 @@ def _check_length(steps: int, d: int) -> None:
 
 
 def walk(
-    gradients: Callable[[Vector], NDArray[Any]], problem: Problem, step: DescentSteps, noises: NDArray[np.int64],
+    gradients: Callable[[Vector], NDArray[Any]], problem: Problem, after: DescentSteps, noises: NDArray[np.int64],
     callback: Callback | None, report: Report,
 ) -> NDArray[np.float64]:  # fmt: skip
     """All points of a descent, step by step: for records in several blocks, and where Python has a say in a step."""
@@ -286,12 +416,12 @@ def walk(
     take: Any = step_once
     steps, d = noises.shape
     w, space, path = problem.start.copy(), np.empty(d), np.empty((steps + 1, d))
-    mean, region = step.mean, np.zeros(2 + 2 * d) if step.projection is None else step.projection.region
+    mean, region = after.mean, np.zeros(2 + 2 * d) if after.projection is None else after.projection.region
     for t in range(steps):
         path[t] = w
         report(t, steps, "")
-        take(gradients(w), noises[t], mean, step.rates[t], region, w, space)
-        if step.projection is None:
+        take(gradients(w), noises[t], mean, after.rates[t], region, w, space)
+        if after.projection is None:
             w = problem.over.project(w)
         if callback is not None:
             callback(t + 1, w.copy())

@@ -1,8 +1,8 @@
 """Minimising a loss by the exponential mechanism: a point is the likelier, the less the records lose there.
 
 On the points of a net, for any loss in up to four dimensions; and on a line, for the mean and the median, among as many
-points as floats tell apart, of which it looks at a few thousand. Scores are exact integers, and so is the law that is
-drawn from. exponential_erm.md has the proofs of privacy and of the promised excess risk.
+points as floats can hold, of which it evaluates a few thousand. Scores are exact integers, and so is the law that is
+drawn from. exponential_erm.md has the proofs of privacy and of the bounds on the excess risk.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..privacy.budget import Budget, charge
-from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..randomness.keys import Randomness, fresh_key
-from ..support.checks import check_records, integer, one_of, positive, power_of_two, probability
+from ..privacy.budget import Budget
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
+from ..support import parameters
+from ..support.checks import one_of, positive
+from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.results import Displayed, DisplayLines
-from .choice import INSTEAD, Plan, Terms
+from .choice import INSTEAD, ChoiceParameters, ChoicePlan
 from .nets import MOST_DIMENSIONS, GridPlan
 from .one_dimension import LINES, no_line
-from .problem import OUTSIDE, Outside, Problem, read_points
+from .points import Points
+from .problem import public_count, read_points
 from .sets import Ball, Box, ConvexSet, Simplex, Vector
 
 Method = Literal["auto", "grid", "exact"]
@@ -33,15 +37,25 @@ METHODS = ("auto", "grid", "exact")
 class PrivateChoice(Displayed, Accounted):
     """The point that the exponential mechanism chose.
 
-    w           the point
-    method      "grid" or "exact"
-    candidates  how many points there were to choose from
-    spacing     how far apart they are
-    bound       with probability 1 - beta the mean loss at w, regulariser included, exceeds the least one of the set by
-                at most this, if the declared bounds hold
-    beta        the same
-    resolution  the grid that losses were rounded to; None for "exact", which rounds points instead
-    guarantee   what the choice promises
+    Attributes
+    ----------
+    w : numpy.ndarray
+        The point.
+    method : str
+        "grid" or "exact".
+    candidates : int
+        How many points there were to choose from.
+    spacing : float
+        How far apart they are.
+    bound : float
+        With probability 1 - beta the mean loss at w, regulariser included, exceeds the least one of the set by at most
+        this, if the declared bounds hold.
+    beta : float
+        The same.
+    resolution : float or None
+        The grid that losses were rounded to; None for "exact", which rounds points instead.
+    guarantee : Guarantee
+        Of the choice.
     """
 
     w: Vector
@@ -84,29 +98,69 @@ def exponential_erm(
 ) -> PrivateChoice:
     """Minimise the mean loss over a convex set, privately: the exponential mechanism, in up to four dimensions.
 
-    X, y         points and labels: arrays, data frames, Parquet files; y may name a column of X
-    loss, over   one of `fastdp.losses`, perhaps + L2(lam); a Ball, a Box or the Simplex of `fastdp.sets`
-    method       "grid": any loss, on the points of a net; takes the loss of every record at every point
-                 "exact": SquaredDistance and AbsoluteDeviation in one dimension, on a grid as fine as floats
-                 "auto": "exact" where there is one, otherwise "grid"
-    spacing      how far apart neighbours in the net are; a power of two for "exact". By default where the bound is
-                 least, as far as 2^31 losses can do, and for "exact" a 2^40th of the set
-    resolution   the grid that losses are rounded to, a power of two, for "grid"
-    records      under add-remove neighbours, where n is private: a public number that takes its place; `.bound` holds
-                 if there are as many
-    progress     for "grid": True for a bar, or a callable (done, total, what)
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        The points of the records, one a row.
+    y : array_like or str, optional
+        Their labels, if the loss has labels; the name of a column of X, or an array.
+    loss : Loss
+        One of `fastdp.losses`, perhaps + L2(lam).
+    over : Ball, Box or Simplex
+        One of `fastdp.sets`.
+    epsilon : float > 0
+        The privacy parameter epsilon.
+    method : {"auto", "grid", "exact"}
+        "grid": any loss, on the points of a net; takes the loss of every record at every point. "exact":
+        SquaredDistance and AbsoluteDeviation in one dimension, on a grid as fine as floats. "auto": "exact" where there
+        is one, otherwise "grid".
+    spacing : float > 0, optional
+        How far apart neighbours in the net are; a power of two for "exact". By default where the bound is least, as far
+        as 2^31 losses can do, and for "exact" a 2^40th of the set.
+    resolution : power of two, optional
+        The grid that losses are rounded to, for "grid".
+    beta : float in (0, 1)
+        The probability with which `.bound` may fail.
+    records : int, optional
+        Under add-remove neighbours, where n is private: a public number that takes its place; `.bound` holds if there
+        are as many.
+    outside : {"raise", "clip"}
+        What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
+        nearest ones within.
+    progress : bool or callable, optional
+        For "grid": True for a bar, or a function of (done, total, what).
+    rng : Randomness, optional
+        Where keys come from; by default the operating system.
+    budget : Budget, optional
+        What is charged; by default the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        Which data sets are neighbours.
 
+    Returns
+    -------
+    PrivateChoice
+        The point that was chosen.
+
+    Raises
+    ------
+    ValueError
+        Before anything is spent: more than four dimensions, nets of more than 2^22 points or 2^38 losses, missing
+        bounds.
+    DomainError
+        For records outside the declared bounds, before anything is spent.
+
+    Notes
+    -----
     Guarantee    bounded range epsilon, which is epsilon-DP and epsilon^2/8-zCDP, for any data, however wrong the bounds
                  that the loss declares
     Proof        exponential_erm.md, theorems 1 to 3
-    Accuracy     `.bound` of the result (theorems 4 and 5), if the declared bounds hold
+    Accuracy     `.bound` of the result (theorems 4 and 5), if the declared bounds hold; `bounds.exponential_erm`
     Cost         "grid": 0.2 ns for each record and point, 1.3 of Logistic; "exact": one pass, or a sort, and 5 ms
-    Not covered  the time that a call takes (exponential_erm.md, "Time"); a `Custom` value that looks at more than its
+    Not covered  the time that a call takes (exponential_erm.md, "Time"); a `Custom` value that depends on more than its
                  score and label
-    Raises       ValueError and DomainError before anything is spent: more than four dimensions, nets of more than 2^22
-                 points or 2^38 losses, missing bounds
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> ages = np.random.default_rng(0).gamma(9.0, 5.0, size=(50_000, 1))
     >>> median = fastdp.exponential_erm(
@@ -122,53 +176,57 @@ def exponential_erm(
     True
     """
     one_of("method", method, METHODS)
-    one_of("outside", outside, OUTSIDE)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    epsilon, beta = positive("epsilon", epsilon, toward=0), probability("beta", beta)
+    outside, neighbors = parameters.outside(outside), parameters.neighbors(neighbors)
+    epsilon, beta = parameters.epsilon(epsilon), parameters.beta(beta)
     if spacing is not None:
         spacing = positive("spacing", spacing, toward=inf)
     if resolution is not None:
-        resolution = power_of_two("resolution", resolution)
-    check_records(records, neighbors)
-    if records is not None:
-        records = integer("records", records, least=1)
+        resolution = parameters.resolution(resolution)
+    records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = points.n if records is None else records
-    plan = _plan_of(Terms(problem, points.d, n, epsilon, beta, neighbors), method, spacing, resolution)
-    parameters = {"epsilon": epsilon, "method": plan.method, "spacing": plan.spacing}
-    with charge(budget, plan.guarantee, "exponential_erm", parameters) as final:
+    plan = plan_of(ChoiceParameters(problem, points.d, n, epsilon, neighbors), method, spacing, resolution)
+    return choose_point(points, plan, beta, progress, rng, budget)
+
+
+def choose_point(
+    points: Points, plan: ChoicePlan, beta: float = 0.05, progress: Progress = None, rng: Randomness | None = None,
+    budget: Budget | None = None,
+) -> PrivateChoice:  # fmt: skip
+    """A choice by its plan: charge, score the points on the records, draw."""
+    price = {"epsilon": plan.asked.epsilon, "method": plan.method, "spacing": plan.spacing}
+    with ChargedKeys("exponential_erm", plan.guarantee, price, budget, rng) as keys:
         points.check()
         with reporting(progress, "minimising") as report:
             draw = plan.read(points, report)
-        key = fresh_key(rng)
-        final()
-        w = draw(key)
+        w = draw(keys.take())
     return PrivateChoice(
-        w, plan.method, plan.candidates, plan.spacing, plan.bound, beta, plan.resolution, plan.guarantee
+        w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution, plan.guarantee
     )
 
 
-def _plan_of(terms: Terms, method: Method, spacing: float | None, resolution: float | None) -> Plan:
+def plan_of(
+    asked: ChoiceParameters, method: Method = "auto", spacing: float | None = None, resolution: float | None = None
+) -> ChoicePlan:
     """The method that is asked for, or that there is; ValueError says why there is none."""
-    over = terms.problem.over
-    if terms.d > MOST_DIMENSIONS:
+    over = asked.problem.over
+    if asked.d > MOST_DIMENSIONS:
         raise ValueError(
-            f"X: d={terms.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {INSTEAD}"
+            f"X: d={asked.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {INSTEAD}"
         )
     if not isinstance(over, Ball | Box | Simplex):
         raise ValueError(f"over={over!r}: must be a Ball, a Box or the Simplex, which have nets; {INSTEAD} and set")
-    reason = "" if method == "grid" else no_line(terms, spacing, resolution)
+    reason = "" if method == "grid" else no_line(asked, spacing, resolution)
     if reason and method == "exact":
         raise ValueError(f"method='exact': {reason}")
     if reason or method == "grid":
-        return GridPlan(terms, spacing, resolution)
-    return LINES[type(terms.problem.loss)](terms, spacing)
+        return GridPlan(asked, spacing, resolution)
+    return LINES[type(asked.problem.loss)](asked, spacing)
 
 
-def expected_excess(problem: Problem, n: int, epsilon: float, neighbors: Neighbors) -> float:
-    """What `exponential_erm` promises in expectation; ValueError if it refuses the problem.
+def expected_excess(plan: ChoicePlan) -> float:
+    """The bound in expectation.
 
     A bound of a + b ln(1/beta) but with probability beta, for every beta, is one of a + b in expectation.
     """
-    terms = Terms(problem, len(problem.start), n, epsilon, exp(-1.0), neighbors)
-    return min(_plan_of(terms, "auto", None, None).bound, problem.varies())
+    return min(plan.bound(exp(-1.0)), plan.asked.problem.varies())

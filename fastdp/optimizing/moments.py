@@ -1,12 +1,12 @@
 """Least squares from noisy second moments: one release, from which any least squares problem can be solved.
 
 The mean squared error is known from the means of x x^T and x y alone. They are summed as integers, released with noise
-once, and minimised over the set in public. moments.md has the sensitivity and the promised excess risk.
+once, and minimised over the set in public. moments.md has the sensitivity and the bound on the excess risk.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter, sqrt
 from typing import Any
@@ -14,19 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.budget import Budget, charge
-from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..randomness.keys import Randomness, fresh_key
+from ..privacy.budget import Budget
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
-from ..support.checks import check_records, integer, one_of, positive, small_delta
+from ..support import parameters
+from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.results import Displayed, DisplayLines
 from ..support.rounding import up
 from .losses import SquaredError
 from .nonprivate import minimise_quadratic
-from .problem import OUTSIDE, Outside, Problem, read_points
+from .points import Points
+from .problem import Problem, public_count, read_points
 from .sets import ConvexSet, Vector
-from .step_noise import Grid, Noise, fit_grid, promise
+from .step_noise import Noise, NoiseParameters, SumGrid, fit_grid, guarantee_of
 
 NOISES = ("auto", "gaussian", "laplace")
 _MOST_COLUMNS = 4096
@@ -36,13 +39,22 @@ _MOST_COLUMNS = 4096
 class LeastSquares(Displayed, Accounted):
     """A least squares fit from noisy second moments.
 
-    w             the point of the set that minimises the noisy mean squared error
-    bound         the mean squared error at w exceeds the least one by at most this in expectation
-    gram, cross   the noisy means of x x^T and of x y; public, like all that is made of them
-    ridge         what was added to the diagonal, because noise had left negative eigenvalues; 0 if it had not
-    noise         "gaussian" or "laplace", and by which calibration
-    noise_scale   sigma or b of the noise in the diagonal of `gram`; off it sqrt(2) less
-    guarantee     what the release promises
+    Attributes
+    ----------
+    w : numpy.ndarray
+        The point of the set that minimises the noisy mean squared error.
+    bound : float
+        The mean squared error at w exceeds the least one by at most this in expectation.
+    gram, cross : numpy.ndarray
+        The noisy means of x x^T and of x y; public, like all that is made of them.
+    ridge : float
+        What was added to the diagonal, because noise had left negative eigenvalues; 0 if it had not.
+    noise : str
+        "gaussian" or "laplace", and by which calibration.
+    noise_scale : float
+        sigma or b of the noise in the diagonal of `gram`; off it sqrt(2) less.
+    guarantee : Guarantee
+        Of the release.
     """
 
     w: Vector
@@ -80,21 +92,59 @@ def noisy_least_squares(
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
 ) -> LeastSquares:
-    """Linear regression over a convex set, privately, from noisy second moments.
+    """Fit linear regression over a convex set, privately, from noisy second moments.
 
-    X, y      points and labels: arrays, data frames, Parquet files; y may name a column of X
-    loss      `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam)
-    over      one of `fastdp.sets`
-    noise     "gaussian", "laplace" (by the L2 norm), or "auto": the least of them
-    records   under add-remove neighbours, where n is private: a public number that takes its place
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        The points of the records, one a row.
+    y : array_like or str
+        Their labels: numbers, or the name of a column of X.
+    loss : SquaredError
+        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam).
+    over : ConvexSet
+        One of `fastdp.sets`.
+    epsilon : float > 0
+        The privacy parameter epsilon.
+    delta : float in [0, 1)
+        The privacy parameter delta; 0 for noise that is Laplace.
+    noise : {"auto", "gaussian", "laplace"}
+        "laplace" is calibrated by the L2 norm; "auto" takes the least of them.
+    records : int, optional
+        Under add-remove neighbours, where n is private: a public number that takes its place.
+    outside : {"raise", "clip"}
+        What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
+        nearest ones within.
+    progress : bool or callable, optional
+        True for a bar, or a function of (done, total, what).
+    rng : Randomness, optional
+        Where keys come from; by default the operating system.
+    budget : Budget, optional
+        What is charged; by default the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        Which data sets are neighbours.
 
+    Returns
+    -------
+    LeastSquares
+        The fit, with the noisy moments.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their range and bounds of the loss that are missing, before anything is spent.
+    DomainError
+        For records outside the declared bounds, before anything is spent.
+
+    Notes
+    -----
     Guarantee    (epsilon, delta)-DP, for any data; with outside="clip", what lies outside the bounds is cut to them
     Proof        moments.md, theorem 1
     Accuracy     `.bound` of the result (theorem 2); by far the best where there are many records
     Cost         one read of the records: 30 ns a record of 20 coordinates
-    Raises       ValueError and DomainError before anything is spent
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(50_000, 3)).clip(-1, 1) / 2
     >>> y = X @ [0.5, -0.3, 0.1]
@@ -103,72 +153,67 @@ def noisy_least_squares(
     >>> bool(abs(fit.w - [0.5, -0.3, 0.1]).max() < 0.05)
     True
     """
-    one_of("outside", outside, OUTSIDE)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    one_of("noise", noise, NOISES)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    check_records(records, neighbors)
-    if records is not None:
-        records = integer("records", records, least=1)
+    outside = parameters.outside(outside)
+    asked = NoiseParameters.of(epsilon, delta, noise, neighbors, NOISES)
+    records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
-    n, d = points.n if records is None else records, points.d
-    if d > _MOST_COLUMNS:
-        raise ValueError(
-            f"X: {d} columns: must be at most {_MOST_COLUMNS}; noisy_projected_gradient_descent takes more"
-        )
-    plan = Plan.of(problem, n, d, epsilon, delta, noise, neighbors)
-    guarantee = promise(plan.grid, plan.entries, 1, epsilon, delta, neighbors)
-    parameters = {"epsilon": epsilon, "delta": delta, "noise": plan.grid.scale.noise}
-    with charge(budget, guarantee, "noisy_least_squares", parameters) as final:
-        with reporting(progress, "summing") as report:
-            report(0, 2, "checking records")
-            points.check()
-            report(1, 2, "second moments")
-            sums = points.moments(plan.x_norm, plan.y_bound, plan.grid.unit)
-            report(2, 2, "")
-        law, key = plan.grid.scale.plan(), fresh_key(rng)
-        final()
-        sums[plan.released] += integer_noise(law, key, plan.entries)
-    gram, cross = plan.means(sums, n)
-    ridge = max(0.0, -float(np.linalg.eigvalsh(gram)[0]))
-    w = minimise_quadratic(gram + (ridge + problem.lam / 2) * np.eye(d), cross, problem.over)
-    scale = plan.grid.scale
-    factor = plan.x_norm**2 / (n * plan.grid.unit)
-    return LeastSquares(w, plan.bound, gram, cross, ridge, scale.named, scale.value * factor, guarantee)
+    n = points.n if records is None else records
+    plan = MomentsPlan.of(problem, n, points.d, asked)
+    return plan.release(points, n, progress, rng, budget)
 
 
 @dataclass(frozen=True)
-class Plan:
+class MomentsPlan:
     """The numbers of one release, from public parameters.
 
     grid        of the moments of points scaled into the unit ball
     deviation   of the noise in the mean of a square x_j^2; that of a product x_i x_j is sqrt(2) less
     """
 
-    grid: Grid
+    problem: Problem
+    asked: NoiseParameters
+    grid: SumGrid
     d: int
     x_norm: float
     y_bound: float
     deviation: float
-    bound: float
 
     @classmethod
-    def of(
-        cls, problem: Problem, n: int, d: int, epsilon: float, delta: float, noise: Noise, neighbors: Neighbors
-    ) -> Plan:
-        """The finest grid on which sums of n records and their noise fit, and what is then promised."""
+    def of(cls, problem: Problem, n: int, d: int, asked: NoiseParameters) -> MomentsPlan:
+        """The finest grid on which sums of n records and their noise fit."""
         loss = problem.loss
+        if d > _MOST_COLUMNS:
+            raise ValueError(
+                f"X: {d} columns: must be at most {_MOST_COLUMNS}; noisy_projected_gradient_descent takes more"
+            )
         if not isinstance(loss, SquaredError):
             raise ValueError(f"loss={loss!r}: must be fastdp.losses.SquaredError")
         x_norm, y_bound = loss.declared_norm(), loss.declared_label()
         entries = d * (d + 1) // 2 + d
-        grid = fit_grid(
-            lambda unit: sensitivity(unit, entries, neighbors), entries, n=n, epsilon=epsilon, delta=delta,
-            noise=noise, neighbors=neighbors,
-        )  # fmt: skip
-        deviation = x_norm**2 * grid.deviation / n
-        found = cls(grid, d, x_norm, y_bound, deviation, 0.0)
-        return replace(found, bound=found.excess(problem))
+        grid = fit_grid(asked, lambda unit: sensitivity(unit, entries, asked.neighbors), entries, n)
+        return cls(problem, asked, grid, d, x_norm, y_bound, x_norm**2 * grid.deviation / n)
+
+    def release(
+        self, points: Points, n: int, progress: Progress, rng: Randomness | None, budget: Budget | None
+    ) -> LeastSquares:
+        """Charge, sum, add the noise; and minimise over the set, which is public by then."""
+        grid, drawn, problem = self.grid, self.grid.noise, self.problem
+        guarantee = guarantee_of(self.asked, grid, self.entries, 1)
+        price = {"epsilon": self.asked.epsilon, "delta": self.asked.delta, "noise": drawn.noise}
+        with ChargedKeys("noisy_least_squares", guarantee, price, budget, rng) as keys:
+            with reporting(progress, "summing") as report:
+                report(0, 2, "checking records")
+                points.check()
+                report(1, 2, "second moments")
+                sums = points.moments(self.x_norm, self.y_bound, grid.unit)
+                report(2, 2, "")
+            law, key = drawn.plan(), keys.take()
+            sums[self.released] += integer_noise(law, key, self.entries)
+        gram, cross = self.means(sums, n)
+        ridge = max(0.0, -float(np.linalg.eigvalsh(gram)[0]))
+        w = minimise_quadratic(gram + (ridge + problem.lam / 2) * np.eye(self.d), cross, problem.over)
+        factor = self.x_norm**2 / (n * grid.unit)
+        return LeastSquares(w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, guarantee)
 
     @property
     def entries(self) -> int:
@@ -189,20 +234,22 @@ class Plan:
         gram = self.x_norm**2 * (above + above.T + np.diag(sums[d + 1] / unit))
         return gram, self.x_norm * self.y_bound * sums[d] / unit
 
-    def excess(self, problem: Problem) -> float:
-        """moments.md, theorem 2."""
+    @property
+    def bound(self) -> float:
+        """Of the expected excess risk: moments.md, theorem 2."""
+        problem = self.problem
         size, across = problem.over.norm, problem.over.diameter
         rounding = self.x_norm**2 * self.d / self.grid.unit
         # of the norm of the noise, a symmetric matrix: sqrt(2 d) sigma if it is Gaussian, else its Frobenius norm
-        factor = sqrt(2 * self.d) * 1.0001 if self.grid.scale.noise == "gaussian" else self.d
+        factor = sqrt(2 * self.d) * 1.0001 if self.grid.noise.noise == "gaussian" else self.d
         of_matrix = factor * self.deviation + rounding
         of_vector = self.y_bound / self.x_norm * (self.deviation * sqrt(self.d) + rounding)
-        promised = 2 * of_matrix * size**2 + 2 * of_vector * across
-        return min(promised, problem.varies())
+        bound = 2 * of_matrix * size**2 + 2 * of_vector * across
+        return min(bound, problem.varies())
 
 
 def sensitivity(unit: float, entries: int, neighbors: Neighbors) -> float:
-    """How far, in L2 and units of the grid, a neighbour moves the moments: moments.md, lemma 2."""
+    """The L2 sensitivity of the moments in units of the grid: moments.md, lemma 2."""
     if neighbors == "add-remove":
         return _root(2 * Fraction(unit) ** 2)  # rounding toward zero makes no vector longer
     return nextafter(_root(Fraction(9, 2) * Fraction(unit) ** 2) + _root(Fraction(entries)), inf)

@@ -19,7 +19,7 @@ from ..mechanisms.selection import draw_one
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.threads import run_chunks
-from .choice import INSTEAD, Integers, Key, Plan, Terms
+from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers, Key
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
@@ -39,15 +39,15 @@ _CHUNK = 2**20  # losses that are worth a thread
 
 
 def net_excess(
-    candidates: int, *, n: float, eta: float, resolution: float, cover: float, slope: float, beta: float
+    candidates: int, *, n: float, eta: float, resolution: float, cover: float, lipschitz: float, beta: float
 ) -> float:
     """The excess risk of a choice from a net, but with probability beta: exponential_erm.md, theorem 4.
 
     eta      what a unit of the grid counts in the exponent
     cover    no point of the set is further from the net
-    slope    the Lipschitz constant of what is minimised
+    lipschitz  of what is minimised
     """
-    return log(candidates / beta) / eta * resolution / n + cover * slope + 3 * resolution
+    return log(candidates / beta) / eta * resolution / n + cover * lipschitz + 3 * resolution
 
 
 class Net(NamedTuple):
@@ -125,11 +125,11 @@ def _four(coordinates: list[Any]) -> Floats:
     return points
 
 
-def _default_spacing(over: ConvexSet, d: int, step: float, slope: float, most: float) -> float:
-    """Where step ln |net| + slope cover is least, but for no more than so many points."""
+def _default_spacing(over: ConvexSet, d: int, step: float, lipschitz: float, most: float) -> float:
+    """Where step ln |net| + lipschitz cover is least, but for no more than so many points."""
     free = d - 1 if isinstance(over, Simplex) else d
     cover = sqrt(d) if isinstance(over, Ball) else sqrt(d) / 2
-    best = step * max(free, 1) / (slope * cover) if slope else inf
+    best = step * max(free, 1) / (lipschitz * cover) if lipschitz else inf
     coarse, fine = 2 * over.diameter, over.diameter * 2.0**-40
     for _ in range(100):  # the least spacing with few enough points
         middle = sqrt(coarse * fine)
@@ -140,48 +140,52 @@ def _default_spacing(over: ConvexSet, d: int, step: float, slope: float, most: f
 # --- the losses of all records at the points of a net
 
 
-class GridPlan(Plan):
+class GridPlan(ChoicePlan):
     """Theorem 1: scores of the points of a net, and the exponential mechanism on them."""
 
     method = "grid"
 
-    def __init__(self, terms: Terms, spacing: float | None, resolution: float | None) -> None:
-        self._terms, problem, n = terms, terms.problem, terms.n
+    def __init__(self, asked: ChoiceParameters, spacing: float | None, resolution: float | None) -> None:
+        self.asked, problem, n = asked, asked.problem, asked.n
         self._over = problem.over
-        variation = problem.loss.range(self._over)
+        loss_range = problem.loss.range(self._over)
         problem.loss.check_value()
-        self.resolution, self._limit = self._units(variation, resolution)
+        self.resolution, self._limit = self._units(loss_range, resolution)
         choice = plan_exponential(
-            self._limit, terms.epsilon, 0.0, monotonic=terms.one_way, rounds=1, neighbors=terms.neighbors
+            self._limit, asked.epsilon, 0.0, monotonic=asked.monotonic, rounds=1, neighbors=asked.neighbors
         )
         self.eta, self.guarantee = choice.eta, choice.guarantee
         if spacing is None:
             step = self.resolution / (self.eta * n)
             most = max(1, min(_DEFAULT_POINTS, _DEFAULT_WORK // n))
-            spacing = _default_spacing(self._over, terms.d, step, terms.slope, most)
+            spacing = _default_spacing(self._over, asked.d, step, asked.lipschitz, most)
         self.spacing = spacing
         self._check_size(size_of_net(self._over, spacing)[0])
         self.net = net_of(self._over, spacing)
         self.candidates = self.net.points.shape[1]
         self._check_size(self.candidates)
-        self.bound = net_excess(
-            self.candidates, n=n, eta=self.eta, resolution=self.resolution, cover=self.net.cover,
-            slope=terms.slope, beta=terms.beta,
-        )  # fmt: skip
         self._ridge = self._regularise(problem.lam)
 
-    def _units(self, variation: float, resolution: float | None) -> tuple[float, int]:
+    def bound(self, beta: float) -> float:
+        """The excess risk, but with probability beta, if the declared bounds hold."""
+        assert self.resolution is not None
+        return net_excess(
+            self.candidates, n=self.asked.n, eta=self.eta, resolution=self.resolution, cover=self.net.cover,
+            lipschitz=self.asked.lipschitz, beta=beta,
+        )  # fmt: skip
+
+    def _units(self, loss_range: float, resolution: float | None) -> tuple[float, int]:
         """The grid of the losses, and K."""
-        if not 2.0**-900 <= variation <= 2.0**900:
-            raise ValueError(f"loss: varies by {variation:g} over the set: must be between 2^-900 and 2^900")
-        n = self._terms.n
-        private = self._terms.one_way
+        if not 2.0**-900 <= loss_range <= 2.0**900:
+            raise ValueError(f"loss: varies by {loss_range:g} over the set: must be between 2^-900 and 2^900")
+        n = self.asked.n
+        private = self.asked.monotonic
         most = _PRIVATE_UNITS if private else min(_MOST_UNITS, 2**62 // n - 1)
         if resolution is None:
-            useful = ceil(log2(self._terms.epsilon * n + 1)) + 3  # the choice itself is no finer
+            useful = ceil(log2(self.asked.epsilon * n + 1)) + 3  # the choice itself is no finer
             bits = 21 if private else min(max(21, useful), 34, most.bit_length() - 2)
-            resolution = 2.0 ** (frexp(variation)[1] - 1 - bits)
-        limit = ceil(Fraction(variation) / Fraction(resolution))
+            resolution = 2.0 ** (frexp(loss_range)[1] - 1 - bits)
+        limit = ceil(Fraction(loss_range) / Fraction(resolution))
         if not limit <= most:
             raise ValueError(
                 f"resolution={resolution!r}: must be such that a loss has at most {most:,} units; it has {limit:,}"
@@ -189,7 +193,7 @@ class GridPlan(Plan):
         return resolution, limit
 
     def _check_size(self, size: float) -> None:
-        n = self._terms.n
+        n = self.asked.n
         if size > MOST_POINTS or size * n > MOST_WORK:
             raise ValueError(
                 f"spacing={self.spacing:.4g}: a net of {size:,.0f} points for {n:,} records: must be at most "
@@ -200,7 +204,7 @@ class GridPlan(Plan):
         """n lam/2 ||w||^2 in units of the grid, which no record has a say in."""
         assert self.resolution is not None
         points = self.net.points
-        values = self._terms.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
+        values = self.asked.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
         if not values.max() < 2.0**61:
             raise ValueError(f"lam={lam!r}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units")
         rounded: Integers = np.rint(values).astype(np.int64)
@@ -211,13 +215,13 @@ class GridPlan(Plan):
         return {name: getattr(self, name) for name in ("resolution", "_limit", "_over")}
 
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
-        scores, d = self.scores(points, report), self._terms.d
+        scores, d = self.scores(points, report), self.asked.d
         return lambda key: self.net.points[:d, draw_one(scores, key, self.eta)].copy()
 
     def scores(self, points: Points, report: Report) -> Integers:
         """-F, in the order of the net."""
         net, custom = self.net.points, isinstance(points.loss, Custom)
-        part = self.candidates if custom else max(1, _PART // self._terms.n)
+        part = self.candidates if custom else max(1, _PART // self.asked.n)
         if not points.rows.gathers:  # a pass takes longer than what it computes
             part = max(part, _FAR_PART)
         score = self._custom if custom else self._built_in

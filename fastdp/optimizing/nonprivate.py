@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..support.errors import AccuracyWarning, levels_to_caller
+from ..support.parameters import Outside
 from .losses import AbsoluteDeviation, SquaredError
 from .points import Points
-from .problem import Outside, Problem, read_points
+from .problem import Problem, read_points
 from .sets import Box, ConvexSet, Vector, point_of
 
 _TOLERANCE = 1e-8  # of the excess, relative to the scale of the gradient and the set
@@ -44,12 +45,33 @@ def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet
 def nonprivate_minimum(
     X: Any, y: Any = None, *, loss: Any, over: ConvexSet, outside: Outside = "raise"
 ) -> tuple[Vector, float]:
-    """(the point of the set with the least mean loss, that loss). Not private: for comparison only.
+    """Find the point of the set with the least mean loss. Not private: for comparison only.
 
     Accelerated gradients to an excess of about 1e-9 of the scale of the problem; losses with corners are rounded off,
-    less and less. An AccuracyWarning tells if that is not reached.
+    less and less. There is an AccuracyWarning if that is not reached.
+
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        The points of the records, one a row.
+    y : array_like or str, optional
+        Their labels, if the loss has labels; the name of a column of X, or an array.
+    loss : Loss
+        One of `fastdp.losses`, perhaps + L2(lam).
+    over : ConvexSet
+        One of `fastdp.sets`.
+    outside : {"raise", "clip"}
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+
+    Returns
+    -------
+    w : numpy.ndarray
+        The point.
+    least : float
+        Its mean loss, regulariser included.
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.array([[0.0], [1.0], [5.0]])
     >>> w, least = fastdp.nonprivate_minimum(X, loss=fastdp.losses.AbsoluteDeviation(), over=fastdp.sets.Box(0, 10))
@@ -94,11 +116,32 @@ def nonprivate_excess_risk(
     least: float | None = None,
     outside: Outside = "raise",
 ) -> float:
-    """By how much the mean loss at w exceeds the least one over the set. Not private: for comparison only.
+    """Compute by how much the mean loss at w exceeds the least one over the set. Not private: for comparison only.
 
-    `least` is the least mean loss, if `nonprivate_minimum` has told it already.
+    Parameters
+    ----------
+    w : array_like of float
+        The point.
+    X : array_like, data frame or Parquet file
+        The points of the records, one a row.
+    y : array_like or str, optional
+        Their labels, if the loss has labels; the name of a column of X, or an array.
+    loss : Loss
+        One of `fastdp.losses`, perhaps + L2(lam).
+    over : ConvexSet
+        One of `fastdp.sets`.
+    least : float, optional
+        The least mean loss, if `nonprivate_minimum` has found it already.
+    outside : {"raise", "clip"}
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+
+    Returns
+    -------
+    float
+        The excess.
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.array([[0.0], [0.5], [1.0]])
     >>> loss = fastdp.losses.SquaredDistance(x_norm=1)
@@ -133,16 +176,16 @@ def _descend(points: Points, problem: Problem, w: Vector, width: float) -> tuple
         return np.asarray(mean + problem.lam * at)
 
     curvature = points.plain_mean(lambda X, y: problem.loss.smooth_curvature(X, width)) + problem.lam
-    slope = max(float(np.linalg.norm(gradient(at))) for at in (problem.start, problem.over.project(problem.start + 1)))
-    return _accelerated(gradient, w, problem.over, float(curvature), slope)
+    scale = max(float(np.linalg.norm(gradient(at))) for at in (problem.start, problem.over.project(problem.start + 1)))
+    return _accelerated(gradient, w, problem.over, float(curvature), scale)
 
 
 def _accelerated(
-    gradient: Callable[[Vector], Vector], start: Vector, over: ConvexSet, curvature: float, slope: float
+    gradient: Callable[[Vector], Vector], start: Vector, over: ConvexSet, curvature: float, scale: float
 ) -> tuple[Vector, bool]:
     """Nesterov's method with restarts; stops when no point of the set can be much better.
 
-    slope   how long gradients are on the way: with the diameter, the scale of the problem
+    scale   the norm of gradients on the way: with the diameter, the scale of the problem
     """
     w = ahead = start
     speed = 1.0
@@ -150,7 +193,7 @@ def _accelerated(
     for _ in range(_MOST_STEPS):
         new = over.project(ahead - rate * gradient(ahead))
         # the gradient mapping g = (ahead - new) / rate bounds the excess at new by |g| times the diameter
-        if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * slope * over.diameter:
+        if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * scale * over.diameter:
             return new, True
         if (ahead - new) @ (new - w) > 0:
             speed = 1.0  # it goes the wrong way: forget the momentum

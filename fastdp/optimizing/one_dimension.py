@@ -1,8 +1,7 @@
 """The mean and the median of one column, exactly: a choice among the very many points of a line.
 
-Scores are convex, so the line falls into a few hundred pieces in which they hardly differ; exponential_erm.md,
-theorems 2,
-3 and 5.
+Scores are convex, so the line falls into a few hundred intervals in which they hardly differ; exponential_erm.md,
+theorems 2, 3 and 5.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from math import ceil, floor, frexp, inf, log
 
 import numpy as np
 
-from ..mechanisms.weighted_intervals import Levels, Piece, PieceChoice
+from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.guarantees import BoundedRange
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
-from .choice import Integers, Key, Plan, Terms
+from .choice import ChoiceParameters, ChoicePlan, Integers, Key
 from .losses import AbsoluteDeviation, SquaredDistance
 from .points import Points
 from .sets import Ball, Box, Vector
@@ -29,31 +28,33 @@ _LINE_BITS, _MOST_LINE = 40, 2**62  # points on a line: by default, and at most
 _HALF = 31  # bits of the lower part of a position on a line: sums of either part fit int64
 
 
-def line_excess(steps: int, *, n: float, eta: float, range: float, spacing: float, slope: float, beta: float) -> float:
+def line_excess(
+    steps: int, *, n: float, eta: float, losses_range: float, spacing: float, lipschitz: float, beta: float
+) -> float:
     """The excess risk of a choice among steps + 1 points of a line, but with probability beta: theorem 5.
 
-    eta      what a loss of 1 counts in the exponent
-    range    how far apart the losses of all records together may lie
+    eta            what a loss of 1 counts in the exponent
+    losses_range   how far apart the losses of all records together may lie
     """
     if not eta:
         return inf
-    part = steps / max(1.0, eta * range)  # of the points lose no more than 1 / eta
+    part = steps / max(1.0, eta * losses_range)  # of the points lose no more than 1 / eta
     by_convexity = 1 + log((steps + 1) / max(1.0, part - 1))
-    return (min(by_convexity, log(steps + 1)) - log(beta)) / eta / n + 3 * slope * spacing
+    return (min(by_convexity, log(steps + 1)) - log(beta)) / eta / n + 3 * lipschitz * spacing
 
 
 class ConvexChoice:
-    """The law with weights exp(-eta (F(k) - min F)) on 0 .. last, F convex and integer: exponential_erm.md, theorem
-    3."""
+    """The law with weights exp(-eta (F(k) - min F)) on 0 .. last, F convex and integer: exponential_erm.md,
+    theorem 3."""
 
     def __init__(self, function: Callable[[int], int], last: int, eta: Fraction) -> None:
         self._function, self._last, self.eta = function, last, eta
         self._levels = Levels(eta)
         self.best = self._minimiser()
         self._least = function(self.best)
-        self._open = 64 + last.bit_length()  # level of the last pieces, which reach to the ends
-        self.pieces = [*self._side(1, 0, last - self.best), *self._side(-1, 1, self.best)]
-        self._choice = PieceChoice(self.pieces, lambda k: eta * self._gap(k))
+        self._open = 64 + last.bit_length()  # level of the last intervals, which reach to the ends
+        self.intervals = [*self._side(1, 0, last - self.best), *self._side(-1, 1, self.best)]
+        self._choice = IntervalChoice(self.intervals, lambda k: eta * self._gap(k))
 
     def _minimiser(self) -> int:
         low, high = 0, self._last
@@ -68,13 +69,13 @@ class ConvexChoice:
     def _gap(self, k: int) -> int:
         return self._function(k) - self._least
 
-    def _side(self, side: int, near: int, far: int) -> list[Piece]:
-        """The pieces at distances near .. far from the minimiser: each ends about where the next level begins."""
+    def _side(self, side: int, near: int, far: int) -> list[WeightedInterval]:
+        """The intervals at distances near .. far from the minimiser: each ends about where the next level begins."""
 
         def gap(distance: int) -> int:
             return self._gap(self.best + side * distance)
 
-        pieces: list[Piece] = []
+        intervals: list[WeightedInterval] = []
         step = 1
         while near <= far:
             level = min(self._open, self._levels.of(gap(near)))
@@ -82,9 +83,9 @@ class ConvexChoice:
             if level < self._open:
                 end = self._crossing(gap, near, far, self._levels.first(level + 1), step)
             step = end - near
-            pieces.append(Piece(self.best + side * near, side, step, level))
+            intervals.append(WeightedInterval(self.best + side * near, side, step, level))
             near = end
-        return pieces
+        return intervals
 
     @staticmethod
     def _crossing(gap: Callable[[int], int], near: int, far: int, above: int, step: int) -> int:
@@ -105,14 +106,14 @@ class ConvexChoice:
         return self._choice.draw(key)
 
 
-def no_line(terms: Terms, spacing: float | None, resolution: float | None) -> str:
+def no_line(asked: ChoiceParameters, spacing: float | None, resolution: float | None) -> str:
     """Why there is no exact method; empty if there is one."""
-    if terms.d > 1:
-        return f"d={terms.d} columns: must be 1"
-    if type(terms.problem.loss) not in LINES:
-        return f"loss={terms.problem.loss!r}: must be SquaredDistance or AbsoluteDeviation"
-    if not isinstance(terms.problem.over, Ball | Box):
-        return f"over={terms.problem.over!r}: must be a Ball or a Box"
+    if asked.d > 1:
+        return f"d={asked.d} columns: must be 1"
+    if type(asked.problem.loss) not in LINES:
+        return f"loss={asked.problem.loss!r}: must be SquaredDistance or AbsoluteDeviation"
+    if not isinstance(asked.problem.over, Ball | Box):
+        return f"over={asked.problem.over!r}: must be a Ball or a Box"
     if resolution is not None:
         return f"resolution={resolution!r}: must be None, as losses are not rounded"
     if spacing is not None and frexp(spacing)[0] != 0.5:
@@ -120,15 +121,15 @@ def no_line(terms: Terms, spacing: float | None, resolution: float | None) -> st
     return ""
 
 
-class LinePlan(Plan):
+class LinePlan(ChoicePlan):
     """Points start + k spacing, k = 0 .. steps; a record has a position k too, and its loss is an integer."""
 
     method = "exact"
     resolution = None
     power: int  # a unit of the scores is so many powers of the spacing
 
-    def __init__(self, terms: Terms, spacing: float | None) -> None:
-        self._terms, over = terms, terms.problem.over
+    def __init__(self, asked: ChoiceParameters, spacing: float | None) -> None:
+        self.asked, over = asked, asked.problem.over
         assert isinstance(over, Ball | Box)
         if isinstance(over, Ball):
             low, high = over.at[0] - over.radius, over.at[0] + over.radius
@@ -146,13 +147,18 @@ class LinePlan(Plan):
         self.first, self.last = self._positions_within()
         if max(self.steps, self.last, -self.first) > _MOST_LINE:
             raise ValueError(f"spacing={spacing!r}: must be larger; the set or the records reach over 2^62 of it")
-        self.guarantee = BoundedRange(terms.epsilon, neighbors=terms.neighbors)
-        self.eta = lower(terms.epsilon) / max(self._moved(), 1)
-        unit = Fraction(spacing) ** self.power
-        ridge = terms.n * terms.problem.lam / 2 * max(abs(low), abs(high)) ** 2  # the regulariser varies by no more
-        self.bound = line_excess(
-            self.steps, n=terms.n, eta=float(self.eta / unit), range=terms.n * float(self._varies() * unit) + ridge,
-            spacing=spacing, slope=terms.slope, beta=terms.beta,
+        self.guarantee = BoundedRange(asked.epsilon, neighbors=asked.neighbors)
+        self.eta = lower(asked.epsilon) / max(self._sensitivity(), 1)
+
+    def bound(self, beta: float) -> float:
+        """The excess risk, but with probability beta, if the declared bounds hold."""
+        asked, n = self.asked, self.asked.n
+        unit = Fraction(self.spacing) ** self.power
+        # the regulariser varies by no more
+        ridge = n * asked.problem.lam / 2 * max(abs(self._low), abs(self._high)) ** 2
+        return line_excess(
+            self.steps, n=n, eta=float(self.eta / unit), losses_range=n * float(self._range() * unit) + ridge,
+            spacing=self.spacing, lipschitz=asked.lipschitz, beta=beta,
         )  # fmt: skip
 
     def _furthest(self) -> float:
@@ -164,12 +170,12 @@ class LinePlan(Plan):
         return 0, self.steps
 
     @abstractmethod
-    def _varies(self) -> int:
+    def _range(self) -> int:
         """By how much the losses of one record differ between points, at most."""
 
     @abstractmethod
-    def _moved(self) -> int:
-        """How far apart a neighbour may move two scores: theorem 2."""
+    def _sensitivity(self) -> int:
+        """Of differences of scores: theorem 2."""
 
     @abstractmethod
     def _losses(self, points: Points) -> Callable[[int], int]:
@@ -195,11 +201,11 @@ class LinePlan(Plan):
 
     def choice(self, points: Points) -> ConvexChoice:
         """With the regulariser n lam/2 (low + k spacing)^2, as integers: all times what makes them so."""
-        losses, terms = self._losses(points), self._terms
-        lam = Fraction(terms.problem.lam)
+        losses, asked = self._losses(points), self.asked
+        lam = Fraction(asked.problem.lam)
         if not lam:
             return ConvexChoice(losses, self.steps, self.eta)
-        weight = terms.n * lam / 2 * Fraction(self.spacing) ** (2 - self.power)
+        weight = asked.n * lam / 2 * Fraction(self.spacing) ** (2 - self.power)
         shift = Fraction(self._low) / Fraction(self.spacing)
         a, b, c, e = weight.numerator, weight.denominator, shift.numerator, shift.denominator
         times = b * e * e
@@ -216,25 +222,25 @@ class _Mean(LinePlan):
     power = 2
 
     def _furthest(self) -> float:
-        return self._terms.problem.loss.declared_norm() + max(abs(self._low), abs(self._high))
+        return self.asked.problem.loss.declared_norm() + max(abs(self._low), abs(self._high))
 
     def _positions_within(self) -> tuple[int, int]:
         norm, low, unit = (
-            Fraction(self._terms.problem.loss.declared_norm()),
+            Fraction(self.asked.problem.loss.declared_norm()),
             Fraction(self._low),
             Fraction(self.spacing),
         )
         return floor((-norm - low) / unit), ceil((norm - low) / unit)
 
-    def _varies(self) -> int:
-        def variation(x: int) -> int:
+    def _range(self) -> int:
+        def range_of(x: int) -> int:
             beside = max(-x, x - self.steps, 0)
             return max(x * x, (self.steps - x) ** 2) - beside * beside
 
-        return max(variation(self.first), variation(self.last))
+        return max(range_of(self.first), range_of(self.last))
 
-    def _moved(self) -> int:
-        return self._varies() if self._terms.one_way else 2 * self.steps * (self.last - self.first)
+    def _sensitivity(self) -> int:
+        return self._range() if self.asked.monotonic else 2 * self.steps * (self.last - self.first)
 
     def _losses(self, points: Points) -> Callable[[int], int]:
         positions = self.positions(points)
@@ -253,11 +259,11 @@ class _Median(LinePlan):
 
     power = 1
 
-    def _varies(self) -> int:
+    def _range(self) -> int:
         return self.steps
 
-    def _moved(self) -> int:
-        return self.steps if self._terms.one_way else 2 * self.steps
+    def _sensitivity(self) -> int:
+        return self.steps if self.asked.monotonic else 2 * self.steps
 
     def _losses(self, points: Points) -> Callable[[int], int]:
         positions = self.positions(points)

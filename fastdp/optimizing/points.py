@@ -7,6 +7,7 @@ Here records meet kernels. What comes out is integers, of which no record moves 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -75,6 +76,13 @@ class Points:
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs to read a block: where the records are is no part of it."""
         return {**self.__dict__, "rows": None, "_given": None}
+
+    def summing(self, loss: Summand) -> Points:
+        """The same records, unchecked, of which something without labels is summed; any norm beyond is an error."""
+        other = copy(self)
+        other.rows, other.loss, other._clip, other._given = self.rows, loss, False, None
+        other._bound = inf if loss.x_norm is None else loss.x_norm
+        return other
 
     # --- reading
 

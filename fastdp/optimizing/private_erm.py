@@ -1,36 +1,41 @@
-"""Private empirical risk minimisation by the method that promises most.
+"""Private empirical risk minimisation by the method with the least error bound.
 
-What the methods promise is made of public numbers, so they are compared before anything is spent.
+Bounds are made of public numbers, so methods are compared before anything is spent.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
 from ..privacy.budget import Budget
-from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors
 from ..randomness.keys import Randomness
-from ..support.checks import check_records, integer, one_of, positive, small_delta
+from ..support import parameters
+from ..support.checks import one_of
+from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.results import DisplayLines, as_html, as_text
-from .descent import PrivateDescent, noisy_projected_gradient_descent
-from .exponential_erm import PrivateChoice, expected_excess, exponential_erm
+from .choice import ChoiceParameters
+from .descent import PrivateDescent, run_descent
+from .exponential_erm import PrivateChoice, choose_point, expected_excess, plan_of
 from .losses import Custom, SquaredDistance
-from .moments import LeastSquares, Plan, noisy_least_squares
-from .problem import OUTSIDE, Outside, Problem, read_points
+from .moments import LeastSquares, MomentsPlan
+from .points import Points
+from .problem import Problem, public_count, read_points
 from .sets import ConvexSet, Vector
-from .step_noise import plan
-from .step_schedule import Schedule
-from .vectors import VectorRelease, release_vectors
+from .step_noise import NoiseParameters, sum_grid
+from .step_schedule import DescentSchedule, GivenSteps
+from .vectors import Itself, VectorRelease, VectorRequest
 
 Method = Literal["auto", "descent", "moments", "exponential"]
 METHODS = ("auto", "descent", "moments", "exponential")
 
-# A promise of moments holds for the worst curvature; records of any curvature come out far better. On the census, at
-# equal promises, their excess was 30 times less than that of descent.
+# The bound of moments holds for the worst curvature; records of any curvature come out far better. On the census, at
+# equal bounds, their excess was 30 times less than that of descent.
 _MOMENTS_ADAPT = 3.0
 
 Details = PrivateDescent | LeastSquares | VectorRelease | PrivateChoice
@@ -40,12 +45,20 @@ Details = PrivateDescent | LeastSquares | VectorRelease | PrivateChoice
 class PrivateMinimum(Accounted):
     """A private minimiser, and how its method was chosen.
 
-    w           the point
-    method      "descent", "moments" or "exponential"
-    bound       the mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold
-    promises    what every method would have promised in expectation; None: it does not apply, or promises nothing
-    refusals    why a method does not apply
-    details     the result of the method itself; of "moments" and SquaredDistance, that of `vector_mean`
+    Attributes
+    ----------
+    w : numpy.ndarray
+        The point.
+    method : str
+        "descent", "moments" or "exponential".
+    bound : float or None
+        The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold.
+    promises : dict of str to float or None
+        The bound of every method; None: it does not apply, or has none.
+    refusals : dict of str to str
+        Why a method does not apply.
+    details : PrivateDescent, LeastSquares, VectorRelease or PrivateChoice
+        The result of the method itself; of "moments" and SquaredDistance, that of `vector_mean`.
     """
 
     w: Vector
@@ -57,15 +70,13 @@ class PrivateMinimum(Accounted):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the call promises."""
+        """Of the call."""
         return self.details.guarantee
 
     def _rows(self) -> DisplayLines:
         rows = []
-        for name, promise in self.promises.items():
-            said = self.refusals.get(name) or (
-                "promises nothing" if promise is None else f"excess at most {promise:.3g}"
-            )
+        for name, bound in self.promises.items():
+            said = self.refusals.get(name) or ("no bound" if bound is None else f"excess at most {bound:.3g}")
             rows.append((f"{name}{' (taken)' if name == self.method else ''}", said))
         return rows
 
@@ -92,22 +103,60 @@ def private_erm(
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
 ) -> PrivateMinimum:
-    """Minimise the mean loss over a convex set, privately, by whichever method promises most.
+    """Minimise the mean loss over a convex set, privately, by whichever method has the least error bound.
 
-    X, y         points and labels: arrays, data frames, Parquet files; y may name a column of X
-    loss, over   one of `fastdp.losses`, perhaps + L2(lam); one of `fastdp.sets`
-    method       "descent": `noisy_projected_gradient_descent`; "moments": `noisy_least_squares` for SquaredError, and
-                 the point nearest to `vector_mean` for SquaredDistance; "exponential": `exponential_erm`, in up to four
-                 dimensions; "auto": the least promised excess, where moments, which usually do far better than they
-                 promise, count for a third
-    records      under add-remove neighbours, where n is private: a public number that takes its place
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        The points of the records, one a row.
+    y : array_like or str, optional
+        Their labels, if the loss has labels; the name of a column of X, or an array.
+    loss : Loss
+        One of `fastdp.losses`, perhaps + L2(lam).
+    over : ConvexSet
+        One of `fastdp.sets`.
+    epsilon : float > 0
+        The privacy parameter epsilon.
+    delta : float in [0, 1)
+        The privacy parameter delta; 0 for noise that is Laplace.
+    method : {"auto", "descent", "moments", "exponential"}
+        "descent": `noisy_projected_gradient_descent`. "moments": `noisy_least_squares` for SquaredError, and the point
+        nearest to `vector_mean` for SquaredDistance. "exponential": `exponential_erm`, in up to four dimensions.
+        "auto": the least bound, where that of moments, which usually do far better than it, counts for a third.
+    records : int, optional
+        Under add-remove neighbours, where n is private: a public number that takes its place.
+    outside : {"raise", "clip"}
+        What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
+        nearest ones within.
+    progress : bool or callable, optional
+        True for a bar, or a function of (done, total, what).
+    rng : Randomness, optional
+        Where keys come from; by default the operating system.
+    budget : Budget, optional
+        What is charged; by default the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        Which data sets are neighbours.
 
+    Returns
+    -------
+    PrivateMinimum
+        The minimiser, and how its method was chosen.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their range and bounds of the loss that are missing, before anything is spent.
+    DomainError
+        For records outside the declared bounds, before anything is spent.
+
+    Notes
+    -----
     Guarantee    (epsilon, delta)-DP
-    Proof        that of the method; the choice among them sees public numbers alone
-    Accuracy     `.bound` of the result
-    Raises       ValueError and DomainError before anything is spent
+    Proof        that of the method; the choice among them depends on public numbers alone
+    Accuracy     `.bound` of the result; `bounds.private_erm`
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(50_000, 3)).clip(-1, 1) / 2
     >>> y = X @ [0.5, -0.3, 0.1]
@@ -117,97 +166,134 @@ def private_erm(
     'moments'
     """
     one_of("method", method, METHODS)
-    one_of("outside", outside, OUTSIDE)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    check_records(records, neighbors)
-    if records is not None:
-        records = integer("records", records, least=1)
+    outside = parameters.outside(outside)
+    asked = NoiseParameters.of(epsilon, delta, "auto", neighbors)
+    records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = points.n if records is None else records
-    promises, refusals = promises_of(problem, n, epsilon, delta, neighbors)
+    plans = plans_of(problem, n, asked)
+    excess, refusals = bounds_of(plans)
     if method == "auto":
-        method = taken(promises)
-    options: dict[str, Any] = {
-        "loss": loss, "over": over, "epsilon": epsilon, "records": records, "outside": outside, "progress": progress,
-        "rng": rng, "budget": budget, "neighbors": neighbors,
-    }  # fmt: skip
-    details: Details
-    if method == "descent":
-        details = noisy_projected_gradient_descent(X, y, delta=delta, **options)
-    elif method == "moments" and isinstance(problem.loss, SquaredDistance):
+        method = best_of(excess)
+    plan = plans[method]
+    if isinstance(plan, ValueError):
+        if method != "exponential":
+            raise plan
+        plan = _Choice(problem, n, asked)  # a Custom loss is refused in comparisons only
+    w, details = plan.run(points, outside, progress, rng, budget)
+    return PrivateMinimum(w, method, excess[method], excess, refusals, details)
+
+
+# --- the methods: public numbers first, then a run on the records
+
+
+class ErmPlan(ABC):
+    """What a method would do, and the bound on its expected excess risk; None where no theorem gives one."""
+
+    bound: float | None
+
+    @abstractmethod
+    def run(
+        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
+    ) -> tuple[Vector, Details]:
+        """(the point, the method's own result)."""
+
+
+class _Descent(ErmPlan):
+    def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
+        self._about = problem, n, asked
+        self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, GivenSteps())
+        self.bound = self._schedule.bound
+
+    def run(
+        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
+    ) -> tuple[Vector, Details]:
+        fit = run_descent(points, *self._about, self._schedule, progress=progress, rng=rng, budget=budget)
+        return fit.w, fit
+
+
+class _Moments(ErmPlan):
+    def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
+        self._n = n
+        self._plan = MomentsPlan.of(problem, n, len(problem.start), asked)
+        self.bound = self._plan.bound
+
+    def run(
+        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
+    ) -> tuple[Vector, Details]:
+        fit = self._plan.release(points, self._n, progress, rng, budget)
+        return fit.w, fit
+
+
+class _Mean(ErmPlan):
+    """The point nearest to the noisy mean: moments.md, theorem 3."""
+
+    def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
+        self._problem, self._n, self._asked, d = problem, n, asked, len(problem.start)
+        self._clip = problem.loss.declared_norm()
+        grid, _ = sum_grid(asked, clip=self._clip, n=n, d=d, steps=1)
+        # twice the expected squared norm of the noise in the mean
+        self.bound = min(2 * d * (grid.deviation / n + 1 / grid.unit) ** 2, problem.varies())
+
+    def run(
+        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
+    ) -> tuple[Vector, Details]:
         with reporting(progress, "summing") as report:
             report(0, 1, "vectors")
-            details = release_vectors(
-                "vector_mean", X, problem.loss.declared_norm(), epsilon, delta, "auto", None, records or 0, rng, budget,
-                neighbors, outside,
-            )  # fmt: skip
+            vectors = points.summing(Itself(self._clip if outside == "raise" else None))
+            mean = VectorRequest.of("vector_mean", vectors, self._clip, self._asked).release(
+                vectors, self._n, rng, budget
+            )
             report(1, 1, "")
-        return PrivateMinimum(_nearest(problem, details.value), method, promises[method], promises, refusals, details)
-    elif method == "moments":
-        details = noisy_least_squares(X, y, delta=delta, **options)
-    else:
-        details = exponential_erm(X, y, **options)
-    return PrivateMinimum(details.w, method, promises[method], promises, refusals, details)
+        # the minimiser of ||w - mean||^2 + lam/2 ||w||^2
+        return self._problem.over.project(mean.value / (1 + self._problem.lam / 2)), mean
 
 
-def _nearest(problem: Problem, mean: Vector) -> Vector:
-    """The minimiser of ||w - mean||^2 + lam/2 ||w||^2 over the set."""
-    return problem.over.project(mean / (1 + problem.lam / 2))
+class _Choice(ErmPlan):
+    """The exponential mechanism."""
+
+    def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
+        self._plan = plan_of(ChoiceParameters(problem, len(problem.start), n, asked.epsilon, asked.neighbors))
+        self.bound = expected_excess(self._plan)
+
+    def run(
+        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
+    ) -> tuple[Vector, Details]:
+        chosen = choose_point(points, self._plan, progress=progress, rng=rng, budget=budget)
+        return chosen.w, chosen
 
 
-def _mean_promise(
-    problem: Problem, loss: SquaredDistance, n: int, epsilon: float, delta: float, neighbors: Neighbors
-) -> float:
-    """Twice the expected squared norm of the noise in the mean: moments.md, theorem 3."""
-    d = len(problem.start)
-    grid, _ = plan(
-        clip=loss.declared_norm(), n=n, d=d, steps=1, epsilon=epsilon, delta=delta, noise="auto", neighbors=neighbors
-    )  # fmt: skip
-    return min(2 * d * (grid.deviation / n + 1 / grid.unit) ** 2, problem.varies())
+def _compared_choice(problem: Problem, n: int, asked: NoiseParameters) -> ErmPlan:
+    if isinstance(problem.loss, Custom):
+        raise ValueError("a Custom loss is evaluated in Python at every point: only if method='exponential'")
+    return _Choice(problem, n, asked)
 
 
-def promises_of(
-    problem: Problem, n: int, epsilon: float, delta: float, neighbors: Neighbors
-) -> tuple[dict[str, float | None], dict[str, str]]:
-    """What every method promises in expectation, and why some do not apply."""
-    d = len(problem.start)
-
-    def of_descent() -> float | None:
-        return Schedule.of(
-            problem, n=n, d=d, epsilon=epsilon, delta=delta, clip=None, noise="auto", steps=None, step_size=None,
-            average=None, resolution=None, neighbors=neighbors,
-        ).bound  # fmt: skip
-
-    def of_moments() -> float:
-        if isinstance(problem.loss, SquaredDistance):
-            return _mean_promise(problem, problem.loss, n, epsilon, delta, neighbors)
-        return Plan.of(problem, n, d, epsilon, delta, "auto", neighbors).bound
-
-    def of_choice() -> float:
-        if isinstance(problem.loss, Custom):
-            raise ValueError("a Custom loss is evaluated in Python at every point: only if method='exponential'")
-        return expected_excess(problem, n, epsilon, neighbors)
-
-    asked: dict[str, Callable[[], float | None]] = {
-        "descent": of_descent,
-        "moments": of_moments,
-        "exponential": of_choice,
+def plans_of(problem: Problem, n: int, asked: NoiseParameters) -> dict[str, ErmPlan | ValueError]:
+    """What every method would do, or why it does not apply."""
+    makers: dict[str, Callable[[Problem, int, NoiseParameters], ErmPlan]] = {
+        "descent": _Descent,
+        "moments": _Mean if isinstance(problem.loss, SquaredDistance) else _Moments,
+        "exponential": _compared_choice,
     }
-    found: dict[str, float | None] = {}
-    refusals = {}
-    for name, ask in asked.items():
+    found: dict[str, ErmPlan | ValueError] = {}
+    for name, make in makers.items():
         try:
-            found[name] = ask()
+            found[name] = make(problem, n, asked)
         except ValueError as refused:
-            found[name] = None
-            refusals[name] = str(refused)
-    return found, refusals
+            found[name] = refused
+    return found
 
 
-def taken(promises: dict[str, float | None]) -> Any:
-    """The method with the least promise; descent, which needs the fewest bounds, where there is none."""
-    weighed = {name: promise for name, promise in promises.items() if promise is not None}
-    if weighed.get("moments", inf) < inf:
-        weighed["moments"] /= _MOMENTS_ADAPT
-    return min(weighed, key=lambda name: weighed[name]) if weighed else "descent"
+def bounds_of(plans: dict[str, ErmPlan | ValueError]) -> tuple[dict[str, float | None], dict[str, str]]:
+    """The bounds on the expected excess, by method, and why some methods do not apply."""
+    excess = {name: None if isinstance(plan, ValueError) else plan.bound for name, plan in plans.items()}
+    return excess, {name: str(plan) for name, plan in plans.items() if isinstance(plan, ValueError)}
+
+
+def best_of(excess: dict[str, float | None]) -> Any:
+    """The method with the least bound; descent, which needs the fewest declared bounds, where there is none."""
+    weighted = {name: bound for name, bound in excess.items() if bound is not None}
+    if weighted.get("moments", inf) < inf:
+        weighted["moments"] /= _MOMENTS_ADAPT
+    return min(weighted, key=lambda name: weighted[name]) if weighted else "descent"

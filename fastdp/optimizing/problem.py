@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..support import parameters
+from ..support.checks import check_records, integer
 from .losses import Loss, MissingBound, parts_of
 from .points import Points
 from .sets import ConvexSet, Vector, point_of
-
-Outside = Literal["raise", "clip"]
-OUTSIDE = ("raise", "clip")
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Problem:
         return cls(of_record, lam, over, at)
 
     @property
-    def reach(self) -> float:
+    def radius(self) -> float:
         """No minimiser is further from the start; more than 0, also where the set is one point."""
         return max(self.over.reach(self.start), 2.0**-400)
 
@@ -85,10 +84,16 @@ def read_points(
     loss: Any,
     over: Any,
     start: ArrayLike | None = None,
-    outside: Outside = "raise",
+    outside: parameters.Outside = "raise",
     records: int | None = None,
 ) -> tuple[Points, Problem]:
     """The records, checked, and what is to be minimised of them."""
     of_record, _ = parts_of(loss)
     points = Points(X, y, of_record, outside, may_be_empty=records is not None)
     return points, Problem.of(loss, over, points.d, start)
+
+
+def public_count(records: Any, neighbors: str) -> int | None:
+    """The public number of records that takes the place of a private one; None where their own is public."""
+    check_records(records, neighbors)
+    return None if records is None else integer("records", records, least=1)

@@ -1,6 +1,7 @@
-"""How much noise sums of clipped vectors need, by every calibration that is valid: descent.md, theorems 1 to 3.
+"""The noise of each step: how much sums of clipped vectors need, by every calibration that is valid.
 
-All numbers here are public: the sensitivity in units of the grid, the dimension, how many sums, epsilon and delta.
+descent.md, theorems 1 to 3. All numbers here are public: the sensitivity in units of the grid, the dimension, how many
+sums, epsilon and delta.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, floor, inf, log, log2, nextafter, sqrt
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,10 +20,13 @@ from ..privacy.conversions import epsilon_of_curve
 from ..privacy.curves import ORDERS, discrete_laplace_curve
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, NoisePlan, gaussian_plan, laplace_plan
-from ..support.checks import moderate
+from ..support import parameters
+from ..support.checks import moderate, one_of
 from ..support.rounding import down, lower, up
 
 Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
+
+NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic")
 
 FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
 _COARSEST = 6  # bits
@@ -30,8 +34,53 @@ _MOST_SUM = 2.0**62
 _MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
 
 
+class NoiseParameters(NamedTuple):
+    """What is asked for: the price of all sums together, for which relation, and the kind of noise."""
+
+    epsilon: float
+    delta: float
+    noise: Noise
+    neighbors: Neighbors
+
+    @classmethod
+    def of(
+        cls, epsilon: Any, delta: Any, noise: Any, neighbors: Any, noises: tuple[str, ...] = NOISES
+    ) -> NoiseParameters:
+        """Check what a user gave."""
+        one_of("noise", noise, noises)
+        parameters.neighbors(neighbors)
+        return cls(parameters.epsilon(epsilon), parameters.delta_or_none(delta), noise, neighbors)
+
+    def check_price(self) -> None:
+        """ValueError where the arithmetic of noise has no answer."""
+        if self.noise == "gaussian" and not self.delta:
+            raise ValueError("noise='gaussian': needs delta > 0; 'laplace' does not")
+        for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
+            if value < SMALLEST and not (name == "delta" and value == 0):
+                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g}")
+        most = MAX_EPSILON if self.delta else 1e9
+        if self.epsilon > most:
+            raise ValueError(f"epsilon={self.epsilon!r}: must be at most {most:g}")
+
+    def unit_variance(self, d: int, steps: int) -> float:
+        """The variance of a coordinate's noise at sensitivity 1, nearly: what schedules are made from."""
+        epsilon, delta = self.epsilon, self.delta
+        rho = zcdp_rho(epsilon, delta) if delta else 0.0
+
+        def laplace(count: float, pure: float) -> float:
+            return 2 * min((pure / epsilon) ** 2, count / (2 * rho) if rho else inf)
+
+        found = {
+            "gaussian": steps * gaussian_ratio(epsilon, delta) ** 2 if delta else inf,
+            "laplace": laplace(steps, sqrt(d) * steps),
+            "laplace-per-coordinate": laplace(d * steps, d * steps),
+            "laplace-basic": 2 * (d * steps / epsilon) ** 2,
+        }
+        return min(found.values()) if self.noise == "auto" else found[self.noise]
+
+
 @dataclass(frozen=True)
-class Scale:
+class CoordinateNoise:
     """The noise of one coordinate, in units of the grid.
 
     noise         "gaussian" or "laplace", as it is drawn
@@ -58,8 +107,8 @@ class Scale:
         return gaussian_plan(self.value) if self.noise == "gaussian" else laplace_plan(self.value)
 
 
-def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float) -> dict[str, Scale]:
-    """The least noise of every kind, for `steps` sums of d integers of which a neighbour moves the L2 norm so far."""
+def noise_options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float) -> dict[str, CoordinateNoise]:
+    """The least noise of every kind, for `steps` sums of d integers of L2 sensitivity `sensitivity`."""
     epsilon = down(lower(epsilon))
     delta = down(lower(delta)) if delta else 0.0
     found = {}
@@ -67,47 +116,19 @@ def options(sensitivity: float, d: int, steps: int, epsilon: float, delta: float
         # T sums of sensitivity K are as one of K sqrt(T): theorem 2
         far = up(Fraction(sensitivity) * Fraction(_root_up(steps)))
         sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
-        found["gaussian"] = Scale("gaussian", "Gaussian", sigma)
+        found["gaussian"] = CoordinateNoise("gaussian", "Gaussian", sigma)
     spread = min(d, max(1, floor(Fraction(sensitivity) ** 2)))  # the worst direction moves so many coordinates alike
     found["laplace"] = _least(laplace_options(_over_root(sensitivity, spread), spread * steps, epsilon, delta))
     found["laplace-per-coordinate"] = _least(laplace_options(sensitivity, d * steps, epsilon, delta))
-    found["laplace-basic"] = Scale("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
+    found["laplace-basic"] = CoordinateNoise("laplace", "pure", _pure(sensitivity, d * steps, epsilon))
     return found
 
 
-def check_price(noise: Noise, epsilon: float, delta: float) -> None:
-    """ValueError where the arithmetic of noise has no answer."""
-    if noise == "gaussian" and not delta:
-        raise ValueError("noise='gaussian': needs delta > 0; 'laplace' does not")
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if value < SMALLEST and not (name == "delta" and value == 0):
-            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g}")
-    most = MAX_EPSILON if delta else 1e9
-    if epsilon > most:
-        raise ValueError(f"epsilon={epsilon!r}: must be at most {most:g}")
-
-
-def unit_variance(noise: Noise, d: int, steps: int, epsilon: float, delta: float) -> float:
-    """The variance of a coordinate's noise at sensitivity 1, nearly: what schedules are made from."""
-    rho = zcdp_rho(epsilon, delta) if delta else 0.0
-
-    def laplace(count: float, pure: float) -> float:
-        return 2 * min((pure / epsilon) ** 2, count / (2 * rho) if rho else inf)
-
-    found = {
-        "gaussian": steps * gaussian_ratio(epsilon, delta) ** 2 if delta else inf,
-        "laplace": laplace(steps, sqrt(d) * steps),
-        "laplace-per-coordinate": laplace(d * steps, d * steps),
-        "laplace-basic": 2 * (d * steps / epsilon) ** 2,
-    }
-    return min(found.values()) if noise == "auto" else found[noise]
-
-
-def _least(values: dict[str, float]) -> Scale:
+def _least(values: dict[str, float]) -> CoordinateNoise:
     name = min(values, key=lambda each: values[each])
     if values["pure"] <= 1.001 * values[name]:
-        name = "pure"  # as good, and promises more
-    return Scale("laplace", name, values[name])
+        name = "pure"  # as good, and a stronger guarantee
+    return CoordinateNoise("laplace", name, values[name])
 
 
 @lru_cache(256)
@@ -132,13 +153,13 @@ def _pure(shift: float, count: int, epsilon: float) -> float:
 
 
 def _by_curve(shift: float, count: int, epsilon: float, delta: float, tight: float) -> float:
-    """The least scale whose curve keeps the promise, to a part in a million and up; `tight` if that is as good.
+    """The least scale whose curve keeps to epsilon, to a part in a million and up; `tight` if that is as good.
 
     Found in floats, and checked in 60 digits: a candidate that does not pass is enlarged.
     """
     if shift < 0.003 * tight:  # the curve is then that of zCDP but for a few parts in a thousand
         return tight
-    low, high = tight / 1e6, tight
+    low, high = tight / 1e6, tight  # not by support/search.py, whose other digits would be other draws
     while high - low > 1e-9 * high:
         middle = sqrt(low * high)
         low, high = (low, middle) if _epsilon_roughly(middle, shift, count, delta) <= epsilon else (middle, high)
@@ -172,19 +193,19 @@ def _over_root(x: float, y: float) -> float:
 
 
 @dataclass(frozen=True)
-class Grid:
+class SumGrid:
     """The grid of the sums, and the noise on it.
 
     clip          the norm that a record's vector keeps
     unit          one over the spacing of the grid, a power of two
-    sensitivity   how far a neighbour moves the sum, in units of the grid
-    scale         the noise of a coordinate, in units of the grid
+    sensitivity   the L2 sensitivity of the sum, in units of the grid
+    noise         of a coordinate, in units of the grid
     """
 
     clip: float
     unit: float
     sensitivity: float
-    scale: Scale
+    noise: CoordinateNoise
 
     @property
     def size(self) -> float:
@@ -198,7 +219,7 @@ class Grid:
     @property
     def deviation(self) -> float:
         """The standard deviation of the noise of a coordinate of the sum."""
-        return sqrt(self.scale.variance) / self.unit
+        return sqrt(self.noise.variance) / self.unit
 
 
 def limit_of(size: float, d: int) -> float:
@@ -207,73 +228,64 @@ def limit_of(size: float, d: int) -> float:
 
 
 @lru_cache(256)
-def plan(
-    *, clip: float, n: int, d: int, steps: int, epsilon: float, delta: float, noise: Noise, neighbors: Neighbors,
-    resolution: float | None = None,
-) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
+def sum_grid(
+    asked: NoiseParameters, *, clip: float, n: int, d: int, steps: int, resolution: float | None = None
+) -> tuple[SumGrid, dict[str, CoordinateNoise]]:
     """The grid of sums of n vectors of norm `clip`, the noise chosen, and what all kinds would be."""
-    moved = 2 if neighbors == "replace-one" else 1
+    vectors = 2 if asked.neighbors == "replace-one" else 1  # by so many clips a neighbour may differ
     moderate("clip", clip, toward=0)
     unit = 2.0 ** -ceil(log2(clip)) if resolution is None else 1 / resolution
     return _fit(
-        lambda unit: moved * clip * unit, clip, unit, d, n=n, steps=steps, epsilon=epsilon, delta=delta, noise=noise,
-        neighbors=neighbors, fixed=resolution is not None,
+        asked, lambda unit: vectors * clip * unit, size=clip, unit=unit, n=n, d=d, steps=steps,
+        fixed=resolution is not None,
     )  # fmt: skip
 
 
-def fit_grid(
-    sensitivity: Callable[[float], float], entries: int, *, n: int, epsilon: float, delta: float, noise: Noise,
-    neighbors: Neighbors,
-) -> Grid:  # fmt: skip
-    """The finest grid for one sum over n records of vectors of norm at most 2 whose neighbours are so far apart."""
-    return _fit(
-        sensitivity, 2.0, 1.0, entries, n=n, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors
-    )[0]
+def fit_grid(asked: NoiseParameters, sensitivity: Callable[[float], float], entries: int, n: int) -> SumGrid:
+    """The finest grid for one sum over n records of vectors of norm at most 2, of this sensitivity by the unit."""
+    return _fit(asked, sensitivity, size=2.0, unit=1.0, n=n, d=entries, steps=1)[0]
 
 
 def _fit(
-    sensitivity: Callable[[float], float], size: float, unit: float, d: int, *, n: int, steps: int, epsilon: float,
-    delta: float, noise: Noise, neighbors: Neighbors, fixed: bool = False,
-) -> tuple[Grid, dict[str, Scale]]:  # fmt: skip
+    asked: NoiseParameters, sensitivity: Callable[[float], float], *, size: float, unit: float, n: int, d: int,
+    steps: int, fixed: bool = False,
+) -> tuple[SumGrid, dict[str, CoordinateNoise]]:  # fmt: skip
     """Multiply `unit` as far as sums of n vectors of this size and their noise allow, and choose the noise."""
-    check_price(noise, epsilon, delta)
-    n = n if neighbors == "replace-one" else max(n, _MOST_RECORDS)  # the grid must not depend on a private number
+    asked.check_price()
+    # the grid must not depend on a private number
+    n = n if asked.neighbors == "replace-one" else max(n, _MOST_RECORDS)
     if not fixed:  # sums of n records fit, and noise of at most 2^39 grid units
-        rough = sensitivity(unit) * sqrt(unit_variance(noise, d, steps, epsilon, delta))
+        rough = sensitivity(unit) * sqrt(asked.unit_variance(d, steps))
         finer = floor(log2(min(_MOST_SUM / (4 * n), FINEST, 2.0**39 / rough)))
         if finer < _COARSEST:
-            raise ValueError(f"n={n}, epsilon={epsilon!r}: the grid would have fewer than 64 units in a record")
+            raise ValueError(f"n={n}, epsilon={asked.epsilon!r}: the grid would have fewer than 64 units in a record")
         unit *= 2.0**finer
     if n * size * unit >= _MOST_SUM or size * unit > 2.0**41:
         raise ValueError(f"resolution={1 / unit!r}: must be larger: sums of {n} records leave int64 on this grid")
-    found = options(sensitivity(unit), d, steps, epsilon, delta)
-    chosen = _choose(found, noise)
+    found = noise_options(sensitivity(unit), d, steps, asked.epsilon, asked.delta)
+    chosen = _choose(found, asked.noise)
     if not MIN_SCALE <= chosen.value <= MAX_SCALE:
         raise ValueError(
             f"resolution={1 / unit!r}: noise of {chosen.value:.3g} grid units: must be between 2^-20 and 2^40 of them"
         )
-    return Grid(size, unit, sensitivity(unit), chosen), found
+    return SumGrid(size, unit, sensitivity(unit), chosen), found
 
 
-def _choose(found: dict[str, Scale], noise: Noise) -> Scale:
+def _choose(found: dict[str, CoordinateNoise], noise: Noise) -> CoordinateNoise:
     if noise == "auto":
         return min(found.values(), key=lambda scale: scale.variance)
     return found[noise]
 
 
-def promise(grid: Grid, d: int, steps: int, epsilon: float, delta: float, neighbors: Neighbors) -> Guarantee:
-    """What `steps` sums of d entries with this noise keep to: the total, and what it comes to as zCDP."""
-    if not delta:
+def guarantee_of(asked: NoiseParameters, grid: SumGrid, d: int, steps: int) -> Guarantee:
+    """The guarantee of `steps` sums of d entries with this noise: the total, and what it comes to as zCDP."""
+    epsilon, delta, _, neighbors = asked
+    drawn = grid.noise
+    if not delta or drawn.calibration == "pure":
         return PureDP(epsilon, neighbors=neighbors)
-    scale = grid.scale
-    if scale.calibration == "pure":
-        return PureDP(epsilon, neighbors=neighbors)
-    rho = up(steps * (Fraction(grid.sensitivity) / Fraction(scale.value)) ** 2 / 2)
+    rho = up(steps * (Fraction(grid.sensitivity) / Fraction(drawn.value)) ** 2 / 2)
     mu = inf
-    if scale.noise == "gaussian":
+    if drawn.noise == "gaussian":
         far = up(Fraction(grid.sensitivity) * Fraction(_root_up(steps)))
-        mu = gaussian_mu(far, scale.value, d * steps)
+        mu = gaussian_mu(far, drawn.value, d * steps)
     return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
-
-
-__all__ = ["Grid", "Noise", "Scale", "laplace_options", "options", "plan", "promise"]

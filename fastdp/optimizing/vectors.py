@@ -11,32 +11,42 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy.budget import Budget, charge
-from ..privacy.guarantees import NEIGHBORS, Accounted, Guarantee, Neighbors
-from ..randomness.keys import Randomness, fresh_key
+from ..privacy.budget import Budget
+from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
-from ..support.checks import check_records, integer, one_of, positive, power_of_two, small_delta
+from ..support import parameters
+from ..support.checks import positive
 from ..support.results import Displayed, DisplayLines
 from .losses.base import Summand
 from .points import Points
+from .problem import public_count
 from .sets import Vector
-from .step_noise import Noise, plan, promise
-
-NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic")
+from .step_noise import CoordinateNoise, Noise, NoiseParameters, SumGrid, guarantee_of, sum_grid
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorRelease(Displayed, Accounted):
     """A private sum or mean of vectors.
 
-    value         the sum or mean
-    noise         "gaussian" or "laplace", and by which calibration
-    noise_scale   of the noise in each coordinate of `value`: sigma of Gaussian noise; b of Laplace noise, whose
-                  standard deviation is sqrt(2) b
-    scales        what every kind of noise would have had, by name
-    clip          the norm that a record's vector keeps
-    resolution    the grid of the sum, a power of two
-    guarantee     what the release promises
+    Attributes
+    ----------
+    value : numpy.ndarray
+        The sum or mean.
+    noise : str
+        "gaussian" or "laplace", and by which calibration.
+    noise_scale : float
+        Of the noise in each coordinate of `value`: sigma of Gaussian noise; b of Laplace noise, whose standard
+        deviation is sqrt(2) b.
+    scales : dict of str to float
+        What every kind of noise would have had, by name.
+    clip : float
+        The largest norm of a record's vector.
+    resolution : float
+        The grid of the sum, a power of two.
+    guarantee : Guarantee
+        Of the release.
     """
 
     value: Vector
@@ -69,7 +79,7 @@ def _deviation(noise: str, scale: float) -> float:
     return scale if noise.startswith("gaussian") else scale * sqrt(2)
 
 
-class _Itself(Summand):
+class Itself(Summand):
     """The point itself: what a sum of vectors sums."""
 
     def __init__(self, x_norm: float | None) -> None:
@@ -94,27 +104,61 @@ def vector_sum(
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
 ) -> VectorRelease:
-    """The sum of vectors, one a record, each shortened to norm `clip`, with noise.
+    """Release the sum of vectors, one a record, each shortened to norm `clip`.
 
-    X            arrays, data frames, Parquet files: a vector a row, on data of any size
-    noise        "gaussian"; "laplace", by the L2 norm; "laplace-per-coordinate", every coordinate a release of its own,
-                 by strong composition; "laplace-basic", the same by basic composition; or "auto": the least of them
-    resolution   the grid, a power of two; by default a 2^30th of the clip, or what n and the noise allow
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        A vector a row, on data of any size.
+    clip : float > 0
+        The largest norm of a vector: longer ones are shortened.
+    epsilon : float > 0
+        The privacy parameter epsilon.
+    delta : float in [0, 1)
+        The privacy parameter delta; 0 for noise that is Laplace.
+    noise : {"auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"}
+        "laplace" is calibrated by the L2 norm; "laplace-per-coordinate" makes every coordinate a release of its own, by
+        strong composition, "laplace-basic" by basic composition; "auto" takes the least of them.
+    resolution : power of two, optional
+        The grid; by default a 2^30th of the clip, or what n and the noise allow.
+    rng : Randomness, optional
+        Where keys come from; by default the operating system.
+    budget : Budget, optional
+        What is charged; by default the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        Which data sets are neighbours.
 
+    Returns
+    -------
+    VectorRelease
+        The sum, with its noise.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their range, before anything is spent.
+    DomainError
+        On NaN or an infinity, before anything is spent.
+
+    Notes
+    -----
     Guarantee    (epsilon, delta)-DP, for any vectors
     Proof        vectors.md
-    Accuracy     the sum of the shortened vectors, with noise of `.noise_scale` in each coordinate
+    Accuracy     the sum of the shortened vectors, with noise of `.noise_scale` in each coordinate: `bounds.vector_sum`
     Cost         one read of X to check that it is finite, one to sum: 7 ms for a million of 20 coordinates
-    Raises       ValueError, and DomainError on NaN or an infinity, before anything is spent
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(10_000, 5))
     >>> released = fastdp.vector_sum(X, clip=4.0, epsilon=1.0, delta=1e-6)
     >>> released.value.shape, released.noise_scale < 35
     ((5,), True)
     """
-    return release_vectors("vector_sum", X, clip, epsilon, delta, noise, resolution, None, rng, budget, neighbors)
+    asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
+    points = _vectors(X, neighbors)
+    request = VectorRequest.of("vector_sum", points, clip, asked, resolution)
+    return request.release(points, 1, rng, budget)
 
 
 def vector_mean(
@@ -130,56 +174,109 @@ def vector_mean(
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
 ) -> VectorRelease:
-    """`vector_sum`, divided by the number of records, or by `records` where that is private (add-remove neighbours).
+    """Release the mean of vectors: `vector_sum`, divided by the number of records.
+
+    Parameters
+    ----------
+    X : array_like, data frame or Parquet file
+        A vector a row, on data of any size.
+    clip : float > 0
+        The largest norm of a vector: longer ones are shortened.
+    epsilon : float > 0
+        The privacy parameter epsilon.
+    delta : float in [0, 1)
+        The privacy parameter delta; 0 for noise that is Laplace.
+    noise : {"auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"}
+        "laplace" is calibrated by the L2 norm; "laplace-per-coordinate" makes every coordinate a release of its own, by
+        strong composition, "laplace-basic" by basic composition; "auto" takes the least of them.
+    resolution : power of two, optional
+        The grid; by default a 2^30th of the clip, or what n and the noise allow.
+    records : int, optional
+        Under add-remove neighbours, where n is private: a public number that takes its place.
+    rng : Randomness, optional
+        Where keys come from; by default the operating system.
+    budget : Budget, optional
+        What is charged; by default the budgets whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        Which data sets are neighbours.
+
+    Returns
+    -------
+    VectorRelease
+        The mean, with its noise.
+
+    Raises
+    ------
+    ValueError
+        For parameters outside their range, before anything is spent.
+    DomainError
+        On NaN or an infinity, before anything is spent.
+
+    Notes
+    -----
+    Guarantee    (epsilon, delta)-DP, for any vectors
+    Proof        vectors.md
+    Accuracy     the mean of the shortened vectors, with noise of `.noise_scale` in each coordinate:
+                 `bounds.vector_mean`
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(10_000, 5)) + 1
     >>> mean = fastdp.vector_mean(X, clip=5.0, epsilon=1.0, delta=1e-6)
     >>> bool(abs(mean.value - 1).max() < 0.1)
     True
     """
-    one_of("neighbors", neighbors, NEIGHBORS)
-    check_records(records, neighbors)
-    over = 0 if records is None else integer("records", records, least=1)  # 0: their number
-    return release_vectors("vector_mean", X, clip, epsilon, delta, noise, resolution, over, rng, budget, neighbors)
+    parameters.neighbors(neighbors)
+    records = public_count(records, neighbors)
+    asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
+    points = _vectors(X, neighbors)
+    request = VectorRequest.of("vector_mean", points, clip, asked, resolution)
+    return request.release(points, points.n if records is None else records, rng, budget)
 
 
-def release_vectors(
-    name: str, X: Any, clip: float, epsilon: float, delta: float, noise: Noise, resolution: float | None,
-    over: int | None, rng: Randomness | None, budget: Budget | None, neighbors: Neighbors, outside: str = "clip",
-) -> VectorRelease:  # fmt: skip
-    """The sum over `over` (None: 1; 0: the number of records); norms beyond `clip` are an error if outside="raise"."""
-    one_of("noise", noise, NOISES)
-    one_of("neighbors", neighbors, NEIGHBORS)
-    clip = positive("clip", clip, toward=0)
-    epsilon, delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
-    if resolution is not None:
-        resolution = power_of_two("resolution", resolution)
-    points = Points(
-        X, None, _Itself(clip if outside == "raise" else None), "raise", may_be_empty=neighbors == "add-remove"
-    )
-    d = points.d
-    known = points.n if neighbors == "replace-one" else 1  # their number is private
-    grid, options = plan(
-        clip=clip, n=known, d=d, steps=1, epsilon=epsilon, delta=delta, noise=noise, neighbors=neighbors,
-        resolution=resolution,
-    )  # fmt: skip
-    guarantee = promise(grid, d, 1, epsilon, delta, neighbors)
-    divisor = 1 if over is None else over or points.n
-    factor = 1 / (grid.unit * divisor)
-    with charge(budget, guarantee, name, {"epsilon": epsilon, "delta": delta, "clip": clip}) as final:
-        points.check()
-        total = points.gradients(np.zeros(d), grid.unit, grid.limit(d))
-        law, key = grid.scale.plan(), fresh_key(rng)
-        final()
-        total += integer_noise(law, key, d)
-    return VectorRelease(
-        np.asarray(total * factor, np.float64),
-        grid.scale.named,
-        grid.scale.value * factor,
-        {each: scale.value * factor for each, scale in options.items()},
-        clip,
-        1 / grid.unit,
-        guarantee,
-    )
+def _vectors(X: Any, neighbors: Neighbors) -> Points:
+    return Points(X, None, Itself(None), "raise", may_be_empty=neighbors == "add-remove")
+
+
+@dataclass(frozen=True)
+class VectorRequest:
+    """The numbers of one release of a sum, from public parameters."""
+
+    mechanism: str
+    asked: NoiseParameters
+    d: int
+    grid: SumGrid
+    options: dict[str, CoordinateNoise]
+
+    @classmethod
+    def of(
+        cls, mechanism: str, points: Points, clip: Any, asked: NoiseParameters, resolution: Any = None
+    ) -> VectorRequest:
+        """Check clip and resolution, and choose grid and noise for these records; their number may be private."""
+        clip = positive("clip", clip, toward=0)
+        if resolution is not None:
+            resolution = parameters.resolution(resolution)
+        known = points.n if asked.neighbors == "replace-one" else 1
+        grid, options = sum_grid(asked, clip=clip, n=known, d=points.d, steps=1, resolution=resolution)
+        return cls(mechanism, asked, points.d, grid, options)
+
+    def release(self, points: Points, divisor: int, rng: Randomness | None, budget: Budget | None) -> VectorRelease:
+        """The sum over the divisor: charge, read the records, add the noise."""
+        grid, drawn = self.grid, self.grid.noise
+        guarantee = guarantee_of(self.asked, grid, self.d, 1)
+        factor = 1 / (grid.unit * divisor)
+        price = {"epsilon": self.asked.epsilon, "delta": self.asked.delta, "clip": grid.clip}
+        with ChargedKeys(self.mechanism, guarantee, price, budget, rng) as keys:
+            points.check()
+            total = points.gradients(np.zeros(self.d), grid.unit, grid.limit(self.d))
+            total += integer_noise(drawn.plan(), keys.take(), self.d)
+        return VectorRelease(
+            value=np.asarray(total * factor, np.float64),
+            noise=drawn.named,
+            noise_scale=drawn.value * factor,
+            scales={each: noise.value * factor for each, noise in self.options.items()},
+            clip=grid.clip,
+            resolution=1 / grid.unit,
+            guarantee=guarantee,
+        )

@@ -1,7 +1,7 @@
 """The removal lemma: where a record that an answer concerns is deleted, it pays once, however many rounds there are.
 
-A learner that peels (draws a candidate by the exponential mechanism, deletes the records that the candidate speaks
-about, goes on) touches each record's privacy until that record is deleted, and never again. removal.md states the
+A learner that peels (draws a candidate by the exponential mechanism, deletes the records that the candidate concerns,
+goes on) uses each record's privacy until that record is deleted, and never again. removal.md states the
 setting exactly and proves the four forms. Where few rounds are made, composition may still be the better account:
 `peeling_eta` takes the larger parameter of the two.
 """
@@ -25,7 +25,17 @@ LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma says nothing of use beyond
 
 @dataclass(frozen=True)
 class Removal(Guarantee):
-    """What any number of rounds at eta promise under the removal lemma: a delta for every epsilon."""
+    """The guarantee of any number of rounds at eta under the removal lemma: a delta for every epsilon.
+
+    Parameters
+    ----------
+    eta : float in [1e-12, 10]
+        As in `removal`.
+    one_signed : bool
+        As in `removal`.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+    """
 
     eta: float
     one_signed: bool
@@ -40,7 +50,17 @@ class Removal(Guarantee):
         object.__setattr__(self, "eta", eta)
 
     def delta(self, epsilon: float) -> float:
-        """The delta that holds at epsilon: that of the general form or, from `least_epsilon` on, the better of both."""
+        """Compute the delta at epsilon: of the general form or, from `least_epsilon` on, the lesser of both.
+
+        Parameters
+        ----------
+        epsilon : float >= 0
+            The privacy parameter.
+
+        Returns
+        -------
+        float
+        """
         epsilon = non_negative("epsilon", epsilon, toward=0)
         best = up(self._delta(Decimal(epsilon), one_signed=False))
         if self.one_signed and epsilon >= self.least_epsilon():
@@ -71,7 +91,17 @@ class Removal(Guarantee):
         return max(both, multiply(kappa, exp(divide(-e, kappa))))
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The least epsilon at this delta, to 12 digits."""
+        """Compute the least epsilon at this delta, to 12 digits.
+
+        Parameters
+        ----------
+        delta : float in (0, 1)
+            The probability with which the pure guarantee may fail.
+
+        Returns
+        -------
+        ApproxDP
+        """
         delta = probability("delta", delta)
         if self.delta(0.0) <= delta:
             return ApproxDP(0.0, delta, neighbors=self.neighbors, theorem="removal lemma")
@@ -82,7 +112,17 @@ class Removal(Guarantee):
         return isinstance(stronger, Removal) and stronger.one_signed >= self.one_signed and stronger.eta <= self.eta
 
     def implies(self, other: Guarantee) -> bool:
-        """Whether `other` follows: a point of the curve, or a weaker curve."""
+        """Decide whether another guarantee follows: a point of the curve, or a weaker curve.
+
+        Parameters
+        ----------
+        other : Guarantee
+            The guarantee in question.
+
+        Returns
+        -------
+        bool
+        """
         if self.neighbors == other.neighbors and isinstance(other, ApproxDP) and other.delta:
             return self.delta(other.epsilon) <= other.delta
         return self.neighbors == other.neighbors and isinstance(other, Removal) and other._follows_from(self)
@@ -99,13 +139,30 @@ class Removal(Guarantee):
 
 
 def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> Removal:
-    """The guarantee of any number of rounds of the exponential mechanism at eta, under the removal lemma.
+    """State the guarantee of any number of rounds of the exponential mechanism at eta, under the removal lemma.
 
-    eta          of `Pr[c] proportional to exp(eta * score)`, with scores that one record (under replace-one: one
-                 replacement) moves by at most 1, and only those of candidates that would delete it
-    one_signed   whether a given record moves all scores of all rounds in one direction only
+    Parameters
+    ----------
+    eta : float in [1e-12, 10]
+        The factor of `Pr[c] proportional to exp(eta * score)`, with scores that one record (under replace-one: one
+        replacement) changes by at most 1, and only those of candidates that would delete it.
+    one_signed : bool
+        Whether a given record changes all scores of all rounds in one direction only.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    Removal
+        A delta for every epsilon; `.to_approx(delta)` is a point of it, to compose or charge.
+
+    Notes
+    -----
+    Proof        removal.md, forms (a) to (d)
+    Not covered  whether an algorithm is of this kind: removal.md, "Setting"
 
     Examples
+    --------
     >>> from fastdp import removal
     >>> print(removal(0.0794, one_signed=True).to_approx(1e-6))
     (0.999059, 1e-06)-DP, replace-one
@@ -114,7 +171,34 @@ def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one
 
 
 def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> float:
-    """The largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP."""
+    """Compute the largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        The privacy parameter of all rounds together.
+    delta : float in (0, 1)
+        The same.
+    one_signed : bool
+        As in `removal`.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For an epsilon and a delta so small that eta would be below 1e-12.
+
+    Examples
+    --------
+    >>> from fastdp import removal_eta
+    >>> round(removal_eta(1.0, 1e-6, one_signed=True), 4)
+    0.0795
+    """
     goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
     return _removal_eta(goal, one_signed)
 
@@ -135,12 +219,31 @@ def _removal_eta(goal: ApproxDP, one_signed: bool) -> float:
 def peeling_eta(
     epsilon: float, delta: float, rounds: int, *, one_signed: bool, neighbors: Neighbors = "replace-one"
 ) -> tuple[float, str]:
-    """The largest eta that `rounds` rounds may use, and the account that allows it: the lemma, or composition.
+    """Compute the largest eta that so many rounds may use, by the removal lemma or by composition.
 
     Composition takes a round as eta r-bounded range, r = 1 for one-signed scores under add-remove neighbours and r = 2
     otherwise, and the best that `compose` knows of it. For few rounds it is the better account.
 
+    Parameters
+    ----------
+    epsilon : float > 0
+        The privacy parameter of all rounds together.
+    delta : float in (0, 1)
+        The same.
+    rounds : int
+        At most so many rounds.
+    one_signed : bool
+        As in `removal`.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+
+    Returns
+    -------
+    tuple of (float, str)
+        eta, and the account that allows it: "removal lemma" or "composition".
+
     Examples
+    --------
     >>> from fastdp import peeling_eta
     >>> peeling_eta(1.0, 1e-6, 4, one_signed=True)[1], peeling_eta(1.0, 1e-6, 40, one_signed=True)[1]
     ('composition', 'removal lemma')
@@ -148,8 +251,8 @@ def peeling_eta(
     rounds = integer("rounds", rounds, least=1)
     goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
     by_lemma = lemma_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
-    reach = 1 if one_signed and neighbors == "add-remove" else 2
-    composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / reach
+    score_range = 1 if one_signed and neighbors == "add-remove" else 2
+    composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / score_range
     return max((by_lemma, "removal lemma"), (composed, "composition"))
 
 

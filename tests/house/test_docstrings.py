@@ -207,7 +207,6 @@ fastdp.noisy_least_squares
 fastdp.noisy_projected_gradient_descent
 fastdp.nonprivate_excess_risk
 fastdp.nonprivate_minimum
-fastdp.peeling_eta
 fastdp.privacy.Accounted.dp_event
 fastdp.privacy.Form
 fastdp.privacy.Form.epsilon
@@ -224,8 +223,6 @@ fastdp.privacy.epsilon_of_curve
 fastdp.privacy.epsilon_of_rho_simply
 fastdp.private_erm
 fastdp.projected_gradient_descent
-fastdp.removal
-fastdp.removal_eta
 fastdp.set_num_threads
 fastdp.share
 fastdp.vector_mean

@@ -77,7 +77,7 @@ def _restore_threads() -> Iterator[None]:
 
 
 def limit_of(size: float, d: int) -> float:
-    """What descents pass to the kernels for a clip of so many grid units: fastdp.optimizing.step_noise.Grid.limit."""
+    """What descents pass to the kernels for a clip of so many grid units: optimizing.step_noise.SumGrid.limit."""
     return size * (1 - (d + 64) * 2.0**-53)
 
 
@@ -740,7 +740,7 @@ def test_a_fractional_sensitivity_counts_all_coordinates_that_may_move() -> None
     """Integer vectors of norm up to Delta may have floor(Delta^2) coordinates: more than floor(Delta)^2."""
     for sensitivity in (1.4143, 2.45, 2.9, 3.99):
         for d in (1, 2, 6, 9, 20):
-            b = scales.options(sensitivity, d, 1, 1.0, 0.0)["laplace"].value
+            b = scales.noise_options(sensitivity, d, 1, 1.0, 0.0)["laplace"].value
             longest = max(k for k in range(d + 1) if k <= sensitivity**2)  # ones: the largest L1 norm
             assert longest / b <= 1
 

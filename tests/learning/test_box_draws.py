@@ -34,9 +34,9 @@ def test_cuts_are_chosen_by_their_weights():
     for size, n, M, eta in itertools.product((1, 2, 7, 40), (0, 1, 3, 6), (2, 6, 10), (0.5, 3.0, 1000.0)):
         greatest = sorted(draw.integers(0, size, min(n, M)).tolist())
         choice = plan_of(M, eta).cut(greatest, size)
-        levels = {p.first + j: p.level for p in choice.pieces for j in range(p.size)}
+        levels = {p.first + j: p.level for p in choice.intervals for j in range(p.size)}
         assert sorted(levels) == list(range(size))
-        assert sum(p.size for p in choice.pieces) == size
+        assert sum(p.size for p in choice.intervals) == size
         losses = [Fraction(eta) * min(abs(sum(y > c for y in greatest) - M // 2), M // 2) for c in range(size)]
         full = size.bit_length() + 64
         for c, level in levels.items():

@@ -19,7 +19,7 @@ import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness
 from fastdp.mechanisms.quantiles import RankSelection
 from fastdp.mechanisms.rank_selection import Ranks, choose_by_rank
-from fastdp.mechanisms.weighted_intervals import LN2_UP, TRIALS, Piece, PieceChoice
+from fastdp.mechanisms.weighted_intervals import LN2_UP, TRIALS, IntervalChoice, WeightedInterval
 from fastdp.privacy import BoundedRange
 from fastdp.randomness import exact_draws as exact
 from fastdp.records.sources import rows_of
@@ -50,12 +50,12 @@ def positions_of(values, *, objects=False):
 def check_pieces(choice, last, losses):
     """That a choice has the law with weights exp(-losses) on 0 .. last: interior_point.md, theorem 2."""
     found = {}
-    for piece in choice.pieces:
-        assert piece.size > 0
-        for j in range(piece.size):
-            z = piece.first + piece.side * j
+    for interval in choice.intervals:
+        assert interval.size > 0
+        for j in range(interval.size):
+            z = interval.first + interval.side * j
             assert z not in found
-            found[z] = piece.level
+            found[z] = interval.level
     assert found.keys() == set(range(last + 1))
     least = min(losses)
     highest = max(found.values())
@@ -65,8 +65,8 @@ def check_pieces(choice, last, losses):
         assert choice._loss(z) >= level * ln2_up, "a coin is a probability"
         assert level == highest or choice._loss(z) < (level + 1) * LN2_UP, "half of the proposals are accepted"
     sums = [0]
-    for piece in choice.pieces:
-        sums.append(sums[-1] + piece.size * 2 ** (choice._open - piece.level))
+    for interval in choice.intervals:
+        sums.append(sums[-1] + interval.size * 2 ** (choice._open - interval.level))
     assert sums[1:] == choice._sums
 
 
@@ -121,19 +121,19 @@ def test_ranks_of_points_inside_and_outside_of_what_is_sorted():
 
 
 def test_a_place_is_a_point_of_its_piece(monkeypatch):
-    """Every point of a piece has as many places as the level says."""
-    pieces = [Piece(10, 1, 3, 0), Piece(9, -1, 2, 1), Piece(13, 1, 4, 3)]
+    """Every point of a interval has as many places as the level says."""
+    intervals = [WeightedInterval(10, 1, 3, 0), WeightedInterval(9, -1, 2, 1), WeightedInterval(13, 1, 4, 3)]
     places = iter(range(1000))
     monkeypatch.setattr(exact, "uniform_below", lambda total, uniform: next(places))
     monkeypatch.setattr(exact, "is_below_exp", lambda coin, exponent, doublings: True)
-    choice = PieceChoice(pieces, lambda k: Fraction(0))
+    choice = IntervalChoice(intervals, lambda k: Fraction(0))
     drawn = [choice.draw(np.zeros(8, np.uint32)) for _ in range(choice._sums[-1])]
     assert drawn == [10] * 8 + [11] * 8 + [12] * 8 + [9] * 4 + [8] * 4 + [13, 14, 15, 16]
 
 
 def test_no_word_is_read_twice(monkeypatch):
     """By proposals, coins, trials and choices."""
-    from fastdp.mechanisms import weighted_intervals as pieces
+    from fastdp.mechanisms import weighted_intervals
 
     seen = []
     trials = itertools.cycle([False, False, True])
@@ -145,7 +145,7 @@ def test_no_word_is_read_twice(monkeypatch):
         coin.to(200)
         return next(trials)
 
-    monkeypatch.setattr(pieces, "word_source", source)
+    monkeypatch.setattr(weighted_intervals, "word_source", source)
     monkeypatch.setattr(exact, "is_below_exp", coin)
     choice = choose_by_rank(positions_of([3, 5]), Fraction(1, 2), 2**64 - 1, Fraction(1))
     for number in range(3):

@@ -19,7 +19,8 @@ import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness, losses, sets
 from fastdp.optimizing import descent
 from fastdp.optimizing import step_noise as scales
-from fastdp.optimizing.step_noise import laplace_options, options
+from fastdp.optimizing.step_noise import laplace_options
+from fastdp.optimizing.step_noise import noise_options as options
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
 from tests import oracles
 from tests.laws import assert_law, audit, wrong_scales

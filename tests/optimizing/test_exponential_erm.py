@@ -19,7 +19,7 @@ import fastdp
 from fastdp import Budget, DomainError, losses, sets
 from fastdp.kernels import losses as formulas
 from fastdp.kernels import nets
-from fastdp.mechanisms import weighted_intervals as pieces
+from fastdp.mechanisms import weighted_intervals
 from fastdp.optimizing import choice
 from fastdp.optimizing import nets as net_plans
 from fastdp.optimizing import one_dimension as line
@@ -67,7 +67,7 @@ def planned(
     points, problem = read_points(X, y, loss, over, None, outside)
     points.check()
     neighbors = "replace-one" if records is None else "add-remove"
-    terms = choice.Terms(problem, points.d, records or points.n, epsilon, beta, neighbors)
+    terms = choice.ChoiceParameters(problem, points.d, records or points.n, epsilon, neighbors)
     if method == "grid" or line.no_line(terms, spacing, resolution):
         return points, net_plans.GridPlan(terms, spacing, resolution)
     return points, line.LINES[type(problem.loss)](terms, spacing)
@@ -345,7 +345,7 @@ def test_the_law_holds_wherever_the_pieces_are_cut(monkeypatch):
         if cut is not None:
             monkeypatch.setattr(line.ConvexChoice, "_crossing", staticmethod(cut))
         drawing, rng = choice(Fraction(1, 30)), seeded(13)
-        assert sum(piece.size for piece in drawing.pieces) == 41
+        assert sum(interval.size for interval in drawing.intervals) == 41
         counts = np.bincount([drawing.draw(rng.key()) for _ in range(10_000)], minlength=41)
         assert_cells(counts, right, law_of([(k - 9) ** 2 for k in range(41)], Fraction(1, 45)))
 
@@ -362,21 +362,21 @@ def test_pieces_cover_every_point_once_at_a_safe_level(eta, top):
             choice = line.ConvexChoice(function, top, eta)
             assert function(choice.best) == 0
             at = {1: choice.best, -1: choice.best - 1}
-            for piece in choice.pieces:
-                assert piece.first == at[piece.side]
-                assert piece.size > 0
-                at[piece.side] += piece.side * piece.size
-                assert oracles.numbers.ln_interval(2, 80)[1] * piece.level <= eta * function(piece.first)
-                if piece.level < choice._open and function(piece.first):  # no point is far above its level
-                    end = piece.first + piece.side * (piece.size - 1)
-                    assert eta * function(end) <= (piece.level + 2) * Fraction(7, 10) or piece.size <= 200
+            for interval in choice.intervals:
+                assert interval.first == at[interval.side]
+                assert interval.size > 0
+                at[interval.side] += interval.side * interval.size
+                assert oracles.numbers.ln_interval(2, 80)[1] * interval.level <= eta * function(interval.first)
+                if interval.level < choice._open and function(interval.first):  # no point is far above its level
+                    end = interval.first + interval.side * (interval.size - 1)
+                    assert eta * function(end) <= (interval.level + 2) * Fraction(7, 10) or interval.size <= 200
             assert at == {1: top + 1, -1: -1}
-            assert len(choice.pieces) <= 2 * (choice._open + 2)
+            assert len(choice.intervals) <= 2 * (choice._open + 2)
 
 
 def test_the_upper_logarithm_of_2_is_above_it():
     low, high = oracles.numbers.ln_interval(2, 90)
-    assert high < pieces.LN2_UP < low + Fraction(1, 2**69)
+    assert high < weighted_intervals.LN2_UP < low + Fraction(1, 2**69)
 
 
 @pytest.mark.parametrize("loss", [losses.AbsoluteDeviation(), losses.SquaredDistance(x_norm=1)], ids=repr)

@@ -20,11 +20,12 @@ import pytest
 
 import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness, losses, sets
-from fastdp.kernels import gradients, moments
+from fastdp.kernels import clipping, moments
 from fastdp.optimizing import moments as public
-from fastdp.optimizing.moments import Plan, sensitivity
+from fastdp.optimizing.moments import MomentsPlan, sensitivity
 from fastdp.optimizing.points import Points
 from fastdp.optimizing.problem import Problem
+from fastdp.optimizing.step_noise import NoiseParameters
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
 from fastdp.records import arrays
 from tests import oracles
@@ -42,9 +43,9 @@ COUNTS = [1, 2, 3, 4, 5, 7, 8, 9, 31, 100]
 def kernel_sum(X: Array, y: Array, x_norm: float, y_bound: float, unit: float) -> Array:
     """The kernel without the class that checks records; what is left alone is 0."""
     n, d = X.shape
-    least = gradients.LEAST_SQUARE_32 if X.dtype == np.float32 else gradients.LEAST_SQUARE
+    least = clipping.LEAST_SQUARE_32 if X.dtype == np.float32 else clipping.LEAST_SQUARE
     norms, flat = np.empty(n), np.ascontiguousarray(X).reshape(-1)
-    gradients.norms_into(flat, d, least, norms)
+    clipping.norms_into(flat, d, least, norms)
     out, wide = np.zeros((d + 2, d), np.int64), -(-d // 8) * 8
     tail, sums = np.empty(4 * d + 8, X.dtype), np.empty((d + 2) * wide)
     moments.add_moments(flat, np.asarray(y, np.float64), norms, x_norm, y_bound, unit, tail, sums, out)
@@ -283,7 +284,8 @@ def test_the_noise_has_the_law_that_is_stated(noise: str, neighbors: str, monkey
     d, n, runs, rng = 50, 3, 60, Randomness(seed=8)
     loss, over = losses.SquaredError(x_norm=2, y_bound=3), sets.Ball(1.0)
     more: Options = {"neighbors": neighbors, "records": n if neighbors == "add-remove" else None}
-    plan = Plan.of(Problem.of(loss, over, d), n, d, 1.0, 1e-6, noise, neighbors)  # type: ignore[arg-type]
+    asked = NoiseParameters.of(1.0, 1e-6, noise, neighbors)
+    plan = MomentsPlan.of(Problem.of(loss, over, d), n, d, asked)
     parts: list[list[Array]] = [[], [], []]
     for _ in range(runs):
         fit = fit_of(np.zeros((n, d)), np.zeros(n), loss=loss, over=over, epsilon=1.0, delta=1e-6, noise=noise,
@@ -294,7 +296,7 @@ def test_the_noise_has_the_law_that_is_stated(noise: str, neighbors: str, monkey
         parts[2].append(fit.cross / 6)
     assert fit.noise.startswith(f"{noise} (")
     unit = plan.grid.unit
-    assert fit.noise_scale == pytest.approx(4 * plan.grid.scale.value / (n * unit), rel=1e-12)
+    assert fit.noise_scale == pytest.approx(4 * plan.grid.noise.value / (n * unit), rel=1e-12)
     factor = math.sqrt(2) if noise == "laplace" else 1.0
     assert plan.deviation == pytest.approx(fit.noise_scale * factor, rel=1e-12)
     make = oracles.noise.gaussian_law if noise == "gaussian" else oracles.noise.laplace_law
@@ -440,8 +442,8 @@ def test_under_add_remove_nothing_depends_on_the_number_of_records() -> None:
     fits = [fit_of(X[:n], y[:n], **common) for n in (0, 1, 299, 300)]
     assert len({(fit.noise_scale, fit.bound, fit.noise, str(fit.guarantee)) for fit in fits}) == 1
     assert fits[0].guarantee.neighbors == "add-remove"
-    units = {Plan.of(Problem.of(ERROR, sets.Ball(1.0), 3), n, 3, 1.0, 1e-6, "auto", "add-remove").grid.unit
-             for n in (1, 1000, 10**8)}  # fmt: skip
+    asked, problem = NoiseParameters.of(1.0, 1e-6, "auto", "add-remove"), Problem.of(ERROR, sets.Ball(1.0), 3)
+    units = {MomentsPlan.of(problem, n, 3, asked).grid.unit for n in (1, 1000, 10**8)}
     assert len(units) == 1
     none, some = (fit_of(X[:n], y[:n], rng=Randomness(seed=6), **common) for n in (0, 300))
     np.testing.assert_allclose(some.gram - none.gram, X.T @ X / 250, rtol=0, atol=1e-6)

@@ -87,7 +87,7 @@ def test_the_least_promise_is_taken_and_moments_count_for_a_third() -> None:
         ({"descent": None, "moments": None, "exponential": None}, "descent"),
     ):
         before = dict(promises)
-        assert erm.taken(promises) == right
+        assert erm.best_of(promises) == right
         assert promises == before, "what is shown is not what is weighed"
 
 

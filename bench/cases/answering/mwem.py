@@ -24,8 +24,7 @@ _case = partial(make_case, "answering")
 
 ROUNDS = 10
 FEW_QUERIES = 200
-PAIRED = 16  # columns of which all pairs are released; the noise that our guarantee takes
-SIGMA = 65.45
+PAIRED, SIGMA = 16, 65.45  # columns of which all pairs are released; the noise that our guarantee takes
 STEPS = 200  # of the others: after 50 the largest error is still seven times what it comes to
 
 

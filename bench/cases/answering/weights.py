@@ -87,9 +87,9 @@ def _numpy_update(n: int) -> Call:
     return call
 
 
-def two_passes(domain: Domain, mask: Any) -> Call:
+def two_passes(domain: Domain, query: Mask | Linear) -> Call:
     """The dense path: what the query comes to, then the update."""
-    weights, bound, rates = dense(domain), Mask(mask).bind(domain), cycle((RATE, -RATE))
+    weights, bound, rates = dense(domain), query.bind(domain), cycle((RATE, -RATE))
 
     def call() -> float:
         value = weights.evaluate(bound)
@@ -100,49 +100,32 @@ def two_passes(domain: Domain, mask: Any) -> Call:
 
 
 def mask_both(n: int) -> Call:
-    return two_passes(binary(n), cell_mask(power_below(n)))
-
-
-def numpy_both(n: int) -> Call:
-    cells, rates = power_below(n), cycle((RATE, -RATE))
-    x, mask = cell_weights(cells), cell_mask(cells)
-    x /= x.sum()
-
-    def call() -> Any:
-        nonlocal x
-        value = np.dot(mask, x)
-        x *= np.exp(next(rates) * mask)
-        x /= x.sum()
-        return value
-
-    return call
+    return two_passes(binary(n), Mask(cell_mask(power_below(n))))
 
 
 def _values_both(n: int) -> Call:
-    domain, rates = binary(n), cycle((RATE, -RATE))
-    weights, bound = dense(domain), Linear(cell_values(domain.size)).bind(domain)
-
-    def call() -> float:
-        value = weights.evaluate(bound)
-        weights.scale(bound, next(rates))
-        return value
-
-    return call
+    return two_passes(binary(n), Linear(cell_values(power_below(n))))
 
 
-def _numpy_values_both(n: int) -> Call:
-    cells, rates = power_below(n), cycle((RATE, -RATE))
-    x, values = cell_weights(cells), cell_values(cells)
-    x /= x.sum()
-
-    def call() -> Any:
-        nonlocal x
-        value = np.dot(values, x)
-        x *= np.exp(next(rates) * values)
+def _numpy_two_passes(values_of: Callable[[int], Any]) -> Callable[[int], Call]:
+    def make(n: int) -> Call:
+        cells, rates = power_below(n), cycle((RATE, -RATE))
+        x, values = cell_weights(cells), values_of(cells)
         x /= x.sum()
-        return value
 
-    return call
+        def call() -> Any:
+            nonlocal x
+            value = np.dot(values, x)
+            x *= np.exp(next(rates) * values)
+            x /= x.sum()
+            return value
+
+        return call
+
+    return make
+
+
+numpy_both, _numpy_values_both = _numpy_two_passes(cell_mask), _numpy_two_passes(cell_values)
 
 
 def _in_one_pass(bits: tuple[int, ...]) -> Callable[[int], Call]:
@@ -165,7 +148,7 @@ def _in_one_pass(bits: tuple[int, ...]) -> Callable[[int], Call]:
 def _in_two_passes(bits: tuple[int, ...]) -> Callable[[int], Call]:
     def make(n: int) -> Call:
         domain = binary(n)
-        return two_passes(domain, conjunction_mask(domain, literals(domain, bits)))
+        return two_passes(domain, Mask(conjunction_mask(domain, literals(domain, bits))))
 
     return make
 

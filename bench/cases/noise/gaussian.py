@@ -44,7 +44,7 @@ def gaussian_drawn(sigma: float) -> Callable[[int], Any]:
 def _gaussian_case(sigma: float) -> Case:
     return _case(
         f"gaussian-int64-{in_words(sigma)}",
-        f"Gaussian noise, int64, sigma {in_words(sigma)}",
+        f"Gaussian noise, int64, sigma {sigma:,.0f}",
         N,
         our_gaussian(sigma),
         (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=2, avx2=1.05)),

@@ -21,8 +21,7 @@ from .inputs import DELTA, EPSILON, LOSSES, MILLION, RADIUS
 _case = partial(make_case, "optimizing")
 
 CLIP = 1.0
-DEVIATION = 85.0  # of the others' noise in a sum, and of their steps: about what ours takes
-RATE = 0.05
+DEVIATION, RATE = 85.0, 0.05  # of the others' noise in a sum, and of their steps: about what ours takes
 OTHERS = {"clip": CLIP, "radius": RADIUS, "deviation": DEVIATION, "rate": RATE}
 UNIT = 2.0**30
 

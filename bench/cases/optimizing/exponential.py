@@ -23,8 +23,7 @@ POINT_LOSSES: dict[str, Any] = {
     "absolute deviation": losses.AbsoluteDeviation(),
     "squared distance": losses.SquaredDistance(x_norm=OLDEST),
 }
-NET = 0.225  # the spacing of about a thousand points in the plane
-NET_RADIUS = 4.0
+NET, NET_RADIUS = 0.225, 4.0  # the spacing of about a thousand points in the plane
 
 
 def _choose(n: int) -> Any:

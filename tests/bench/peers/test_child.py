@@ -61,7 +61,7 @@ def test_a_call_that_takes_too_long_is_ended(script: Path) -> None:
     start = time.monotonic()
     with pytest.raises(PeerError, match=r"took longer than 0\.3 s"):
         child.run(1)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50  # not the 60 s that the call would take
 
 
 def test_a_peer_that_does_not_start_says_so(tmp_path: Path, script: Path) -> None:
