@@ -144,7 +144,7 @@ What holds for all of them:
 
 - They check nothing, raise nothing and charge no budget. **Requires** is the caller's part: an array that is too short
   is a crash or a wrong number, a scale without its plan is noise of another law. Nothing here is private by itself; the
-  functions of `fastdp` are what checks, charges and settles.
+  functions of `fastdp` are what checks, charges and resolves exactly.
 - Arrays are C-contiguous and aligned, of exactly the types that **Shapes** names; `float64[n]` has n entries. Shape
   letters: n records or entries, d dimensions, D cells, k queries or literals, T rounds.
 - A draw is a function of (key, stream, index). Whoever draws owes a key of 8 uint32 words, fresh for every release

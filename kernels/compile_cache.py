@@ -73,7 +73,7 @@ class CacheInfo:
 
 
 def cache_info() -> CacheInfo:
-    """Look at the disk cache; chooses and makes its directory if no kernel has been compiled yet."""
+    """The state of the disk cache; chooses and makes its directory if no kernel has been compiled yet."""
     with compiler_lock:
         store = _store()
         sizes = []
@@ -139,7 +139,7 @@ class KernelCache:
         try:
             _counts["written"] += store.write(name, key, _core.serialize.dumps(result._reduce()))
         except Exception:
-            # A full disk, a place that is gone: the kernel works all the same, and `fastdp info` tells.
+            # A full disk, a place that is gone: the kernel works all the same, and `fastdp info` says so.
             _counts["unwritable"] += 1
 
     def flush(self) -> None:
@@ -162,7 +162,7 @@ def _identity(function: Any, within: tuple[Any, ...] = ()) -> tuple[Any, ...] | 
     code = function.__code__
     folder, file = os.path.split(code.co_filename)
     if folder != _SOURCES or file not in _store().sources or "<lambda>" in function.__qualname__:
-        return None  # not covered by the digest, or not told apart by its name and line
+        return None  # not covered by the digest, or not known by its name and line
     if function in within:
         return ("recursion",)
     cells = []

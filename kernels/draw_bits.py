@@ -31,7 +31,7 @@ def with_sign(magnitude: float, sign: int) -> float:
 
 @jit
 def count_nan(values: F64Array) -> int:
-    """How many entries are NaN: a loop that vectorises, to find the stretches that need a closer look.
+    """How many entries are NaN: a loop that vectorises, to find the stretches that hold one.
 
     Shapes    values float64[n]
     Cost      at memory speed

@@ -12,7 +12,7 @@ U is the unit roundoff 2^-53 throughout.
 from math import factorial
 
 from .compile import jit
-from .lanes import F64Array, bits_of, float_of, fma, int64, uint64
+from .lanes import bits_of, float_of, fma, int64, uint64
 
 U = 2.0**-53
 
@@ -119,46 +119,12 @@ def exp_one(x: float) -> float:
 
 @jit(inline=True)
 def exp_rough(x: float) -> float:
-    """e^x for -708 <= x <= 709, within EXP_ROUGH_BOUND relative: enough beside a coin of 24 bits."""
+    """e^x for -708 <= x <= 709, within EXP_ROUGH_BOUND relative: enough for coins of 16 bits and to find candidates."""
     t, r = _reduce(x)
     r2 = r * r
     p0 = fma(r2, fma(r, _C5, _C4), fma(r, _C3, _C2))
     p1 = fma(r2, _C8, fma(r, _C7, _C6))
     return (1.0 + fma(r2, fma(r2 * r2, p1, p0), r)) * _power_of_two(t)
-
-
-@jit
-def ln_into(x: F64Array, out: F64Array) -> None:
-    """Natural logarithms.
-
-    out[i] = ln x[i], within U (1.25 + 1.35 |ln x[i]|)
-
-    Shapes    x float64[n], out float64[n] (another array)
-    Cost      O(n), about 0.25 ns an entry with AVX-512
-    Source    kernels/elementary.md, theorem 1
-    Requires  every x[i] positive, finite and normal
-    Used by   noise (its scalar piece)
-    Oracle    mpmath at 120 bits; tests/oracles/numbers.py::ln_interval
-    """
-    for i in range(x.size):
-        out[i] = ln_one(x[i])
-
-
-@jit
-def exp_into(x: F64Array, out: F64Array) -> None:
-    """Exponentials.
-
-    out[i] = e^x[i], within a relative 2.25 * 2^-53
-
-    Shapes    x float64[n], out float64[n] (another array)
-    Cost      O(n), about 0.2 ns an entry with AVX-512
-    Source    kernels/elementary.md, theorem 2
-    Requires  -708 <= x[i] <= 709
-    Used by   noise (its scalar piece)
-    Oracle    mpmath at 120 bits; tests/oracles/numbers.py::exp_interval
-    """
-    for i in range(x.size):
-        out[i] = exp_one(x[i])
 
 
 # --- double-double: a number is an unevaluated sum high + low, |low| <= U |high|.

@@ -144,12 +144,14 @@ def norms(points: Any, n: Any, d: Any, out: Any) -> Any:
     return norms_into(carray(points, (n * d,)), d, LEAST_SQUARE, carray(out, (n,)))
 
 
-@compile_callback(
-    types.void(
-        _F64, _F64, _F64, types.int64, types.int64, _F64, types.int64, types.float64, types.intp, types.float64,
-        types.float64, _F64, _F64, _I64,
-    )
+_SUM_GRADIENTS = (
+    _F64, _F64, _F64, types.int64, types.int64, _F64, types.int64, types.float64, types.intp, types.float64,
+    types.float64, _F64, _F64, _I64,
 )  # fmt: skip
+
+
+# 14 arguments, because C programs that are compiled call it so: fastdp.h says in which order
+@compile_callback(types.void(*_SUM_GRADIENTS))
 def sum_gradients(
     points: Any, labels: Any, lengths: Any, n: Any, d: Any, w: Any, loss: Any, parameter: Any, derivative: Any,
     unit: Any, limit: Any, tail: Any, space: Any, out: Any,

@@ -31,7 +31,7 @@ def log_exponential(half: int, word: int) -> float:
     Cost      two logarithms
     Source    fastdp/mechanisms/selection.md, lemma 3
     Used by   gumbel_max
-    Oracle    tests/oracles/selection.py::race
+    Oracle    tests/oracles/selection.py::log_exponential
     """
     x = from_uint52(uint64(half)) * 2.0**-32 + from_uint64(word) * 2.0**-96
     if x < 0.25:
@@ -134,7 +134,7 @@ class ArrivalLaw(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Candidates that are looked at together: their scores, the number of the first, their 32-bit words, and how early
+    """Candidates that share the buffers: their scores, the number of the first, their 32-bit words, and how early
     each may be, as `fill_margins` finds."""
 
     scores: Any
@@ -242,8 +242,8 @@ def select_gumbel_into(
     Shapes    scores int64[n] or float64[n], tops of their blocks; heap float64[k], read and written: k times the bound
               of the k-th arrival so far; indices int64[m], times float64[2, m] for what is found: first + i, and
               ln E_i, L_i
-    Cost      O(n): about 0.8 ns a candidate with AVX-512, 1.6 with AVX2; a closer look takes 0.05 to 0.2 us, at about
-              k (1 + ln(n/k)) of them if their order is random
+    Cost      O(n): about 0.8 ns a candidate with AVX-512, 1.6 with AVX2; to resolve one takes 0.05 to 0.2 us, and about
+              k (1 + ln(n/k)) of them pass if their order is random
     Source    docs/algorithms.md, selection; proof in fastdp/mechanisms/selection.md, theorem 2
     Requires  n <= CANDIDATE_CHUNK; the k earliest of all candidates arrive by the bound in `heap`, counted from `top`,
               which is the largest score of all, or where that is too far above the k-th for float64, the k-th largest

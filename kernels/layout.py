@@ -45,7 +45,7 @@ GAUSSIAN_LAW = 15
 CANDIDATE_BLOCK = 2048  # candidates that share the buffers, and a weight
 CHUNK_BLOCKS = 128
 CANDIDATE_CHUNK = CHUNK_BLOCKS * CANDIDATE_BLOCK  # candidates of one call of select_gumbel_into
-OPEN_LEVEL = 64  # of a block: the weights of blocks further down than this are not told apart
+OPEN_LEVEL = 64  # of a block: the weights of blocks further down than this count alike
 SLACK = 8 * 2.0**-53  # a logarithm L is off by at most SLACK (64 + |L|): selection.md, lemmas 2 and 3
 
 CANDIDATE_STREAM, CANDIDATE_MORE_STREAM = 0, 1  # of Gumbel-max and permute-and-flip

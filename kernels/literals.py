@@ -23,11 +23,11 @@ from .lanes import (
     zip_last,
 )
 
-BLOCK = 512  # words that stay in the L1 cache while all columns are looked at
+BLOCK = 512  # words that stay in the L1 cache while all columns are read
 SETS = 1024  # words of two sets of records that stay there
 GROUP = 8  # words of a column that are written together: a cache line
 TILE = 64  # records, and columns, that are turned at a time
-WIDE = 256  # words of all columns that stay in the cache while subsets of columns are looked at
+WIDE = 256  # words of all columns that stay in the cache while subsets of columns are read
 
 
 @jit(inline=True)
