@@ -54,10 +54,10 @@ def public_in(name: str) -> Iterator[tuple[str, Any]]:
 def adapters() -> Iterator[tuple[str, Any]]:
     for name in ADAPTERS:
         try:
-            module = importlib.import_module(name)
+            importlib.import_module(name)
         except ImportError:
             continue  # its library is not installed
-        yield from ((each, thing) for each, thing in public_in(name) if thing.__module__ == module.__name__)
+        yield from (pair for pair in public_in(name) if f"{pair[1].__module__}.".startswith(f"{name}."))
 
 
 def documented() -> dict[str, Any]:
