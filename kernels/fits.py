@@ -38,7 +38,7 @@ def exponentiate_into(logs: F64Array, top: float, out: Any) -> float:
 
     Shapes    logs float64[D], out float64[D] or float32[D]
     Cost      one pass: 1 ns a cell
-    Used by   fastdp/answering/entropic_fit.py, dense.py
+    Used by   fastdp/answering/entropic_fit.py, dense_weights.py
     Oracle    numpy
     """
     total = 0.0

@@ -2,7 +2,7 @@
 Where the table of that, twice as large as the weights, would fill the memory, by search among sums of the weights.
 
 Everything here is post-processing of what has been released, so probabilities are floats. It owes
-fastdp/answering/synthetic_distribution.py two plain loops.
+fastdp/answering/synthetic_sampling.py two plain loops.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def build_aliases_into(scaled: F64Array, table: Any) -> None:
     Shapes    scaled float64[D], the probabilities times D (overwritten); table uint64[D, 2]
     Cost      one pass: 6 ns a cell
     Requires  scaled >= 0, with sum D up to rounding; a cell of probability 0 keeps nothing
-    Used by   fastdp/answering/synthetic_distribution.py
+    Used by   fastdp/answering/synthetic_sampling.py
     Oracle    the law that the table implies is the distribution: tests/answering/test_synthetic_distribution.py
     """
     size = scaled.size
@@ -70,7 +70,7 @@ def sample_records_into(
               uint64[2 + most blocks, n], of which the last row is not words, cells int32[n]
     Cost      a word and a line of memory a block (in a loop of its own, so that many are under way), 0.3 ns a code
     Requires  blocks of at most 2^31 cells
-    Used by   fastdp/answering/synthetic_distribution.py
+    Used by   fastdp/answering/synthetic_sampling.py
     Oracle    tests/answering/test_synthetic_distribution.py::slowly
     """
     n = out.shape[1]
@@ -107,7 +107,7 @@ def sum_groups_into(x: Any, ends: F64Array) -> None:
 
     Shapes    x float64[D] or float32[D], ends float64[ceil(D / 512)]
     Cost      one pass: 1 ns a cell
-    Used by   fastdp/answering/synthetic_distribution.py
+    Used by   fastdp/answering/synthetic_sampling.py
     Oracle    numpy.cumsum
     """
     total = 0.0
@@ -130,7 +130,7 @@ def search_records_into(
               attributes int64: columns of `out`, last attribute first; sizes int64, alike; out unsigned [d, n]
     Cost      half a microsecond a record, no memory
     Requires  weights >= 0, not all 0
-    Used by   fastdp/answering/synthetic_distribution.py
+    Used by   fastdp/answering/synthetic_sampling.py
     Oracle    tests/answering/test_synthetic_distribution.py::slowly
     """
     last = ends.size - 1

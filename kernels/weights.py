@@ -58,7 +58,7 @@ def sum_masked(x: Any, mask: Any) -> float:
 
     Shapes    x float64[D] or float32[D], mask uint8[D] of 0 and 1
     Cost      one read of x and mask: 3 ms for 2^24 cells
-    Used by   fastdp/answering/dense_weights.py
+    Used by   fastdp/answering/queries/bound_query.py
     Oracle    math.fsum
     """
     total = 0.0
@@ -88,7 +88,7 @@ def scale_masked(x: Any, mask: Any, factor: float) -> float:
 
     Shapes    x float64[D] or float32[D], mask uint8[D]
     Cost      one pass: 4 ms for 2^24 cells
-    Used by   fastdp/answering/dense_weights.py
+    Used by   fastdp/answering/queries/bound_query.py
     Oracle    numpy
     """
     total = 0.0
@@ -104,7 +104,7 @@ def sum_valued(x: Any, values: F64Array) -> float:
 
     Shapes    x float64[D] or float32[D], values float64[D]
     Cost      one read of x and values
-    Used by   fastdp/answering/dense_weights.py
+    Used by   fastdp/answering/queries/bound_query.py
     Oracle    math.fsum
     """
     total = 0.0
@@ -119,7 +119,7 @@ def scale_valued(x: Any, values: F64Array, rate: float) -> float:
 
     Shapes    x float64[D] or float32[D], values float64[D] in [0, 1]; |rate| <= 700
     Cost      one pass: about 0.5 ns a cell
-    Used by   fastdp/answering/dense_weights.py
+    Used by   fastdp/answering/queries/bound_query.py
     Oracle    numpy
     """
     total = 0.0
@@ -135,7 +135,7 @@ def count_masked(counts: I64Array, mask: Any) -> int:
 
     Shapes    counts int64[D], mask uint8[D] of 0 and 1
     Cost      one read of both
-    Used by   fastdp/answering/true_answers.py
+    Used by   fastdp/answering/queries/bound_query.py
     Oracle    numpy
     """
     total = int64(0)
@@ -151,7 +151,7 @@ def count_valued(counts: I64Array, values: I64Array) -> int:
     Shapes    counts, values int64[D]
     Cost      one read of both
     Requires  sums that fit in 63 bits
-    Used by   fastdp/answering/true_answers.py
+    Used by   fastdp/answering/queries/bound_query.py
     Oracle    numpy
     """
     total = int64(0)

@@ -23,7 +23,7 @@ from .queries.marginals import Marginals
 Report = Callable[[int, int, str], object]
 
 MOST_STEPS = 4000  # of the entropic fit
-PATIENCE = 2  # times the steps that it takes to come as near as the truth is; release_marginals.md, "Stopping"
+PATIENCE = 2  # times the steps that it takes to come as near as the true tables are; release_marginals.md, "Stopping"
 _ARRAYS = 6  # of all cells that the entropic fit holds, those of marginal_transform.py included
 
 
@@ -48,8 +48,8 @@ def fit_entropic(
     start    another distribution to begin from, all positive: a fit that others follow, which ends once it is close
 
     Accelerated mirror descent with entropy (Tseng 2008, algorithm 1), whose steps are multiplicative weights with all
-    queries of all tables at once. Once it is as close to the target as the noise has put the truth, it goes on for as
-    many steps again.
+    queries of all tables at once. Once it is as close to the target as the noise has put the true tables, it goes on
+    for as many steps again.
     """
     workload = least_squares.workload
     y = flat_of(target)

@@ -76,7 +76,7 @@ class FactoredWeights:
         """The blocks: positions of attributes, and the distribution over their cells."""
         return [(block, weights.probabilities()) for block, weights in sorted(self._blocks.items())]
 
-    # --- pieces
+    # --- blocks
 
     def _own(self, block: Block) -> DenseWeights:
         """The weights of a block, to be changed."""
@@ -124,7 +124,7 @@ class FactoredWeights:
         return new
 
     def _check_merge(self, positions: Sequence[int]) -> None:
-        """ValueError if the blocks of these attributes, as one, would not fit; it says who drags in whom."""
+        """ValueError if the blocks of these attributes, as one, would not fit; it names those that come along."""
         blocks: dict[Block, list[str]] = {}
         for p in positions:
             blocks.setdefault(self._of[p], []).append(self.domain.names[p])

@@ -21,9 +21,9 @@ Axes = tuple[int, ...]
 
 
 class LeastSquares:
-    """Tables as sums of orthogonal pieces, one for each set S of attributes that lies in some table.
+    """Tables as sums of orthogonal components, one for each set S of attributes of some table.
 
-    The piece of S is what the marginal on S says beyond those of its subsets: its sums over any axis are 0. Each table
+    The component of S is what the marginal on S adds to those of its subsets: its sums over any axis are 0. Each table
     with all of S measures it, with a variance that is proportional to the number of cells that it sums over; the
     weighted mean of these measurements is the least-squares solution (release_marginals.md, theorem 2).
     """
@@ -42,28 +42,28 @@ class LeastSquares:
             np.add.at(self.weight[shape], places, 1 / _cells(axes, indices))
 
     def solve(self, tables: Sequence[Table]) -> dict[Axes, Table]:
-        """The pieces of the tables, by shape: arrays with one more axis, the sets of that shape in order."""
-        pieces = {shape: np.zeros((len(group), *shape)) for shape, group in self.subsets.items()}
+        """The components of the tables, by shape: arrays with one more axis, the sets of that shape in order."""
+        components = {shape: np.zeros((len(group), *shape)) for shape, group in self.subsets.items()}
         stacks = {
             shape: np.stack([np.asarray(tables[i], np.float64) for i in which])
             for shape, which in self._tables().items()
         }
         for axes, indices, shape, places in self._steps():
             out = tuple(i + 1 for i in range(len(axes)) if i not in indices)
-            piece = stacks[axes].sum(axis=out)
+            component = stacks[axes].sum(axis=out)
             for i in range(len(shape)):
-                piece = piece - piece.mean(axis=i + 1, keepdims=True)
-            np.add.at(pieces[shape], places, piece / _cells(axes, indices))
-        for shape, piece in pieces.items():
-            piece /= self.weight[shape].reshape(-1, *[1] * len(shape))
-        return pieces
+                component = component - component.mean(axis=i + 1, keepdims=True)
+            np.add.at(components[shape], places, component / _cells(axes, indices))
+        for shape, component in components.items():
+            component /= self.weight[shape].reshape(-1, *[1] * len(shape))
+        return components
 
-    def build(self, pieces: dict[Axes, Table]) -> list[Table]:
-        """The tables that have these pieces."""
+    def build(self, components: dict[Axes, Table]) -> list[Table]:
+        """The tables that have these components."""
         made = {shape: np.zeros((len(which), *shape)) for shape, which in self._tables().items()}
         for axes, indices, shape, places in self._steps():
             as_part = [size if i in indices else 1 for i, size in enumerate(axes)]
-            made[axes] += (pieces[shape][places] / _cells(axes, indices)).reshape(-1, *as_part)
+            made[axes] += (components[shape][places] / _cells(axes, indices)).reshape(-1, *as_part)
         tables: list[Any] = [None] * self.workload.tables
         for axes, which in self._tables().items():
             for i, table in zip(which, made[axes], strict=True):
@@ -89,7 +89,7 @@ class LeastSquares:
         return by_shape
 
     def _steps(self) -> Iterator[tuple[Axes, Axes, Axes, NDArray[np.intp]]]:
-        """For each shape of tables and each choice of axes: shape, choice, what is left, and where pieces belong."""
+        """For each shape of tables and each choice of axes: shape, choice, what is left, and where they belong."""
         for axes, which in self._tables().items():
             for k in range(len(axes) + 1):
                 for indices in combinations(range(len(axes)), k):

@@ -311,15 +311,15 @@ def _fitted(
     tables: Sequence[Table], workload: Marginals, noise: MarginalNoise, n: int | None, fit: Fit | None, report: Any
 ) -> MarginalsRelease:
     least_squares = least_squares_of(workload)
-    pieces = least_squares.solve(tables)
+    components = least_squares.solve(tables)
     # the number of records: known, or the least-squares total of all tables
-    total = float(max(1.0, pieces[()][0])) if n is None else n
+    total = float(max(1.0, components[()][0])) if n is None else n
     domain, sigma, steps, synthetic = workload.domain, noise.sigma / total, 0, None
     if fit is None:
         signed = [table / total for table in tables]
     else:
-        pieces[()][0] = total
-        signed = [table / total for table in least_squares.build(pieces)]
+        components[()][0] = total
+        signed = [table / total for table in least_squares.build(components)]
     if fit == "auto":
         fit = "entropic" if _is_quick(domain, least_squares, sigma) else "least-squares"
     if fit == "entropic":

@@ -57,7 +57,7 @@ class AliasTables:
                     sum_groups_into(block.x, ends)
                     steps = np.array(backward, np.int64), np.array([domain.sizes[p] for p in backward], np.int64)
                     self.searched.append(SearchedBlock(i, stream, block.x, ends, *steps))
-                    size, backward, scaled = 1, (), np.ones(1)  # in the loop over all blocks it says nothing
+                    size, backward, scaled = 1, (), np.ones(1)  # in the loop over all blocks it counts for nothing
                 build_aliases_into(scaled, self.table[at : at + size])
                 blocks.append((at, size, len(attributes), len(attributes) + len(backward)))
                 attributes += backward

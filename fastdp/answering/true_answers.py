@@ -1,4 +1,4 @@
-"""What queries come to on the records: exact integers, from the counts of all cells or from bit-packed records.
+"""The true answers: sums of queries over the records, exact, from the counts of all cells or from bit-packed records.
 
 Sums over records are in units of 2^-16 of a record, the grid of query values. Which of the two ways is taken depends on
 public numbers alone: the number of records, the sizes of the domain, the query.
@@ -179,7 +179,7 @@ class _Elsewhere:
         check_codes(self._rows, domain, outside)
 
     def counts(self, bounds: Sequence[BoundProduct]) -> list[int]:
-        """How many records satisfy each product: one pass over the attributes that they look at."""
+        """How many records satisfy each product: one pass over the attributes that they read."""
         domain, outside = self._domain, self._outside
         used = sorted({p for bound in bounds for p in bound.attributes})
         if not used:

@@ -71,11 +71,11 @@ class Workload:
         bound = bind(query, self.domain)
         return bound if query.keeps_bound else None
 
-    def counts(self, truth: TrueAnswers) -> NDArray[np.int64]:
+    def counts(self, true_answers: TrueAnswers) -> NDArray[np.int64]:
         """The sums of all queries over the records, in units of 2^-16."""
-        if len(self) > FEW and truth.has_cells_for(len(self)):
-            return self._values(truth.cells(), truth.count, 1 << GRID_BITS)
-        return truth.counts(self.bound(i) for i in range(len(self)))
+        if len(self) > FEW and true_answers.has_cells_for(len(self)):
+            return self._values(true_answers.cells(), true_answers.count, 1 << GRID_BITS)
+        return true_answers.counts(self.bound(i) for i in range(len(self)))
 
     def evaluate(
         self, weights: DenseWeights | FactoredWeights, start: int = 0, stop: int | None = None

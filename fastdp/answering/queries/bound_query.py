@@ -28,14 +28,14 @@ Counts = NDArray[np.int64]
 
 
 class BoundQuery(ABC):
-    """A query on a domain: what it looks at, and how arrays over all cells are read and updated by it."""
+    """A query on a domain: which attributes it reads, and how arrays over all cells are read and updated by it."""
 
     domain: Domain
 
     @property
     @abstractmethod
     def attributes(self) -> tuple[int, ...]:
-        """The positions of the attributes that it looks at."""
+        """The positions of the attributes that it reads."""
 
     @property
     @abstractmethod
