@@ -71,56 +71,40 @@ def _one_of(values: Any, out: Any) -> Any:
     return out if isinstance(out, np.ndarray) and values.ctypes.data == out.ctypes.data else values
 
 
-def laplace(values: Any, sensitivity: float, epsilon: float, *rest: Any) -> None:
+def _add_noise(release: Any, values: Any, sensitivity: float, rest: Any, **privacy: float) -> None:
     *resolution, rng, out = rest
-    fastdp.laplace(
-        _one_of(values, out),
-        sensitivity=sensitivity,
-        epsilon=epsilon,
-        resolution=_grid(*resolution),
-        out=out,
-        rng=_source(rng),
-    )
+    grid, source = _grid(*resolution), _source(rng)
+    release(_one_of(values, out), sensitivity=sensitivity, resolution=grid, out=out, rng=source, **privacy)
+
+
+def laplace(values: Any, sensitivity: float, epsilon: float, *rest: Any) -> None:
+    _add_noise(fastdp.laplace, values, sensitivity, rest, epsilon=epsilon)
 
 
 def gaussian(values: Any, sensitivity: float, epsilon: float, delta: float, *rest: Any) -> None:
-    *resolution, rng, out = rest
-    fastdp.gaussian(
-        _one_of(values, out), sensitivity=sensitivity, epsilon=epsilon, delta=delta, resolution=_grid(*resolution),
-        out=out, rng=_source(rng),
-    )  # fmt: skip
+    _add_noise(fastdp.gaussian, values, sensitivity, rest, epsilon=epsilon, delta=delta)
 
 
 def gaussian_zcdp(values: Any, sensitivity: float, rho: float, *rest: Any) -> None:
-    *resolution, rng, out = rest
-    fastdp.gaussian(
-        _one_of(values, out), sensitivity=sensitivity, rho=rho, resolution=_grid(*resolution), out=out,
-        rng=_source(rng),
-    )  # fmt: skip
+    _add_noise(fastdp.gaussian, values, sensitivity, rest, rho=rho)
 
 
 def _grid(resolution: float = 0.0) -> float | None:
     return resolution if resolution != 0 else None  # which NaN is not
 
 
-def exponential_mechanism(
-    scores: Any, sensitivity: float, epsilon: float, monotonic: int, rng: int, chosen: NDArray[np.int64]
-) -> None:
-    chosen[0] = fastdp.exponential_mechanism(
-        scores, sensitivity=sensitivity, epsilon=epsilon, monotonic=_flag("monotonic", monotonic), rng=_source(rng)
-    )
+def _choose(select: Any, scores: Any, sensitivity: float, epsilon: float, rest: Any) -> None:
+    monotonic, rng, chosen = rest
+    flag = bool(integer("monotonic", monotonic, least=0, most=1))
+    chosen[0] = select(scores, sensitivity=sensitivity, epsilon=epsilon, monotonic=flag, rng=_source(rng))
 
 
-def permute_and_flip(
-    scores: Any, sensitivity: float, epsilon: float, monotonic: int, rng: int, chosen: NDArray[np.int64]
-) -> None:
-    chosen[0] = fastdp.permute_and_flip(
-        scores, sensitivity=sensitivity, epsilon=epsilon, monotonic=_flag("monotonic", monotonic), rng=_source(rng)
-    )
+def exponential_mechanism(scores: Any, sensitivity: float, epsilon: float, *rest: Any) -> None:
+    _choose(fastdp.exponential_mechanism, scores, sensitivity, epsilon, rest)
 
 
-def _flag(name: str, value: int) -> bool:
-    return bool(integer(name, value, least=0, most=1))
+def permute_and_flip(scores: Any, sensitivity: float, epsilon: float, *rest: Any) -> None:
+    _choose(fastdp.permute_and_flip, scores, sensitivity, epsilon, rest)
 
 
 # --- counting

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 
 from ..support import parameters
 from ..support.checks import check_records, integer
+from ..support.parameters import OUTSIDE as OUTSIDE
+from ..support.parameters import Outside as Outside
 from .losses import Loss, MissingBound, parts_of
 from .points import Points
 from .sets import ConvexSet, Vector, point_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import one_of
+from ..support import parameters
 from .engines import is_collection
-from .number_line import OUTSIDE, NumberLine, Positions, bits_of_columns, check_bits, check_signed
+from .number_line import NumberLine, Positions, bits_of_columns, check_bits, check_signed
 from .rank_search import RankSearch, may_gather
 from .rows import Rows
 from .sources import column_rows, rows_of
@@ -20,19 +20,19 @@ from .sources import column_rows, rows_of
 class NumberColumn:
     """The values, not read yet, and the number of bits of their domain.
 
-    `may_be_empty` where the number of values is private, so that it must not decide about an error.
+    may_be_empty    True where the number of values is private, so that no error may depend on it
     """
 
     def __init__(self, values: Any, domain_bits: Any, signed: Any, outside: str, *, may_be_empty: bool) -> None:
         self.rows = _one_column(values, integers=domain_bits is not None)
         self.bits = bits_of_columns(None if domain_bits is None else check_bits(domain_bits), self.rows)[0]
-        self._outside, self._signed = one_of("outside", outside, OUTSIDE), check_signed(signed)
+        self._outside, self._signed = parameters.outside(outside), check_signed(signed)
         self.n = self.rows.n
         if not self.n and not may_be_empty:
             raise ValueError("values: must hold at least one")
 
     def read(self) -> tuple[NumberLine, Positions | RankSearch]:
-        """The line, and where the values are on it."""
+        """The line, and the positions of the values on it."""
         return read_positions(self.rows, 0, self.bits, self._signed, self._outside, "values")
 
 
@@ -72,9 +72,9 @@ def _one_column(values: Any, *, integers: bool) -> Rows:
 
 
 def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
-    """A list as an array of one type, which its entries have no part in: public parameters decide.
+    """A list as an array of a type that public parameters decide, never its entries.
 
-    numpy would make floats of all because of one; the type decides about the line, and about what is released.
+    numpy would make all of them floats because of one, and the type decides about the line and the release.
     """
     if integers:
         array = np.empty(len(values), object)

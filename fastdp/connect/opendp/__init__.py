@@ -1,7 +1,7 @@
 """OpenDP measurements over the mechanisms of this library (extra `[opendp]`): the same laws, as `Measurement`s.
 
-What is invoked is the compiled kernel; what is accounted for is OpenDP's: its maps, its compositors. The maps are exact
-rationals rounded up once. No fastdp.Budget is charged by a measurement: only OpenDP knows the distance of the inputs.
+Compiled kernels draw the noise; OpenDP's maps and compositors do the accounting. The maps are exact rationals, rounded
+up once. No fastdp.Budget is charged by a measurement: only OpenDP knows the distance of the inputs.
 """
 
 from .inputs import array_domain
@@ -20,6 +20,3 @@ __all__ = [
     "then_laplace",
     "then_permute_and_flip",
 ]
-
-for _name in __all__:
-    globals()[_name].__module__ = __name__
