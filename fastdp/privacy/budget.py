@@ -7,7 +7,6 @@ sound when parameters are chosen on the way, and why the others are not offered 
 
 from __future__ import annotations
 
-import html
 import os
 import threading
 import warnings
@@ -21,6 +20,7 @@ from typing import Any, Literal, NoReturn
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.public_paths import public_as
+from ..support.results import as_code
 from ..support.search import greatest_float
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
@@ -187,7 +187,7 @@ class Budget:
         )
 
     def _repr_html_(self) -> str:
-        return f"<p><code>{html.escape(repr(self))}</code></p>{self.releases._repr_html_()}"
+        return as_code(repr(self)) + self.releases._repr_html_()
 
     # --- one budget is one budget
 
