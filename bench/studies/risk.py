@@ -24,6 +24,7 @@ import fastdp
 from fastdp import Randomness, losses, sets
 
 from ..reports.table import Column, Line, Table, cell, to_markdown
+from .style import COLOURS, INK, MARKS, finish, style
 from .utility import EPSILONS
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "excess-risk.svg"
@@ -39,9 +40,6 @@ LOGISTIC, LARGE_BALL = losses.Logistic(x_norm=1), sets.Ball(10)
 # logistic regression on breast_cancer at epsilon 0.1, 1, 10: excess training loss
 PEERS = {"opacus": (0.44, 0.080, 0.013), "diffprivlib": (0.61, 0.19, 0.027)}
 
-INK = "#7a7a7a"  # of letters and axes: as far from white as from the dark of a screen
-COLOURS = ("#2f7ed8", "#d9822b", "#c23b5a", "#2a9d6f", "#8a63c9")
-MARKS = ("o", "s", "^", "D", "v")
 PEER_MARKS = ("x", "+")
 
 
@@ -182,43 +180,48 @@ def table(drawn: dict[str, tuple[str, Curves]]) -> str:
 
 
 def draw(drawn: dict[str, tuple[str, Curves]], path: Path) -> None:
-    """A panel for each axis, on no background: ink and colours are read on white and on dark alike."""
+    """A panel for each axis."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    style: Any = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor"), INK)
-    style |= dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), INK)
-    style |= {"svg.fonttype": "none", "svg.hashsalt": "fastdp", "font.size": 9}
-    style |= {"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Arial"]}
-    with rc_context(style):
+    with rc_context(style()):
         figure = Figure(figsize=(10, 8), layout="constrained")
-        styles = dict(zip(METHODS, zip(COLOURS, MARKS, strict=True), strict=True))
         for axes, (title, (axis, curves)) in zip(figure.subplots(2, 2).flat, drawn.items(), strict=True):
-            for label, points in curves.items():
-                colour, mark = styles[label]
-                at, excess = [p.at for p in points], [p.excess for p in points]
-                axes.loglog(at, excess, mark + "-", color=colour, label=label, markersize=4, linewidth=1.6)
-                if title.startswith("breast"):
-                    continue
-                axes.loglog(at, [p.bound for p in points], "--", color=colour, linewidth=1)
+            _draw_curves(axes, curves, bounds=not title.startswith("breast"))
             if title.startswith("breast"):
-                for mark, (label, measured) in zip(PEER_MARKS, PEERS.items(), strict=True):
-                    axes.loglog((0.1, 1, 10), measured, mark, color=INK, label=label, markersize=6)
-                axes.legend(*_last(axes, len(PEERS)), fontsize=8, frameon=False, loc="lower left")
+                _draw_peers(axes)
             if axis == "d":
-                axes.set_xlim(right=2 * DIMENSIONS[-1])
-                for label, power in ((DESCENTS[2], "d"), (DESCENTS[1], "√d")):
-                    last = curves[label][-1]
-                    axes.annotate(f"~ {power}", (last.at, last.bound), (4, 0), "data", "offset points", va="center")
+                _label_growth(axes, curves)
             axes.set(title=title, xlabel=axis, ylabel="excess risk")
-            axes.minorticks_off()
-            axes.grid(alpha=0.25)
-            axes.patch.set_alpha(0)
+            finish(axes)
         handles, labels = figure.axes[1].get_legend_handles_labels()
         handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1))
         figure.legend(handles, [*labels, "bound"], loc="outside lower center", ncols=3, fontsize=8, frameon=False)
         figure.savefig(path, transparent=True, metadata={"Date": None})
+
+
+def _draw_curves(axes: Any, curves: Curves, *, bounds: bool) -> None:
+    styles = dict(zip(METHODS, zip(COLOURS, MARKS, strict=True), strict=True))
+    for label, points in curves.items():
+        colour, mark = styles[label]
+        at, excess = [p.at for p in points], [p.excess for p in points]
+        axes.loglog(at, excess, mark + "-", color=colour, label=label, markersize=4, linewidth=1.6)
+        if bounds:
+            axes.loglog(at, [p.bound for p in points], "--", color=colour, linewidth=1)
+
+
+def _draw_peers(axes: Any) -> None:
+    for mark, (label, measured) in zip(PEER_MARKS, PEERS.items(), strict=True):
+        axes.loglog((0.1, 1, 10), measured, mark, color=INK, label=label, markersize=6)
+    axes.legend(*_last(axes, len(PEERS)), fontsize=8, frameon=False, loc="lower left")
+
+
+def _label_growth(axes: Any, curves: Curves) -> None:
+    axes.set_xlim(right=2 * DIMENSIONS[-1])
+    for label, power in ((DESCENTS[2], "d"), (DESCENTS[1], "√d")):
+        last = curves[label][-1]
+        axes.annotate(f"~ {power}", (last.at, last.bound), (4, 0), "data", "offset points", va="center")
 
 
 def _last(axes: Any, count: int) -> tuple[Any, Any]:

@@ -29,7 +29,7 @@ from fastdp.records.bits import all_bits
 from fastdp.records.packed import PackedRows
 
 from ..reports.table import Column, Line, Table, cell, to_markdown
-from .risk import COLOURS, INK, MARKS
+from .style import COLOURS, INK, MARKS, finish, style
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "learning.svg"
 SEEDS = 5
@@ -167,58 +167,58 @@ def _share(value: float) -> str:
 
 
 def draw(errors: dict[tuple[int, int], Errors], needs: dict[str, Needs], path: Path) -> None:
-    """Six panels on no background: ink and colours are read on white and on dark alike."""
+    """Four panels of errors, two of numbers of records."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
-    style: Any = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor"), INK)
-    style |= dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), INK)
-    style |= {"svg.fonttype": "none", "svg.hashsalt": "fastdp", "font.size": 9}
-    style |= {"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Arial"]}
-    with rc_context(style):
+    with rc_context(style()):
         figure = Figure(figsize=(10, 11.5), layout="constrained")
         panels = figure.subplots(3, 2)
         for axes, ((k, d), curves) in zip(panels[:2].flat, errors.items(), strict=True):
-            for method, points in curves.items():
-                colour, mark = STYLES[method]
-                at = [p.n for p in points]
-                axes.loglog(
-                    at,
-                    [max(p.error, LEAST / 100) for p in points],
-                    mark + "-",
-                    color=colour,
-                    markersize=4,
-                    linewidth=1.6,
-                )
-                axes.loglog(at, [p.bound if p.bound < 1 else nan for p in points], "--", color=colour, linewidth=1)
+            _draw_errors(axes, curves)
             axes.set(title=f"k = {k} literals, d = {d:,} columns", xlabel="records", ylabel="error", ylim=(LEAST, MOST))
         for axes, (axis, found) in zip(panels[2], needs.items(), strict=True):
-            for (method, delta), many in found.items():
-                colour, mark = STYLES[method]
-                line = "-" if delta else ":"
-                axes.loglog(COUNTS, many, mark + line, color=colour, markersize=4, linewidth=1.6)
-            axes.set(xlim=(COUNTS[0] / 1.2, COUNTS[-1] * 2.4), xlabel=axis, ylabel="records")
-            axes.set_xticks(COUNTS, [str(count) for count in COUNTS])
-            for (method, delta), (power, higher) in GROWTH[axis].items():
-                many = found[method, delta]
-                axes.annotate(
-                    f"~ {axis}{power}", (COUNTS[-1], many[-1]), (6, higher), "data", "offset points", va="center"
-                )
+            _draw_needs(axes, axis, found)
         panels[2][0].set_title(f"error bound {ERROR:.0%}: literals k (d = {WIDTHS[-1]:,})")
         panels[2][1].set_title(f"error bound {ERROR:.0%}: boxes in d dimensions (64 bits)")
         for axes in panels.flat:
-            axes.minorticks_off()
-            axes.grid(alpha=0.25)
-            axes.patch.set_alpha(0)
-        handles = [
+            finish(axes)
+        figure.legend(handles=_legend(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+        figure.savefig(path, transparent=True, metadata={"Date": None})
+
+
+def _draw_errors(axes: Any, curves: Errors) -> None:
+    """What was measured, and dashed where there is one, the bound."""
+    for method, points in curves.items():
+        colour, mark = STYLES[method]
+        at, measured = [p.n for p in points], [max(p.error, LEAST / 100) for p in points]
+        axes.loglog(at, measured, mark + "-", color=colour, markersize=4, linewidth=1.6)
+        axes.loglog(at, [p.bound if p.bound < 1 else nan for p in points], "--", color=colour, linewidth=1)
+
+
+def _draw_needs(axes: Any, axis: str, found: Needs) -> None:
+    """With a delta, and dotted without one; what they grow like beside where they end."""
+    for (method, delta), many in found.items():
+        colour, mark = STYLES[method]
+        axes.loglog(COUNTS, many, mark + ("-" if delta else ":"), color=colour, markersize=4, linewidth=1.6)
+    axes.set(xlim=(COUNTS[0] / 1.2, COUNTS[-1] * 2.4), xlabel=axis, ylabel="records")
+    axes.set_xticks(COUNTS, [str(count) for count in COUNTS])
+    for (method, delta), (power, higher) in GROWTH[axis].items():
+        end = COUNTS[-1], found[method, delta][-1]
+        axes.annotate(f"~ {axis}{power}", end, (6, higher), "data", "offset points", va="center")
+
+
+def _legend() -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    return [
+        *(
             Line2D([], [], color=colour, marker=mark, linestyle="-", markersize=4, linewidth=1.6, label=method)
             for method, (colour, mark) in STYLES.items()
-        ]
-        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, label="error bound"))
-        handles.append(Line2D([], [], color=INK, linestyle=":", linewidth=1.6, label="delta = 0"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-        figure.savefig(path, transparent=True, metadata={"Date": None})
+        ),
+        Line2D([], [], color=INK, linestyle="--", linewidth=1, label="error bound"),
+        Line2D([], [], color=INK, linestyle=":", linewidth=1.6, label="delta = 0"),
+    ]
 
 
 # what the bounds grow like, and by how much a label stands higher than its curve ends

@@ -73,7 +73,7 @@ def test_a_new_loss_is_minimised_by_every_method() -> None:
     _, least = fastdp.nonprivate_minimum(X, y, **problem)
     ring = (2 * np.array([np.cos(angle), np.sin(angle)]) for angle in np.linspace(0, 2 * np.pi, 200))
     assert least == pytest.approx(min(risk(w, X, y) for w in ring), rel=0.01), "the best one is on the rim"
-    plain = fastdp.projected_gradient_descent(X, y, steps=300, **problem)
+    plain = fastdp.projected_gradient_descent(X, y, steps=300, step_size=0.5, **problem)
     noisy = fastdp.noisy_projected_gradient_descent(X, y, epsilon=2.0, delta=1e-6, **problem)
     chosen = fastdp.exponential_erm(X, y, epsilon=2.0, method="grid", spacing=0.1, **problem)
     for fit in (plain, noisy, chosen):

@@ -233,11 +233,33 @@ class MarginLoss(Loss):
 
     @abstractmethod
     def score_lipschitz(self, largest: float) -> float:
-        """The largest |phi'| for scores up to `largest` in magnitude."""
+        """Bound the derivative of phi.
+
+        Parameters
+        ----------
+        largest : float
+            Scores are at most this in magnitude.
+
+        Returns
+        -------
+        float
+            The largest |phi'|.
+        """
 
     @abstractmethod
     def score_range(self, largest: float) -> float:
-        """The most by which phi varies for scores up to `largest` in magnitude."""
+        """Bound how much phi varies.
+
+        Parameters
+        ----------
+        largest : float
+            Scores are at most this in magnitude.
+
+        Returns
+        -------
+        float
+            No two values of phi at such scores are further apart.
+        """
 
     def score_smoothness(self) -> float:
         """The largest phi''; inf where there is a corner."""
@@ -248,20 +270,61 @@ class MarginLoss(Loss):
         return labels * largest if self.labels == SIGN else np.clip(labels, -largest, largest)
 
     def value(self, score: Floats, label: Floats) -> Floats:
-        """phi, entry by entry."""
+        """Evaluate phi, entry by entry.
+
+        Parameters
+        ----------
+        score : numpy.ndarray
+            The scores <w, x>.
+        label : numpy.ndarray
+            The labels.
+
+        Returns
+        -------
+        numpy.ndarray
+            The losses.
+        """
         from ...kernels.losses import losses_into
 
         self.check_value()
         return _entrywise(losses_into, self.number, self.parameter, self.value_address, score, label)
 
     def derivative(self, score: Floats, label: Floats) -> Floats:
-        """phi' in the score, entry by entry."""
+        """Evaluate phi' in the score, entry by entry.
+
+        Parameters
+        ----------
+        score : numpy.ndarray
+            The scores <w, x>.
+        label : numpy.ndarray
+            The labels.
+
+        Returns
+        -------
+        numpy.ndarray
+            The derivatives.
+        """
         from ...kernels.losses import derivatives_into
 
         return _entrywise(derivatives_into, self.number, self.parameter, self.address, score, label)
 
     def smooth_derivative(self, score: Floats, label: Floats, width: float) -> Floats:
-        """phi' with its jumps made slopes of this width."""
+        """Evaluate phi' with its jumps rounded off.
+
+        Parameters
+        ----------
+        score : numpy.ndarray
+            The scores <w, x>.
+        label : numpy.ndarray
+            The labels.
+        width : float
+            How wide a jump is made.
+
+        Returns
+        -------
+        numpy.ndarray
+            The derivatives.
+        """
         return self.derivative(score, label)
 
     def values(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
