@@ -40,7 +40,6 @@ PRIVATE: dict[str, Method[BoxProblem, Any]] = {  # "auto" asks in this order: th
     "peel": Method(prepare_peel, side_refusal, least_of_sides),
     "interior-point": Method(prepare_interior_point, side_refusal, least_of_sides),
 }
-METHODS = ("auto", *PRIVATE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,7 +212,7 @@ def learn_box(
     >>> h.error(X, y) < 0.02
     True
     """
-    one_of("method", method, METHODS)
+    one_of("method", method, ("auto", *PRIVATE))
     one_of("outside", outside, OUTSIDE)
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     check_records(records, neighbors)

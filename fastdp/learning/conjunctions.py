@@ -44,7 +44,6 @@ PRIVATE: dict[str, Method[ConjunctionProblem, Any]] = {
     "counts": Method(prepare_counts),
     "exhaustive": Method(prepare_exhaustive, lambda problem: refusal(problem.n, problem.d, problem.k), any_n=True),
 }
-METHODS = (*PRIVATE, "auto", "elimination")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,7 +195,7 @@ def learn_conjunction(
     >>> h.error(X, y)
     0.0
     """
-    one_of("method", method, METHODS)
+    one_of("method", method, (*PRIVATE, "auto", "elimination"))
     parameters.neighbors(neighbors)
     if method == "elimination":
         of_privacy = {"k": k, "epsilon": epsilon, "delta": delta or None, "records": records, "rng": rng}
