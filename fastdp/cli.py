@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--no-png", action="store_true", help="draw in the terminal only")
     demo.set_defaults(run=_demo)
 
-    bench = commands.add_parser("bench", help="the headline table: work, ours, theirs, ratio, target")
+    bench = commands.add_parser("bench", help="the headline table: work, fastdp, against, ratio, target")
     bench.add_argument(
         "--only",
         action="append",

@@ -7,7 +7,6 @@ multiplicative_weights.md the proofs.
 
 from __future__ import annotations
 
-import html
 import os
 import threading
 import warnings
@@ -30,6 +29,7 @@ from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
+from ..support.results import DisplayedOnOneLine
 from .dense_weights import Precision
 from .factored_weights import FactoredWeights
 from .memory import check_room
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
 
 
 @public_as("fastdp")
-class PrivateMultiplicativeWeights(Accounted):
+class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     """Answer up to `max_queries` queries on the records, each within alpha, chosen one after the other by anybody.
 
     It is for very many queries, from hundreds of thousands on: alpha hardly grows with their number, while the error of
@@ -440,9 +440,6 @@ class PrivateMultiplicativeWeights(Accounted):
             f"{self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
             f"{self.updates:,} of {self._schedule.updates:,} updates"
         )
-
-    def _repr_html_(self) -> str:
-        return f"<code>{html.escape(repr(self))}</code>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

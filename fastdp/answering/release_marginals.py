@@ -6,7 +6,6 @@ entropic_fit.py). release_marginals.md has the sensitivity, the grid and the pro
 
 from __future__ import annotations
 
-import html
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from ..support.checks import one_of
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.results import as_code
 from .entropic_fit import MOST_STEPS, bytes_of_fit, fit_entropic
 from .least_squares_fit import LeastSquares, Table, least_squares_of
 from .marginal_counts import bytes_of_records, count_tables
@@ -177,7 +177,7 @@ class MarginalsRelease(Accounted):
 
     def _repr_html_(self) -> str:
         below = "" if self._synthetic is None else self._synthetic._repr_html_()
-        return f"<p><code>{html.escape(repr(self))}</code></p>{below}"
+        return as_code(repr(self)) + below
 
 
 def release_marginals(

@@ -19,6 +19,7 @@ from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, shown
 from ..support.checks import integer, one_of
 from ..support.public_paths import public_as
+from ..support.results import as_code
 from .marginal_transform import flat_of
 from .product_distribution import ProductDistribution, Weights, are_weights, average_of
 from .queries.bound_query import BoundQuery
@@ -298,7 +299,7 @@ class SyntheticDistribution(Accounted):
         )
         more = f"<p>and {len(self.domain) - 20} more</p>" if len(self.domain) > 20 else ""
         head = "<tr><th>attribute</th><th>values</th><th>distribution</th></tr>"
-        return f"<p><code>{html.escape(repr(self))}</code></p><table>{head}{rows}</table>{more}"
+        return f"{as_code(repr(self))}<table>{head}{rows}</table>{more}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_tables": None}

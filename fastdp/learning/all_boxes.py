@@ -1,7 +1,7 @@
 """The exponential mechanism over all boxes of a grid in one or two dimensions, exactly: all_boxes.md.
 
 A box is chosen with probability proportional to exp(-eta errors). Floats propose, by sums over all boxes that are right
-to a few digits (kernels/boxes.py); integers decide. Nothing here validates, charges or knows of neighbours: callers
+to a few digits (kernels/boxes.py); integers decide. Nothing here validates, charges or reads a relation: callers
 (`learn_box`) take eta from all_boxes.md, theorem 2, and refuse what is more than MOST_WORK before they read a record.
 """
 
@@ -55,7 +55,7 @@ def work_of(n: int, bits: tuple[int, ...]) -> int:
 
 
 class Wheel:
-    """Pairs value 2^level, rounded up to whole numbers `weights`, in units of 2^unit, that add up to `total` < 2^63."""
+    """Pairs value 2^level, rounded up to integers, in units of 2^unit, that add up to `total` < 2^63."""
 
     def __init__(self, values: Floats, levels: Integers) -> None:
         bits = 62 - len(values).bit_length()
@@ -152,7 +152,7 @@ class BoxChoice:
     labels    bool[n]
     bits      one of 0 .. 64 for each axis
     eta       eta n <= MOST_EXPONENT, and work_of(n, bits) <= MOST_WORK, which is where lemma 2 has been proved
-    report    is told how far the sums are
+    report    called with the progress of the sums
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class BoxChoice:
         block = max(1, len(first) // 64 // _CHUNK) * _CHUNK
         for at in range(0, len(first), block):
             report(at, len(first), "boxes")
-            for part in run_chunks(partial(self._weigh, at), min(block, len(first) - at), _CHUNK):
+            for part in run_chunks(partial(self._weight_of, at), min(block, len(first) - at), _CHUNK):
                 weights += part
         report(len(first), len(first), "")
         size = self._hollow.bit_length()
@@ -215,7 +215,7 @@ class BoxChoice:
         size = len(self._values) // 2
         return np.empty_like(self._values), np.empty_like(self._levels), np.empty(size, np.int64)
 
-    def _weigh(self, at: int, start: int, stop: int) -> list[tuple[float, int]]:
+    def _weight_of(self, at: int, start: int, stop: int) -> list[tuple[float, int]]:
         """The weight of all boxes of classes (a, ...), for a = at + start .. at + stop - 1."""
         weights, scratch = [], self._scratch()
         for a in range(at + start, at + stop):

@@ -34,14 +34,14 @@ class Examples(Labelled):
     """n records of d bits and their labels."""
 
     def read(self, *, keep: bool) -> None:
-        """Look at all labels; with `keep`, also pack all records, for learners that look at them several times."""
+        """Read all labels; with `keep`, also pack all records, for learners that read them several times."""
         positive, self.positives = self.read_labels()
         self.labels = _Labels(positive)
         if keep:
             self.rows = pack_if_local(self.rows)
-            whole = self.rows.one_block()
-            if isinstance(self.rows, PackedRows) and whole is not None:  # its blocks start with a word
-                self.labels = _Labels(positive, pack_flags(positive(whole)))
+            block = self.rows.one_block()
+            if isinstance(self.rows, PackedRows) and block is not None:  # its blocks start with a word
+                self.labels = _Labels(positive, pack_flags(positive(block)))
 
     def falsified(self, literals: Sequence[int] = ()) -> Falsified:
         """Counts over the records that satisfy all of these literals."""

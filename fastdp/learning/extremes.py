@@ -17,7 +17,7 @@ from ..records.labels import Labelled
 from ..records.number_line import NumberLine, Positions, bits_of_columns, check_signed
 from ..records.rows import Block, PerRecord
 
-KEY_BITS = 32  # of a record, which tells apart records that stand at one position
+KEY_BITS = 32  # of a record, which separates records that stand at one position
 Key = NDArray[np.uint32]
 
 
@@ -61,7 +61,7 @@ class Numbers(Labelled):
         self.orders: tuple[NumberLine, ...] = ()
 
     def read(self) -> None:
-        """Look at all labels and all numbers once."""
+        """Read all labels and all numbers once."""
         self.labels, self.positives = self.read_labels()
         self.left = self.labels
         bits, signed, outside, names = self.bits, self._signed, self._outside, self.names

@@ -83,7 +83,7 @@ class Chosen(Displayed, Accounted):
             If the class was given as predictions.
         """
         if self.hypothesis is None:
-            raise ValueError("predict: the class was given as predictions; `.index` says which of them was chosen")
+            raise ValueError("predict: the class was given as predictions; `.index` is the number of the chosen one")
         return predictions_of(self.hypothesis, X, "hypothesis")
 
     def _display(self) -> DisplayLines:

@@ -1,7 +1,7 @@
 """How a learner's method is chosen: from its table, "auto" by the error bound that public numbers give.
 
-A learner of a class of hypotheses has a table of methods; a row says what a method takes from public numbers, and when
-it is too much work. A new method is one file and one row.
+A learner of a class of hypotheses has a table of methods; a row states what a method takes from public numbers, and
+when it is too much work. A new method is one file and one row.
 """
 
 from __future__ import annotations

@@ -162,19 +162,21 @@ class GumbelState:
         """Which of two arrives first: by their difference in float64, whose error is small, or exactly."""
         scores, logs, slack = held.scores.tolist(), held.logs.tolist(), layout.SLACK
         source, eta = word_source(self.key), Fraction(self.eta)
-        racers: dict[int, exact.Candidate] = {}
+        candidates: dict[int, exact.Candidate] = {}
 
-        def racer(c: int) -> exact.Candidate:
-            if c not in racers:
-                racers[c] = exact.Candidate(Fraction(scores[c]), exact.candidate_uniform(source, int(held.indices[c])))
-            return racers[c]
+        def candidate(c: int) -> exact.Candidate:
+            if c not in candidates:
+                candidates[c] = exact.Candidate(
+                    Fraction(scores[c]), exact.candidate_uniform(source, int(held.indices[c]))
+                )
+            return candidates[c]
 
         def compare(a: int, b: int) -> int:
             ahead = self.eta * float(scores[a] - scores[b])
             behind = (logs[a] - logs[b]) - ahead
             if abs(behind) > slack * (128 + abs(logs[a]) + abs(logs[b]) + abs(ahead)):
                 return -1 if behind < 0 else 1
-            return exact.compare_arrivals(racer(a), racer(b), eta)
+            return exact.compare_arrivals(candidate(a), candidate(b), eta)
 
         return compare
 

@@ -1,7 +1,7 @@
 """A point between the least and the greatest of some values.
 
 `method="exponential"` is the choice of a median, pure; interior_point.md has the proofs. `method="prefix"` is for lines
-so long that their logarithm is too much, and prefix_method.md says when that is.
+so long that their logarithm is too much, and prefix_method.md states when that is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A point between the least and the greatest of n records, for (epsilon, delta): the number of bits counts by its log.
 
-Records are paired at random; how many leading bits the pairs share tells a length z, by the exponential mechanism; a
+Records are paired at random; how many leading bits the pairs share decides a length z, by the exponential mechanism; a
 prefix of z bits that many records have is then safe to publish, and one of three points below it lies among the
 records. prefix_method.md has the proofs. Parameters and records are checked by whoever calls; nothing is charged here.
 """
@@ -84,7 +84,7 @@ class PrefixPlan:
     depth: int  # T': what the point should have on both of its sides
     heavy: int  # T: records of a prefix that is surely found
     joined: int  # K: pairs that a length keeps together, less those of chance
-    parted: int  # K': pairs that a length tells apart
+    parted: int  # K': pairs that a length separates
     spare: int  # pairs that the choice of the length costs
     noise_plan: noise_plans.LaplacePlan = field(repr=False)  # of the counts
 
@@ -131,7 +131,7 @@ class PrefixPlan:
 
     @property
     def row(self) -> dict[str, Any]:
-        """What the row of a budget says of it."""
+        """Its row in a budget."""
         return {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
 
     @property
@@ -256,7 +256,7 @@ def _noise_bound(scale: float, tail: float) -> int:
 
 @dataclass(frozen=True)
 class _Light:
-    """Prefixes of fewer than `depth` records, one of which must not look heavier than one of `heavy`."""
+    """Prefixes of fewer than `depth` records, none of which may have a larger noisy count than one of `heavy`."""
 
     scale: float
     depth: int

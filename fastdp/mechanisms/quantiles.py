@@ -241,7 +241,7 @@ class RankSelection:
 
     @property
     def row(self) -> dict[str, Any]:
-        """What the row of a budget says of it."""
+        """Its row in a budget."""
         return {"epsilon": self.epsilon}
 
     def warn_if_few(self, column: NumberColumn) -> None:

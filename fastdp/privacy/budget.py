@@ -24,6 +24,7 @@ from ..support import extensions
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.public_paths import public_as
+from ..support.results import as_code
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from ..support.search import greatest_float
 from .calibration import zcdp_rho
@@ -235,7 +236,7 @@ class Budget:
         )
 
     def _repr_html_(self) -> str:
-        return f"<p><code>{html.escape(repr(self))}</code></p>{self.releases._repr_html_()}"
+        return as_code(repr(self)) + self.releases._repr_html_()
 
     # --- one budget is one budget
 

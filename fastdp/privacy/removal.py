@@ -20,7 +20,7 @@ from ..support.search import greatest_float, least_float
 from .composition import share
 from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors
 
-LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma says nothing of use beyond
+LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma gives nothing of use beyond
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How results read: a table of names and values, in a terminal and in a notebook."""
+"""How results read, in a terminal and in a notebook: a table of names and values, or one line."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ class Displayed(ABC):
 
     def _repr_html_(self) -> str:
         return as_html(type(self).__name__, self._display())
+
+
+class DisplayedOnOneLine:
+    """A result whose repr is one line: in a notebook the same, as code."""
+
+    def _repr_html_(self) -> str:
+        return as_code(repr(self))
+
+
+def as_code(line: str) -> str:
+    """One line as code; it is escaped."""
+    return f"<p><code>{html.escape(line)}</code></p>"
 
 
 def as_text(lines: DisplayLines) -> str:

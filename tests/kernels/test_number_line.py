@@ -1,4 +1,4 @@
-"""Numbers as positions on a line: kernels/number_line.py and learning/order.py against Python's integers and a sort."""
+"""Numbers as positions on a line (number_line.py of kernels and records) against Python integers and a sort."""
 
 from __future__ import annotations
 

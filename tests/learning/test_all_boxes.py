@@ -209,9 +209,9 @@ def test_numbers_of_a_draw_are_apart():
             return next(trials)
 
     choice.__class__ = Watched
-    from fastdp.learning import all_boxes as box_class
+    from fastdp.learning import all_boxes
 
-    source = box_class.word_source
+    source = all_boxes.word_source
 
     def watched(key):
         words = source(key)
@@ -223,7 +223,7 @@ def test_numbers_of_a_draw_are_apart():
         return word
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box_class, "word_source", watched)
+        patch.setattr(all_boxes, "word_source", watched)
         choice.draw(seeded(2).key())
     assert len(set(seen)) == len(seen)
     assert {index for _, index in seen} == {0, 1, 2}

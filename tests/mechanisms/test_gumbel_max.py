@@ -1,4 +1,4 @@
-"""The race and GumbelMax: any division into blocks has one winner, whatever float64 leaves open is settled, and what
+"""Gumbel-max and GumbelMax: any division into blocks has one winner, whatever float64 leaves open is settled, and what
 would make the winner unknown is refused."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 import fastdp
 from fastdp import GumbelMax
 from fastdp.kernels import layout
-from fastdp.mechanisms import gumbel_max as race
+from fastdp.mechanisms import gumbel_max as module
 from fastdp.mechanisms.gumbel_max import GumbelState, _Held
 from fastdp.mechanisms.scores import tops_of
 from tests import oracles
@@ -483,8 +483,8 @@ def test_the_race_decided_by_integers_alone_is_the_same_race(k, monkeypatch):
     cases = [floats, draw.integers(-9, 9, 60), np.array([1.7e308, -1.7e308, 0.0, 1.6e308] * 15)]
     expected = [at_once(array, k, epsilon=k) for array in cases]
     settled = []
-    compare = race.exact.compare_arrivals
-    monkeypatch.setattr(race.exact, "compare_arrivals", lambda *args: settled.append(1) or compare(*args))
+    compare = module.exact.compare_arrivals
+    monkeypatch.setattr(module.exact, "compare_arrivals", lambda *args: settled.append(1) or compare(*args))
     monkeypatch.setattr(layout, "SLACK", 2.0**60)
     for array, right in zip(cases, expected, strict=True):
         assert at_once(array, k, epsilon=k) == right
@@ -506,7 +506,7 @@ def test_more_candidates_are_open_than_there_is_room_for(nothing_is_certain):
 
 
 def test_logarithms_that_the_kernel_leaves_open_are_filled_in():
-    """All of them: the race is the same, and its logarithms are the nearest floats."""
+    """All of them: the choice is the same, and its logarithms are the nearest floats."""
     array = np.random.default_rng(8).normal(size=50)
     expected, found = race_of(9), race_of(9)
     expected.add(array, 0, *tops_of(array))
@@ -524,7 +524,7 @@ def test_logarithms_that_the_kernel_leaves_open_are_filled_in():
 
 def scripted(monkeypatch, words):
     """The words of candidates, instead of those of a key; beyond them all is about half way."""
-    monkeypatch.setattr(race, "word_source", lambda key: lambda stream, i: words.get((stream, i), 2**63 + i))
+    monkeypatch.setattr(module, "word_source", lambda key: lambda stream, i: words.get((stream, i), 2**63 + i))
 
 
 @pytest.mark.parametrize("zeros", [1, 2, 5, 40])

@@ -221,7 +221,7 @@ def test_permute_and_flip_of_many_candidates():
 
 
 def test_both_methods_and_auto_choose_alike():
-    """`auto` is the race for few candidates and the buckets for many; functions are raced as arrays are."""
+    """`auto` is Gumbel-max for few candidates and the buckets for many; functions choose as arrays do."""
     draw = np.random.default_rng(8)
     few, many = draw.normal(size=selection.FEW), draw.normal(size=selection.FEW + 1)
     for seed in range(5):

@@ -284,7 +284,7 @@ def test_a_number_next_to_a_border_takes_more_words(count_):
             assert exact.uniform_below(count_, uniform) == expected
 
 
-def racer(score, *words, half=12345):
+def candidate(score, *words, half=12345):
     """A candidate of this score whose number has these bits, and then half of all."""
     return exact.Candidate(Fraction(score), Uniform(half, 32, chain(words, repeat(2**63))))
 
@@ -296,11 +296,11 @@ def test_arrivals_are_compared_as_the_oracle_does():
         numbers = range(12)
         expected = oracles.selection.gumbel_max(words, scores.tolist(), eta, 12)
         places = {i: place for place, i in enumerate(expected)}
-        racers = [exact.Candidate(Fraction(scores[i].item()), exact.candidate_uniform(words, i)) for i in numbers]
+        candidates = [exact.Candidate(Fraction(scores[i].item()), exact.candidate_uniform(words, i)) for i in numbers]
         for i in numbers:
             for j in numbers:
                 if i != j:
-                    found = exact.compare_arrivals(racers[i], racers[j], Fraction(eta))
+                    found = exact.compare_arrivals(candidates[i], candidates[j], Fraction(eta))
                     assert found == (-1 if places[i] < places[j] else 1)
 
 
@@ -308,7 +308,7 @@ def test_arrivals_are_compared_as_the_oracle_does():
 def test_equal_scores_are_told_apart_by_whichever_word_differs(agree):
     same = [77 + n for n in range(agree)]
     for first, second in ((5, 6), (0, 1), (2**63, 2**63 + 1), (ONES - 1, ONES)):
-        a, b = racer(3, *same, first), racer(3, *same, second)
+        a, b = candidate(3, *same, first), candidate(3, *same, second)
         assert exact.compare_arrivals(a, b, Fraction(1)) == -1
         assert exact.compare_arrivals(b, a, Fraction(1)) == 1
 
@@ -320,7 +320,7 @@ def test_scores_that_make_up_for_the_numbers_to_forty_digits():
     tie = logs[1][0] - logs[0][0]  # b arrives so much later
     for sign in (1, -1):
         score = tie + sign * Fraction(1, 10**40)
-        a, b = racer(0, 7, 9), racer(score, 7, 9, half=12345678)
+        a, b = candidate(0, 7, 9), candidate(score, 7, 9, half=12345678)
         assert exact.compare_arrivals(a, b, Fraction(1)) == sign
         assert exact.compare_arrivals(b, a, Fraction(1)) == -sign
 
@@ -329,9 +329,9 @@ def test_a_candidate_720_behind_can_win():
     """Where a float softmax says e^-720, and one 1,500 behind, where it says 0: the number must be small enough."""
     for behind, zeros in ((720, 17), (1500, 34)):
         late, early = [0] * zeros, [0] * (zeros - 2)
-        top = racer(0)
-        assert exact.compare_arrivals(racer(-behind, *late, 1, half=0), top, Fraction(1)) == -1
-        assert exact.compare_arrivals(racer(-behind, *early, ONES, half=0), top, Fraction(1)) == 1
+        top = candidate(0)
+        assert exact.compare_arrivals(candidate(-behind, *late, 1, half=0), top, Fraction(1)) == -1
+        assert exact.compare_arrivals(candidate(-behind, *early, ONES, half=0), top, Fraction(1)) == 1
 
 
 @pytest.mark.parametrize("bits", [100, 200, 700])

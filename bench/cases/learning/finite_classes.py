@@ -49,7 +49,7 @@ CASES = (
         LABELLED,
         _choose,
         (Side("numpy, packed", _numpy_choose), None),
-        oracle="a good concept",
+        oracle="a good hypothesis",
         drawn=lambda n: (*thresholds(n), _choose(n, beta=SURE)()),
         epsilon=EPSILON,
     ),

@@ -51,7 +51,7 @@ COVERED = {  # what reads records, or draws noise
     "vector_sum": "vector-sum-gaussian",
 }
 NOT_COVERED = {  # why not
-    "what is said of a guarantee, of public numbers": {
+    "statements about guarantees, of public numbers": {
         *("AllOf", "ApproxDP", "BoundedRange", "PureDP", "Renyi", "ZCDP"),
         *("compose", "share", "peeling_eta", "removal", "removal_eta"),  # "compose-mixed" has one
     },
@@ -90,7 +90,7 @@ def test_the_case_of_a_mechanism_calls_it(name: str) -> None:
 
 # what has no case: why not
 NOT_RUN = {
-    "derivatives_into": "what a Custom loss tells its author",
+    "derivatives_into": "what a Custom loss reports to its author",
     "log_exponential": "exact.log_exponential, which is Python, has the same name",
     "multiply_cells": "only after so many updates that the weights' sum leaves 1e-20 .. 1e20",
 }

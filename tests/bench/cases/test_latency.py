@@ -12,7 +12,7 @@ from tests.bench.params import DRAWS, LATENCIES
 IN_PROCESS = [one for one in LATENCIES if one.values[0].clock == "call"]
 
 
-@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # so few promise little
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # so few have no useful bound
 @pytest.mark.parametrize("case", IN_PROCESS)
 def test_smallest_calls_do_the_work(case: Case) -> None:
     ORACLES[case.oracle](case.drawn(DRAWS), case.parameters)

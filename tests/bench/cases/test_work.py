@@ -25,11 +25,11 @@ def test_ours_does_the_work(case: Case) -> None:
     ORACLES[case.oracle](case.drawn(DRAWS), case.parameters)
 
 
-@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # so few promise little
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # so few have no useful bound
 @pytest.mark.parametrize("case", CASES)
 def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
     for side in (case.ours, *case.rivals):
-        if isinstance(side, PeerSide):  # tests/test_peers.py
+        if isinstance(side, PeerSide):  # tests/bench/peers
             continue
         call = side.make(TINY)
         first, second = call(), call()

@@ -1,4 +1,4 @@
-"""`fastdp bench --compare`: what changed beyond the spread is told, what cannot be compared says why."""
+"""`fastdp bench --compare`: what changed beyond the spread is reported, what cannot be compared has a reason."""
 
 from __future__ import annotations
 

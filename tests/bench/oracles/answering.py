@@ -91,7 +91,7 @@ def _check_released_tables(drawn: Any, parameters: Any) -> None:
 
 
 def _check_two_way_tables(drawn: Any, parameters: Any) -> None:
-    """Answers are within what is promised; sampled records are nearer to the real ones than uniform ones are."""
+    """Answers are within their error bound; sampled records are nearer to the real ones than uniform ones are."""
     codes, asked, answers, alpha, sample = drawn
 
     def tables(codes: Any) -> Any:

@@ -18,7 +18,7 @@ def _check_sums_of_bits(drawn: Any, parameters: Any) -> None:
 
 
 def _check_conjunction(drawn: Any, parameters: Any) -> None:
-    """At most so many errors as are promised, and that is fewer than the best constant makes."""
+    """At most so many errors as the bound says, and that is fewer than the best constant makes."""
     X, y, h = drawn
     holds = np.ones(len(X), bool)
     for column, value in h.literals:
@@ -76,7 +76,7 @@ def _check_share_of_errors(drawn: Any, parameters: Any) -> None:
     assert 0.05 < share < 0.15
 
 
-def _check_good_concept(drawn: Any, parameters: Any) -> None:
+def _check_good_hypothesis(drawn: Any, parameters: Any) -> None:
     """Thresholds: those near to number 370 err about as little as it does."""
     predictions, y, chosen = drawn
     errors = np.array([np.mean(predictions.column(i) != y) for i in range(0, 1000, 10)])
@@ -95,5 +95,5 @@ ORACLES: dict[str, Any] = {
     "a conjunction": _check_conjunction,
     "a box": _check_box,
     "a middle rank": _check_middle_rank,
-    "a good concept": _check_good_concept,
+    "a good hypothesis": _check_good_hypothesis,
 }

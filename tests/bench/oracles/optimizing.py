@@ -71,7 +71,7 @@ def _check_vectors(drawn: Any, parameters: Any) -> None:
 
 
 def _check_good_number(drawn: Any, parameters: Any) -> None:
-    """As near to the least mean loss as is promised, which few numbers are."""
+    """As near to the least mean loss as the bound says, which few numbers are."""
     kind, x, choice = drawn
 
     def losses(points: Any) -> Any:
