@@ -114,7 +114,7 @@ def merge_one(k: int, powers: F64Array, power_levels: I64Array, values: Floats2,
 def build_tree_into(sides: Floats2, powers: F64Array, power_levels: I64Array, values: Floats2, levels: Ints2) -> None:
     """The tree of an axis without records: leaf `size + i` is its value i, node k has the children 2k and 2k + 1.
 
-    With w(c) = exp(-eta c) and c_i the net errors of value i (0 here), a node over the values l .. r has
+    With w(c) = exp(-eta c) and c_i the net errors of value i (0 here), a node over values l .. r has
         NET = c_l + ... + c_r,                 ENDS = sum over b of ends[b] w(c_l + ... + c_b),
         STARTS = sum over a of starts[a] w(c_a + ... + c_r),
         BOXES = sum over a <= b of starts[a] ends[b] w(c_a + ... + c_b)

@@ -23,6 +23,7 @@ MODULES = (
     "losses", "clipping", "gradients", "descent", "projections", "moments", "nets", "number_line", "boxes",
     "elementary", "lanes", "int_or_float",
 )  # fmt: skip
+_WIDEST = 100  # of a formula, in characters: the column of the site
 MACHINERY = ("bit_generator", "catalogue", "compile", "compile_cache", "function_pointers", "layout")
 
 
@@ -113,9 +114,17 @@ def _table(*names: str, rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _contract(entry: Entry) -> str:
-    formula = f"\n\n```text\n{entry.formula}\n```" if entry.formula else ""
+    formula = "".join(f"\n\n{_explained(part)}" for part in entry.formula.split("\n\n") if part)
     fields = "\n".join(f"- **{name}**: {_plain(text)}" for name, text in entry.fields.items())
     return f"### {entry.name}\n\n`{entry.call}`\n\n{_plain(entry.summary)}{formula}\n\n{fields}"
+
+
+def _explained(part: str) -> str:
+    """A paragraph between the first line and the fields: a formula, whose parts stand two spaces apart, or prose."""
+    if not match(r"[\w.]+(\[.*?\])? \+?=|\(.*\)\[", part) and "\n  " not in part:
+        return _plain(part)
+    lines = [line if len(line) <= _WIDEST else sub(r"(?<=\S) {2,}", "\n", line) for line in part.splitlines()]
+    return "```text\n" + "\n".join(lines) + "\n```"
 
 
 def _prose(text: str) -> str:

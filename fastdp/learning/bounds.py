@@ -22,8 +22,6 @@ from .finite_class import excess
 from .methods import choose_method, least_records
 from .privacy_parameters import PrivacyParameters
 
-_METHODS = (*conjunctions.PRIVATE, "auto")
-
 
 def learn_conjunction(
     n: int,
@@ -172,7 +170,7 @@ def learn_conjunction_epsilon(
 
 
 def _conjunction(n: Any, d: Any, k: Any, method: Any, privacy: PrivacyParameters) -> ConjunctionProblem:
-    one_of("method", method, _METHODS)
+    one_of("method", method, (*conjunctions.PRIVATE, "auto"))
     n, d = large_integer("n", n, least=1), integer("d", d, least=1)
     return ConjunctionProblem(n, d, d if k is None else integer("k", k, least=1, most=d), privacy)
 
@@ -324,7 +322,7 @@ def learn_box_epsilon(
 
 
 def _box(n: Any, d: Any, domain_bits: Any, method: Any, privacy: PrivacyParameters) -> BoxProblem:
-    one_of("method", method, boxes.METHODS)
+    one_of("method", method, ("auto", *boxes.PRIVATE))
     n, d = large_integer("n", n, least=1), integer("d", d, least=1)
     return BoxProblem(n, bits_of_each(domain_bits, d), privacy)
 

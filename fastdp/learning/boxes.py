@@ -14,8 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.column_names import label_of
@@ -39,7 +40,6 @@ PRIVATE: dict[str, Method[BoxProblem, Any]] = {  # "auto" asks in this order: th
     "peel": Method(prepare_peel, side_refusal, least_of_sides),
     "interior-point": Method(prepare_interior_point, side_refusal, least_of_sides),
 }
-METHODS = ("auto", *PRIVATE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,7 +212,7 @@ def learn_box(
     >>> h.error(X, y) < 0.02
     True
     """
-    one_of("method", method, METHODS)
+    one_of("method", method, ("auto", *PRIVATE))
     one_of("outside", outside, OUTSIDE)
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     check_records(records, neighbors)

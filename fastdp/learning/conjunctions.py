@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.bits import all_bits, unpack_flags
@@ -43,7 +44,6 @@ PRIVATE: dict[str, Method[ConjunctionProblem, Any]] = {
     "counts": Method(prepare_counts),
     "exhaustive": Method(prepare_exhaustive, lambda problem: refusal(problem.n, problem.d, problem.k), any_n=True),
 }
-METHODS = (*PRIVATE, "auto", "elimination")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,7 +195,7 @@ def learn_conjunction(
     >>> h.error(X, y)
     0.0
     """
-    one_of("method", method, METHODS)
+    one_of("method", method, (*PRIVATE, "auto", "elimination"))
     parameters.neighbors(neighbors)
     if method == "elimination":
         of_privacy = {"k": k, "epsilon": epsilon, "delta": delta or None, "records": records, "rng": rng}
