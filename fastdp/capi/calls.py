@@ -40,7 +40,7 @@ _numbers = itertools.count(1)
 def rng_seeded(seed: int, rng: NDArray[np.int64]) -> None:
     number = next(_numbers)
     source = Randomness()
-    source.__setstate__({"_seed": seed, "_releases": 0})  # the header says what the warning would, which is printed
+    source.__setstate__({"_seed": seed, "_releases": 0})  # the warning would be printed; the header has it
     _sources[number] = source
     rng[0] = number
 
@@ -306,7 +306,9 @@ def _read_plan(plan: Vector) -> tuple[float | None, noise_plans.NoisePlan]:
     return rest[0] or None, noise_plans.GaussianPlan(int(extra), scale, np.array(rest[1:]))
 
 
-def settle(key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecided: NDArray[np.int64]) -> None:
+def resolve_undecided(
+    key: NDArray[np.uint32], block: int, plan: Vector, out: Any, undecided: NDArray[np.int64]
+) -> None:
     grid, law = _read_plan(plan)
     if (grid is None) != (out.dtype == np.int64):
         raise ValueError("plan: must be that of the entries of out, int64 or double")

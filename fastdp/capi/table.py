@@ -14,7 +14,7 @@ from ..optimizing.losses.table import ROWS
 from ..optimizing.sets import NAMES, number_of
 from . import calls
 
-VERSION = 1  # of all that the header says; a host that was compiled for another one is refused
+VERSION = 1  # of the whole header; a host that was compiled for another one is refused
 
 STATUS = {
     "OK": "done",
@@ -67,7 +67,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Function:
-    """One function: its name without `fastdp_`, what the header says of it, its arguments, what is called."""
+    """One function: its name without `fastdp_`, its comment in the header, its arguments, what it calls."""
 
     name: str
     about: str
@@ -307,12 +307,12 @@ FUNCTIONS: tuple[Function, ...] = (
         """For the raw kernels: add the noise that a kernel left out, to the `count` entries that it listed in
         `undecided`. key, block, plan and out are those of that call.""",
         _undecided("fastdp_laplace_plan"),
-        calls.settle,
+        calls.resolve_undecided,
     ),
     *_both(
         "settle_gaussian",
         "The same of Gaussian noise, to whole blocks.",
         _undecided("fastdp_gaussian_plan"),
-        calls.settle,
+        calls.resolve_undecided,
     ),
 )  # fmt: skip

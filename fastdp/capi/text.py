@@ -1,4 +1,4 @@
-"""The texts that are made of the table: the header, what cffi is told, the C fronts of the functions.
+"""The texts that are made of the table: the header, the declarations for cffi, the C fronts of the functions.
 
 The raw kernels come from `kernels/function_pointers.py`, whose signatures and docstrings are the header's.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from .table import CONSTANTS, FUNCTIONS, STATUS, STRUCTS, VERSION, Argument, Function
 
 _DERIVATIVE = "fastdp_derivative"
-_KERNEL_TYPES = {"derivative": _DERIVATIVE}  # of parameters that are not what numba says of them
+_KERNEL_TYPES = {"derivative": _DERIVATIVE}  # of parameters whose C type numba does not know
 
 
 def declared(function: Function, prefix: str = "fastdp_") -> str:

@@ -194,7 +194,7 @@ class _Collection:
         if isnan(data.shape[1]):
             raise ValueError(f"{self._name}: shape {data.shape}: the number of columns must be known")
         if len(data.chunks[1]) > 1:
-            data = data.rechunk({1: -1})  # a record is read as a whole
+            data = data.rechunk({1: -1})  # a record lies in one chunk
         return data, np.empty((0, data.shape[1]), data.dtype)
 
     @property

@@ -16,7 +16,8 @@ from math import exp, expm1, inf, log1p, pi, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from ..privacy.guarantees import Form, Guarantee, Neighbors, PureDP
+from ..privacy.forms import Form
+from ..privacy.guarantees import Guarantee, Neighbors, PureDP
 from ..support import rounding
 from ..support.checks import small_delta
 from ..support.rounding import down
@@ -31,16 +32,34 @@ _NO_COST = 1e9  # of Laplace noise: costs an epsilon of 1e-9 at most
 def dp_event(guarantee: Guarantee, accountant: Any = None, *, leak: float = 0.0) -> Any:
     """A dp-accounting event whose composition bounds that of releases with this guarantee.
 
-    accountant   the accountant that it is for, where it is known: an RdpAccountant or a PLDAccountant for the relation
-                 of the guarantee (ValueError otherwise). The event is then the tightest that it takes. Without one, the
-                 event holds in both, and an accountant for the other relation refuses it
-    leak         a delta to be left out: the event is for what holds otherwise, and the caller adds `leak` to the
-                 accountant's delta. No event says that a release may fail, so (epsilon, delta)-DP has one only so
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What the releases guarantee.
+    accountant : RdpAccountant or PLDAccountant, optional
+        The accountant that it is for, where it is known; for the relation of the guarantee. The event is then the
+        tightest that it takes. Without one, the event holds in both, and an accountant for the other relation refuses
+        it.
+    leak : float in [0, 1)
+        A delta to be left out: the event is for what holds otherwise, and the caller adds `leak` to the accountant's
+        delta. No event says that a release may fail, so (epsilon, delta)-DP has one only so.
 
-    Proof        dp_accounting.md, theorems 1 to 3
-    Raises       ValueError where there is no such event: a Renyi curve by itself, a delta that is not left out
+    Returns
+    -------
+    dp_accounting.DpEvent
+        The event.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such event: a Renyi curve by itself, a delta that is not left out.
+
+    Notes
+    -----
+    Proof    dp_accounting.md, theorems 1 to 3
 
     Examples
+    --------
     >>> from fastdp import PureDP, ZCDP
     >>> PureDP(1.0, neighbors="add-remove").dp_event()
     ComposedDpEvent(events=[...LaplaceDpEvent(noise_multiplier=0.806...)])
@@ -58,14 +77,38 @@ def dp_event(guarantee: Guarantee, accountant: Any = None, *, leak: float = 0.0)
 
 
 def composed(guarantees: Iterable[Guarantee], accountant: Any = None) -> Any:
-    """One event for several releases."""
+    """One event for several releases.
+
+    Parameters
+    ----------
+    guarantees : iterable of Guarantee
+        What they guarantee.
+    accountant : RdpAccountant or PLDAccountant, optional
+        As in `dp_event`.
+
+    Returns
+    -------
+    dp_accounting.DpEvent
+        The composition of their events.
+    """
     events = [dp_event(guarantee, accountant) for guarantee in guarantees]
     made = _library().dp_event
     return made.ComposedDpEvent(events) if events else made.NoOpDpEvent()
 
 
 def relation_of(neighbors: Neighbors) -> Any:
-    """dp-accounting's name of a neighbouring relation, which an accountant is made with."""
+    """dp-accounting's name of a neighbouring relation, which an accountant is made with.
+
+    Parameters
+    ----------
+    neighbors : {"replace-one", "add-remove"}
+        Our name of it.
+
+    Returns
+    -------
+    dp_accounting.NeighboringRelation
+        Theirs.
+    """
     relation = _library().NeighboringRelation
     return relation.REPLACE_ONE if neighbors == "replace-one" else relation.ADD_OR_REMOVE_ONE
 
@@ -95,7 +138,22 @@ def _gaussian_of(form: Form) -> float:
 
 
 def mu_of_range(eta: float) -> float:
-    """Choices of bounded range eta are mu-Gaussian DP: dp_accounting.md, theorem 1."""
+    """The mu of Gaussian DP that choices of bounded range eta have.
+
+    Parameters
+    ----------
+    eta : float >= 0
+        The range.
+
+    Returns
+    -------
+    float
+        Rounded up.
+
+    Notes
+    -----
+    Proof    dp_accounting.md, theorem 1
+    """
     if eta == inf:
         return inf
     straight = eta * _SLOPE

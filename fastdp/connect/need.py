@@ -1,4 +1,4 @@
-"""What an adapter says when its library is missing or too old."""
+"""The error of an adapter whose library is missing or too old."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ class Reader:
         """Types decide about domains, so they must not depend on the records of a partition."""
         for label, found, declared in zip(self.titles, rows.dtypes(), self.types, strict=True):
             if declared is not None and found != declared:
-                raise ValueError(f"{label}: a partition of dtype {found}: must be {declared}, as the collection says")
+                raise ValueError(
+                    f"{label}: a partition of dtype {found}: must be {declared}, as the collection declares"
+                )
         return rows
 
 

@@ -178,7 +178,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
             hints = {**columns, "transformer": transformer, "preprocessor_eps": preprocessor_eps, "nullable": nullable}
             for name, value in hints.items():
                 if value is not None and value is not False and value != 0.0 and not _is_empty(value):
-                    raise ValueError(f"{name}: must not be given with a domain, which says what values columns have")
+                    raise ValueError(f"{name}: must not be given with a domain, which has the values of the columns")
             self._kind = type(data)
             self.fitted = self._mwem(data, self.domain, self.epsilon, self.outside)
             self.guarantee = self.fitted.guarantee
@@ -256,7 +256,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
                 f"transformer: type {type(transformer).__name__}: must be a TableTransformer, a dictionary or None"
             )
         if not table.transformers:
-            raise ValueError("transformer: has no columns: must be None with a domain, or say what values columns have")
+            raise ValueError("transformer: has no columns: must be None with a domain, or have those of the data")
         labels = any(not each.fit_complete and not _learns_bounds_only(each) for each in table.transformers)
         if labels:
             self._check_allowed("the labels that occur")

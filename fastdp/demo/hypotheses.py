@@ -80,10 +80,10 @@ def _ideal(console: Console) -> Panel:
     start = perf_counter()
     box = fastdp.learn_box(measures, ideal, domain_bits=10, epsilon=EPSILON)
     seconds = perf_counter() - start
-    shown = table_of(("hypothesis", "wrong about"))
-    shown.add_row(f"[bold magenta]{box}[/bold magenta]", f"{box.error(measures, ideal):.1%}")
-    shown.add_row("no diamond is ideal", f"{ideal.mean():.1%}")
-    show(console, shown)
+    compared = table_of(("hypothesis", "wrong about"))
+    compared.add_row(f"[bold magenta]{box}[/bold magenta]", f"{box.error(measures, ideal):.1%}")
+    compared.add_row("no diamond is ideal", f"{ideal.mean():.1%}")
+    show(console, compared)
     say(
         console,
         f"{len(ideal):,} diamonds: what makes a cut ideal? The depth of the stone and the width of its table, in "

@@ -38,8 +38,8 @@ def many_queries(console: Console) -> Strip:
     offline = fastdp.mwem(records, domain, workload, variant="measured", **privacy).answer_many(workload)
 
     table = table_of(("share of mothers with", "true", "online", "offline"))
-    shown = np.argsort(-exact)[np.linspace(0, 120, 6).astype(int)]
-    for i in shown.tolist():
+    some = np.argsort(-exact)[np.linspace(0, 120, 6).astype(int)]
+    for i in some.tolist():
         what = ", ".join(f"{name} = {value}" for name, value in workload[i].allowed.items())
         table.add_row(what, *(f"{answers[i]:.4f}" for answers in (exact, online, offline)))
     show(console, table)

@@ -21,7 +21,7 @@ def passengers() -> dict[str, Any]:
 
 
 def diamonds() -> dict[str, Any]:
-    """53,940 round diamonds: measures, and how well they were said to be cut."""
+    """53,940 round diamonds: measures, and the grade of their cut."""
     return _columns("ggplot2", "diamonds")
 
 

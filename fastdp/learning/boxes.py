@@ -14,8 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.column_names import label_of

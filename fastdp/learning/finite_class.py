@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ..mechanisms.gumbel_max import GumbelState
 from ..mechanisms.scores import tops_of
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.bits import all_bits, pack_flags

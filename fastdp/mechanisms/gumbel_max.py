@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import layout
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Neighbors
+from ..privacy.guarantees import Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, word_source

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,9 +35,50 @@ from ..support.checks import numbers_array, remembered
 from ..support.rounding import down, lower, up, upper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Required
+
+    from typing_extensions import TypedDict, Unpack
+
+    class LaplaceOptions(TypedDict, total=False):
+        """What `laplace` takes by name, for the types of its results."""
+
+        sensitivity: Required[float]
+        epsilon: Required[float]
+        resolution: float | None
+        out: Values | None
+        rng: Randomness | None
+        budget: Budget | None
+        neighbors: Neighbors
+
+    class GaussianOptions(TypedDict, total=False):
+        """What `gaussian` takes by name, for the types of its results."""
+
+        sensitivity: Required[float]
+        rho: float | None
+        epsilon: float | None
+        delta: float | None
+        resolution: float | None
+        out: Values | None
+        rng: Randomness | None
+        budget: Budget | None
+        neighbors: Neighbors
 
 
+@overload
+def laplace(values: int | np.integer[Any], **options: Unpack[LaplaceOptions]) -> np.int64: ...
+@overload
+def laplace(values: float | np.floating[Any], **options: Unpack[LaplaceOptions]) -> np.float64: ...
+@overload
+def laplace(values: NDArray[np.integer[Any] | np.bool_], **options: Unpack[LaplaceOptions]) -> NDArray[np.int64]: ...
+@overload
+def laplace(values: NDArray[np.floating[Any]], **options: Unpack[LaplaceOptions]) -> NDArray[np.float64]: ...
+@overload
+def laplace(values: Sequence[int], **options: Unpack[LaplaceOptions]) -> NDArray[np.int64]: ...
+@overload
+def laplace(values: Sequence[float], **options: Unpack[LaplaceOptions]) -> NDArray[np.float64]: ...
+@overload
+def laplace(values: ArrayLike, **options: Unpack[LaplaceOptions]) -> Any: ...
 def laplace(
     values: ArrayLike,
     *,
@@ -51,27 +92,57 @@ def laplace(
 ) -> Any:
     """Release `values` with Laplace noise of scale sensitivity / epsilon.
 
-    Integers    exact discrete Laplace noise, Pr[Z = z] proportional to exp(-|z| epsilon / sensitivity); the result is
-                int64 and saturates at its ends
-    Floats      rounded to a power-of-two grid, noise on the grid; the result is float64. `resolution` is the grid; by
-                default the largest power of two at most min(sensitivity, sensitivity / epsilon) / (1024 n), so that
-                the rounding of n entries, which is charged to the sensitivity, adds a thousandth to the noise (more
-                only where that grid would be finer than 2^-38 of the noise: n / epsilon beyond 2^28)
+    Integers get exact discrete Laplace noise, Pr[Z = z] proportional to exp(-|z| epsilon / sensitivity). Floats are
+    rounded to a power-of-two grid and get noise on the grid.
 
+    Parameters
+    ----------
+    values : array_like of int or float
+        What is released: a number or an array of any shape.
+    sensitivity : float > 0
+        The L1 sensitivity: by how much one record may change all values together.
+    epsilon : float > 0
+        The privacy parameter.
+    resolution : power of two, optional
+        The grid of floats; by default the largest power of two at most min(sensitivity, sensitivity / epsilon) / (1024
+        n), so that the rounding of n entries, which is charged to the sensitivity, adds a thousandth to the noise (more
+        only where that grid would be finer than 2^-38 of the noise: n / epsilon beyond 2^28).
+    out : numpy.ndarray, optional
+        Takes the result; it may be `values` itself. It is left as it was if a parameter or a value is wrong; after an
+        interrupt its content is undefined.
+    rng : Randomness, optional
+        Where the key comes from; by default the operating system. A seeded one is for tests.
+    budget : Budget, optional
+        The budget to charge; by default those whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        The relation under which `sensitivity` holds.
+
+    Returns
+    -------
+    numpy.ndarray or scalar
+        int64 for integers, which saturates at its ends; float64 for floats; a scalar for a number. `out` where it is
+        given.
+
+    Raises
+    ------
+    ValueError
+        "epsilon=-1.0: must be > 0 and finite".
+    DomainError
+        On NaN or an infinity among `values`.
+    BudgetExceeded
+        Where the budget has no room; nothing is drawn then.
+
+    Notes
+    -----
     Guarantee    epsilon-DP, for any values whose L1 sensitivity is at most `sensitivity`
     Proof        noise.md, theorems 1 and 3
-    Accuracy     each entry is within (sensitivity / epsilon) ln(1 / beta), and two units of the grid, with
-                 probability 1 - beta; a thousandth more for floats
+    Accuracy     each entry is within (sensitivity / epsilon) ln(1 / beta), and two units of the grid, with probability
+                 1 - beta; a thousandth more for floats; `bounds.laplace`
     Cost         O(n), about 2 ns an entry; the same whatever the values are
     Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes
-    Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity
-
-    `out` takes the result (it may be `values` itself). It is left as it was if a parameter or a value is wrong; after
-    an interrupt its content is undefined. `rng` is for tests; by default every call draws a fresh key from the
-    operating system. The release is charged to `budget`, or to the budget whose block is open; `neighbors` says under
-    which relation `sensitivity` holds.
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> counts = np.array([120, 64, 0, 311])
     >>> noisy = fastdp.laplace(counts, sensitivity=1, epsilon=0.5)
@@ -86,6 +157,20 @@ def laplace(
         return release(array, noise.grid, noise.plan, keys.take, out)
 
 
+@overload
+def gaussian(values: int | np.integer[Any], **options: Unpack[GaussianOptions]) -> np.int64: ...
+@overload
+def gaussian(values: float | np.floating[Any], **options: Unpack[GaussianOptions]) -> np.float64: ...
+@overload
+def gaussian(values: NDArray[np.integer[Any] | np.bool_], **options: Unpack[GaussianOptions]) -> NDArray[np.int64]: ...
+@overload
+def gaussian(values: NDArray[np.floating[Any]], **options: Unpack[GaussianOptions]) -> NDArray[np.float64]: ...
+@overload
+def gaussian(values: Sequence[int], **options: Unpack[GaussianOptions]) -> NDArray[np.int64]: ...
+@overload
+def gaussian(values: Sequence[float], **options: Unpack[GaussianOptions]) -> NDArray[np.float64]: ...
+@overload
+def gaussian(values: ArrayLike, **options: Unpack[GaussianOptions]) -> Any: ...
 def gaussian(
     values: ArrayLike,
     *,
@@ -101,23 +186,61 @@ def gaussian(
 ) -> Any:
     """Release `values` with Gaussian noise, calibrated to `rho` or to `epsilon` and `delta`.
 
-    Integers    exact discrete Gaussian noise, Pr[Z = z] proportional to exp(-z^2 / (2 sigma^2)); the result is int64
-                and saturates at its ends
-    Floats      rounded to a power-of-two grid, noise on the grid; the result is float64. `resolution` is the grid; by
-                default the largest power of two at most min(sensitivity, sigma) / (1024 sqrt(n)), charged as in
-                `laplace`
+    Integers get exact discrete Gaussian noise, Pr[Z = z] proportional to exp(-z^2 / (2 sigma^2)). Floats are rounded to
+    a power-of-two grid and get noise on the grid.
 
+    Parameters
+    ----------
+    values : array_like of int or float
+        What is released: a number or an array of any shape.
+    sensitivity : float > 0
+        The L2 sensitivity: by how much one record may move the vector of all values.
+    rho : float > 0, optional
+        The parameter of zero-concentrated DP; or else epsilon and delta.
+    epsilon : float > 0, optional
+        The epsilon at `delta`.
+    delta : float in (0, 1), optional
+        The delta at `epsilon`.
+    resolution : power of two, optional
+        The grid of floats; by default the largest power of two at most min(sensitivity, sigma) / (1024 sqrt(n)),
+        charged as in `laplace`.
+    out : numpy.ndarray, optional
+        Takes the result; it may be `values` itself. It is left as it was if a parameter or a value is wrong; after an
+        interrupt its content is undefined.
+    rng : Randomness, optional
+        Where the key comes from; by default the operating system. A seeded one is for tests.
+    budget : Budget, optional
+        The budget to charge; by default those whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        The relation under which `sensitivity` holds.
+
+    Returns
+    -------
+    numpy.ndarray or scalar
+        int64 for integers, which saturates at its ends; float64 for floats; a scalar for a number. `out` where it is
+        given.
+
+    Raises
+    ------
+    ValueError
+        "rho=0: must be > 0 and finite".
+    DomainError
+        On NaN or an infinity among `values`.
+    BudgetExceeded
+        Where the budget has no room; nothing is drawn then.
+
+    Notes
+    -----
     Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
                  values whose L2 sensitivity is at most `sensitivity`
     Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3
-    Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta
+    Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta;
+                 `bounds.gaussian`
     Cost         O(n), about 4 ns an entry; the same whatever the values are
     Not covered  what the caller's sensitivity claims; the time that converting `values` to an array takes
-    Raises       ValueError "rho=0: must be > 0 and finite"; DomainError on NaN or an infinity
-
-    `out`, `rng`, `budget` and `neighbors` as in `laplace`.
 
     Examples
+    --------
     >>> import fastdp, numpy as np
     >>> fastdp.gaussian(np.arange(5), sensitivity=1, epsilon=1.0, delta=1e-6).shape
     (5,)

@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Neighbors, PureDP
+from ..privacy.guarantees import Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
@@ -49,23 +50,46 @@ def _plans(moved: Fraction, epsilon: float) -> tuple[noise_plans.LaplacePlan, no
 
 @public_as("fastdp")
 class AboveThreshold(Accounted):
-    """Tell which query of a sequence is the first to lie above a threshold.
+    """Report which query of a sequence is the first to lie above a threshold.
 
-    threshold      an integer for integer values; a float for values of any kind, which are then rounded to a grid
-    sensitivity    by how much one record may move each of the values (the threshold is public)
-    resolution     the grid for floats, a power of two; by default the largest that is at most sensitivity / 1024. The
-                   rounding, one unit a value, is charged
+    Parameters
+    ----------
+    threshold : int or float
+        An integer for integer values; a float for values of any kind, which are then rounded to a grid.
+    sensitivity : float > 0
+        By how much one record may change each of the values (the threshold is public).
+    epsilon : float > 0
+        For all answers together.
+    resolution : power of two, optional
+        The grid for floats; by default the largest that is at most sensitivity / 1024. The rounding, one unit a value,
+        is charged.
+    rng : Randomness, optional
+        Where the key comes from; by default the operating system. A seeded one is for tests.
+    budget : Budget, optional
+        The budget to charge; by default those whose blocks are open.
+    neighbors : {"replace-one", "add-remove"}
+        The relation under which `sensitivity` holds.
 
+    Raises
+    ------
+    ValueError
+        "epsilon=-1.0: must be > 0 and finite".
+    DomainError
+        On NaN or an infinity among values.
+    RuntimeError
+        In a forked child, which is a copy.
+
+    Notes
+    -----
     Guarantee    epsilon-DP for all answers together, any number of adaptively chosen queries, up to and including the
                  first True; then it is closed. Charged when it is made
     Proof        sparse_vector.md, theorem 1
     Accuracy     `bounds.above_threshold`
     Cost         about 2 ns a query in `first_above`
     Not covered  what `sensitivity` claims; the time a caller takes to choose the next query
-    Raises       ValueError "epsilon=-1.0: must be > 0 and finite"; DomainError on NaN or an infinity; RuntimeError in a
-                 forked child, which is a copy
 
     Examples
+    --------
     >>> import fastdp
     >>> watch = fastdp.AboveThreshold(1000, sensitivity=1, epsilon=1.0)
     >>> watch.above(3), watch.above(5)
@@ -126,13 +150,35 @@ class AboveThreshold(Accounted):
         return self._closed
 
     def above(self, value: float) -> bool:
-        """Whether this value lies above the threshold, both with their noise; True closes the object."""
+        """Whether this value lies above the threshold, both with their noise; True closes the object.
+
+        Parameters
+        ----------
+        value : int or float
+            The value of the next query.
+
+        Returns
+        -------
+        bool
+            The answer.
+        """
         if np.ndim(value):
             raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
 
     def first_above(self, values: ArrayLike) -> int | None:
-        """The index of the first of these values that lies above, or None; the same as asking `above` one by one."""
+        """The first of these values that lies above the threshold; the same as asking `above` one by one.
+
+        Parameters
+        ----------
+        values : array_like of int or float
+            The values of the next queries, in one dimension.
+
+        Returns
+        -------
+        int or None
+            An index, or None where all lie below.
+        """
         array = numbers_array("values", values)
         if array.ndim != 1:
             raise ValueError(f"values: shape {array.shape}: must have one dimension")

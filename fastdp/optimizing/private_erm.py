@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.keys import Randomness
 from ..support import parameters
 from ..support.checks import one_of

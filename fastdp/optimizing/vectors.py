@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Accounted, Guarantee, Neighbors
+from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise

@@ -1,23 +1,12 @@
 """Privacy as an account: guarantees, conversions, composition, budgets, calibration, the removal lemma."""
 
 from ..support.public_paths import publish
+from .accounted import Accounted, HasGuarantee
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
-from .guarantees import (
-    NEIGHBORS,
-    ZCDP,
-    Accounted,
-    AllOf,
-    ApproxDP,
-    BoundedRange,
-    Form,
-    Guarantee,
-    HasGuarantee,
-    Neighbors,
-    PureDP,
-    Renyi,
-)
+from .forms import Form
+from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 
 __all__ = [
     "NEIGHBORS",

@@ -7,29 +7,25 @@ sound when parameters are chosen on the way, and why the others are not offered 
 
 from __future__ import annotations
 
-import html
 import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from fractions import Fraction
 from math import inf
-from typing import Any, Literal, NoReturn, overload
+from typing import Any, Literal, NoReturn
 
-from ..support import extensions
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.public_paths import public_as
 from ..support.results import as_code
-from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from ..support.search import greatest_float
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
-from .guarantees import NEIGHBORS, ZCDP, Accounted, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from .ledger import Charge, Release, Releases, Sums, short_form
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
@@ -43,91 +39,35 @@ class BudgetExceeded(ValueError):
     """A release was refused: it would have passed the total. Nothing was read, nothing was charged."""
 
 
-@dataclass(frozen=True)
-class Release(Accounted):
-    """One row of `Budget.releases`."""
-
-    mechanism: str
-    parameters: Mapping[str, Any]
-    guarantee: Guarantee
-    total: Guarantee  # of this release and all before it
-
-
-class Releases(Sequence[Release]):
-    """The releases charged so far, as a table that prints well."""
-
-    def __init__(self, rows: Sequence[Release]) -> None:
-        self._rows = tuple(rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Release: ...
-    @overload
-    def __getitem__(self, index: slice) -> Releases: ...
-    def __getitem__(self, index: int | slice) -> Release | Releases:
-        return Releases(self._rows[index]) if isinstance(index, slice) else self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def dp_event(self, accountant: Any = None) -> Any:
-        """All of them as one composed event of the library dp-accounting: connect/dp_accounting.py."""
-        events = extensions.load("dp_event", "dp-accounting")
-        return events.composed([row.guarantee for row in self._rows], accountant)
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                str(number),
-                row.mechanism,
-                ", ".join(f"{name}={value!r}" for name, value in row.parameters.items()),
-                _short(row.guarantee),
-                _short(row.total),
-            )
-            for number, row in enumerate(self._rows, 1)
-        ]
-
-    def __repr__(self) -> str:
-        rows = [_HEADINGS, *self._cells()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEADINGS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._cells()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-_HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
-
-
-def _short(guarantee: Guarantee) -> str:
-    return str(guarantee).removesuffix(f", {guarantee.neighbors}")
-
-
 @public_as("fastdp")
 class Budget:
     """A total epsilon (and delta) that several releases share.
 
-    with Budget(epsilon=1, delta=1e-6) as b:     charges every release of this thread, and of asyncio tasks begun in it
-        ...
-    fastdp.laplace(x, ..., budget=b)             charges this release, from any thread, inside or outside a block
+    `with Budget(epsilon=1, delta=1e-6) as b:` charges every release of this thread, and of asyncio tasks begun in it;
+    `fastdp.laplace(x, ..., budget=b)` charges this release, from any thread, inside or outside a block. Epsilons and
+    deltas add up exactly, by their decimal values: ten releases of 0.1 fit in 1.
 
-    theorem      "basic"  epsilons add up, and deltas add up
-                 "zcdp"   concentrated DP: rhos add up and are converted at the end, which is what many releases want
-                 "best"   a release goes through when the sum of pure epsilons or that of rhos has room
-    neighbors    the relation that all its releases must have
+    Parameters
+    ----------
+    epsilon : float > 0
+        The epsilon of all releases together.
+    delta : float in [0, 1)
+        Their delta.
+    theorem : {"basic", "zcdp", "best"}
+        "basic": epsilons add up, and deltas add up. "zcdp": concentrated DP, rhos add up and are converted at the end,
+        which is what many releases want. "best": a release goes through when the sum of pure epsilons or that of rhos
+        has room.
+    neighbors : {"replace-one", "add-remove"}
+        The relation that all its releases must have.
 
-    Epsilons and deltas add up exactly, as they are written: ten releases of 0.1 fit in 1.
-
-    Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend
-                 on earlier results: budget.md, theorems 1 to 3
+    Notes
+    -----
+    Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
+                 earlier results: budget.md, theorems 1 to 3
     Not covered  what is released outside of it; a process that is forked may not use its parent's budget
 
     Examples
+    --------
     >>> import fastdp
     >>> with fastdp.Budget(epsilon=1.0) as b:
     ...     noisy = fastdp.laplace([3, 5], sensitivity=1, epsilon=0.25)
@@ -170,8 +110,8 @@ class Budget:
             self._accounts.append({"rho": zcdp_rho(self.epsilon, self.delta)})
         self._lock = threading.Lock()  # for writers; readers take what is there
         self._process = os.getpid()
-        self._charges: dict[_Charge, None] = {}  # reserved and final, in order
-        self._sums = _Sums()  # of all of them; replaced, never changed
+        self._charges: dict[Charge, None] = {}  # reserved and final, in order
+        self._sums = Sums()  # of all of them; replaced, never changed
         self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
 
     # --- the block
@@ -211,28 +151,39 @@ class Budget:
     @property
     def releases(self) -> Releases:
         """All releases that have drawn noise."""
-        rows, sums = [], _Sums()
+        rows, sums = [], Sums()
         for charge in self._final():
             sums = sums.plus(charge)
             rows.append(Release(charge.mechanism, charge.parameters, charge.guarantee, self._promise(sums)))
         return Releases(rows)
 
-    def _final(self) -> list[_Charge]:
+    def _final(self) -> list[Charge]:
         return [charge for charge in list(self._charges) if charge.final]
 
     def fits(self, guarantee: Guarantee) -> bool:
-        """Whether a release with this guarantee would go through now."""
+        """Whether a release with this guarantee would go through now.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            Of one release.
+
+        Returns
+        -------
+        bool
+            False also for another relation and in a forked process.
+        """
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
         ours = guarantee.neighbors == self.neighbors and os.getpid() == self._process
-        return ours and self._has_room(self._sums.plus(_Charge(guarantee)))
+        return ours and self._has_room(self._sums.plus(Charge(guarantee)))
 
     def __repr__(self) -> str:
         delta = f", delta={self.delta!r}" if self.delta else ""
         releases = len(self._final())
         return (
             f"Budget(epsilon={self.epsilon!r}{delta}, theorem={self.theorem!r}, neighbors={self.neighbors!r})  "
-            f"# spent {_short(self.spent)}, {releases} release{'s' if releases != 1 else ''}"
+            f"# spent {short_form(self.spent)}, {releases} release{'s' if releases != 1 else ''}"
         )
 
     def _repr_html_(self) -> str:
@@ -257,7 +208,7 @@ class Budget:
 
     # --- charging
 
-    def _reserve(self, charge: _Charge) -> None:
+    def _reserve(self, charge: Charge) -> None:
         self._check_process()
         guarantee = charge.guarantee
         if guarantee.neighbors != self.neighbors:
@@ -272,13 +223,13 @@ class Budget:
                 self._charges[charge], self._sums = None, after
                 return
         if reason := self._never(charge.amounts):
-            raise ValueError(f"budget: {charge.mechanism} asks for {_short(guarantee)}; {reason}")
+            raise ValueError(f"budget: {charge.mechanism} asks for {short_form(guarantee)}; {reason}")
         raise BudgetExceeded(
-            f"budget: {charge.mechanism} asks for {_short(guarantee)}; left of {_short(self._whole())} "
+            f"budget: {charge.mechanism} asks for {short_form(guarantee)}; left of {short_form(self._whole())} "
             f"({self.theorem}): {self._left(before)}; {self._fitting(charge, before)}"
         )
 
-    def _return(self, charge: _Charge) -> None:
+    def _return(self, charge: Charge) -> None:
         with self._lock:
             del self._charges[charge]
             self._sums = self._sums.plus(charge, -1)
@@ -307,14 +258,14 @@ class Budget:
         needs_delta = amounts["delta"] > 0 if self.theorem == "basic" else amounts["pure"] == inf
         return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self.delta else ""
 
-    def _left(self, sums: _Sums) -> str:
+    def _left(self, sums: Sums) -> str:
         """What is left of each sum that has a limit."""
         return " or ".join(
             ", ".join(f"{_NAMES[name]}={sums.left(name, limit)!r}" for name, limit in account.items() if limit)
             for account in self._accounts
         )
 
-    def _fitting(self, charge: _Charge, sums: _Sums) -> str:
+    def _fitting(self, charge: Charge, sums: Sums) -> str:
         """What would fit of the kind that was asked for."""
         kind: type[PureDP] | type[ZCDP] | type[BoundedRange] = ZCDP
         if self.theorem == "basic" or isinstance(charge.guarantee, PureDP):
@@ -328,14 +279,14 @@ class Budget:
         delta = f", delta={sums.left('delta', self.delta)!r}" if leak else ""
         return f"{'rho' if kind is ZCDP else 'epsilon'}={largest!r}{delta} would fit"
 
-    def _largest(self, kind: type[PureDP] | type[ZCDP] | type[BoundedRange], sums: _Sums) -> float:
+    def _largest(self, kind: type[PureDP] | type[ZCDP] | type[BoundedRange], sums: Sums) -> float:
         """The largest parameter of one more release of this kind that fits; 0 if none does.
 
         Exact where it is what is left of a sum, and to 9 digits, rounded down, where a conversion comes between.
         """
 
         def fits(parameter: float) -> bool:
-            return self._has_room(sums.plus(_Charge(kind(parameter, neighbors=self.neighbors))))
+            return self._has_room(sums.plus(Charge(kind(parameter, neighbors=self.neighbors))))
 
         names = ("rho",) if kind is ZCDP else ("epsilon", "pure")
         limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
@@ -349,10 +300,10 @@ class Budget:
 
     # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
 
-    def _has_room(self, sums: _Sums) -> bool:
+    def _has_room(self, sums: Sums) -> bool:
         return any(all(sums.within(name, limit) for name, limit in account.items()) for account in self._accounts)
 
-    def _promise(self, sums: _Sums) -> Guarantee:
+    def _promise(self, sums: Sums) -> Guarantee:
         """What charges with these sums, which have room, promise together."""
         if self.theorem == "basic":
             epsilon, delta = sums.total("epsilon"), sums.total("delta")
@@ -373,59 +324,6 @@ class Budget:
 
 
 _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho"}  # of sums, in messages
-
-
-class _Charge:
-    """One release on one budget; identity is what tells it from others."""
-
-    def __init__(self, guarantee: Guarantee, mechanism: str = "", parameters: Mapping[str, Any] | None = None) -> None:
-        self.guarantee, self.mechanism, self.parameters = guarantee, mechanism, parameters or {}
-        self.final = False
-        forms = guarantee.forms()
-        clean = [form for form in forms if not form.leak]
-        delta, epsilon = min(((form.leak, form.pure) for form in forms if form.pure < inf), default=(0.0, inf))
-        self.amounts = {
-            "epsilon": epsilon,  # of a pure form where there is one, of an approximate one elsewhere
-            "delta": delta,
-            "pure": min((form.pure for form in clean), default=inf),
-            "rho": min((form.rho for form in clean), default=inf),
-        }
-
-
-def _exactly(name: str, amount: float) -> Fraction:
-    """An epsilon or delta is what it is written as; a rho, often the result of a formula, what it is in binary."""
-    return Fraction(amount) if name == "rho" else decimal_value(amount)
-
-
-class _Sums:
-    """Exact sums of the amounts of some charges, as they are written; inf while one of them has none."""
-
-    def __init__(self) -> None:
-        self._finite = dict.fromkeys(("epsilon", "delta", "pure", "rho"), Fraction(0))
-        self._missing = dict.fromkeys(self._finite, 0)
-
-    def plus(self, charge: _Charge, times: int = 1) -> _Sums:
-        sums = _Sums()
-        for name, amount in charge.amounts.items():
-            there = amount < inf
-            sums._finite[name] = self._finite[name] + (times * _exactly(name, amount) if there else 0)
-            sums._missing[name] = self._missing[name] + (0 if there else times)
-        return sums
-
-    def total(self, name: str) -> float:
-        if self._missing[name]:
-            return inf
-        return up(self._finite[name]) if name == "rho" else decimal_value_up(self._finite[name])
-
-    def left(self, name: str, limit: float) -> float:
-        """What may be added before the limit is passed."""
-        if self._missing[name]:
-            return 0.0
-        rest = _exactly(name, limit) - self._finite[name]
-        return max(0.0, down(rest) if name == "rho" else decimal_value_down(rest))
-
-    def within(self, name: str, limit: float) -> bool:
-        return not self._missing[name] and self._finite[name] <= _exactly(name, limit)
 
 
 # --- what mechanisms call
@@ -461,10 +359,10 @@ class Reservation:
     ) -> None:
         if budget is not None and not isinstance(budget, Budget):
             raise ValueError(f"budget={budget!r}: must be a fastdp.Budget or None")
-        self._reserved: list[tuple[Budget, _Charge]] = []
+        self._reserved: list[tuple[Budget, Charge]] = []
         try:
             for each in _ambient() if budget is None else [budget]:
-                made = _Charge(guarantee, mechanism, parameters)
+                made = Charge(guarantee, mechanism, parameters)
                 each._reserve(made)
                 self._reserved.append((each, made))
         except BaseException:

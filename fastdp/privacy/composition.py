@@ -20,7 +20,9 @@ from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
-from .guarantees import ZCDP, AllOf, ApproxDP, Form, Guarantee, Neighbors, PureDP, Renyi, one_relation
+from .forms import Form
+from .guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
+from .neighbors import one_relation
 
 Counted = Guarantee | tuple[Guarantee, int]
 Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"]
@@ -28,18 +30,38 @@ THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zc
 
 
 def compose(*guarantees: Counted, delta: float | None = None, using: Using = "best") -> Guarantee:
-    """What several releases on the same records promise together.
+    """What several releases on the same records guarantee together.
 
-    Each argument is a guarantee, or (guarantee, k) for k releases of that kind. With `delta`, the result is the
-    smallest (epsilon, delta) that a theorem gives; without, all sums that hold: pure, concentrated, Renyi. The result's
-    `.theorem` says what gave it. `using` names one theorem instead of the best.
+    With `delta` the result is the smallest (epsilon, delta) that a theorem gives; without, all sums that hold: pure,
+    concentrated, Renyi. The result's `.theorem` says what gave it.
 
+    Parameters
+    ----------
+    *guarantees : Guarantee or tuple of Guarantee and int
+        A guarantee, or (guarantee, k) for k releases of that kind.
+    delta : float in (0, 1), optional
+        The delta of the result.
+    using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"}
+        One theorem instead of the best.
+
+    Returns
+    -------
+    Guarantee
+        An ApproxDP with `delta`; without, one sum or AllOf several.
+
+    Raises
+    ------
+    ValueError
+        Where no theorem gives anything, or relations differ.
+
+    Notes
+    -----
     Guarantee    guarantees.md, theorems 6 and 7. Basic, zCDP and Renyi sums hold when each mechanism is chosen after
-                 the
-                 results of those before; that the *parameters* are fixed in advance is needed by "advanced" and
+                 the results of those before; that the *parameters* are fixed in advance is needed by "advanced" and
                  "heterogeneous" only, and is up to the caller. For parameters chosen on the way use `Budget`.
 
     Examples
+    --------
     >>> from fastdp import PureDP, compose
     >>> together = compose((PureDP(0.1), 100), delta=1e-6)
     >>> print(together, "by", together.theorem)
@@ -52,7 +74,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
-    neighbors = one_relation([guarantee for guarantee, _ in counted])
+    neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
     leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
     if delta is not None:
         delta = positive_delta(delta)
@@ -196,10 +218,28 @@ def _heterogeneous(parts: Parts, slack: float) -> float:
 def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
     """The largest parameter (to 10 digits) of one of `count` releases that together keep within `whole_`.
 
-    `kind` makes the guarantee of one release from its parameter, and must grow with it: PureDP, ZCDP, BoundedRange, or
-    any function such as `lambda sigma_inverse: Renyi.gaussian(1 / sigma_inverse)`.
+    Parameters
+    ----------
+    whole_ : Guarantee
+        What all releases together may cost.
+    count : int >= 1
+        How many releases there are.
+    kind : callable
+        Makes the guarantee of one release from its parameter, and must grow with it: PureDP, ZCDP, BoundedRange, or any
+        function such as `lambda sigma_inverse: Renyi.gaussian(1 / sigma_inverse)`.
+
+    Returns
+    -------
+    float
+        Rounded down.
+
+    Raises
+    ------
+    ValueError
+        Where no parameter is small enough, or none too large.
 
     Examples
+    --------
     >>> from fastdp import ApproxDP, BoundedRange
     >>> round(share(ApproxDP(1.0, 1e-6), 100, BoundedRange), 4)
     0.0444

@@ -55,7 +55,26 @@ def _order_constants() -> tuple[tuple[Decimal, Decimal], ...]:
 
 @rounding.sixty_digits
 def epsilon_of_curve(curve: Curve, delta: float) -> float:
-    """guarantees.md, theorem 1: R(a) + (a ln(1 - 1/a) - ln(a - 1) - ln delta) / (a - 1), at the best of ORDERS."""
+    """The least epsilon at delta that follows from a Renyi curve, at the best of ORDERS.
+
+    R(a) + (a ln(1 - 1/a) - ln(a - 1) - ln delta) / (a - 1)
+
+    Parameters
+    ----------
+    curve : tuple of float
+        A bound at each of ORDERS.
+    delta : float in (0, 1)
+        The delta of the result.
+
+    Returns
+    -------
+    float
+        Rounded up; inf where no order has a bound.
+
+    Notes
+    -----
+    Proof    guarantees.md, theorem 1.
+    """
     log = rounding.ln(Decimal(delta))
     found = (
         up(rounding.add(Decimal(value), rounding.subtract(constant, rounding.divide(log, a1))))
@@ -93,7 +112,20 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 @rounding.sixty_digits
 def epsilon_of_rho_simply(rho: float, delta: float) -> float:
-    """rho + 2 sqrt(rho ln(1 / delta)): the textbook's conversion, for comparison."""
+    """rho + 2 sqrt(rho ln(1 / delta)): the textbook's conversion, for comparison.
+
+    Parameters
+    ----------
+    rho : float >= 0
+        Of zero-concentrated DP.
+    delta : float in (0, 1)
+        The delta of the result.
+
+    Returns
+    -------
+    float
+        Rounded up.
+    """
     r = Decimal(rho)
     return up(rounding.add(r, 2 * rounding.sqrt(rounding.multiply(r, -rounding.ln(Decimal(delta))))))
 

@@ -7,53 +7,64 @@ loss (support/rounding.py). guarantees.md has the theorems and their proofs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf, isfinite
-from typing import Any, Literal, Protocol
+from typing import Any
 
-from ..support import extensions
-from ..support.checks import integer, non_negative, one_of, positive
+from ..support import extensions, parameters
+from ..support.checks import integer, non_negative, positive
 from ..support.public_paths import public_as
-from ..support.rounding import down, up
-from .conversions import epsilon_of_curve, epsilon_of_rho, geometric_sum, positive_delta, rho_of_pure
-from .curves import (
-    NO_CURVE,
-    ORDERS,
-    Curve,
-    discrete_laplace_curve,
-    laplace_curve,
-    least,
-    linear_curve,
-    on_orders,
-    pure_curve,
-    range_curve,
-)
-
-Neighbors = Literal["replace-one", "add-remove"]
-NEIGHBORS = ("replace-one", "add-remove")
-
-
-# --- the kinds of guarantees
+from ..support.rounding import up
+from .conversions import geometric_sum, positive_delta, rho_of_pure
+from .curves import ORDERS, discrete_laplace_curve, laplace_curve, least, linear_curve, on_orders, range_curve
+from .forms import Form
+from .neighbors import NEIGHBORS as NEIGHBORS
+from .neighbors import Neighbors as Neighbors
+from .neighbors import one_relation
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What all guarantees have in common."""
+    """What all guarantees have in common.
+
+    Parameters
+    ----------
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    """
 
     neighbors: Neighbors = field(default="replace-one", kw_only=True)
     theorem: str = field(default="", kw_only=True, compare=False, repr=False)  # what gave it, if it is a result
 
     def __post_init__(self) -> None:
-        one_of("neighbors", self.neighbors, NEIGHBORS)
+        parameters.neighbors(self.neighbors)
 
     def forms(self) -> tuple[Form, ...]:
         """The same promise in every form that follows from it; each is true by itself."""
         raise AssertionError("every kind of guarantee has forms")
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The least epsilon at this delta, by whichever conversion gives it."""
+        """The least epsilon at this delta, by whichever conversion gives it.
+
+        Parameters
+        ----------
+        delta : float in (0, 1)
+            The delta of the result.
+
+        Returns
+        -------
+        ApproxDP
+            Its `.theorem` names the conversion.
+
+        Raises
+        ------
+        ValueError
+            Where no epsilon holds at this delta.
+        """
         delta = positive_delta(delta)
         best, theorem = min(form.epsilon(delta) for form in self.forms())
         if best == inf:
@@ -81,7 +92,18 @@ class Guarantee:
         return Renyi(curve, neighbors=self.neighbors)
 
     def implies(self, other: Guarantee) -> bool:
-        """Whether `other` is proven to follow from this, by a change from add-remove to replace-one if need be."""
+        """Whether `other` is proven to follow from this, by a change from add-remove to replace-one if need be.
+
+        Parameters
+        ----------
+        other : Guarantee
+            The weaker one.
+
+        Returns
+        -------
+        bool
+            False where it is false, and where it is not proven.
+        """
         if self.neighbors != other.neighbors:
             if self.neighbors == "replace-one":
                 return False
@@ -96,12 +118,36 @@ class Guarantee:
         raise AssertionError("every kind of guarantee can be compared")
 
     def to_replace_one(self) -> Guarantee:
-        """The same under replace-one neighbours: a replacement is a removal and an addition (guarantees.md, theorem
-        2)."""
+        """The same under replace-one neighbours: a replacement is a removal and an addition.
+
+        Returns
+        -------
+        Guarantee
+            This one where it is for replace-one already.
+
+        Notes
+        -----
+        Proof    guarantees.md, theorem 2.
+        """
         return self if self.neighbors == "replace-one" else replace(self.group(2), neighbors="replace-one")
 
     def group(self, size: int) -> Guarantee:
-        """The same for groups of `size` records at once (guarantees.md, theorem 2)."""
+        """The same for groups of `size` records at once.
+
+        Parameters
+        ----------
+        size : int >= 1
+            How many records differ.
+
+        Returns
+        -------
+        Guarantee
+            Of the same kind.
+
+        Notes
+        -----
+        Proof    guarantees.md, theorem 2.
+        """
         size = integer("size", size, least=1)
         return self if size == 1 else self._group(size)
 
@@ -113,40 +159,46 @@ class Guarantee:
         return AllOf(self, other)
 
     def dp_event(self, accountant: Any = None, *, leak: float = 0.0) -> Any:
-        """This promise as an event of the library dp-accounting (extra `[accounting]`): connect/dp_accounting.py."""
+        """This guarantee as an event of the library dp-accounting (extra `[accounting]`).
+
+        Parameters
+        ----------
+        accountant : accountant of dp_accounting, optional
+            Whom the event is for, where it is known: the event is then the tightest that it takes.
+        leak : float in [0, 1)
+            A delta to be left out of the event; the caller adds it to the accountant's.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            connect/dp_accounting.md says what it stands for.
+        """
         return extensions.load("dp_event", "dp-accounting").dp_event(self, accountant, leak=leak)
 
     def _repr_html_(self) -> str:
         return f"<code>{self}</code>"
 
 
-class HasGuarantee(Protocol):
-    """A release, or what came of one."""
-
-    @property
-    def guarantee(self) -> Guarantee | None: ...
-
-
-class Accounted:
-    """Whatever has a guarantee, as something that accountants take."""
-
-    def dp_event(self: HasGuarantee, accountant: Any = None, *, leak: float = 0.0) -> Any:
-        """What it promises as an event of dp-accounting (extra `[accounting]`): connect/dp_accounting.py."""
-        if self.guarantee is None:
-            raise ValueError(f"{type(self).__name__}: promises nothing: there is no event for it")
-        return self.guarantee.dp_event(accountant, leak=leak)
-
-
 @public_as("fastdp")
 @dataclass(frozen=True)
 class PureDP(Guarantee):
-    """epsilon-DP: no output becomes more than e^epsilon times as likely."""
+    """epsilon-DP: no output becomes more than e^epsilon times as likely.
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+        The bound of the privacy loss.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    """
 
     epsilon: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon, toward=inf))
+        object.__setattr__(self, "epsilon", parameters.least_epsilon(self.epsilon))
 
     def forms(self) -> tuple[Form, ...]:
         return (Form.of_pure(self.epsilon),)
@@ -164,14 +216,26 @@ class PureDP(Guarantee):
 @public_as("fastdp")
 @dataclass(frozen=True)
 class ApproxDP(Guarantee):
-    """(epsilon, delta)-DP."""
+    """(epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+        The bound of the privacy loss.
+    delta : float in [0, 1)
+        The probability with which the bound may fail.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    """
 
     epsilon: float
     delta: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon, toward=inf))
+        object.__setattr__(self, "epsilon", parameters.least_epsilon(self.epsilon))
         delta = non_negative("delta", self.delta, toward=inf)
         if delta >= 1:
             raise ValueError(f"delta={self.delta!r}: must be < 1; at 1 the guarantee is empty")
@@ -202,8 +266,17 @@ class ApproxDP(Guarantee):
 class ZCDP(Guarantee):
     """rho-zero-concentrated DP: the Renyi divergence of every order a > 1 is at most a rho.
 
-    `mu` may say more, where it is Gaussian noise: neighbours are no easier to tell apart than N(0, 1) and N(mu, 1).
-    Accountants of privacy loss distributions make use of it (connect/dp_accounting.md); nothing here does.
+    Parameters
+    ----------
+    rho : float >= 0
+        The bound per unit of the order.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    mu : float, optional
+        What more is known of Gaussian noise: neighbours are no easier to distinguish than N(0, 1) and N(mu, 1).
+        Accountants of privacy loss distributions use it (connect/dp_accounting.md); nothing here does.
     """
 
     rho: float
@@ -211,7 +284,7 @@ class ZCDP(Guarantee):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "rho", non_negative("rho", self.rho, toward=inf))
+        object.__setattr__(self, "rho", parameters.least_rho(self.rho))
         if self.mu != inf:
             object.__setattr__(self, "mu", non_negative("mu", self.mu, toward=inf))
 
@@ -233,7 +306,16 @@ class ZCDP(Guarantee):
 class BoundedRange(Guarantee):
     """eta-bounded range: the log-likelihood ratios of all outputs lie in one interval of length eta.
 
-    What the exponential mechanism has: eta-DP, and eta^2/8-zCDP, four times better than eta-DP alone.
+    The exponential mechanism has it: eta-DP, and eta^2/8-zCDP, four times better than eta-DP alone.
+
+    Parameters
+    ----------
+    eta : float >= 0
+        The length of the interval.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
     """
 
     eta: float
@@ -259,10 +341,19 @@ class BoundedRange(Guarantee):
 @public_as("fastdp")
 @dataclass(frozen=True, repr=False)
 class Renyi(Guarantee):
-    """A bound of the Renyi divergence at every order: a function of the order, or a mapping from orders to bounds.
+    """A bound of the Renyi divergence at every order.
 
     It is kept at the orders `privacy.ORDERS`. A mapping's bounds serve the orders between them and below: divergences
     grow with the order, and (order - 1) divergence is convex (guarantees.md, theorem 1).
+
+    Parameters
+    ----------
+    curve : callable or mapping
+        A function of the order, or a mapping from orders to bounds.
+    neighbors : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
     """
 
     curve: Any
@@ -273,24 +364,50 @@ class Renyi(Guarantee):
 
     @staticmethod
     def laplace(scale: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
-        """Continuous Laplace noise, for L1 sensitivity (guarantees.md, theorem 5)."""
-        ratio = up(
-            Fraction(positive("sensitivity", sensitivity, toward=inf)) / Fraction(positive("scale", scale, toward=0))
-        )
-        return Renyi(laplace_curve(ratio), neighbors=neighbors)
+        """Continuous Laplace noise (guarantees.md, theorem 5).
+
+        Parameters
+        ----------
+        scale : float > 0
+            The scale of the noise.
+        sensitivity : float > 0
+            The L1 sensitivity.
+        neighbors : {"replace-one", "add-remove"}
+            The neighbouring relation.
+        """
+        ratio = Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("scale", scale, toward=0))
+        return Renyi(laplace_curve(up(ratio)), neighbors=neighbors)
 
     @staticmethod
     def discrete_laplace(scale: float, *, sensitivity: int = 1, neighbors: Neighbors = "replace-one") -> Renyi:
-        """Discrete Laplace noise, for integer L1 sensitivity (guarantees.md, theorem 5)."""
+        """Discrete Laplace noise (guarantees.md, theorem 5).
+
+        Parameters
+        ----------
+        scale : float > 0
+            The scale of the noise.
+        sensitivity : int >= 1
+            The L1 sensitivity.
+        neighbors : {"replace-one", "add-remove"}
+            The neighbouring relation.
+        """
         scale = positive("scale", scale, toward=0)
-        return Renyi(discrete_laplace_curve(scale, integer("sensitivity", sensitivity, least=1)), neighbors=neighbors)
+        return Renyi(discrete_laplace_curve(scale, parameters.integer_sensitivity(sensitivity)), neighbors=neighbors)
 
     @staticmethod
     def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
-        """Gaussian noise, continuous or discrete, for L2 sensitivity: a sensitivity^2 / (2 sigma^2) at order a."""
-        ratio = Fraction(positive("sensitivity", sensitivity, toward=inf)) / Fraction(
-            positive("sigma", sigma, toward=0)
-        )
+        """Gaussian noise, continuous or discrete: order * sensitivity^2 / (2 sigma^2).
+
+        Parameters
+        ----------
+        sigma : float > 0
+            The scale of the noise.
+        sensitivity : float > 0
+            The L2 sensitivity.
+        neighbors : {"replace-one", "add-remove"}
+            The neighbouring relation.
+        """
+        ratio = Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("sigma", sigma, toward=0))
         return Renyi(linear_curve(up(ratio**2 / 2)), neighbors=neighbors)
 
     def forms(self) -> tuple[Form, ...]:
@@ -318,7 +435,15 @@ class Renyi(Guarantee):
 @public_as("fastdp")
 @dataclass(frozen=True, init=False)
 class AllOf(Guarantee):
-    """Several guarantees of one mechanism, all true: whoever uses it takes whichever serves."""
+    """Several guarantees of one mechanism, all true: whoever uses it takes whichever serves.
+
+    Parameters
+    ----------
+    *parts : Guarantee
+        At least one, all for the same neighbouring relation.
+    theorem : str, optional
+        What gave the guarantee, if it is a result.
+    """
 
     parts: tuple[Guarantee, ...]
 
@@ -327,7 +452,7 @@ class AllOf(Guarantee):
             raise ValueError("parts: must be at least one guarantee")
         flat = [inner for part in parts for inner in (part.parts if isinstance(part, AllOf) else (part,))]
         object.__setattr__(self, "parts", tuple(flat))
-        object.__setattr__(self, "neighbors", one_relation(flat))
+        object.__setattr__(self, "neighbors", one_relation(part.neighbors for part in flat))
         object.__setattr__(self, "theorem", theorem)
 
     def forms(self) -> tuple[Form, ...]:
@@ -340,6 +465,13 @@ class AllOf(Guarantee):
         return all(part._follows_from(stronger) for part in self.parts)
 
     def to_replace_one(self) -> Guarantee:
+        """The same under replace-one neighbours, of every part that has such a form.
+
+        Returns
+        -------
+        Guarantee
+            At least one part has one.
+        """
         return self._each(lambda part: part.to_replace_one())
 
     def _group(self, size: int) -> Guarantee:
@@ -361,65 +493,3 @@ class AllOf(Guarantee):
         return (
             " and ".join(str(part).removesuffix(f", {self.neighbors}") for part in self.parts) + f", {self.neighbors}"
         )
-
-
-# --- forms: what a guarantee is when it is composed
-
-
-@dataclass(frozen=True)
-class Form:
-    """With probability `leak` anything may happen; otherwise all of the rest holds. inf: no such bound."""
-
-    leak: float = 0.0
-    pure: float = inf
-    rho: float = inf
-    make_curve: Callable[[], Curve] = lambda: NO_CURVE  # made when it is asked for: most uses need only a number
-    range: float = inf
-    mu: float = inf
-
-    @property
-    def curve(self) -> Curve:
-        return self.make_curve()
-
-    @staticmethod
-    def of_pure(epsilon: float) -> Form:
-        rho, twice = rho_of_pure(epsilon), up(2 * Fraction(epsilon))
-        return Form(pure=epsilon, rho=rho, make_curve=lambda: pure_curve(epsilon), range=twice)
-
-    @staticmethod
-    def strongest(forms: Sequence[Form]) -> Form:
-        """All of these forms, none of which leaks, at once."""
-        return Form(
-            pure=min(form.pure for form in forms),
-            rho=min(form.rho for form in forms),
-            make_curve=lambda: least(form.full_curve() for form in forms),
-            range=min(form.range for form in forms),
-            mu=min(form.mu for form in forms),
-        )
-
-    def full_curve(self) -> Curve:
-        """The curve, with that of rho where it is lower."""
-        return self.curve if self.rho == inf else least((self.curve, linear_curve(self.rho)))
-
-    def epsilon(self, delta: float) -> tuple[float, str]:
-        """The least epsilon at delta, and the theorem that gives it; (inf, "") if there is none."""
-        rest = down(Fraction(delta) - Fraction(self.leak))
-        if rest < 0:
-            return inf, ""
-        found = [(self.pure, "pure")]
-        if rest > 0:
-            found.append((epsilon_of_curve(self.curve, rest), "Renyi conversion"))
-            if self.rho < inf:
-                found.append((epsilon_of_rho(self.rho, rest), "zCDP, tight conversion"))
-        return min(found)
-
-
-def one_relation(guarantees: Iterable[Guarantee]) -> Neighbors:
-    """The relation that all of them have."""
-    relations = sorted({guarantee.neighbors for guarantee in guarantees})
-    if len(relations) > 1:
-        raise ValueError(
-            "neighbors: guarantees for 'add-remove' and for 'replace-one' neighbours do not mix; "
-            "change the former with .to_replace_one()"
-        )
-    return relations[0]

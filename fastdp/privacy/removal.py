@@ -139,27 +139,26 @@ class Removal(Guarantee):
 
 
 def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> Removal:
-    """State the guarantee of any number of rounds of the exponential mechanism at eta, under the removal lemma.
+    """The guarantee of any number of rounds of the exponential mechanism at eta, under the removal lemma.
 
     Parameters
     ----------
     eta : float in [1e-12, 10]
-        The factor of `Pr[c] proportional to exp(eta * score)`, with scores that one record (under replace-one: one
-        replacement) changes by at most 1, and only those of candidates that would delete it.
+        Of `Pr[c] proportional to exp(eta * score)`, with scores that one record (under replace-one: one replacement)
+        moves by at most 1, and only those of candidates that would delete it.
     one_signed : bool
-        Whether a given record changes all scores of all rounds in one direction only.
+        Whether a given record moves all scores of all rounds in one direction only.
     neighbors : {"replace-one", "add-remove"}
-        The relation between neighbouring collections of records.
+        The neighbouring relation.
 
     Returns
     -------
-    Removal
-        A delta for every epsilon; `.to_approx(delta)` is a point of it, to compose or charge.
+    Guarantee
+        A delta for every epsilon; `.to_approx(delta)` chooses a point.
 
     Notes
     -----
-    Proof        removal.md, forms (a) to (d)
-    Not covered  whether an algorithm is of this kind: removal.md, "Setting"
+    Proof    removal.md.
 
     Examples
     --------
@@ -171,33 +170,28 @@ def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one
 
 
 def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> float:
-    """Compute the largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP.
+    """The largest eta (to 12 digits) for which `removal` gives (epsilon, delta)-DP.
 
     Parameters
     ----------
     epsilon : float > 0
-        The privacy parameter of all rounds together.
+        The epsilon of all rounds together.
     delta : float in (0, 1)
-        The same.
+        Their delta.
     one_signed : bool
-        As in `removal`.
+        Whether a given record moves all scores of all rounds in one direction only.
     neighbors : {"replace-one", "add-remove"}
-        The relation between neighbouring collections of records.
+        The neighbouring relation.
 
     Returns
     -------
     float
+        Rounded down.
 
     Raises
     ------
     ValueError
-        For an epsilon and a delta so small that eta would be below 1e-12.
-
-    Examples
-    --------
-    >>> from fastdp import removal_eta
-    >>> round(removal_eta(1.0, 1e-6, one_signed=True), 4)
-    0.0795
+        Where epsilon and delta are too small for the lemma.
     """
     goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
     return _removal_eta(goal, one_signed)
@@ -219,7 +213,7 @@ def _removal_eta(goal: ApproxDP, one_signed: bool) -> float:
 def peeling_eta(
     epsilon: float, delta: float, rounds: int, *, one_signed: bool, neighbors: Neighbors = "replace-one"
 ) -> tuple[float, str]:
-    """Compute the largest eta that so many rounds may use, by the removal lemma or by composition.
+    """The largest eta that `rounds` rounds may use, and the account that allows it: the lemma, or composition.
 
     Composition takes a round as eta r-bounded range, r = 1 for one-signed scores under add-remove neighbours and r = 2
     otherwise, and the best that `compose` knows of it. For few rounds it is the better account.
@@ -227,20 +221,20 @@ def peeling_eta(
     Parameters
     ----------
     epsilon : float > 0
-        The privacy parameter of all rounds together.
+        The epsilon of all rounds together.
     delta : float in (0, 1)
-        The same.
-    rounds : int
-        At most so many rounds.
+        Their delta.
+    rounds : int >= 1
+        How many rounds there are at most.
     one_signed : bool
-        As in `removal`.
+        Whether a given record moves all scores of all rounds in one direction only.
     neighbors : {"replace-one", "add-remove"}
-        The relation between neighbouring collections of records.
+        The neighbouring relation.
 
     Returns
     -------
-    tuple of (float, str)
-        eta, and the account that allows it: "removal lemma" or "composition".
+    tuple of float and str
+        Eta, and "removal lemma" or "composition".
 
     Examples
     --------

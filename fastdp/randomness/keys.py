@@ -32,11 +32,15 @@ _warned = False
 class Randomness:
     """A source of keys, one for every release.
 
-    Randomness()         256 bits from the operating system for each release: the default everywhere
-    Randomness(seed=7)   the same keys in every run, in the order in which they are asked for: for tests. Whoever knows
-                         the seed can subtract the noise, so a release made with it is not private
+    Parameters
+    ----------
+    seed : int, optional
+        None takes 256 bits from the operating system for each release: the default everywhere. An integer gives the
+        same keys in every run, in the order in which they are asked for: for tests. Whoever knows the seed can subtract
+        the noise, so a release made with it is not private.
 
     Examples
+    --------
     >>> from fastdp import Randomness
     >>> Randomness()
     Randomness()
@@ -64,7 +68,18 @@ class Randomness:
         return np.frombuffer(bytearray(digest), _WORD)
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """n random 64-bit words: the first n of stream 0 of a fresh key."""
+        """n random 64-bit words: the first n of stream 0 of a fresh key.
+
+        Parameters
+        ----------
+        n : int >= 0
+            How many.
+
+        Returns
+        -------
+        numpy.ndarray of uint64
+            The words.
+        """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise ValueError(f"n={n!r}: must be a whole number >= 0")
         out, key = np.empty(int(n), np.uint64), self.key()

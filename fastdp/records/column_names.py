@@ -18,8 +18,8 @@ def positions_of(columns: Sequence[str | int], names: Names, width: int) -> tupl
         return tuple(position_of(which, None, width) for which in columns)
     places = {name: j for j, name in enumerate(names)}
     if missing := [name for name in columns if isinstance(name, str) and name not in places]:
-        shown = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
-        raise ValueError(f"data: must have the columns {shown}")
+        some = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
+        raise ValueError(f"data: must have the columns {some}")
     return tuple(places[w] if isinstance(w, str) else position_of(w, names, width) for w in columns)
 
 

@@ -389,5 +389,5 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
 
 
 def _some(labels: Any) -> str:
-    shown = ", ".join(map(repr, labels[:8]))
-    return f"[{shown}, ...]" if len(labels) > 8 else f"[{shown}]"
+    some = ", ".join(map(repr, labels[:8]))
+    return f"[{some}, ...]" if len(labels) > 8 else f"[{some}]"

@@ -128,7 +128,7 @@ class NumberLine:
 
     def _beyond(self, label: str) -> DomainError:
         more = "" if self.least is None else "declare more domain_bits, or signed=True for negative numbers, or "
-        return DomainError(f"{label}: must be {self}; there are others: {more}say outside='clip'")
+        return DomainError(f"{label}: must be {self}; there are others: {more}pass outside='clip'")
 
     def value(self, position: int) -> int | float:
         """The value at a position."""

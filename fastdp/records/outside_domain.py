@@ -1,4 +1,4 @@
-"""Records outside of the domain: refused with a DomainError, or clipped to the nearest value, as `outside` says.
+"""Records outside of the domain: refused with a DomainError, or clipped to the nearest value: parameter `outside`.
 
 Errors name the column and the rule, never a value. Missing entries, fractions and labels of other kinds have no nearest
 value and are refused either way. Numbers beyond a line of positions are clipped by number_line.py.

@@ -1,7 +1,7 @@
 """Records, wherever they are: the protocol `Rows`, and what all records that this process reads have in common.
 
-Whoever reads records says what to compute of a block of them; `Rows` says where the blocks are, and puts the results
-together. Blocks never depend on the number of threads, and sums are exact integers, so results have the same bits for
+A reader of records gives a function of a block of them; `Rows` knows where the blocks are, calls it, and combines the
+results. Blocks never depend on the number of threads, and sums are exact integers, so results have the same bits for
 any number of threads, files or machines. Nothing here knows a domain (encoding.py does) or a loss.
 """
 
@@ -162,8 +162,10 @@ class Rows(ABC):
 
     @abstractmethod
     def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
-        """These records and their labels, an array or rows of one column, as `label` takes both: ValueError if the two
-        do not go together."""
+        """These records and their labels, an array or rows of one column, both as `label_reader` takes them.
+
+        ValueError if the two do not belong together.
+        """
 
     @abstractmethod
     def label_reader(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:

@@ -5,7 +5,7 @@ draws noise of its own kind or reads a bound, a class or a category off the data
 """
 
 from ..support.public_paths import publish
-from . import base  # noqa: F401  first: it says so if scikit-learn is missing or too old
+from . import base  # noqa: F401  first: its error names scikit-learn if it is missing or too old
 from .classifiers import BoxClassifier, ConjunctionClassifier
 from .linear import PrivateLinearRegression, PrivateLogisticRegression
 from .location import PrivateMean, PrivateMedian

@@ -1,4 +1,4 @@
-"""What all estimators share: checked input whose errors show no record, randomness, pickling, and how they are shown.
+"""What all estimators share: checked input whose errors quote no record, randomness, pickling, display.
 
 An estimator refuses before it charges: parameters first, then the types and shapes of X and y, then the records.
 """
@@ -59,10 +59,10 @@ class PrivateEstimator(BaseEstimator):
         try:
             return validate_data(self, X, y, **options)
         except ValueError as error:
-            said = without_values(str(error))
-            if said == str(error):
+            message = without_values(str(error))
+            if message == str(error):
                 raise
-        raise ValueError(said)  # outside of the block, so that it does not carry the other one along
+        raise ValueError(message)  # outside of the block, so that the other error is not its context
 
     # --- one budget is one budget
 
@@ -74,12 +74,12 @@ class PrivateEstimator(BaseEstimator):
             _refuse_to_travel()
         return state  # which a Budget in it makes impossible
 
-    # --- showing
+    # --- display
 
     def _repr_html_inner(self) -> str:
         guarantee = getattr(self, "guarantee_", None)
-        said = "" if guarantee is None else f"<p>The fit is {html.escape(str(guarantee))}.</p>"
-        return str(estimator_html_repr(self)) + said
+        sentence = "" if guarantee is None else f"<p>The fit is {html.escape(str(guarantee))}.</p>"
+        return str(estimator_html_repr(self)) + sentence
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
@@ -108,7 +108,7 @@ def randomness(random_state: Any) -> Randomness | None:
 
 
 def without_values(message: str) -> str:
-    """What scikit-learn and numpy say about input, less the entries that they quote."""
+    """A message of scikit-learn or numpy about input, without the entries that it quotes."""
     if "could not convert string" in message or "not compatible with arrays of bytes/strings" in message:
         return (
             "Input must hold numbers only; there are strings: OneHotEncoder(categories=[[...]], sparse_output=False) "

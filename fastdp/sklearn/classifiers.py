@@ -351,12 +351,12 @@ def rule_text(literals: list[tuple[Cut, bool]], names: list[str]) -> str:
             up_to[column] = min(threshold, up_to.get(column, threshold))
     if any(len(values) > 1 for values in bits.values()) or any(above[j] >= up_to[j] for j in above.keys() & up_to):
         return "false"
-    said = []
+    parts = []
     for j in sorted(bits.keys() | above.keys() | up_to.keys()):
         if j in bits:
-            said.append(("" if True in bits[j] else "¬") + names[j])
+            parts.append(("" if True in bits[j] else "¬") + names[j])
         elif j in above and j in up_to:
-            said.append(f"{above[j]:g} < {names[j]} ≤ {up_to[j]:g}")
+            parts.append(f"{above[j]:g} < {names[j]} ≤ {up_to[j]:g}")
         else:
-            said.append(f"{names[j]} > {above[j]:g}" if j in above else f"{names[j]} ≤ {up_to[j]:g}")
-    return " ∧ ".join(said) or "true"
+            parts.append(f"{names[j]} > {above[j]:g}" if j in above else f"{names[j]} ≤ {up_to[j]:g}")
+    return " ∧ ".join(parts) or "true"

@@ -371,5 +371,5 @@ def _numbers(y: Any) -> Floats:
     try:
         return np.asarray(y, np.float64)
     except ValueError as error:
-        said = without_values(str(error))
-    raise ValueError(f"y: {said}")
+        message = without_values(str(error))
+    raise ValueError(f"y: {message}")

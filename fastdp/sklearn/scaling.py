@@ -59,7 +59,7 @@ class Scaling:
         parameters.outside(outside)
         if self.lower is not None and self.upper is not None:
             X = within(X, self.lower, self.upper, outside)
-        else:  # rows that far out would overflow, which numpy would tell in a warning; their direction is what counts
+        else:  # rows that far out would overflow, with a warning of numpy's; only their direction matters
             X = X / np.maximum(1.0, np.abs(X / (_FURTHEST * self.half)).max(axis=1))[:, None]
         Z = (X - self.center) / self.half
         norms = np.linalg.norm(Z, axis=1)

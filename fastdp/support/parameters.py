@@ -36,11 +36,14 @@ Outside = Literal["raise", "clip"]  # of records outside the domain: a DomainErr
 OUTSIDE = ("raise", "clip")
 
 epsilon: Parameter[float] = Parameter("epsilon", "float > 0", partial(checks.positive, toward=0))
+least_epsilon: Parameter[float] = Parameter("epsilon", "float >= 0", partial(checks.non_negative, toward=inf))
+least_rho: Parameter[float] = Parameter("rho", "float >= 0", partial(checks.non_negative, toward=inf))
 rho: Parameter[float] = Parameter("rho", "float > 0", partial(checks.positive, toward=0))
 delta: Parameter[float] = Parameter("delta", "float in (0, 1)", partial(checks.probability, toward=0))
 delta_or_none: Parameter[float] = Parameter("delta", "float in [0, 1)", checks.small_delta)
 beta: Parameter[float] = Parameter("beta", "float in (0, 1)", partial(checks.probability, toward=0))
 sensitivity: Parameter[float] = Parameter("sensitivity", "float > 0", partial(checks.positive, toward=inf))
+integer_sensitivity: Parameter[int] = Parameter("sensitivity", "int >= 1", partial(checks.integer, least=1))
 error: Parameter[float] = Parameter("error", "float > 0", partial(checks.positive, toward=0))
 error_share: Parameter[float] = Parameter("error", "float in (0, 1)", partial(checks.probability, toward=0))
 resolution: Parameter[float | None] = Parameter("resolution", "power of two, optional", checks.optional_power_of_two)
@@ -51,5 +54,6 @@ neighbors: Parameter[Any] = Parameter(
 outside: Parameter[Outside] = Parameter("outside", '{"raise", "clip"}', partial(checks.one_of, choices=OUTSIDE))
 
 DECLARED: tuple[Parameter[Any], ...] = (
-    epsilon, rho, delta, delta_or_none, beta, sensitivity, error, error_share, resolution, neighbors, outside,
+    epsilon, least_epsilon, rho, least_rho, delta, delta_or_none, beta, sensitivity, integer_sensitivity,
+    error, error_share, resolution, neighbors, outside,
 )  # fmt: skip

@@ -61,7 +61,13 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(n: int) -> None:
-    """Let `n` threads work on each call from now on; results do not depend on it."""
+    """Let `n` threads work on each call from now on; results do not depend on it.
+
+    Parameters
+    ----------
+    n : int >= 1
+        How many.
+    """
     global _count
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise ValueError(f"n={n!r}: must be a whole number >= 1")

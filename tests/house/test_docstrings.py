@@ -139,64 +139,11 @@ def complaints(name: str) -> list[str]:
 
 # what is not described yet; the list may only become shorter
 NOT_YET = """
-fastdp.AboveThreshold
-fastdp.AboveThreshold.above
-fastdp.AboveThreshold.first_above
-fastdp.AllOf
-fastdp.AllOf.to_replace_one
-fastdp.ApproxDP
-fastdp.BoundedRange
-fastdp.Budget
-fastdp.Budget.fits
 fastdp.Conjunction
 fastdp.Product
-fastdp.PureDP
-fastdp.Randomness
-fastdp.Randomness.words
-fastdp.Renyi
-fastdp.Renyi.discrete_laplace
-fastdp.Renyi.gaussian
-fastdp.Renyi.laplace
-fastdp.ZCDP
-fastdp.bounds.above_threshold
-fastdp.bounds.above_threshold_epsilon
-fastdp.bounds.exponential_mechanism
-fastdp.bounds.exponential_mechanism_epsilon
-fastdp.bounds.gaussian
-fastdp.bounds.gaussian_epsilon
-fastdp.bounds.gaussian_rho
-fastdp.bounds.laplace
-fastdp.bounds.laplace_epsilon
 fastdp.bounds.mwem_epsilon
 fastdp.bounds.mwem_n
-fastdp.bounds.permute_and_flip
-fastdp.bounds.permute_and_flip_epsilon
 fastdp.bounds.release_marginals
-fastdp.bounds.top_k
-fastdp.bounds.top_k_epsilon
-fastdp.compose
-fastdp.connect.dp_accounting.composed
-fastdp.connect.dp_accounting.dp_event
-fastdp.connect.dp_accounting.mu_of_range
-fastdp.connect.dp_accounting.relation_of
-fastdp.gaussian
-fastdp.laplace
-fastdp.privacy.Accounted.dp_event
-fastdp.privacy.Form
-fastdp.privacy.Form.epsilon
-fastdp.privacy.Form.make_curve
-fastdp.privacy.Form.of_pure
-fastdp.privacy.Form.strongest
-fastdp.privacy.Guarantee
-fastdp.privacy.Guarantee.dp_event
-fastdp.privacy.Guarantee.group
-fastdp.privacy.Guarantee.implies
-fastdp.privacy.Guarantee.to_approx
-fastdp.privacy.Guarantee.to_replace_one
-fastdp.privacy.epsilon_of_curve
-fastdp.privacy.epsilon_of_rho_simply
-fastdp.set_num_threads
-fastdp.share
 """
 PENDING = set(NOT_YET.split())
 
@@ -230,5 +177,5 @@ def test_what_a_wrong_docstring_looks_like() -> None:
         del THINGS["release"]
     assert found == [
         "describes ['values', 'epsilon'], takes ['values', 'epsilon', 'budget']",
-        "epsilon : 'float' should begin as 'float > 0'",
+        "epsilon : 'float' should begin as 'float > 0' or 'float >= 0'",
     ]

@@ -456,7 +456,7 @@ def test_a_charge_is_reserved_before_and_final_at_the_first_draw(monkeypatch):
         at_draw.append(len(budget.releases))
         return add_noise(*args)
 
-    monkeypatch.setattr(noise_draws, "add_noise", watching)
+    monkeypatch.setattr(noise, "add_noise", watching)
     lap(budget=budget, rng=rng)
     assert rng.seen == (PureDP(0.25), 0)
     assert at_draw == [1]
@@ -527,7 +527,7 @@ def test_an_error_after_the_first_draw_keeps_the_charge(where, error, monkeypatc
         raise error
 
     if where == "kernel":
-        monkeypatch.setattr(noise_draws, "add_noise", fail)
+        monkeypatch.setattr(noise, "add_noise", fail)
     elif where == "settling":
         monkeypatch.setattr(noise_draws, "_kernels", lambda: OneUndecided)
         monkeypatch.setattr(noise_draws, "resolve_exactly", fail)

@@ -28,7 +28,7 @@ from ...support.checks import integer, one_of, positive, power_of_two
 from ...support.errors import DomainError
 from ...support.rounding import lower, up, upper
 
-_MOST_UNITS = 2**53  # that float64 holds all whole numbers up to
+_MOST_UNITS = 2**53  # float64 holds all integers up to this
 
 
 class Prng:
@@ -136,7 +136,7 @@ class Prng:
             raise ValueError(f"size={size!r}, replace={replace!r}: must be None and True: one choice at a time")
         if counting(self.budget):
             raise ValueError(
-                "choice: what a choice by probabilities costs cannot be told from them, so no budget can count it; put "
+                "choice: the cost of a choice does not follow from its probabilities, so no budget can count it; put "
                 "fastdp.connect.mbi.ExactSelection before the mechanism's class"
             )
         n = integer("a", a, least=1) if np.ndim(a) == 0 else len(a)
@@ -150,8 +150,8 @@ class Prng:
     def _guarantee(self, kind: str, scale: float) -> tuple[Guarantee, dict[str, Any]]:
         if self.sensitivity is None:
             raise ValueError(
-                "sensitivity=None: must be given where a budget counts: Prng(sensitivity=...) says by how much one "
-                "record moves the tables that noise is added to"
+                "sensitivity=None: must be given where a budget counts: Prng(sensitivity=...) is by how much one "
+                "record changes the tables that noise is added to"
             )
         ratio = upper(self.sensitivity) / lower(scale)
         parameters = {"sensitivity": self.sensitivity, "scale": scale}
@@ -255,7 +255,7 @@ def _shape(size: Any) -> tuple[int, ...]:
 
 
 def _on_grid(array: NDArray[Any], grid: float) -> NDArray[np.int64]:
-    """The entries in units of the grid; DomainError unless all of them are whole numbers of it."""
+    """The entries in units of the grid; DomainError unless all of them are integer multiples of it."""
     if array.dtype.kind not in "biuf":
         raise ValueError(f"values: dtype {array.dtype}: must be numbers")
     units = array.astype(np.float64) / grid

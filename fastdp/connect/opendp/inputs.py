@@ -53,7 +53,7 @@ def array_domain(T: str, size: int | None = None) -> Any:
 
 
 class InputDomain(NamedTuple):
-    """What an input domain of OpenDP says."""
+    """What is needed of an input domain of OpenDP."""
 
     kind: str  # "array" of numpy, "vector" (a list), "atom" (a number)
     T: str

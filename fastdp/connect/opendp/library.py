@@ -11,7 +11,7 @@ NEEDED = "0.12"
 
 
 def need_opendp() -> Any:
-    """The functions of OpenDP that are used here. Features are the user's to enable: OpenDP says how."""
+    """The functions of OpenDP that are used here. Features are the user's to enable: OpenDP's error names them."""
     try:
         import opendp.prelude
     except ImportError:

@@ -36,7 +36,7 @@ def make_exponential_mechanism(
         vector_domain(atom_domain) of scores, or `array_domain`; a score of -inf forbids its candidate, and which
         candidates are forbidden must be public.
     input_metric : opendp.mod.Metric
-        linfinput_distance(T); with monotonic=True where one change moves all scores in the same direction.
+        linf_distance(T); with monotonic=True where one change moves all scores in the same direction.
     scale : float > 0
         What scores are divided by.
     output_measure : opendp.mod.Measure, optional
@@ -86,7 +86,7 @@ def make_permute_and_flip(input_domain: Any, input_metric: Any, scale: float, *,
         vector_domain(atom_domain) of scores, or `array_domain`; a score of -inf forbids its candidate, and which
         candidates are forbidden must be public.
     input_metric : opendp.mod.Metric
-        linfinput_distance(T); with monotonic=True where one change moves all scores in the same direction.
+        linf_distance(T); with monotonic=True where one change moves all scores in the same direction.
     scale : float > 0
         What scores are divided by.
     rng : fastdp.Randomness, optional

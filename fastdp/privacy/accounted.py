@@ -1,0 +1,37 @@
+"""Whatever has a guarantee, as something that the accountants of dp-accounting take."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from .guarantees import Guarantee
+
+
+class HasGuarantee(Protocol):
+    """A release, or what came of one."""
+
+    @property
+    def guarantee(self) -> Guarantee | None: ...
+
+
+class Accounted:
+    """Whatever has a guarantee, as something that accountants take."""
+
+    def dp_event(self: HasGuarantee, accountant: Any = None, *, leak: float = 0.0) -> Any:
+        """What it guarantees as an event of the library dp-accounting (extra `[accounting]`).
+
+        Parameters
+        ----------
+        accountant : accountant of dp_accounting, optional
+            Whom the event is for, where it is known: the event is then the tightest that it takes.
+        leak : float in [0, 1)
+            A delta to be left out of the event; the caller adds it to the accountant's.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            connect/dp_accounting.md says what it stands for.
+        """
+        if self.guarantee is None:
+            raise ValueError(f"{type(self).__name__}: promises nothing: there is no event for it")
+        return self.guarantee.dp_event(accountant, leak=leak)
