@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...support.machine import SIMD_NAMES, SimdLevel
+from ..cases.curves import curves
+from ..cases.latency import latencies
 from ..cases.registry import cases
 from . import results
 from .results import Report, ResultsError
@@ -116,8 +118,9 @@ def _spread(times: Any) -> float:
 def compare(path: Path, old: Report, report: Report) -> Comparison:
     """Set the rows that were measured now beside the same rows of an older file, as `load` returned it."""
     before, now = ratios(old), ratios(report)
-    run = {row.case for row in report.rows}
-    known = {case.name for case in cases()}
+    run = {row.case for row in report.rows} | {one["case"] for one in report.measured} | set(report.failed)
+    known = {case.name for case in (*cases(), *latencies())}
+    known |= {f"{curve.name}@{x}" for curve in curves() for x in curve.points}
     keys = [(row.case, row.rival) for row in report.rows if row.rival is not None]
     keys += [key for key in before if (key[0] in run or key[0] not in known) and key not in keys]
     whys = {(row.case, row.rival): row.verdict for row in report.rows if row.ratio is None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import log
 from typing import Any, overload
 
@@ -229,7 +230,7 @@ class RankSelection:
         """Of parameters as users give them."""
         return cls(tau, parameters.epsilon(epsilon), parameters.neighbors(neighbors))
 
-    @property
+    @cached_property
     def eta(self) -> Fraction:
         """The weight of a rank in the exponent: theorem 1."""
         sensitivity = max(self.tau, 1 - self.tau) if self.neighbors == "add-remove" else 1

@@ -264,7 +264,7 @@ class GridPlan(ChoicePlan):
         return columns, labels, norms
 
     def _lowest(self, points: Points, columns: Floats, labels: Vector, norms: Vector) -> Vector:
-        """No more than the loss of each record at any point of the set, and no further from it than the range tells."""
+        """No more than the loss of each record at any point of the set, and no further below it than the range."""
         from ..kernels.losses import losses_into
 
         loss, over, out = points.loss, self._over, np.zeros(labels.size)

@@ -1,4 +1,4 @@
-"""Projected gradient descent, plain and noisy: fastdp/optimizing/descent.py, schedule.py, scales.py, descent.md.
+"""Projected gradient descent, plain and noisy: fastdp/optimizing/descent.py, step_noise.py, step_schedule.py.
 
 What theorems promise on instances with a known optimum, the law of the noise, its calibrations, an audit with a mutant,
 budgets, and the errors before any of them is spent.

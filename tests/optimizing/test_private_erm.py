@@ -1,5 +1,6 @@
-"""Private minimisation by the method that promises most, and minima to compare with: fastdp/optimizing/private_erm.py,
-promises.py, solvers.py.
+"""Private minimisation by the method with the least bound, and minima to compare with.
+
+fastdp/optimizing/private_erm.py, bounds/erm.py, nonprivate.py.
 
 Which method is taken, and that it is that method's own result; promises before any record is seen; the mean by
 `vector_mean`; minima against formulas, grids and long plain descents.

@@ -120,6 +120,14 @@ def test_rows_that_only_one_file_has_say_so() -> None:
     assert verdicts == {"words": "not in the older file", "gone-case": "no such row now"}
 
 
+def test_what_only_a_full_run_measures_is_compared_where_both_did() -> None:
+    """A run of a few rows beside a full one is about these rows."""
+    full = replace(_report(_one()), measured=(_one(), _one("curve-laplace@1000"), _one("small-median-10")))
+    assert [change.case for change in _compare(full, _report(_one())).changes] == ["words"]
+    verdicts = {change.case: change.verdict for change in _compare(full, full).changes}
+    assert verdicts == dict.fromkeys(("words", "curve-laplace@1000", "small-median-10"), "same")
+
+
 def test_a_rival_that_is_not_installed_says_so() -> None:
     absent = {"n": 500, "seconds": [], "why_not": "not installed"}
     without = _report(_one(theirs={"numpy": absent}))
