@@ -20,7 +20,7 @@ _BLOCK_BITS = 2**18  # packed records of a block: 20 us a column
 
 
 class _PackedBlock(Block):
-    """Some consecutive records of packed ones, from a multiple of 64 on; all of a last word's records, or the last."""
+    """Some consecutive packed records, from a multiple of 64 on, up to another one or to the last record."""
 
     _words: NDArray[np.uint64]
 
@@ -29,9 +29,16 @@ class _PackedBlock(Block):
 
 
 class PackedRows(MemoryRows):
-    """Records of bits, packed by columns; made by `pack`, and reusable over calls.
+    """Records of 0 and 1, packed by columns; `pack` makes them.
 
-    words    uint64[d, ceil(n/64)]: bit i % 64 of word i // 64 is record i; spare bits are 0
+    Parameters
+    ----------
+    words : numpy.ndarray of uint64, shape (d, ceil(n / 64))
+        The columns: bit i % 64 of word i // 64 is record i; spare bits are 0.
+    n : int >= 0
+        How many records there are.
+    names : tuple of str, optional
+        The names of the columns.
     """
 
     def __init__(self, words: NDArray[np.uint64], n: int, names: Names = None) -> None:

@@ -162,8 +162,10 @@ class Rows(ABC):
 
     @abstractmethod
     def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
-        """These records and their labels, an array or rows of one column, as `label` takes both: ValueError if the two
-        do not go together."""
+        """These records and their labels, an array or rows of one column, both as `label_reader` takes them.
+
+        ValueError if the two do not belong together.
+        """
 
     @abstractmethod
     def label_reader(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
