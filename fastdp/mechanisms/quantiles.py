@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import log
 from typing import Any, overload
 
@@ -19,10 +20,10 @@ from ..privacy.guarantees import BoundedRange, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.number_column import NumberColumn
-from ..records.number_line import Outside
 from ..support import parameters
 from ..support.checks import probability
 from ..support.errors import warn_of_accuracy
+from ..support.parameters import Outside
 from ..support.rounding import decimal_value, lower
 from .rank_selection import choose_by_rank
 
@@ -229,7 +230,7 @@ class RankSelection:
         """Of parameters as users give them."""
         return cls(tau, parameters.epsilon(epsilon), parameters.neighbors(neighbors))
 
-    @property
+    @cached_property
     def eta(self) -> Fraction:
         """The weight of a rank in the exponent: theorem 1."""
         sensitivity = max(self.tau, 1 - self.tau) if self.neighbors == "add-remove" else 1

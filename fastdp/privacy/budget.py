@@ -11,8 +11,7 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from math import inf
 from typing import Any, Literal, NoReturn
@@ -332,18 +331,6 @@ _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho
 def counting(budget: Budget | None) -> bool:
     """Whether a release made here and now is anybody's to count."""
     return budget is not None or bool(_open or _current.get())
-
-
-@contextmanager
-def charge(
-    budget: Budget | None, guarantee: Guarantee, mechanism: str, parameters: Mapping[str, Any]
-) -> Iterator[Callable[[], None]]:
-    """A `Reservation` as a block, which is given `commit`."""
-    reservation = Reservation(budget, guarantee, mechanism, parameters)
-    try:
-        yield reservation.commit
-    finally:
-        reservation.close()
 
 
 class Reservation:

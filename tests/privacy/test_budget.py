@@ -39,7 +39,7 @@ from fastdp import (
     compose,
 )
 from fastdp.mechanisms import noise
-from fastdp.privacy.budget import Release, _ambient, charge
+from fastdp.privacy.budget import Release, Reservation, _ambient
 from fastdp.randomness import noise_draws
 from fastdp.support.rounding import decimal_value, decimal_value_up
 
@@ -57,8 +57,9 @@ def gauss(**price):
 def spend(budget, *guarantees, mechanism="test", parameters=None):
     """Releases of any guarantee."""
     for guarantee in guarantees:
-        with charge(budget, guarantee, mechanism, parameters or {}) as final:
-            final()
+        reservation = Reservation(budget, guarantee, mechanism, parameters or {})
+        reservation.commit()
+        reservation.close()
 
 
 def names(budget):
@@ -553,14 +554,13 @@ def test_the_reservation_comes_before_anything_is_looked_at():
 
 def test_what_is_reserved_counts_against_others():
     budget = Budget(epsilon=1)
-    reservation = charge(budget, PureDP(0.75), "slow", {})
-    reservation.__enter__()
+    reservation = Reservation(budget, PureDP(0.75), "slow", {})
     assert budget.spent == PureDP(0.75)
     assert not budget.releases
     assert not budget.fits(PureDP(0.5))
     with pytest.raises(BudgetExceeded, match=r"epsilon=0\.25 would fit"):
         lap(0.5, budget=budget)
-    assert reservation.__exit__(ValueError, ValueError(), None) is not True
+    reservation.close()
     lap(0.5, budget=budget)
     assert budget.spent == PureDP(0.5)
 
@@ -1245,28 +1245,24 @@ def test_random_runs_against_exact_sums(theorem, seed):
         if move < 0.5:
             # adaptive: the size depends on what happened so far
             guarantee = CHOICES[theorem](rng)
-            live = [g for _, _, g in opened] + final
+            live = [g for _, g in opened] + final
             expected, _ = oracle(theorem, [*live, guarantee])
             assert expected in (None, budget.fits(guarantee))
-            reservation = charge(budget, guarantee, "random", {})
             try:
-                make_final = reservation.__enter__()
+                reservation = Reservation(budget, guarantee, "random", {})
             except BudgetExceeded:
                 refusals += 1
                 assert expected is not True
             else:
-                opened.append((reservation, make_final, guarantee))
+                opened.append((reservation, guarantee))
                 assert expected is not False
         elif opened:
-            reservation, make_final, guarantee = opened.pop(rng.randrange(len(opened)))
+            reservation, guarantee = opened.pop(rng.randrange(len(opened)))
             if move < 0.7:
-                make_final()
+                reservation.commit()
                 final.append(guarantee)
-            if move < 0.6:
-                reservation.__exit__(None, None, None)
-            else:  # an error, before the first draw or after it
-                reservation.__exit__(RuntimeError, RuntimeError(), None)
-        live = [g for _, _, g in opened] + final
+            reservation.close()  # after the last draw, or after an error before the first
+        live = [g for _, g in opened] + final
         _, amount = oracle(theorem, live)
         if theorem == "basic":
             epsilon, delta = map(decimal_value_up, amount)
@@ -1312,7 +1308,7 @@ class Gate:
     @contextlib.contextmanager
     def holding(self, guarantee):
         """Charged for the length of the block: enumeration goes back and takes another branch."""
-        with contextlib.suppress(Undo), charge(self.budget, guarantee, "response", {}):
+        with contextlib.suppress(Undo), contextlib.closing(Reservation(self.budget, guarantee, "response", {})):
             yield
             raise Undo
 
