@@ -8,26 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import layout
 from .chacha20 import GROUP, fill_groups_into
 from .compile import jit
 from .elementary import LN2, ROUNDER, ROUNDER_BITS, exp_one, from_uint64
 from .int_or_float import gap
 from .lanes import U32Array, U64Array, bits_of, fma, int64, stack, uint64
-from .layout import (
-    CANDIDATE_BLOCK,
-    DOUBLINGS,
-    HIGH,
-    LOW,
-    MEMBER,
-    OPEN_LEVEL,
-    PROPOSAL_COIN_STREAM,
-    PROPOSAL_STREAM,
-    PROPOSED_BLOCK,
-    PROPOSED_COIN,
-    PROPOSED_NUMBER,
-    PROPOSED_REST,
-    VERDICT,
-)
+from .layout import CANDIDATE_BLOCK, HIGH, LOW, OPEN_LEVEL
 from .scores import is_forbidden, top_of
 
 PARTS = CANDIDATE_BLOCK // 64
@@ -154,8 +141,8 @@ def propose_into(key: U32Array, first: int, tops: Any, top: Any, f: float, sums:
     while found < proposals.shape[1]:
         at = t % uint64(GROUP // 2)
         if fresh or at == uint64(0):
-            fill_groups_into(key, uint64(PROPOSAL_STREAM), t // uint64(GROUP // 2), words.view(np.uint32))
-            fill_groups_into(key, uint64(PROPOSAL_COIN_STREAM), t // uint64(GROUP), coins.view(np.uint32))
+            fill_groups_into(key, uint64(layout.PROPOSAL_STREAM), t // uint64(GROUP // 2), words.view(np.uint32))
+            fill_groups_into(key, uint64(layout.PROPOSAL_COIN_STREAM), t // uint64(GROUP), coins.view(np.uint32))
             fresh = False
         high, low = words[int(2 * at)] & mask, words[int(2 * at + uint64(1))]
         if is_below(high, low, sums, last):
@@ -166,9 +153,9 @@ def propose_into(key: U32Array, first: int, tops: Any, top: Any, f: float, sums:
             shift = shift_of(top, tops[b], f)
             if shift < uint64(64):
                 high = (high << uint64(1)) << (uint64(63) - shift) | low >> shift
-            proposals[PROPOSED_BLOCK, found], proposals[PROPOSED_REST, found] = uint64(b), high
-            proposals[PROPOSED_COIN, found] = coins[int(t % uint64(GROUP))]
-            proposals[PROPOSED_NUMBER, found] = t
+            proposals[layout.PROPOSED_BLOCK, found], proposals[layout.PROPOSED_REST, found] = uint64(b), high
+            proposals[layout.PROPOSED_COIN, found] = coins[int(t % uint64(GROUP))]
+            proposals[layout.PROPOSED_NUMBER, found] = t
             found += 1
         t += uint64(1)
     return int64(t)
@@ -245,15 +232,16 @@ def resolve_into(
     weights = BlockWeights(stack(np.uint64, CANDIDATE_BLOCK), stack(np.uint64, PARTS))
     current = int64(-1)
     for p in range(proposals.shape[1]):
-        b = int64(proposals[PROPOSED_BLOCK, p])
+        b = int64(proposals[layout.PROPOSED_BLOCK, p])
         block = scores[b * CANDIDATE_BLOCK : (b + 1) * CANDIDATE_BLOCK]
         if b != current or not grouped:
             current = b
             fill_block(block, tops[b], f, levels, weights)
-        i = member_at(proposals[PROPOSED_REST, p], weights, block.size)
+        i = member_at(proposals[layout.PROPOSED_REST, p], weights, block.size)
         level = levels - float(height_of(gap(tops[b], block[i]), f, levels))
         level += float(OPEN_LEVEL - height_of(gap(top, tops[b]), f, float(OPEN_LEVEL)))
-        outcomes[MEMBER, p] = b * CANDIDATE_BLOCK + i
-        outcomes[DOUBLINGS, p] = int64(level)
+        outcomes[layout.MEMBER, p] = b * CANDIDATE_BLOCK + i
+        outcomes[layout.DOUBLINGS, p] = int64(level)
         exponent = fma(-eta, gap(top, block[i]), level * LN2)
-        outcomes[VERDICT, p] = verdict_of(proposals[PROPOSED_COIN, p], exponent, is_forbidden(block[i]), slack)
+        coin = proposals[layout.PROPOSED_COIN, p]
+        outcomes[layout.VERDICT, p] = verdict_of(coin, exponent, is_forbidden(block[i]), slack)

@@ -243,8 +243,9 @@ def mwem(
 def mwem_n(
     domain: Domain, queries: Iterable[Any], *, alpha: float, epsilon: float, delta: float = 0.0, beta: float = 0.05
 ) -> int:
-    """The least number of records with which `mwem` (variant "average") supports this alpha, with the best number of
-    rounds.
+    """The least number of records with which `mwem` (variant "average") supports this alpha.
+
+    For the best number of rounds.
 
     Parameters
     ----------
@@ -280,8 +281,9 @@ def mwem_n(
 def mwem_epsilon(
     n: int, domain: Domain, queries: Iterable[Any], *, alpha: float, delta: float = 0.0, beta: float = 0.05
 ) -> float:
-    """The least epsilon (to 10 digits) with which `mwem` (variant "average") supports this alpha, with the best number
-    of rounds.
+    """The least epsilon (to 10 digits) with which `mwem` (variant "average") supports this alpha.
+
+    For the best number of rounds.
 
     Parameters
     ----------
@@ -332,8 +334,9 @@ def release_marginals(
     fit: Fit | None = "auto",
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
-    """The error bound of `release_marginals` on n records for the tables as measured, and what it takes. Fits come
-    closer.
+    """The error bound of `release_marginals` on n records for the tables as measured, and what it takes.
+
+    Fits come closer.
 
     Parameters
     ----------

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import literals
-from ..records.domain import Codes, Domain, Outside, code_type, shown
+from ..records.domain import Codes, Domain, code_type, shown
 from ..records.encoding import check_codes, codes_of, encode, histogram, of_domain
 from ..records.rows import Block, Rows
 from ..records.sources import rows_of
+from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .queries.bound_query import GRID_BITS, BoundCells, BoundProduct, BoundQuery
 from .queries.walks import CHUNK

@@ -20,9 +20,10 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.column_names import label_of
-from ..records.number_line import OUTSIDE, NumberLine, Outside
+from ..records.number_line import NumberLine
 from ..records.rows import Block
 from ..support.checks import check_records, integer, one_of
+from ..support.parameters import OUTSIDE, Outside
 from ..support.progress import Progress, reporting
 from ..support.results import DisplayLines
 from . import boxes_exponential as exponential

@@ -16,9 +16,9 @@ from ..privacy.guarantees import Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.number_column import NumberColumn
-from ..records.number_line import Outside
 from ..support import parameters
 from ..support.checks import one_of
+from ..support.parameters import Outside
 from .prefix_method import PrefixPlan
 from .quantiles import HALF, RankSelection
 

@@ -1,7 +1,7 @@
 """Permute-and-flip: every candidate flips a coin of probability e^(-eta (top - score)), one of the heads is drawn.
 
 To go through the candidates in random order until one shows heads, which is how McKenna and Sheldon (2020) state it, is
-the same as to flip all coins and draw among the heads; but the time of this does not tell where the heads were.
+the same as to flip all coins and draw among the heads; but the time of this does not depend on where the heads are.
 selection.md, theorem 3, proves law and guarantee.
 """
 
@@ -31,7 +31,7 @@ def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: floa
     words = word_source(key)
 
     def count(start: int, stop: int) -> list[int]:
-        """Count the heads of a chunk; returns those that had to be settled exactly."""
+        """Count the heads of a chunk; returns those that had to be resolved exactly."""
         part = counts[blocks_of(start, stop)]
         room, found = _ROOM, _ROOM + 1
         while found > room:
@@ -47,13 +47,13 @@ def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: floa
         exponent = -Fraction(eta) * (Fraction(top) - Fraction(scores[i].item()))
         return exact.is_below_exp(exact.candidate_uniform(words, i), exponent)
 
-    settled = [i for heads in run_chunks(count, scores.size, _CHUNK) for i in heads]
+    resolved = [i for heads in run_chunks(count, scores.size, _CHUNK) for i in heads]
     sums = np.cumsum(counts)
     which = exact.uniform_below(int(sums[-1]), exact.choice_uniform(words))
     b = int(np.searchsorted(sums, which, side="right"))
     flags = np.empty(min(block, scores.size - b * block))
     _kernels().mark_heads_into(scores[b * block : (b + 1) * block], b * block, key, eta, top, slack, flags)
-    flags[[i - b * block for i in settled if i // block == b]] = 1.0
+    flags[[i - b * block for i in resolved if i // block == b]] = 1.0
     here = np.flatnonzero(flags == 1.0)
     return b * block + int(here[max(which - int(sums[b]), -here.size)])  # counted from the end
 

@@ -20,10 +20,10 @@ from ..privacy.guarantees import BoundedRange, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.number_column import NumberColumn
-from ..records.number_line import Outside
 from ..support import parameters
 from ..support.checks import probability
 from ..support.errors import warn_of_accuracy
+from ..support.parameters import Outside
 from ..support.rounding import decimal_value, lower
 from .rank_selection import choose_by_rank
 

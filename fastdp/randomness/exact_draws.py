@@ -16,23 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, log, sqrt
 
-from ..kernels.layout import (
-    CANDIDATE_MORE_STREAM,
-    CANDIDATE_STREAM,
-    COIN_BITS,
-    COIN_MORE_STREAM,
-    COIN_STREAM,
-    LONG_EXTRA,
-    MEDIUM_EXTRA,
-    MEDIUM_UP_TO,
-    PROPOSAL_COIN_STREAM,
-    PROPOSALS,
-    SHORT_BITS,
-    SHORT_UP_TO,
-    U_EXTRA_STREAM,
-    U_MORE_STREAM,
-    U_STREAM,
-)
+from ..kernels import layout
 from ..support.rounding import context_of
 
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
@@ -210,9 +194,9 @@ def largest(law: Geometric | GaussianProposal, uniform: Uniform) -> int:
 
 def extra_bits(scale: float) -> int:
     """How many bits of U stand in stream 1."""
-    if scale <= SHORT_UP_TO:
+    if scale <= layout.SHORT_UP_TO:
         return 0
-    return MEDIUM_EXTRA if scale <= MEDIUM_UP_TO else LONG_EXTRA
+    return layout.MEDIUM_EXTRA if scale <= layout.MEDIUM_UP_TO else layout.LONG_EXTRA
 
 
 def _small_word(words: Words, stream: int, index: int, width: int) -> int:
@@ -223,11 +207,11 @@ def _small_word(words: Words, stream: int, index: int, width: int) -> int:
 
 def _uniform(words: Words, index: int, extra: int) -> tuple[Uniform, int]:
     """U of draw `index`, and its sign bit."""
-    word = _small_word(words, U_STREAM, index, 32)
+    word = _small_word(words, layout.U_STREAM, index, 32)
     prefix = word >> 1
     if extra:
-        prefix = prefix << extra | _small_word(words, U_EXTRA_STREAM, index, extra)
-    return Uniform(prefix, SHORT_BITS + extra, _beyond(words, U_MORE_STREAM, index)), word & 1
+        prefix = prefix << extra | _small_word(words, layout.U_EXTRA_STREAM, index, extra)
+    return Uniform(prefix, layout.SHORT_BITS + extra, _beyond(words, layout.U_MORE_STREAM, index)), word & 1
 
 
 def _beyond(words: Words, stream: int, index: int) -> Iterator[int]:
@@ -258,11 +242,13 @@ def gaussian_block(words: Words, block: int, count: int, sigma: float) -> list[i
     """The first `count` draws of a block: its accepted proposals, in order."""
     law = gaussian_proposal(sigma)
     draws: list[int] = []
-    index = block * PROPOSALS
+    index = block * layout.PROPOSALS
     while len(draws) < count:
         uniform, sign = _uniform(words, index, extra_bits(sigma))
         coin = Uniform(
-            _small_word(words, COIN_STREAM, index, COIN_BITS), COIN_BITS, _beyond(words, COIN_MORE_STREAM, index)
+            _small_word(words, layout.COIN_STREAM, index, layout.COIN_BITS),
+            layout.COIN_BITS,
+            _beyond(words, layout.COIN_MORE_STREAM, index),
         )
         magnitude = largest(law, uniform)
         if law.accepts(magnitude, coin):
@@ -276,7 +262,8 @@ def gaussian_block(words: Words, block: int, count: int, sigma: float) -> list[i
 
 def candidate_uniform(words: Words, index: int) -> Uniform:
     """The number of candidate `index`: 32 bits of stream 0, then 64 of streams 1, 3, 5, ..."""
-    return Uniform(_small_word(words, CANDIDATE_STREAM, index, 32), 32, _beyond(words, CANDIDATE_MORE_STREAM, index))
+    first = _small_word(words, layout.CANDIDATE_STREAM, index, 32)
+    return Uniform(first, 32, _beyond(words, layout.CANDIDATE_MORE_STREAM, index))
 
 
 def choice_uniform(words: Words) -> Uniform:
@@ -286,7 +273,7 @@ def choice_uniform(words: Words) -> Uniform:
 
 def proposal_coin(words: Words, index: int) -> Uniform:
     """The coin of proposal `index`: 64 bits of streams 1, 3, 5, ..."""
-    return Uniform(0, 0, _beyond(words, PROPOSAL_COIN_STREAM, index))
+    return Uniform(0, 0, _beyond(words, layout.PROPOSAL_COIN_STREAM, index))
 
 
 def uniform_below(count: int, uniform: Uniform) -> int:

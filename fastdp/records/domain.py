@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.parameters import OUTSIDE as OUTSIDE
-from ..support.parameters import Outside as Outside
+from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from .outside_domain import codes_in_range, codes_of_labels
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from ..support.checks import integer
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
-from ..support.parameters import OUTSIDE as OUTSIDE
-from ..support.parameters import Outside as Outside
 from ..support.rounding import down, up
 from .rows import Rows
 

@@ -27,7 +27,7 @@ class Product(Query):
         True or False for each code, in order. A table is an array of booleans; a list of booleans is one, too, where
         the attribute has no labels. Where True and False are labels themselves, a list has labels, and an array is
         refused, since it could mean either.
-    **named
+    **named : values
         Refused, with an error that shows the mapping to give instead.
 
     Raises
@@ -89,7 +89,7 @@ class Conjunction(Product):
     ----------
     allowed : mapping from str
         For each attribute one value: a code, or a label where the attribute has labels.
-    **named
+    **named : values
         Refused, with an error that shows the mapping to give instead.
 
     Examples
