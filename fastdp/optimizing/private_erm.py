@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
@@ -181,11 +181,21 @@ def private_erm(
         if method != "exponential":
             raise plan
         plan = _Choice(problem, n, asked)  # a Custom loss is refused in comparisons only
-    w, details = plan.run(points, outside, progress, rng, budget)
+    w, details = plan.run(ErmRun(points, outside, progress, rng, budget))
     return PrivateMinimum(w, method, excess[method], excess, refusals, details)
 
 
 # --- the methods: public numbers first, then a run on the records
+
+
+class ErmRun(NamedTuple):
+    """What a method is run on, and who is charged."""
+
+    points: Points
+    outside: Outside
+    progress: Progress
+    rng: Randomness | None
+    budget: Budget | None
 
 
 class ErmPlan(ABC):
@@ -194,9 +204,7 @@ class ErmPlan(ABC):
     bound: float | None
 
     @abstractmethod
-    def run(
-        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
-    ) -> tuple[Vector, Details]:
+    def run(self, on: ErmRun) -> tuple[Vector, Details]:
         """(the point, the method's own result)."""
 
 
@@ -206,10 +214,8 @@ class _Descent(ErmPlan):
         self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, GivenSteps())
         self.bound = self._schedule.bound
 
-    def run(
-        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
-    ) -> tuple[Vector, Details]:
-        fit = run_descent(points, *self._about, self._schedule, progress=progress, rng=rng, budget=budget)
+    def run(self, on: ErmRun) -> tuple[Vector, Details]:
+        fit = run_descent(on.points, *self._about, self._schedule, progress=on.progress, rng=on.rng, budget=on.budget)
         return fit.w, fit
 
 
@@ -219,10 +225,8 @@ class _Moments(ErmPlan):
         self._plan = MomentsPlan.of(problem, n, len(problem.start), asked)
         self.bound = self._plan.bound
 
-    def run(
-        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
-    ) -> tuple[Vector, Details]:
-        fit = self._plan.release(points, self._n, progress, rng, budget)
+    def run(self, on: ErmRun) -> tuple[Vector, Details]:
+        fit = self._plan.release(on.points, self._n, on.progress, on.rng, on.budget)
         return fit.w, fit
 
 
@@ -236,15 +240,12 @@ class _Mean(ErmPlan):
         # twice the expected squared norm of the noise in the mean
         self.bound = min(2 * d * (grid.deviation / n + 1 / grid.unit) ** 2, problem.varies())
 
-    def run(
-        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
-    ) -> tuple[Vector, Details]:
-        with reporting(progress, "summing") as report:
+    def run(self, on: ErmRun) -> tuple[Vector, Details]:
+        with reporting(on.progress, "summing") as report:
             report(0, 1, "vectors")
-            vectors = points.summing(Itself(self._clip if outside == "raise" else None))
-            mean = VectorRequest.of("vector_mean", vectors, self._clip, self._asked).release(
-                vectors, self._n, rng, budget
-            )
+            vectors = on.points.summing(Itself(self._clip if on.outside == "raise" else None))
+            request = VectorRequest.of("vector_mean", vectors, self._clip, self._asked)
+            mean = request.release(vectors, self._n, on.rng, on.budget)
             report(1, 1, "")
         # the minimiser of ||w - mean||^2 + lam/2 ||w||^2
         return self._problem.over.project(mean.value / (1 + self._problem.lam / 2)), mean
@@ -257,10 +258,8 @@ class _Choice(ErmPlan):
         self._plan = plan_of(ChoiceParameters(problem, len(problem.start), n, asked.epsilon, asked.neighbors))
         self.bound = expected_excess(self._plan)
 
-    def run(
-        self, points: Points, outside: Outside, progress: Progress, rng: Randomness | None, budget: Budget | None
-    ) -> tuple[Vector, Details]:
-        chosen = choose_point(points, self._plan, progress=progress, rng=rng, budget=budget)
+    def run(self, on: ErmRun) -> tuple[Vector, Details]:
+        chosen = choose_point(on.points, self._plan, progress=on.progress, rng=on.rng, budget=on.budget)
         return chosen.w, chosen
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import fastdp
+from fastdp.mechanisms import noise
 from fastdp.privacy import calibration
-from fastdp.randomness import noise_draws
 
 GRID = [(e, d) for e in (1e-3, 0.1, 1.0, 4.0, 20.0, 300.0) for d in (0.3, 1e-2, 1e-6, 1e-12, 1e-60)]
 
@@ -209,8 +209,8 @@ def test_theorem_3_holds_with_what_is_set_aside(sensitivity, epsilon, delta, dim
 def test_releases_are_drawn_with_the_sigma_of_their_dimension(n, monkeypatch):
     """Through the public function: every entry counts as a dimension, and sigma reaches the kernel as it is."""
     plans = []
-    add = noise_draws.add_noise
-    monkeypatch.setattr(noise_draws, "add_noise", lambda plan, *rest: (plans.append(plan), add(plan, *rest)))
+    add = noise.add_noise
+    monkeypatch.setattr(noise, "add_noise", lambda plan, *rest: (plans.append(plan), add(plan, *rest)))
     for values in (np.zeros(n, np.int64), np.zeros(n)):
         for options in ({"epsilon": 0.7, "delta": 1e-7}, {"rho": 0.3}):
             resolution = None if values.dtype == np.int64 else 0.5

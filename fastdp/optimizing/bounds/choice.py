@@ -16,15 +16,9 @@ from .inverses import least_epsilon, least_n, sizes
 
 
 def exponential_erm(
-    n: int,
-    d: int,
-    *,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    beta: float = 0.05,
+    n: int, d: int, *, loss: Any, over: ConvexSet, epsilon: float, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Bound the excess risk of `exponential_erm`.
 
     Parameters
@@ -69,15 +63,9 @@ def exponential_erm(
 
 
 def exponential_erm_n(
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    beta: float = 0.05,
+    d: int, *, excess: float, loss: Any, over: ConvexSet, epsilon: float, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> int:
+) -> int:  # fmt: skip
     """Find how many records give `exponential_erm` so small an excess risk.
 
     Parameters
@@ -107,15 +95,9 @@ def exponential_erm_n(
 
 
 def exponential_erm_epsilon(
-    n: int,
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    beta: float = 0.05,
+    n: int, d: int, *, excess: float, loss: Any, over: ConvexSet, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Find the least epsilon that gives `exponential_erm` so small an excess risk.
 
     Parameters

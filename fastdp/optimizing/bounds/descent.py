@@ -89,18 +89,9 @@ def projected_gradient_descent_steps(
 
 
 def noisy_projected_gradient_descent(
-    n: int,
-    d: int,
-    *,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    delta: float = 0.0,
-    noise: Noise = "auto",
-    steps: int | None = None,
-    average: bool | None = None,
-    neighbors: Neighbors = "replace-one",
-) -> float:
+    n: int, d: int, *, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0, noise: Noise = "auto",
+    steps: int | None = None, average: bool | None = None, neighbors: Neighbors = "replace-one",
+) -> float:  # fmt: skip
     """Bound the expected excess risk of `noisy_projected_gradient_descent`.
 
     Parameters
@@ -153,15 +144,9 @@ def noisy_projected_gradient_descent(
 
 
 def noisy_projected_gradient_descent_n(
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    delta: float = 0.0,
+    d: int, *, excess: float, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> int:
+) -> int:  # fmt: skip
     """Find how many records give `noisy_projected_gradient_descent` so small an excess risk.
 
     Parameters
@@ -191,15 +176,9 @@ def noisy_projected_gradient_descent_n(
 
 
 def noisy_projected_gradient_descent_epsilon(
-    n: int,
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    delta: float = 0.0,
+    n: int, d: int, *, excess: float, loss: Any, over: ConvexSet, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Find the least epsilon that gives `noisy_projected_gradient_descent` so small an excess risk.
 
     Parameters

@@ -38,15 +38,9 @@ class ExcessBounds:
 
 
 def private_erm(
-    n: int,
-    d: int,
-    *,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    delta: float = 0.0,
+    n: int, d: int, *, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> ExcessBounds:
+) -> ExcessBounds:  # fmt: skip
     """Bound the expected excess risk of `private_erm` by each of its methods.
 
     Parameters
@@ -93,15 +87,9 @@ def _least_excess(n: int, d: int, **options: Any) -> float:
 
 
 def private_erm_n(
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    delta: float = 0.0,
+    d: int, *, excess: float, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> int:
+) -> int:  # fmt: skip
     """Find how many records give `private_erm` so small an excess risk.
 
     Parameters
@@ -131,15 +119,9 @@ def private_erm_n(
 
 
 def private_erm_epsilon(
-    n: int,
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    delta: float = 0.0,
+    n: int, d: int, *, excess: float, loss: Any, over: ConvexSet, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Find the least epsilon that gives `private_erm` so small an excess risk.
 
     Parameters

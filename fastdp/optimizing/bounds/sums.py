@@ -54,15 +54,9 @@ def vector_sum(
 
 
 def vector_sum_error(
-    n: int,
-    d: int,
-    *,
-    clip: float,
-    epsilon: float,
-    delta: float = 0.0,
-    beta: float = 0.05,
+    n: int, d: int, *, clip: float, epsilon: float, delta: float = 0.0, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Bound the error of every coordinate of a `vector_sum`, of the sum of the shortened vectors.
 
     Parameters
@@ -108,15 +102,9 @@ def vector_sum_error(
 
 
 def vector_sum_error_epsilon(
-    n: int,
-    d: int,
-    *,
-    error: float,
-    clip: float,
-    delta: float = 0.0,
-    beta: float = 0.05,
+    n: int, d: int, *, error: float, clip: float, delta: float = 0.0, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Find the least epsilon that gives `vector_sum_error` so small an error.
 
     Parameters
@@ -146,15 +134,9 @@ def vector_sum_error_epsilon(
 
 
 def vector_mean(
-    n: int,
-    d: int,
-    *,
-    clip: float,
-    epsilon: float,
-    delta: float = 0.0,
-    beta: float = 0.05,
+    n: int, d: int, *, clip: float, epsilon: float, delta: float = 0.0, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Bound the error of every coordinate of a `vector_mean`, of the mean of the shortened vectors.
 
     Parameters
@@ -191,15 +173,9 @@ def vector_mean(
 
 
 def vector_mean_n(
-    d: int,
-    *,
-    error: float,
-    clip: float,
-    epsilon: float,
-    delta: float = 0.0,
-    beta: float = 0.05,
+    d: int, *, error: float, clip: float, epsilon: float, delta: float = 0.0, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> int:
+) -> int:  # fmt: skip
     """Find how many records give `vector_mean` so small an error.
 
     Parameters
@@ -229,15 +205,9 @@ def vector_mean_n(
 
 
 def vector_mean_epsilon(
-    n: int,
-    d: int,
-    *,
-    error: float,
-    clip: float,
-    delta: float = 0.0,
-    beta: float = 0.05,
+    n: int, d: int, *, error: float, clip: float, delta: float = 0.0, beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Find the least epsilon that gives `vector_mean` so small an error.
 
     Parameters
@@ -267,15 +237,9 @@ def vector_mean_epsilon(
 
 
 def noisy_least_squares(
-    n: int,
-    d: int,
-    *,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    delta: float = 0.0,
+    n: int, d: int, *, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Bound the expected excess risk of `noisy_least_squares`.
 
     Parameters
@@ -316,15 +280,9 @@ def noisy_least_squares(
 
 
 def noisy_least_squares_n(
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    epsilon: float,
-    delta: float = 0.0,
+    d: int, *, excess: float, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> int:
+) -> int:  # fmt: skip
     """Find how many records give `noisy_least_squares` so small an excess risk.
 
     Parameters
@@ -354,15 +312,9 @@ def noisy_least_squares_n(
 
 
 def noisy_least_squares_epsilon(
-    n: int,
-    d: int,
-    *,
-    excess: float,
-    loss: Any,
-    over: ConvexSet,
-    delta: float = 0.0,
+    n: int, d: int, *, excess: float, loss: Any, over: ConvexSet, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
-) -> float:
+) -> float:  # fmt: skip
     """Find the least epsilon that gives `noisy_least_squares` so small an excess risk.
 
     Parameters
