@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.inspect import stringify_signature
 from sphinx.util.typing import stringify_annotation
 
@@ -202,7 +203,17 @@ def skip(app: Any, kind: str, name: str, thing: Any, skipped: bool, options: Any
     return None if home.partition(".")[0] == "fastdp" else True
 
 
+def without_overloads(analyzer: ModuleAnalyzer) -> None:
+    """Signatures are shown as they are defined: overloads are for type checkers, and hide the parameters' names."""
+    analyze(analyzer)
+    analyzer.overloads = {}
+
+
+analyze = ModuleAnalyzer.analyze
+
+
 def setup(app: Any) -> dict[str, Any]:
+    ModuleAnalyzer.analyze = without_overloads
     app.connect("autodoc-process-docstring", process)
     app.connect("autodoc-process-signature", sign)
     app.connect("autodoc-skip-member", skip)

@@ -58,7 +58,7 @@ def step_once(
     Cost      O(d), and the projection
     Requires  what project_one does
     Used by   fastdp/optimizing/descent.py
-    Oracle    tests/reference.py::descent
+    Oracle    tests/oracles/optimizing.py::descent
     """
     take_step(sums, noise, mean, rate, region_of(region, w.size), w, space)
 
@@ -195,5 +195,5 @@ for _descend, _name in (
     Shapes    as there
     Cost      T times that of {_name} and step_once
     Used by   fastdp/optimizing/points.py
-    Oracle    tests/reference.py::descent
+    Oracle    tests/oracles/optimizing.py::descent
     """

@@ -302,7 +302,7 @@ sum_margins.__doc__ = """Add the clipped gradients of margin losses, in units of
     Source    fastdp/optimizing/descent.md, lemmas 1 and 2
     Requires  limit <= 2^41; n limit < 2^62 over all calls
     Used by   fastdp/optimizing/points.py
-    Oracle    tests/reference.py::clipped_gradients
+    Oracle    tests/oracles/optimizing.py::clipped_gradients
     """
 for _kernel, _gradients, _parameter in (
     (sum_differences, "squared distances", 2), (sum_signs, "absolute deviations", 1),
@@ -313,7 +313,7 @@ for _kernel, _gradients, _parameter in (
     Shapes    as there; X float64
     Cost      as there
     Used by   fastdp/optimizing/points.py
-    Oracle    tests/reference.py::clipped_gradients
+    Oracle    tests/oracles/optimizing.py::clipped_gradients
     """
 for _kernel, _name in (
     (sum_plain_margins, "sum_margins"), (sum_plain_differences, "sum_differences"), (sum_plain_signs, "sum_signs"),

@@ -165,7 +165,7 @@ def losses_into(kind: int, parameter: float, address: int, scores: F64Array, lab
     Cost      O(n): 0.15 ns a record, 1.2 of LOGISTIC; CUSTOM n calls
     Requires  for CUSTOM, a function that is there
     Used by   fastdp/optimizing/nets.py, for the least loss that a record can have; fastdp/optimizing/losses/base.py
-    Oracle    tests/reference.py::loss_of
+    Oracle    tests/oracles/optimizing.py::loss_of
     """
     _fill_values(kind, parameter, address, scores, labels, out)
 

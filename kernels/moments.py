@@ -52,7 +52,7 @@ def add_moments(
     Source    fastdp/optimizing/moments.md, lemma 1
     Requires  unit <= 2^40, a power of two
     Used by   fastdp/optimizing/moments.py
-    Oracle    tests/reference.py::second_moments
+    Oracle    tests/oracles/optimizing.py::second_moments
     """
     n, d = labels.size, out.shape[1]
     wide = sums.size // (d + 2)

@@ -88,7 +88,7 @@ for _formula in FORMULAS:
     Shapes    as there
     Cost      as there
     Used by   fastdp/optimizing/nets.py
-    Oracle    tests/reference.py::scores_of_net
+    Oracle    tests/oracles/optimizing.py::scores_of_net
     """
 ADDERS[SQUARED_DISTANCE] = add_square_distances = _make(square_of, score_itself)
 ADDERS[ABSOLUTE_DEVIATION] = add_deviations = _make(deviation_of, score_itself)
@@ -103,7 +103,7 @@ add_square_distances.__doc__ = """Add the losses of records at every point of a 
     Source    fastdp/optimizing/exponential_erm.md, lemma 1
     Requires  unit a power of two; limit an integer, at most 2^36; n limit < 2^62 over all calls
     Used by   fastdp/optimizing/nets.py
-    Oracle    tests/reference.py::scores_of_net
+    Oracle    tests/oracles/optimizing.py::scores_of_net
     """
 add_deviations.__doc__ = """The same as `add_square_distances` of absolute deviations.
 
@@ -111,5 +111,5 @@ add_deviations.__doc__ = """The same as `add_square_distances` of absolute devia
     Shapes    as there
     Cost      as there
     Used by   fastdp/optimizing/nets.py
-    Oracle    tests/reference.py::scores_of_net
+    Oracle    tests/oracles/optimizing.py::scores_of_net
     """

@@ -94,7 +94,7 @@ def project_one(kind: int, a: F64Array, b: F64Array, radius: float, w: F64Array,
     Shapes    a, b, w float64[d]; space float64[d], overwritten
     Cost      O(d); O(d log d) for BALL_L1 and SIMPLEX
     Used by   fastdp/optimizing/sets.py, kernels/gradients.py
-    Oracle    tests/reference.py::nearest_point, by the conditions of optimality
+    Oracle    tests/oracles/optimizing.py::furthest_along, by the conditions of optimality
     """
     if kind == BALL:
         project_ball_one(w, a, radius)
