@@ -1,7 +1,7 @@
 """Laplace and Gaussian noise on a grid: integers meet noise.
 
 Integers get discrete noise; floats are put on a power-of-two grid first, and the rounding is charged to the
-sensitivity. noise.md proves the laws and the guarantees; kernels/noise.py draws; fastdp/randomness/exact_draws.py
+sensitivity. noise.md proves the laws and the guarantees; randomness/noise_draws.py draws, and exact_draws.py there
 resolves what float64 cannot.
 """
 
