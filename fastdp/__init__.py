@@ -55,19 +55,19 @@ _HOME = {
     "pack": "records.packed",
     "nonprivate_excess_risk": "optimizing.nonprivate",
     "nonprivate_minimum": "optimizing.nonprivate",
-    "peeling_eta": "privacy.removal",
+    "peeling_eta": "privacy.removal_lemma",
     "permute_and_flip": "mechanisms.selection",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
     "release_marginals": "answering.release_marginals",
-    "removal": "privacy.removal",
-    "removal_eta": "privacy.removal",
+    "removal": "privacy.removal_lemma",
+    "removal_eta": "privacy.removal_lemma",
     "set_num_threads": "support.threads",
     "share": "privacy",
     "top_k": "mechanisms.selection",
-    "vector_mean": "optimizing.vectors",
-    "vector_sum": "optimizing.vectors",
+    "vector_mean": "optimizing.vector_sums",
+    "vector_sum": "optimizing.vector_sums",
     "warmup": "support.warmup",
 }
 
@@ -176,11 +176,11 @@ if TYPE_CHECKING:
     from .optimizing.moments import noisy_least_squares
     from .optimizing.nonprivate import nonprivate_excess_risk, nonprivate_minimum
     from .optimizing.private_erm import private_erm
-    from .optimizing.vectors import vector_mean, vector_sum
+    from .optimizing.vector_sums import vector_mean, vector_sum
     from .privacy.budget import Budget, BudgetExceeded
     from .privacy.composition import compose, share
     from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
-    from .privacy.removal import peeling_eta, removal, removal_eta
+    from .privacy.removal_lemma import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.domain import Domain
     from .records.packed import pack

@@ -94,7 +94,7 @@ def accept_into(halves: U32Array, coins: U16Array, law: F64Array, out: F64Array,
     Shapes    halves uint32[n], coins uint16[n], law float64[15], out float64[n], kept uint64[n]
     Cost      O(n), about 0.6 ns an entry with AVX-512
     Source    fastdp/mechanisms/noise.md, lemma 5
-    Requires  the plan of fastdp/mechanisms/noise.py
+    Requires  the plan of fastdp/randomness/noise_plans.py
     Returns   how many are NaN, those that came as NaN included
     Used by   noise
     Oracle    tests/oracles/exact_draws.py::gaussian_accepts
@@ -122,7 +122,7 @@ def propose_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
     Shapes    prefix, more uint64; law float64[15]
     Cost      about that of ln_pair: 0.1 us
     Source    fastdp/mechanisms/noise.md, lemma 4
-    Requires  the plan of fastdp/mechanisms/noise.py
+    Requires  the plan of fastdp/randomness/noise_plans.py
     Used by   noise
     Oracle    fastdp/randomness/exact_draws.py
     """
@@ -152,7 +152,7 @@ def resolve_proposal(key: U32Array, at: int, prefix: int, bits: int, sign: int, 
     Shapes    key uint32[8]; at, prefix, coin uint64; law float64[15]
     Cost      two words by themselves, 0.15 us each, and ln_pair
     Source    fastdp/mechanisms/noise.md, lemma 5
-    Requires  the plan of fastdp/mechanisms/noise.py
+    Requires  the plan of fastdp/randomness/noise_plans.py
     Used by   noise
     Oracle    fastdp/randomness/exact_draws.py
     """
@@ -172,7 +172,7 @@ def gaussian_block_into(key: U32Array, block: int, extra: int, law: F64Array, ne
     Shapes    law float64[15], out float64[2720]: the last batch may accept more than are needed
     Cost      most of that of add_gaussian_into
     Source    fastdp/mechanisms/noise.md, theorem 2
-    Requires  need <= 2,208; the plan of fastdp/mechanisms/noise.py
+    Requires  need <= 2,208; the plan of fastdp/randomness/noise_plans.py
     Used by   noise
     Oracle    fastdp/randomness/exact_draws.py
     """

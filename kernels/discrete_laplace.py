@@ -76,7 +76,7 @@ def invert_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
     Shapes    prefix, more uint64; law float64[5]
     Cost      about that of ln_pair: 0.1 us
     Source    fastdp/mechanisms/noise.md, lemma 3
-    Requires  the plan of fastdp/mechanisms/noise.py
+    Requires  the plan of fastdp/randomness/noise_plans.py
     Used by   laplace_block_into
     Oracle    fastdp/randomness/exact_draws.py
     """
@@ -99,7 +99,7 @@ def laplace_block_into(key: U32Array, block: int, extra: int, law: F64Array, out
     Shapes    key uint32[8]; law float64[5]; out float64[n], n <= 1,024
     Cost      most of that of add_laplace_into
     Source    fastdp/mechanisms/noise.md, theorem 1
-    Requires  the plan of fastdp/mechanisms/noise.py
+    Requires  the plan of fastdp/randomness/noise_plans.py
     Returns   how many are NaN
     Used by   noise
     Oracle    fastdp/randomness/exact_draws.py

@@ -85,7 +85,7 @@ def pack_rows_into(rows: U8Array, d: int, tail: U8Array, buffer: U64Array, out: 
     Cost      memory speed from d = 64 on: 0.05 ns a bit; numba's own loop takes 0.3, whose bytes become words
     Requires  tail zero: it takes the last records, whose tile would end beyond the array
     Returns   all bytes or-ed together: above 1 if one of them is neither 0 nor 1, and then `out` means nothing
-    Used by   fastdp/records/rows.py
+    Used by   fastdp/records/bit_words.py
     Oracle    numpy packbits
     """
     n = rows.size // d

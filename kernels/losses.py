@@ -1,9 +1,9 @@
 """The formulas of the losses, compiled: the value and the derivative of each, in the score <w, x> and the label.
 
 Every loss stands in FORMULAS once, under the number by which compiled loops and C programs know it. Sums of gradients
-(clipping.py) and of losses (nets.py) are made from these rows, a loop for each, so that each is vectorised by itself.
-What depends on the set and on the declared bounds (Lipschitz constant, smoothness, range) is with the loss's class, in
-fastdp/optimizing/losses/.
+(clipping.py) and of losses (covering_nets.py) are made from these rows, a loop for each, so that each is vectorised
+by itself. What depends on the set and on the declared bounds (Lipschitz constant, smoothness, range) is with the
+loss's class, in fastdp/optimizing/losses/.
 
 Formulas are evaluated in one order on every machine: fma, and no libm.
 """
@@ -159,12 +159,13 @@ fill_derivatives.__doc__ = """`derivatives_into`, to be inlined."""
 
 @jit
 def losses_into(kind: int, parameter: float, address: int, scores: F64Array, labels: F64Array, out: F64Array) -> None:
-    """The losses of scores and labels, to the same bits as in the sums of nets.py.
+    """The losses of scores and labels, to the same bits as in the sums of covering_nets.py.
 
     Shapes    scores, labels, out float64[n]; address of a C function double(double, double), for CUSTOM
     Cost      O(n): 0.15 ns a record, 1.2 of LOGISTIC; CUSTOM n calls
     Requires  for CUSTOM, a function that is there
-    Used by   fastdp/optimizing/nets.py, for the least loss that a record can have; fastdp/optimizing/losses/base.py
+    Used by   fastdp/optimizing/covering_nets.py, for the least loss that a record can have;
+              fastdp/optimizing/losses/base.py
     Oracle    tests/oracles/optimizing.py::loss_of
     """
     _fill_values(kind, parameter, address, scores, labels, out)

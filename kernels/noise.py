@@ -100,7 +100,7 @@ def add_laplace_into(
               those of blocks `block`, `block` + 1, ... of 1,024
     Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^15
     Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 1
-    Requires  extra and law of the plan of fastdp/mechanisms/noise.py for s
+    Requires  extra and law of the plan of fastdp/randomness/noise_plans.py for s
     Returns   number of undecided entries, listed in `undecided`; there out[i] = values[i], and the caller resolves them
     Used by   fastdp.laplace
     Oracle    fastdp/randomness/exact_draws.py; tests/oracles/exact_draws.py::laplace_from_uniform
@@ -128,7 +128,7 @@ def add_laplace_on_grid_into(
     Shapes    values float64[n] (read), out float64[n] (may be values), law float64[5], undecided int64[n]
     Cost      O(n): about 1.4 ns an entry with AVX-512, 1.7 for scales above 2^15
     Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 3
-    Requires  extra and law of the plan of fastdp/mechanisms/noise.py for s; grid a power of two; values finite
+    Requires  extra and law of the plan of fastdp/randomness/noise_plans.py for s; grid a power of two; values finite
     Returns   number of undecided entries, listed in `undecided`; there Z_i = 0 was added, and the caller resolves them
     Used by   fastdp.laplace
     Oracle    fastdp/randomness/exact_draws.py
@@ -156,7 +156,7 @@ def add_gaussian_into(
               those of blocks `block`, `block` + 1, ... of 2,208
     Cost      O(n): about 3.1 ns an entry with AVX-512
     Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 2
-    Requires  extra and law of the plan of fastdp/mechanisms/noise.py for sigma
+    Requires  extra and law of the plan of fastdp/randomness/noise_plans.py for sigma
     Returns   number of undecided blocks, whose first places are listed in `undecided`; there out = values, and the
               caller resolves the whole block
     Used by   fastdp.gaussian
@@ -193,7 +193,8 @@ def add_gaussian_on_grid_into(
     Shapes    values float64[n] (read), out float64[n] (may be values), law float64[15], undecided int64[n]
     Cost      O(n): about 3.1 ns an entry with AVX-512
     Source    docs/algorithms.md, exact samplers; proof in fastdp/mechanisms/noise.md, theorem 3
-    Requires  extra and law of the plan of fastdp/mechanisms/noise.py for sigma; grid a power of two; values finite
+    Requires  extra and law of the plan of fastdp/randomness/noise_plans.py for sigma; grid a power of two; values
+              finite
     Returns   number of undecided blocks, whose first places are listed in `undecided`
     Used by   fastdp.gaussian
     Oracle    fastdp/randomness/exact_draws.py

@@ -1,7 +1,8 @@
 """Products of allowed values touch only their cells: sums, updates and counts over runs of neighbouring cells.
 
-The cells of a product lie in runs of equal length that start at outer[i] + inner[j]; fastdp/answering/queries/walks.py
-makes these offsets. Accumulators are kept across runs: to add up within each run takes 14 ns more a run.
+The cells of a product lie in runs of equal length that start at outer[i] + inner[j];
+fastdp/answering/queries/cell_runs.py makes these offsets. Accumulators are kept across runs: to add up within each run
+takes 14 ns more a run.
 """
 
 from typing import Any
@@ -19,7 +20,7 @@ def sum_runs(x: F64Array, outer: I64Array, inner: I64Array, run: int) -> float:
 
     Shapes    x float64[D], outer int64[a], inner int64[b]
     Cost      what it reads: 0.2 ns a cell in long runs, about 1 ns where a run is one cell
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy sum of x.reshape(sizes)[np.ix_(...)]
     """
     a, b, c, d = splat(0.0, LANES), splat(0.0, LANES), splat(0.0, LANES), splat(0.0, LANES)
@@ -49,7 +50,7 @@ def scale_runs(x: F64Array, outer: I64Array, inner: I64Array, run: int, factor: 
 
     Shapes    x float64[D], outer int64[a], inner int64[b]
     Cost      one pass over the cells touched
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy
     """
     a, b, c, d = splat(0.0, LANES), splat(0.0, LANES), splat(0.0, LANES), splat(0.0, LANES)
@@ -87,7 +88,7 @@ def sum_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int) -> float:
     Like      sum_runs
     Shapes    x float64[D] or float32[D]; the rest as there
     Cost      about 1 ns a cell
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy
     """
     total = 0.0
@@ -107,7 +108,7 @@ def scale_short_runs(x: Any, outer: I64Array, inner: I64Array, run: int, factor:
     Like      scale_runs
     Shapes    x float64[D] or float32[D]; the rest as there
     Cost      about 1 ns a cell
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy
     """
     total = 0.0
@@ -127,7 +128,7 @@ def sum_pattern(x: Any, outer: I64Array, marks: U8Array) -> float:
 
     Shapes    x float64[D] or float32[D], outer int64[a], marks uint8[b] of 0 and 1 (as float64: 1.3 times the time)
     Cost      reads b cells in a row, a times
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy
     """
     total = 0.0
@@ -145,7 +146,7 @@ def scale_pattern(x: Any, outer: I64Array, marks: U8Array, factor: float) -> flo
     Like      sum_pattern
     Shapes    as there; x is read and written
     Cost      reads and writes b cells in a row, a times
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy
     """
     total = 0.0
@@ -164,7 +165,7 @@ def count_runs(counts: I64Array, outer: I64Array, inner: I64Array, run: int) -> 
 
     Shapes    counts int64[D], outer int64[a], inner int64[b]
     Cost      what it reads
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy
     """
     total = int64(0)
@@ -182,7 +183,7 @@ def count_pattern(counts: I64Array, outer: I64Array, marks: U8Array) -> int:
 
     Shapes    counts int64[D], outer int64[a], marks uint8[b] of 0 and 1
     Cost      reads b cells in a row, a times
-    Used by   fastdp/answering/queries/walks.py
+    Used by   fastdp/answering/queries/cell_runs.py
     Oracle    numpy
     """
     total = int64(0)

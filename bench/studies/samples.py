@@ -25,7 +25,7 @@ import numpy as np
 
 import fastdp
 from fastdp import PrivacyWarning, Randomness, bounds
-from fastdp.records.bits import all_bits
+from fastdp.records.bit_words import all_bits
 from fastdp.records.packed import PackedRows
 
 from ..reports.table import Column, Line, Table, cell, to_markdown

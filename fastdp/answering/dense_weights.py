@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..records.domain import Domain
 from ..support.threads import run_chunks
 from .queries.bound_query import BoundQuery
-from .queries.walks import CHUNK
+from .queries.cell_runs import CHUNK
 
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")

@@ -23,7 +23,7 @@ from ..records.sources import rows_of
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .queries.bound_query import GRID_BITS, BoundCells, BoundProduct, BoundQuery
-from .queries.walks import CHUNK
+from .queries.cell_runs import CHUNK
 
 _MOST_CELLS = 1 << 27  # whose counts fit into a histogram: 1 GiB
 _FEW_CELLS = 1 << 17  # for which a histogram is always kept

@@ -17,7 +17,7 @@ import fastdp
 
 from ..kernels import layout
 from ..mechanisms import noise
-from ..optimizing.losses.table import ROWS
+from ..optimizing.losses.registry import ROWS
 from ..optimizing.sets import number_of
 from ..randomness import noise_draws, noise_plans
 from ..randomness.keys import Randomness, fill_words, fresh_key

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..optimizing.losses.table import ROWS
+from ..optimizing.losses.registry import ROWS
 from ..optimizing.sets import NAMES, number_of
 from . import calls
 

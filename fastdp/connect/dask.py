@@ -23,8 +23,8 @@ from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
 from ..support.columns import Array, comes_from
 from ..support.threads import alone
-from .need import is_older
 from .partitions import Count, Failure, Job, Merge, Reader, Total, Work, combine, summarise
+from .requirements import is_older
 
 T = TypeVar("T")
 

@@ -16,12 +16,12 @@ from math import exp, expm1, inf, log1p, pi, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from ..privacy.forms import Form
+from ..privacy.guarantee_forms import Form
 from ..privacy.guarantees import Guarantee, Neighbors, PureDP
 from ..support import rounding
 from ..support.checks import small_delta
 from ..support.rounding import down
-from .need import is_older
+from .requirements import is_older
 
 NEEDED = "0.6"  # the first with ZCDpEvent
 _UP = 1 + 2.0**-30  # on what libm and NormalDist compute, which are good to 15 digits

@@ -30,7 +30,7 @@ from ..support.checks import integer, one_of, positive, small_delta
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.rounding import down, lower, up, upper
-from .need import need
+from .requirements import need
 
 need("snsynth", extra="smartnoise", least="1.0.8", package="smartnoise-synth")
 

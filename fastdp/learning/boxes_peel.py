@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import ceil, log
 
 from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
-from ..privacy.removal import lemma_eta
+from ..privacy.removal_lemma import lemma_eta
 from .box_parameters import LN2, Account, BoxKeys, BoxProblem, SideParameters, by_composition, with_test
 from .extremes import KEY_BITS, Numbers
 

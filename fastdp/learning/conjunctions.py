@@ -20,7 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
-from ..records.bits import all_bits, unpack_flags
+from ..records.bit_words import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support import parameters
 from ..support.checks import check_records, integer, one_of

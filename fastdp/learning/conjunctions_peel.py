@@ -14,7 +14,7 @@ import numpy as np
 
 from ..mechanisms.selection import draw_one
 from ..privacy.guarantees import Guarantee
-from ..privacy.removal import lemma_eta
+from ..privacy.removal_lemma import lemma_eta
 from ..randomness.charged_keys import ChargedKeys
 from ..support.progress import Report
 from ..support.search import least_integer

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records.bits import Words, all_bits, pack_flags
+from ..records.bit_words import Words, all_bits, pack_flags
 from ..records.labels import Labelled
 from ..records.packed import PackedRows, pack_if_local
 from ..records.rows import Block, PerRecord

@@ -21,7 +21,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
-from ..records.bits import all_bits, pack_flags
+from ..records.bit_words import all_bits, pack_flags
 from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
 from ..records.rows import Block, PerRecord, Rows

@@ -1,4 +1,5 @@
-"""What the exponential mechanism over a set is asked for; what its methods (nets.py, one_dimension.py) answer."""
+"""What the exponential mechanism over a set is asked for; what its methods answer
+(covering_nets.py, one_dimension.py)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.results import Displayed, DisplayLines
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan
-from .nets import MOST_DIMENSIONS, GridPlan
+from .covering_nets import MOST_DIMENSIONS, GridPlan
 from .one_dimension import LINES, no_line
 from .points import Points
 from .problem import public_count, read_points

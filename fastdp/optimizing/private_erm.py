@@ -30,7 +30,7 @@ from .problem import Problem, public_count, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import NoiseParameters, sum_grid
 from .step_schedule import DescentSchedule, GivenSteps
-from .vectors import Itself, VectorRelease, VectorRequest
+from .vector_sums import Itself, VectorRelease, VectorRequest
 
 Method = Literal["auto", "descent", "moments", "exponential"]
 METHODS = ("auto", "descent", "moments", "exponential")

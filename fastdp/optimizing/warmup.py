@@ -1,4 +1,5 @@
-"""What `fastdp.warmup` calls of this room: gradients and moments of every shape of loss, losses at points of nets."""
+"""What `fastdp.warmup` calls of this room: gradients and moments of every shape of loss, losses at points of
+covering nets."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import losses, nets
+from ..kernels import covering_nets, losses
 from ..support.warmup import Steps
 from .descent import walk
 from .losses import AbsoluteDeviation, Logistic, SquaredDistance
@@ -31,7 +32,7 @@ def steps() -> Steps:
 
 def _add_losses() -> None:
     columns, net, one, out = np.zeros((4, 3)), np.zeros((4, 2)), np.ones(3), np.zeros(2, np.int64)
-    for number, add in nets.ADDERS.items():
+    for number, add in covering_nets.ADDERS.items():
         if number != losses.CUSTOM:  # which calls a function that is not there
             add(columns, one, one, net, 1.0, 0, 1.0, 1.0, out)
     losses.losses_into(losses.SQUARED, 1.0, 0, one, one, np.empty(3))

@@ -5,7 +5,7 @@ from .accounted import Accounted, HasGuarantee
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
-from .forms import Form
+from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 
 __all__ = [

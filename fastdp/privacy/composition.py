@@ -20,7 +20,7 @@ from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
-from .forms import Form
+from .guarantee_forms import Form
 from .guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
 from .neighbors import one_relation
 

@@ -19,7 +19,7 @@ from ..support.public_paths import public_as
 from ..support.rounding import up
 from .conversions import geometric_sum, positive_delta, rho_of_pure
 from .curves import ORDERS, discrete_laplace_curve, laplace_curve, least, linear_curve, on_orders, range_curve
-from .forms import Form
+from .guarantee_forms import Form
 from .neighbors import NEIGHBORS as NEIGHBORS
 from .neighbors import Neighbors as Neighbors
 from .neighbors import one_relation

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..support.columns import Array, Coded, Column
 from ..support.threads import run_chunks
-from .bits import as_bits, pack_bytes, pack_flags
+from .bit_words import as_bits, pack_bytes, pack_flags
 from .column_names import Names, label_of, position_of
 from .exact_sums import ExactSum
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ..connect.need import is_older
+from ..connect.requirements import is_older
 from ..privacy.budget import counting
 from ..randomness.keys import Randomness
 from ..support import parameters

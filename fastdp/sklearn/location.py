@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..learning.privacy_parameters import PrivacyParameters
 from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
-from ..optimizing.vectors import vector_mean
+from ..optimizing.vector_sums import vector_mean
 from ..randomness.charged_keys import ChargedKeys
 from ..support.checks import integer
 from ..support.errors import AccuracyWarning, levels_to_caller

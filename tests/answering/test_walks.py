@@ -1,4 +1,4 @@
-"""Which cells a plan walks over (fastdp/answering/queries/walks.py)."""
+"""Which cells a plan walks over (fastdp/answering/queries/cell_runs.py)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from fastdp import Conjunction, Domain, Product
 from fastdp.answering.queries.bound_query import BoundProduct
+from fastdp.answering.queries.cell_runs import Pattern, Runs
 from fastdp.answering.queries.query import bind
-from fastdp.answering.queries.walks import Pattern, Runs
 from tests.answering.plain_weights import some_domain, some_product
 
 

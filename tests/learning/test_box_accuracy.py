@@ -17,7 +17,7 @@ from fastdp.learning.boxes_interior_point import prepare_interior_point
 from fastdp.learning.boxes_peel import prepare_peel
 from fastdp.learning.methods import choose_method
 from fastdp.privacy import ApproxDP, BoundedRange, PureDP, compose
-from fastdp.privacy.removal import Removal
+from fastdp.privacy.removal_lemma import Removal
 from tests.laws import ALARM, log_at_least
 from tests.learning.boxes_oracle import (
     RELATIONS,

@@ -9,7 +9,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from fastdp.privacy.removal import Removal
+from fastdp.privacy.removal_lemma import Removal
 from tests.learning.boxes_oracle import (
     EPSILONS,
     RELATIONS,

@@ -17,11 +17,11 @@ import pytest
 
 import fastdp
 from fastdp import Budget, DomainError, losses, sets
+from fastdp.kernels import covering_nets
 from fastdp.kernels import losses as formulas
-from fastdp.kernels import nets
 from fastdp.mechanisms import weighted_intervals
 from fastdp.optimizing import choice
-from fastdp.optimizing import nets as net_plans
+from fastdp.optimizing import covering_nets as net_plans
 from fastdp.optimizing import one_dimension as line
 from fastdp.optimizing.losses import MissingBound
 from fastdp.optimizing.problem import read_points
@@ -31,12 +31,12 @@ from tests.laws import at_most, check_cells
 
 SLACK = 2.0**-48
 KERNELS = {  # of each loss, and its parameter
-    "SQUARED": (nets.add_squared_losses, 0.0),
-    "LOGISTIC": (nets.add_logistic_losses, 0.0),
-    "HINGE": (nets.add_hinge_losses, 0.0),
-    "HUBER": (nets.add_huber_losses, 0.75),
-    "DISTANCE": (nets.add_square_distances, 2.0),
-    "DEVIATION": (nets.add_deviations, 1.0),
+    "SQUARED": (covering_nets.add_squared_losses, 0.0),
+    "LOGISTIC": (covering_nets.add_logistic_losses, 0.0),
+    "HINGE": (covering_nets.add_hinge_losses, 0.0),
+    "HUBER": (covering_nets.add_huber_losses, 0.75),
+    "DISTANCE": (covering_nets.add_square_distances, 2.0),
+    "DEVIATION": (covering_nets.add_deviations, 1.0),
 }
 OF_LOSS = {
     losses.SquaredError: "SQUARED",

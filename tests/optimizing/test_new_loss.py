@@ -13,10 +13,10 @@ import fastdp
 from fastdp import losses, sets
 from fastdp.kernels import losses as formulas
 from fastdp.kernels import projections
-from fastdp.kernels.nets import ADDERS
-from fastdp.optimizing.losses import registry
+from fastdp.kernels.covering_nets import ADDERS
+from fastdp.optimizing.losses import row as registry
 from fastdp.optimizing.losses.base import SIGN, MarginLoss
-from fastdp.optimizing.losses.table import ROWS
+from fastdp.optimizing.losses.registry import ROWS
 from fastdp.optimizing.sets import NAMES, Vector, number_of, point_of
 
 Array = np.ndarray[Any, Any]

@@ -23,7 +23,7 @@ from fastdp.optimizing.exponential_erm import PrivateChoice
 from fastdp.optimizing.losses import MissingBound
 from fastdp.optimizing.moments import LeastSquares
 from fastdp.optimizing.nonprivate import minimise_quadratic
-from fastdp.optimizing.vectors import VectorRelease
+from fastdp.optimizing.vector_sums import VectorRelease
 from fastdp.privacy import BoundedRange
 from tests import oracles
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import fastdp
-from fastdp.records.bits import all_bits
+from fastdp.records.bit_words import all_bits
 
 from ..registry import Call, Case, Side, faster, make_case, within
 from .inputs import DELTA, EPSILON, MILLION, SURE, K, count_ones, enough, numpy_sums, records

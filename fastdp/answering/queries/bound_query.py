@@ -1,7 +1,7 @@
 """Queries on a domain, in one of two forms: allowed values of each attribute, or one value for each cell.
 
 Weights and counts over all cells are read and updated through the form. A product touches its own cells alone
-(walks.py) and works on domains of any size; one value for each cell reads them all.
+(cell_runs.py) and works on domains of any size; one value for each cell reads them all.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ...records.domain import MOST_CELLS, Domain, shown
 from ...support.threads import run_chunks
-from . import walks
-from .walks import CHUNK, Pattern, Runs, Walk
+from . import cell_runs
+from .cell_runs import CHUNK, Pattern, Runs, Walk
 
 GRID_BITS = 16  # values of queries are multiples of 2^-16, so that their sums over records are integers
 UNIT = 2**GRID_BITS  # of sums over records: 2^-16 of a record
@@ -86,7 +86,7 @@ class BoundProduct(BoundQuery):
     @cached_property
     def plan(self) -> Runs | Pattern:
         """How to walk over its cells."""
-        return walks.plan_of(self.domain.sizes, self.allowed)
+        return cell_runs.plan_of(self.domain.sizes, self.allowed)
 
     @cached_property
     def complement(self) -> tuple[BoundProduct, ...]:
@@ -102,7 +102,7 @@ class BoundProduct(BoundQuery):
         the cells outside are scattered among those inside."""
         if 2 * self.cells > self.domain.size:
             rest = tuple(part.plan for part in self.complement)
-            if sum(map(walks.cells_read, rest)) < walks.cells_read(self.plan):
+            if sum(map(cell_runs.cells_read, rest)) < cell_runs.cells_read(self.plan):
                 return Walk(rest, True)
         return Walk((self.plan,), False)
 
@@ -111,13 +111,13 @@ class BoundProduct(BoundQuery):
         return BoundProduct(domain, tuple((positions.index(p), table) for p, table in self.allowed if p in positions))
 
     def average(self, x: NDArray[Any], total: float) -> float:
-        share = walks.sum_walk(x, self.walk) / total
+        share = cell_runs.sum_walk(x, self.walk) / total
         return max(0.0, 1.0 - share) if self.walk.outside else share
 
     def scale(self, x: NDArray[Any], rate: float, total: float) -> tuple[float, bool]:
         # the other side at the opposite rate gives the same distribution
         by = exp(-rate) if self.walk.outside else exp(rate)
-        return total + (by - 1.0) * walks.sum_walk(x, self.walk, by), False
+        return total + (by - 1.0) * cell_runs.sum_walk(x, self.walk, by), False
 
     def add_to_logarithms(self, logs: NDArray[np.float64], rate: float) -> None:
         cube, inside = logs.reshape(self.domain.sizes), np.ones((1,) * len(self.domain), bool)
@@ -126,7 +126,7 @@ class BoundProduct(BoundQuery):
         np.add(cube, rate, out=cube, where=inside)  # a byte a cell at most; cube[np.ix_(...)] would be a copy
 
     def count(self, counts: Counts) -> int:
-        return walks.count_plan(counts, self.plan) << GRID_BITS
+        return cell_runs.count_plan(counts, self.plan) << GRID_BITS
 
 
 @dataclass(frozen=True)

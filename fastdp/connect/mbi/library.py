@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..need import need
+from ..requirements import need
 
 LEAST = "2.0"  # the first version with this protocol
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
-from ..need import is_older
+from ..requirements import is_older
 
 NEEDED = "0.12"
 

@@ -6,9 +6,9 @@ from .base import MissingBound as MissingBound
 from .classification import Hinge, Logistic
 from .custom import Custom
 from .distances import AbsoluteDeviation, SquaredDistance
+from .registry import parts_of as parts_of
 from .regression import Huber, SquaredError
 from .regularised import L2, Regularised
-from .table import parts_of as parts_of
 
 __all__ = [
     "L2",

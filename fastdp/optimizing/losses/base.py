@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ...support.checks import moderate
 from ..sets import ConvexSet
-from .registry import row_of
 from .regularised import L2, Regularised
+from .row import row_of
 
 Floats = NDArray[np.float64]
 

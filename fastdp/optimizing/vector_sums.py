@@ -1,6 +1,6 @@
 """Sums and means of vectors whose norm is bounded: one release, by noise of four kinds.
 
-It is one step of noisy descent by itself: the same clipping, the same integers, the same calibrations; vectors.md.
+It is one step of noisy descent by itself: the same clipping, the same integers, the same calibrations; vector_sums.md.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def vector_sum(
     Notes
     -----
     Guarantee    (epsilon, delta)-DP, for any vectors
-    Proof        vectors.md
+    Proof        vector_sums.md
     Accuracy     the sum of the shortened vectors, with noise of `.noise_scale` in each coordinate: `bounds.vector_sum`
     Cost         one read of X to check that it is finite, one to sum: 7 ms for a million of 20 coordinates
 
@@ -216,7 +216,7 @@ def vector_mean(
     Notes
     -----
     Guarantee    (epsilon, delta)-DP, for any vectors
-    Proof        vectors.md
+    Proof        vector_sums.md
     Accuracy     the mean of the shortened vectors, with noise of `.noise_scale` in each coordinate:
                  `bounds.vector_mean`
 

@@ -1,7 +1,7 @@
 """The removal lemma: where a record that an answer concerns is deleted, it pays once, however many rounds there are.
 
 A learner that peels (draws a candidate by the exponential mechanism, deletes the records that the candidate concerns,
-goes on) uses each record's privacy until that record is deleted, and never again. removal.md states the
+goes on) uses each record's privacy until that record is deleted, and never again. removal_lemma.md states the
 setting exactly and proves the four forms. Where few rounds are made, composition may still be the better account:
 `peeling_eta` takes the larger parameter of the two.
 """
@@ -73,7 +73,7 @@ class Removal(Guarantee):
 
     @sixty_digits
     def _delta(self, e: Decimal, *, one_signed: bool) -> Decimal:
-        """removal.md, forms (a) to (d)."""
+        """removal_lemma.md, forms (a) to (d)."""
         eta = Decimal(self.eta)
         kappa = subtract(exp(eta), Decimal(1))
         once = subtract(Decimal(1), exp(-eta))
@@ -158,7 +158,7 @@ def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one
 
     Notes
     -----
-    Proof    removal.md.
+    Proof    removal_lemma.md.
 
     Examples
     --------

@@ -87,7 +87,7 @@ for _formula in FORMULAS:
     Like      add_square_distances
     Shapes    as there
     Cost      as there
-    Used by   fastdp/optimizing/nets.py
+    Used by   fastdp/optimizing/covering_nets.py
     Oracle    tests/oracles/optimizing.py::scores_of_net
     """
 ADDERS[SQUARED_DISTANCE] = add_square_distances = _make(square_of, score_itself)
@@ -102,7 +102,7 @@ add_square_distances.__doc__ = """Add the losses of records at every point of a 
               losses a call
     Source    fastdp/optimizing/exponential_erm.md, lemma 1
     Requires  unit a power of two; limit an integer, at most 2^36; n limit < 2^62 over all calls
-    Used by   fastdp/optimizing/nets.py
+    Used by   fastdp/optimizing/covering_nets.py
     Oracle    tests/oracles/optimizing.py::scores_of_net
     """
 add_deviations.__doc__ = """The same as `add_square_distances` of absolute deviations.
@@ -110,6 +110,6 @@ add_deviations.__doc__ = """The same as `add_square_distances` of absolute devia
     Like      add_square_distances
     Shapes    as there
     Cost      as there
-    Used by   fastdp/optimizing/nets.py
+    Used by   fastdp/optimizing/covering_nets.py
     Oracle    tests/oracles/optimizing.py::scores_of_net
     """

@@ -1,4 +1,4 @@
-"""Sums and means of vectors of bounded norm: fastdp/optimizing/vectors.py, vectors.md.
+"""Sums and means of vectors of bounded norm: fastdp/optimizing/vector_sums.py, vector_sums.md.
 
 The law of the noise and its scales, the privacy of a release on a coarse grid by exact laws, clips and grids, budgets,
 and the errors before any of them is spent.
@@ -20,7 +20,7 @@ import pytest
 
 import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness
-from fastdp.optimizing import vectors
+from fastdp.optimizing import vector_sums
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
 from tests import oracles
 from tests.laws import assert_law, wrong_scales
@@ -34,7 +34,7 @@ PRICE: Options = {"epsilon": 1.0, "delta": 1e-6}
 
 @pytest.fixture
 def _no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "integer_noise", lambda law, key, n: np.zeros(n, np.int64))
+    monkeypatch.setattr(vector_sums, "integer_noise", lambda law, key, n: np.zeros(n, np.int64))
 
 
 def some(n: int, d: int, seed: int = 0) -> Array:
@@ -308,7 +308,7 @@ def test_a_release_is_one_charge(name: str) -> None:
 
 def test_a_release_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(vectors, "integer_noise", lambda *args: drawn.append(1))
+    monkeypatch.setattr(vector_sums, "integer_noise", lambda *args: drawn.append(1))
     budget = Budget(epsilon=0.4)
     with pytest.raises(BudgetExceeded):
         fastdp.vector_sum(some(9, 2), clip=1.0, epsilon=0.5, budget=budget)

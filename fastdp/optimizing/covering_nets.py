@@ -235,7 +235,7 @@ class GridPlan(ChoicePlan):
         return -(totals + self._ridge)
 
     def _built_in(self, points: Points, net: Floats, block: Block) -> Integers:
-        from ..kernels.nets import ADDERS
+        from ..kernels.covering_nets import ADDERS
 
         columns, labels, norms = self._columns(points, block)
         lowest = self._lowest(points, columns, labels, norms)

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from fastdp import ApproxDP
-from fastdp.privacy.removal import Removal, peeling_eta, removal, removal_eta
+from fastdp.privacy.removal_lemma import Removal, peeling_eta, removal, removal_eta
 
 RELATIONS = ("add-remove", "replace-one")
 
 
 def bound(form: str, eta: float, epsilon: float) -> float:
-    """The four forms as removal.md states them, written down a second time; (b) and (d) in their non-pure direction."""
+    """The four forms as removal_lemma.md states them, written down a second time; (b) and (d) in their non-pure
+    direction."""
     k = math.expm1(eta)
     if form == "a":
         return -math.expm1(-eta) * math.exp(-epsilon / k)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from fastdp.connect import need as needs
-from fastdp.connect.need import need
+from fastdp.connect import requirements as needs
+from fastdp.connect.requirements import need
 
 
 def test_a_missing_library_names_the_extra():
