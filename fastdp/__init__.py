@@ -1,4 +1,4 @@
-"""Differential privacy as a compiled-core backend: exact mechanisms at memory speed.
+"""Differential privacy for Python: exact mechanisms that run at memory speed, with their proofs beside the code.
 
 Names are resolved when they are first used: `import fastdp` compiles nothing and imports neither numba nor numpy.
 """

@@ -95,6 +95,12 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", [*PAGES, *NOTES, *AT_THE_ROOT], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_labels_that_name_a_file_name_the_file_of_the_link(page):
+    links = re.findall(r"\[`?([\w./-]+\.(?:md|py|c|h|json|toml))`?\]\(([^)#]+)", page.read_text())
+    assert [(label, target) for label, target in links if Path(label).name != Path(target).name] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTES, *AT_THE_ROOT], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_prose_is_wrapped(page):
     if page.name == "kernels.md":
         pytest.skip("made from docstrings")

@@ -95,6 +95,13 @@ def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
     assert set(fastdp.__all__) <= set(dir(fastdp))
 
 
+def test_every_public_name_has_a_home_and_no_other_has() -> None:
+    assert sorted([*fastdp._HOME, "__version__"]) == sorted(fastdp.__all__)
+    assert not set(fastdp._MODULES) & set(fastdp.__all__)
+    for name in fastdp._MODULES:
+        assert importlib.import_module(f"fastdp.{fastdp._MODULES[name]}") is getattr(fastdp, name), name
+
+
 def test_a_star_import_brings_the_public_names() -> None:
     names: dict[str, object] = {}
     exec("from fastdp import *", names)
