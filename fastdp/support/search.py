@@ -45,7 +45,7 @@ def least_float(
             raise OutOfReachError
     while low >= smallest and enough(low):
         low, high = low / 2, low
-    return high if low < smallest else _narrow(enough, low, high, tolerance, middle_of)[1]
+    return high if low < smallest else narrow(enough, low, high, tolerance, middle_of)[1]
 
 
 def greatest_float(
@@ -70,17 +70,20 @@ def greatest_float(
             return 0.0
     while high <= largest and fits(high):
         low, high = high, 2 * high
-    return low if high > largest else _narrow(lambda x: not fits(x), low, high, tolerance)[0]
+    return low if high > largest else narrow(lambda x: not fits(x), low, high, tolerance)[0]
 
 
-def _narrow(
+def narrow(
     holds: Callable[[float], bool],
     low: float,
     high: float,
     tolerance: float,
     middle_of: Callable[[float, float], float] = middle_of_bracket,
 ) -> tuple[float, float]:
-    """A bracket of this relative width: the condition is false at its lower end and true at the upper one."""
+    """A bracket cut down to this relative width: `holds` is false at its lower end and true at the upper one.
+
+    For brackets that are known; a tolerance of 0.0 leaves neighbouring floats.
+    """
     while high - low > tolerance * high:
         middle = middle_of(low, high)
         if not low < middle < high:
