@@ -99,6 +99,12 @@ def check_records(records: Any, neighbors: str) -> None:
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
 
 
+def public_count(records: Any, neighbors: str) -> int | None:
+    """The public number of records that takes the place of a private one; None where their own is public."""
+    check_records(records, neighbors)
+    return None if records is None else integer("records", records, least=1)
+
+
 def _number(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

@@ -9,12 +9,23 @@ the tolerance: `least_...` rounds up, `greatest_...` rounds down. The condition 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 SMALLEST, LARGEST = 2.0**-200, 2.0**60
+
+T = TypeVar("T")
 
 
 class OutOfReachError(ArithmeticError):
     """No number within the limits satisfies the condition."""
+
+
+def in_reach(name: str, value: Any, search: Callable[[], T], limit: str = "") -> T:
+    """What the search finds; a ValueError for the parameter that asks for it if it finds nothing up to its limit."""
+    try:
+        return search()
+    except OutOfReachError:
+        raise ValueError(f"{name}={value!r}: is out of reach{limit}") from None
 
 
 def middle_of_bracket(low: float, high: float) -> float:
