@@ -431,7 +431,7 @@ def test_a_start_must_lie_in_the_set() -> None:
         with pytest.raises(ValueError, match=r"^start: 3 coordinates: must be 2, as the records have columns$"):
             Problem.of(loss, over, 2, [0.0, 0.0, 1.0])
     problem = Problem.of(loss, sets.Simplex(), 2, [0.25, 0.75])
-    assert problem.reach == pytest.approx(math.hypot(0.75, 0.75))
+    assert problem.radius == pytest.approx(math.hypot(0.75, 0.75))
 
 
 def test_l1_ball_far_away() -> None:
