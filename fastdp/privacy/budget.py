@@ -7,11 +7,10 @@ sound when parameters are chosen on the way, and why the others are not offered 
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from math import inf
 from types import MappingProxyType
@@ -31,23 +30,8 @@ from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums, sh
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
 
-_Block = tuple["Budget", int, tuple[int, object]]  # a budget, which of its blocks this is, who began it
-_current: ContextVar[tuple[_Block, ...]] = ContextVar("fastdp budgets", default=())  # begun here, the innermost first
-_begun: set[Budget] = set()  # whose blocks may be open somewhere in this process; add, discard and copy are atomic
-
-
-class _Exit:
-    """`Budget.__exit__`, which no interrupt can come before: it is compiled code, and closes the block in one step.
-
-    A block is open while its budget's `_block` is locked; a lock's own `__exit__` unlocks it, takes whatever a `with`
-    statement passes, and is looked up before the block begins. A method in Python could be interrupted before its first
-    line, and the block would stay open for good.
-    """
-
-    def __get__(self, budget: Budget | None, kind: type) -> Callable[..., None]:
-        if budget is None:  # contextlib.ExitStack asks the class
-            return lambda one, *error: one._block.__exit__(*error)
-        return budget._block.__exit__
+_current: ContextVar[tuple[Budget, ...]] = ContextVar("fastdp budgets", default=())  # open here, the innermost first
+_open: set[Budget] = set()  # open somewhere in this process; add, discard and copy are atomic
 
 
 @public_as("fastdp")
@@ -127,8 +111,7 @@ class Budget:
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
         self._ledger = Ledger()
         self._process = processes.generation()
-        self._block = threading.Lock()  # held while a block is open; nobody ever waits for it
-        self._number = 0  # of the block that is open, or was last
+        self._opening = threading.Lock()
         self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
 
     @property
@@ -155,26 +138,20 @@ class Budget:
 
     def __enter__(self) -> Budget:
         self._check_process()
-        locked: list[bool] = []
-        try:
-            # one step, in which no interrupt can come between the lock and the note that it is ours
-            locked.extend(map(self._block.acquire, (False,)))
-            if not locked[0]:
+        with self._opening:
+            if self in _open:
                 raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
-            self._number += 1
             self._present = weakref.WeakSet(threading.enumerate())
-            _begun.add(self)
-            _current.set(((self, self._number, _who()), *_blocks()))
-            return self
-        except BaseException:
-            if locked and locked[0]:
-                self._block.release()
-            raise
+            _open.add(self)
+        _current.set((self, *_current.get()))
+        return self
 
-    __exit__ = _Exit()
-
-    def _is_open(self, number: int | None = None) -> bool:
-        return self._block.locked() and number in (None, self._number)
+    def __exit__(self, *error: object) -> None:
+        _open.discard(self)
+        here = list(_current.get())
+        if self in here:  # it is not where a generator that holds the block is closed by another task
+            here.remove(self)
+        _current.set(tuple(here))
 
     # --- what it holds
 
@@ -363,7 +340,7 @@ _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho
 
 def counting(budget: Budget | None) -> bool:
     """Whether a release made here and now is anybody's to count."""
-    return budget is not None or bool(_begun or _current.get())
+    return budget is not None or bool(_open or _current.get())
 
 
 class Reservation:
@@ -405,32 +382,10 @@ class Reservation:
             made.decide(RETURNED)
 
 
-def _who() -> tuple[int, object]:
-    """The thread and the task of asyncio, if any, that runs this code."""
-    asyncio = sys.modules.get("asyncio")
-    in_loop = asyncio is not None and asyncio._get_running_loop() is not None
-    return threading.get_ident(), asyncio.current_task() if asyncio is not None and in_loop else None
-
-
-def _blocks() -> tuple[_Block, ...]:
-    """The blocks that this code was begun in, the innermost first: open ones, and in tasks also those closed since."""
-    begun = _current.get()
-    if all(budget._is_open(number) for budget, number, _ in begun):
-        return begun
-    who = _who()
-    return tuple(block for block in begun if block[0]._is_open(block[1]) or block[2] != who)
-
-
 def _ambient() -> list[Budget]:
     """The budgets whose blocks are open around this code, the innermost first; warns in a thread that has none."""
-    blocks = _blocks()
-    if blocks != _current.get():
-        _current.set(blocks)
-    for budget in _begun.copy():
-        if not budget._is_open():
-            _begun.discard(budget)
-    budgets = list(dict.fromkeys(budget for budget, _, _ in blocks))
-    if not budgets and any(threading.current_thread() not in other._present for other in _begun.copy()):
+    budgets = list(dict.fromkeys(_current.get()))
+    if not budgets and any(threading.current_thread() not in other._present for other in _open.copy()):
         warnings.warn(
             "a release in a thread that was started inside a Budget block is not charged to that budget; "
             "pass budget= to charge it",

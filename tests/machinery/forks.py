@@ -90,7 +90,7 @@ CASES: dict[str, tuple[str, str]] = {
             "at once": "",
             "numba begins": "while 'numba' not in sys.modules: time.sleep(0.0005)",
             "numba is there": "while 'numba.core.registry' not in sys.modules: time.sleep(0.0005)",
-            "a kernel module": "while not any(m.startswith('fastdp.kernels.') for m in sys.modules): time.sleep(0.0005)",
+            "a kernel module": "while 'fastdp.kernels.compile' not in sys.modules: time.sleep(0.0005)",
             "compiling": "time.sleep(1.5)",
             "soon": "time.sleep(0.1)",
             "later": "time.sleep(0.4)",
