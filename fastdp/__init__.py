@@ -213,4 +213,4 @@ for _name in ("losses", "sets"):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted({*__all__, *_MODULES})

@@ -67,6 +67,6 @@ class Estimate(Displayed):
         if self.plain_alpha is not None and self.plain_alpha < (1 if self.alpha is None else self.alpha):
             alpha += f", plain noise on each answer within {self.plain_alpha:.4g}"
         return (
-            f"{alpha}; at most {self.rounds:,} rounds; {shown(self.cells)} cells, weights of "
+            f"{alpha}; at most {self.rounds:,} round{'s' * (self.rounds != 1)}; {shown(self.cells)} cells, weights of "
             f"{shown_bytes(self.weight_bytes)}, records of {shown_bytes(self.record_bytes)}"
         )

@@ -169,7 +169,7 @@ class MarginalsRelease(Accounted):
 
     def __repr__(self) -> str:
         cells = len(self.workload)
-        n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.1f}"
+        n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.0f}"
         fit = "as measured" if self.fit is None else f"{self.fit} fit" + (f" of {self.steps} steps" * bool(self.steps))
         return (
             f"MarginalsRelease({self.workload.tables:,} tables of fractions, {cells:,} cells, {fit}, n={n}, "
@@ -289,7 +289,7 @@ def checked_workload(domain: Any, workload: Any, fit: Any) -> Marginals:
     check_domain(domain)
     if fit is not None:
         one_of("fit", fit, FITS)
-    checked = workload if isinstance(workload, Marginals) else Marginals(domain, workload)
+    checked = Marginals.of(domain, workload)
     if checked.domain != domain:
         raise ValueError("workload: must be marginals of `domain`")
     if fit == "entropic":
