@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..records.domain import shown
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .memory import shown_bytes
 
 
+@public_as("fastdp.answering")
 @dataclass(frozen=True, repr=False)
 class Estimate(Displayed):
     """The error bound of a run, and what it takes.

@@ -27,6 +27,7 @@ from ..support.checks import one_of
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import as_code
 from .entropic_fit import MOST_STEPS, bytes_of_fit, fit_entropic
 from .least_squares_fit import LeastSquares, Table, least_squares_of
@@ -46,6 +47,7 @@ _FIT_CELLS = 2**22  # up to here "auto" fits a distribution: a minute at most
 _FIT_STEPS = 1000  # and only if it is expected to take no more steps than this
 
 
+@public_as("fastdp.answering")
 @dataclass(frozen=True, eq=False)
 class MarginalsRelease(Accounted):
     """Noisy tables of a workload, made to fit together.

@@ -29,6 +29,7 @@ from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
 from ..support.checks import check_records, integer
 from ..support.progress import Progress, Report, reporting
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.threads import run_chunks
 from .hypotheses import predictions_of
@@ -39,6 +40,7 @@ _STREAMED = 1024  # hypotheses that are drawn from together
 _CHUNK = 2**22  # predictions that are worth a thread
 
 
+@public_as("fastdp.learning")
 @dataclass(frozen=True, eq=False, repr=False)
 class Chosen(Displayed, Accounted):
     """Which hypothesis of a class was chosen.

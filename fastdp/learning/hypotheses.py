@@ -15,9 +15,11 @@ from ..records.rows import Block, PerRecord, Rows, column_values
 from ..records.sources import rows_of
 from ..support.columns import comes_from
 from ..support.errors import warn_of_accuracy
+from ..support.public_paths import public_as
 from ..support.results import Displayed
 
 
+@public_as("fastdp.learning")
 class Hypothesis(Displayed):
     """A hypothesis over records of `width` columns. Dataclasses of it take repr=False and eq=False."""
 

@@ -144,8 +144,8 @@ def laplace(
     Examples
     --------
     >>> import fastdp, numpy as np
-    >>> counts = np.array([120, 64, 0, 311])
-    >>> noisy = fastdp.laplace(counts, sensitivity=1, epsilon=0.5)
+    >>> counts = np.array([120, 64, 0, 311])  # each person is counted once
+    >>> noisy = fastdp.laplace(counts, sensitivity=2, epsilon=0.5)  # replacing one person moves two counts
     >>> noisy.dtype, noisy.shape
     (dtype('int64'), (4,))
     >>> fastdp.laplace(2.5, sensitivity=1.0, epsilon=1.0).dtype
@@ -242,8 +242,10 @@ def gaussian(
     Examples
     --------
     >>> import fastdp, numpy as np
-    >>> fastdp.gaussian(np.arange(5), sensitivity=1, epsilon=1.0, delta=1e-6).shape
-    (5,)
+    >>> counts = np.array([120, 64, 0, 311])  # each person is counted once
+    >>> noisy = fastdp.gaussian(counts, sensitivity=np.sqrt(2), epsilon=1.0, delta=1e-6)  # replacing one moves two
+    >>> noisy.shape
+    (4,)
     >>> fastdp.gaussian([0.5, 1.5], sensitivity=2.0, rho=0.1).dtype
     dtype('float64')
     """

@@ -25,6 +25,7 @@ from ..support import parameters
 from ..support.checks import integer, positive
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .points import DescentSteps, Points
 from .problem import Problem, public_count, read_points
@@ -38,6 +39,7 @@ _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
 Callback = Callable[[int, Vector], object]
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class Descent(Displayed):
     """Where a descent came to.
@@ -65,10 +67,11 @@ class Descent(Displayed):
 
     def _display(self) -> DisplayLines:
         w = np.array2string(self.w, precision=4, threshold=6, edgeitems=2)
-        bound = "none promised" if self.bound is None else f"at most {self.bound:.3g} in expectation"
+        bound = "no bound" if self.bound is None else f"at most {self.bound:.3g} in expectation"
         return [("w", w), ("steps", f"{self.steps} of size {self.step_size:.3g}"), ("excess risk", bound)]
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateDescent(Descent, Accounted):
     """Where a private descent came to.

@@ -19,6 +19,7 @@ from ..support import parameters
 from ..support.checks import one_of
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import DisplayLines, as_html, as_text
 from .choice import ChoiceParameters
 from .descent import PrivateDescent, run_descent
@@ -42,6 +43,7 @@ _MOMENTS_ADAPT = 3.0
 Details = PrivateDescent | LeastSquares | VectorRelease | PrivateChoice
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False)
 class PrivateMinimum(Accounted):
     """A private minimiser, and how its method was chosen.

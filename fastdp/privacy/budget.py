@@ -69,7 +69,7 @@ class Budget:
     --------
     >>> import fastdp
     >>> with fastdp.Budget(epsilon=1.0) as b:
-    ...     noisy = fastdp.laplace([3, 5], sensitivity=1, epsilon=0.25)
+    ...     noisy = fastdp.laplace([3, 5], sensitivity=2, epsilon=0.25)  # replacing one person moves two counts
     >>> print(b.spent)
     0.25-DP, replace-one
     >>> print(b.left)
@@ -77,7 +77,7 @@ class Budget:
     >>> b.releases
        mechanism  parameters                     guarantee  total
     -  ---------  -----------------------------  ---------  -------
-    1  laplace    sensitivity=1.0, epsilon=0.25  0.25-DP    0.25-DP
+    1  laplace    sensitivity=2.0, epsilon=0.25  0.25-DP    0.25-DP
     """
 
     def __init__(

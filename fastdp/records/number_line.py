@@ -114,7 +114,7 @@ class NumberLine:
                 if isinstance(value, str | bytes):
                     raise ValueError(f"{label}: column of strings: must be numbers")
                 raise ValueError(
-                    f"{label}: objects must be whole numbers; there are others: .astype(float) makes numbers of them"
+                    f"{label}: objects must be integers; there are others: .astype(float) makes numbers of them"
                 )
             place = int(value) - self.least
             if not 0 <= place <= self.last:

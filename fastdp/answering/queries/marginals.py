@@ -11,10 +11,12 @@ import numpy as np
 
 from ...records.domain import Domain, check_domain
 from ...support.checks import integer
+from ...support.public_paths import public_as
 from .product import Conjunction
 from .query import Query
 
 
+@public_as("fastdp.answering")
 class Marginals(Sequence[Query]):
     """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables.
 
