@@ -156,6 +156,9 @@ for _point, _name, _module in (
     _register(_point, _name, f"{__name__}.{_module}")
 
 if TYPE_CHECKING:
+    from . import bounds as bounds
+    from . import kernels as kernels
+    from . import privacy as privacy
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
@@ -171,6 +174,8 @@ if TYPE_CHECKING:
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import AboveThreshold
+    from .optimizing import losses as losses
+    from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
     from .optimizing.exponential_erm import exponential_erm
     from .optimizing.moments import noisy_least_squares

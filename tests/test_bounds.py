@@ -1,4 +1,4 @@
-"""The bounds: formulas against high precision, mechanisms that stay inside them as often as promised, inverses."""
+"""The bounds: formulas against high precision, mechanisms that stay inside them as often as guaranteed, inverses."""
 
 import inspect
 import itertools
@@ -142,7 +142,7 @@ def test_the_exponential_mechanism_keeps_within_the_bound_for_all_scores(beta, m
 
 def assert_rate(exceeded, runs, beta, least):
     """Exceedances of `runs` independent runs fit a probability of at most beta, and of at least `least` beta."""
-    assert log_at_least(exceeded, runs, beta) >= math.log(ALARM), f"{exceeded} of {runs}, promised {beta}"
+    assert log_at_least(exceeded, runs, beta) >= math.log(ALARM), f"{exceeded} of {runs}, at most {beta}"
     assert log_at_most(exceeded, runs, least * beta) >= math.log(ALARM), f"{exceeded} of {runs}: {beta} is loose"
 
 
@@ -344,10 +344,10 @@ def test_parameters_are_checked(name):
             function(*arguments, **options, beta=beta)
     for count in (0, -3, 1.5, 2.0, "2", None, True, math.inf):
         if arguments:
-            with pytest.raises(ValueError, match=r"^(candidates|queries)=.*: must be a whole number >= 1$"):
+            with pytest.raises(ValueError, match=r"^(candidates|queries)=.*: must be an integer >= 1$"):
                 function(count, **options)
         else:
-            with pytest.raises(ValueError, match=r"^count=.*: must be a whole number >= 1$"):
+            with pytest.raises(ValueError, match=r"^count=.*: must be an integer >= 1$"):
                 function(**options, count=count)
 
 

@@ -6,6 +6,7 @@ exactly, in the time of a partial sort; interior_point.md has the proofs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -43,6 +44,18 @@ def quantile(
     epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
     neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
+@overload
+def quantile(
+    values: Sequence[int], q: float, *, domain_bits: int, signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> int: ...  # fmt: skip
+@overload
+def quantile(
+    values: Sequence[float], q: float, *, domain_bits: None = ..., signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> float: ...  # fmt: skip
 @overload
 def quantile(
     values: Any, q: float, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
@@ -141,6 +154,18 @@ def median(
     epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
     neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
+@overload
+def median(
+    values: Sequence[int], *, domain_bits: int, signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> int: ...  # fmt: skip
+@overload
+def median(
+    values: Sequence[float], *, domain_bits: None = ..., signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> float: ...  # fmt: skip
 @overload
 def median(
     values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,

@@ -65,7 +65,7 @@ class Descent(Displayed):
 
     def _display(self) -> DisplayLines:
         w = np.array2string(self.w, precision=4, threshold=6, edgeitems=2)
-        bound = "none promised" if self.bound is None else f"at most {self.bound:.3g} in expectation"
+        bound = "no bound" if self.bound is None else f"at most {self.bound:.3g} in expectation"
         return [("w", w), ("steps", f"{self.steps} of size {self.step_size:.3g}"), ("excess risk", bound)]
 
 

@@ -1,4 +1,4 @@
-"""Composition: what several releases promise together, and the share of each of them in a whole.
+"""Composition: what several releases guarantee together, and the share of each of them in a whole.
 
 `compose` takes whichever theorem gives the least; its result's `.theorem` says which. guarantees.md has the theorems
 and their proofs.
@@ -95,7 +95,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
         sums += [s for s in _sums(parts, using, neighbors) if s not in sums]
     if not sums:
         raise ValueError(
-            f"guarantees: their deltas add up to {leak:.3g}, which promises nothing; take fewer, or smaller deltas"
+            f"guarantees: their deltas add up to {leak:.3g}, which guarantees nothing; take fewer, or smaller deltas"
             if leak >= 1
             else f"using={using!r}: gives no sum without a delta; pass delta="
         )

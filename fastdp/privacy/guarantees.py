@@ -1,4 +1,4 @@
-"""Guarantees: what a release promises about every pair of neighbouring inputs.
+"""Guarantees: what a release guarantees about every pair of neighbouring inputs.
 
 A guarantee is a frozen value. It knows its neighbouring relation, converts to (epsilon, delta) at any delta, and may
 hold several forms that are all true at once; `compose` uses whichever serves. All arithmetic rounds toward more privacy
@@ -44,7 +44,7 @@ class Guarantee:
         parameters.neighbors(self.neighbors)
 
     def forms(self) -> tuple[Form, ...]:
-        """The same promise in every form that follows from it; each is true by itself."""
+        """The same guarantee in every form that follows from it; each is true by itself."""
         raise AssertionError("every kind of guarantee has forms")
 
     def to_approx(self, delta: float) -> ApproxDP:

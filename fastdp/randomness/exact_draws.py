@@ -277,7 +277,7 @@ def proposal_coin(words: Words, index: int) -> Uniform:
 
 
 def uniform_below(count: int, uniform: Uniform) -> int:
-    """floor(count U): every whole number below `count` alike."""
+    """floor(count U): every integer below `count` alike."""
     bits = 64 + count.bit_length()
     while True:
         n, b = uniform.to(bits)

@@ -125,7 +125,7 @@ class Domain:
         ('v1', 'v2', 'v3')
         """
         if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
-            raise ValueError(f"d={d!r}: must be a whole number >= 1")
+            raise ValueError(f"d={d!r}: must be an integer >= 1")
         return cls({f"{prefix}{i + 1}": 2 for i in range(int(d))})
 
     @property

@@ -81,7 +81,7 @@ def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
         for i, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 raise ValueError(
-                    "values: a list is taken as whole numbers where domain_bits is given, and there are others: "
+                    "values: a list is taken as integers where domain_bits is given, and there are others: "
                     "np.asarray(values, float) is taken as floats"
                 )
             array[i] = int(value)

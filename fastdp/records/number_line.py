@@ -110,7 +110,7 @@ class NumberLine:
         for value in values.tolist():
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 raise ValueError(
-                    f"{label}: objects must be whole numbers; there are others: .astype(float) makes numbers of them"
+                    f"{label}: objects must be integers; there are others: .astype(float) makes numbers of them"
                 )
             place = int(value) - self.least
             if not 0 <= place <= self.last:

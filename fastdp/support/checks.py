@@ -79,7 +79,7 @@ def non_negative(name: str, value: Any, *, toward: float) -> float:
 def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """An integer that is at least `least`, and at most `most` if that is given."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name}={value!r}: must be a whole number >= {least}")
+        raise ValueError(f"{name}={value!r}: must be an integer >= {least}")
     if most is not None and value > most:
         raise ValueError(f"{name}={value!r}: must be at most {most:,}")
     return int(value)

@@ -13,7 +13,7 @@ from fastdp.answering.queries.query import bind
 from fastdp.records.domain import shown
 from tests.answering.kinds_of_domains import EASY, ONES, pmw_on
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )

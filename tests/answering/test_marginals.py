@@ -406,7 +406,7 @@ def test_progress() -> None:
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-def test_a_release_is_charged_what_it_promises(neighbors: Any) -> None:
+def test_a_release_is_charged_what_it_guarantees(neighbors: Any) -> None:
     for theorem in ("basic", "zcdp", "best"):
         budget = Budget(epsilon=3.0, delta=1e-5, neighbors=neighbors, theorem=theorem)
         made = released(budget=budget, neighbors=neighbors)

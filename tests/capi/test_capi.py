@@ -279,7 +279,7 @@ REFUSED = {
     "box": "1 lower: must be at most upper",
     "total NaN": "1 total=nan: must be > 0 and finite",
     "place": "1 undecided: must be places in out, which has n=4 entries",
-    "block": "1 block=-1: must be a whole number >= 0",
+    "block": "1 block=-1: must be an integer >= 0",
     "plan": "1 plan: must come from fastdp_plan_laplace_*",
 }
 

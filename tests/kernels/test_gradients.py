@@ -139,7 +139,7 @@ def test_sums_are_those_of_the_oracle(kind: str, dtype: Any) -> None:
     entries = sure = 0
     for n, d in shapes:
         X, y, w = instance(rng, n, d, dtype, kind in ("LOGISTIC", "HINGE"))
-        unit, limit = 2.0**27 / math.pi**1.5, limit_of(0.9 * 2.0**25, d)  # of no whole numbers, on which many would lie
+        unit, limit = 2.0**27 / math.pi**1.5, limit_of(0.9 * 2.0**25, d)  # of no integers, on which many would lie
         found = sums(X, labels_for(kind, y), w, LOSSES[kind], unit, limit)
         low, high = oracles.optimizing.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
         assert (low <= found).all(), (n, d)

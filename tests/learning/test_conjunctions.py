@@ -72,9 +72,9 @@ def test_parameters_are_checked_before_anything_is_drawn_or_charged():
     y = X[:, 0]
     good = {"epsilon": 1.0, "delta": 1e-6, "k": 2}
     for changes, message in (
-        ({"k": 0}, r"k=0: must be a whole number >= 1"),
+        ({"k": 0}, r"k=0: must be an integer >= 1"),
         ({"k": 5}, r"k=5: must be at most 4"),
-        ({"k": 1.5}, r"k=1.5: must be a whole number"),
+        ({"k": 1.5}, r"k=1.5: must be an integer"),
         ({"epsilon": None}, r"epsilon=None: must be a number > 0; only method='elimination'"),
         ({"epsilon": 0}, r"epsilon=0: must be > 0"),
         ({"epsilon": "1"}, r"epsilon='1': must be a number"),
@@ -84,7 +84,7 @@ def test_parameters_are_checked_before_anything_is_drawn_or_charged():
         ({"neighbors": "swap"}, r"neighbors='swap': must be one of"),
         ({"neighbors": "add-remove"}, r"records=None: must be given with neighbors='add-remove'"),
         ({"records": 50}, r"records=50: must be None with neighbors='replace-one'"),
-        ({"neighbors": "add-remove", "records": 0}, r"records=0: must be a whole number >= 1"),
+        ({"neighbors": "add-remove", "records": 0}, r"records=0: must be an integer >= 1"),
         ({"rng": np.random.default_rng(0)}, r"rng=Generator"),
         ({"budget": 1.0}, r"budget=1.0: must be a fastdp.Budget"),
         ({"epsilon": 1e-20, "delta": 0}, r"epsilon=1e-20, n=50: the scores of method='peel' would be .*2\^62"),

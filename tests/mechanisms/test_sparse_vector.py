@@ -331,7 +331,7 @@ def test_every_object_and_every_query_has_noise_of_its_own():
 # --- the split of epsilon
 
 
-def test_the_split_never_promises_too_much_and_wastes_nothing():
+def test_the_split_never_guarantees_too_much_and_wastes_nothing():
     rng = random.Random(7)
     for _ in range(3000):
         moved = rng.choice([Fraction(1), Fraction(rng.randint(1, 10**6), rng.randint(1, 10**6)), Fraction(2**40)])

@@ -1,6 +1,6 @@
 """Projected gradient descent, plain and noisy: fastdp/optimizing/descent.py, step_noise.py, step_schedule.py.
 
-What theorems promise on instances with a known optimum, the law of the noise, its calibrations, an audit with a mutant,
+What theorems prove on instances with a known optimum, the law of the noise, its calibrations, an audit with a mutant,
 budgets, and the errors before any of them is spent.
 """
 
@@ -640,7 +640,7 @@ def test_records_that_are_refused() -> None:
 
 def test_parameters_that_are_refused() -> None:
     for value in (0, -1, 2.5, "3", True):
-        refused(r"^steps=.*: must be a whole number >= 1$", steps=value)
+        refused(r"^steps=.*: must be an integer >= 1$", steps=value)
     refused(r"^start: must lie in the set that is minimised over, Ball\(1\)$", start=[1.0, 1.0, 0.0])
     refused(r"^start: 2 coordinates: must be 3, as the records have columns$", start=[0.0, 0.0])
     refused(r"^start: must be finite; there is a NaN or an infinity in it$", start=[0.0, math.nan, 0.0])
@@ -662,7 +662,7 @@ def test_parameters_that_are_refused() -> None:
     refused(r"^records=60: must be None with neighbors='replace-one'$", records=60)
     refused(r"^records=None: must be given with neighbors='add-remove'$", neighbors="add-remove")
     for value in (0, -3, 2.5, "9"):
-        refused(r"^records=.*: must be a whole number >= 1$", neighbors="add-remove", records=value)
+        refused(r"^records=.*: must be an integer >= 1$", neighbors="add-remove", records=value)
 
 
 def test_bounds_that_are_missing() -> None:
@@ -697,7 +697,7 @@ def test_results_print() -> None:
     assert f"steps        100 of size {fit.step_size:.3g}" in shown
     assert "excess risk  at most 0.4 in expectation" in shown
     last = plain(X, y, loss=LOSSES["squared"], over=sets.Ball(1.0), steps=100, average=False)
-    assert "excess risk  none promised" in repr(last)
+    assert "excess risk  no bound" in repr(last)
     private = noisy(X, y, loss=LOSSES["squared"], over=sets.Ball(1.0), epsilon=1.0, delta=1e-6, noise="gaussian")
     shown = repr(private)
     for text in ("PrivateDescent\n", "excess risk  at most", "clip         4, on a grid of",

@@ -1,7 +1,7 @@
 """Least squares from noisy second moments: kernels/moments.py, fastdp/optimizing/moments.py, moments.md.
 
 The kernel against its oracle and bit by bit; lemma 2 in exact integers, with a mutant that is refuted; the law of the
-noise; what theorem 2 promises; budgets, and the errors before any of them is spent.
+noise; what theorem 2 guarantees; budgets, and the errors before any of them is spent.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def test_privacy_on_a_coarse_grid_by_exact_laws(noise: str, neighbors: str) -> N
         if neighbors == "replace-one" and noise in ("gaussian", "laplace") and d > 1:
             mutant = max(spent(z, found.noise_scale / 2, epsilon) for z in differences(d, neighbors) if any(z))
             assert mutant > delta, "a scale for half the sensitivity is refuted"
-    assert tightest > 0.9 or noise != "gaussian", "what is promised is nearly used up"
+    assert tightest > 0.9 or noise != "gaussian", "the bound is nearly used up"
 
 
 # --- clips and grids

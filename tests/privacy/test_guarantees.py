@@ -563,9 +563,9 @@ def test_basic_and_heterogeneous_composition_are_their_formulas(seed, delta):
     close_above(found.epsilon, truth)
     assert "Kairouz" in found.theorem
     total = compose(*parts)
-    promise = total if isinstance(total, ApproxDP) else total.parts[0]
-    assert promise.epsilon == basic.epsilon
-    assert Fraction(getattr(promise, "delta", 0.0)) >= leak
+    proven = total if isinstance(total, ApproxDP) else total.parts[0]
+    assert proven.epsilon == basic.epsilon
+    assert Fraction(getattr(proven, "delta", 0.0)) >= leak
 
 
 @pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-12])
@@ -652,7 +652,7 @@ def test_laws_of_composition(seed):
         except ValueError:  # no epsilon at all: the parts are of kinds that do not mix
             continue
         assert longer.epsilon >= whole.epsilon * (1 - 1e-12)
-    # what the sums promise is no better than what is composed for this delta
+    # what the sums guarantee is no better than what is composed for this delta
     if any(isinstance(g, ApproxDP) for g, _ in parts) and any(isinstance(g, ZCDP) for g, _ in parts):
         with pytest.raises(ValueError, match="no sum without a delta; pass delta="):
             compose(*parts)
@@ -1114,7 +1114,7 @@ def test_parameters_of_noise(value):
         with pytest.raises(ValueError, match=rf"^{name.strip()}=.*: must be "):
             make()
     if not (type(value) is int and value > 0):
-        with pytest.raises(ValueError, match=r"^sensitivity=.*: must be a whole number >= 1"):
+        with pytest.raises(ValueError, match=r"^sensitivity=.*: must be an integer >= 1"):
             Renyi.discrete_laplace(1.0, sensitivity=value)
 
 
@@ -1162,7 +1162,7 @@ def test_what_compose_takes():
         with pytest.raises(ValueError, match=r"^guarantees: .*: must be a guarantee or a pair \(guarantee, count\)"):
             compose(PureDP(1.0), item)
     for count in (0, -1, 1.0, 2.5, True, "2", None, math.inf, math.nan):
-        with pytest.raises(ValueError, match=r"^count=.*: must be a whole number >= 1"):
+        with pytest.raises(ValueError, match=r"^count=.*: must be an integer >= 1"):
             compose((PureDP(1.0), count))
     assert compose((PureDP(1.0), np.int64(2)), using="basic") == PureDP(2.0)
     for using in ("Best", "kov", None, 3):
@@ -1185,7 +1185,7 @@ def test_neighbors_and_sizes():
                 make(1.0, neighbors=neighbors)
     for size in (0, -1, 1.5, True, "2", None):
         for guarantee in VALUES:
-            with pytest.raises(ValueError, match=r"^size=.*: must be a whole number >= 1"):
+            with pytest.raises(ValueError, match=r"^size=.*: must be an integer >= 1"):
                 guarantee.group(size)
 
 

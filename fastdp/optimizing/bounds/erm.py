@@ -77,7 +77,7 @@ def private_erm(
     excess, refusals = bounds_of(plans_of(Problem.of(loss, over, d), n, asked))
     if all(bound is None for bound in excess.values()):
         raise ValueError(
-            f"no method promises anything: {refusals.get('descent', 'clips below the Lipschitz constant')}"
+            f"no method has an error bound: {refusals.get('descent', 'clips below the Lipschitz constant')}"
         )
     return ExcessBounds(excess, refusals, best_of(excess))
 
