@@ -358,7 +358,7 @@ def test_the_gaussian_takes_one_price():
     for epsilon in (701, 1e5, 1e300):
         with pytest.raises(ValueError, match=r"^epsilon=.*: must be at most 700$"):
             bounds.gaussian(sensitivity=1, epsilon=epsilon, delta=1e-6)
-    with pytest.raises(ValueError, match=r"^delta=1: must be < 1$"):
+    with pytest.raises(ValueError, match=r"^delta=1: must be between 0 and 1, both excluded$"):
         bounds.gaussian(sensitivity=1, epsilon=1.0, delta=1)
 
 

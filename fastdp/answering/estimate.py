@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..records.domain import shown
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .memory import shown_bytes
 
 
+@public_as("fastdp.answering")
 @dataclass(frozen=True, repr=False)
 class Estimate(Displayed):
     """The error bound of a run, and what it takes.
@@ -67,6 +69,6 @@ class Estimate(Displayed):
         if self.plain_alpha is not None and self.plain_alpha < (1 if self.alpha is None else self.alpha):
             alpha += f", plain noise on each answer within {self.plain_alpha:.4g}"
         return (
-            f"{alpha}; at most {self.rounds:,} rounds; {shown(self.cells)} cells, weights of "
+            f"{alpha}; at most {self.rounds:,} round{'s' * (self.rounds != 1)}; {shown(self.cells)} cells, weights of "
             f"{shown_bytes(self.weight_bytes)}, records of {shown_bytes(self.record_bytes)}"
         )

@@ -47,6 +47,7 @@ _DRAWS = 1024  # noises drawn at a time
 _FIRST_WINDOW = 4  # queries that are evaluated ahead after an update; 8 times as many each time that none fires
 
 
+@public_as("fastdp.answering")
 class Answer(NamedTuple):
     """One line of the transcript."""
 

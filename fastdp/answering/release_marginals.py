@@ -27,6 +27,7 @@ from ..support.checks import one_of
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import as_code
 from .entropic_fit import MOST_STEPS, bytes_of_fit, fit_entropic
 from .least_squares_fit import LeastSquares, Table, least_squares_of
@@ -46,6 +47,7 @@ _FIT_CELLS = 2**22  # up to here "auto" fits a distribution: a minute at most
 _FIT_STEPS = 1000  # and only if it is expected to take no more steps than this
 
 
+@public_as("fastdp.answering")
 @dataclass(frozen=True, eq=False)
 class MarginalsRelease(Accounted):
     """Noisy tables of a workload, made to fit together.
@@ -169,7 +171,7 @@ class MarginalsRelease(Accounted):
 
     def __repr__(self) -> str:
         cells = len(self.workload)
-        n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.1f}"
+        n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.0f}"
         fit = "as measured" if self.fit is None else f"{self.fit} fit" + (f" of {self.steps} steps" * bool(self.steps))
         return (
             f"MarginalsRelease({self.workload.tables:,} tables of fractions, {cells:,} cells, {fit}, n={n}, "
@@ -289,7 +291,7 @@ def checked_workload(domain: Any, workload: Any, fit: Any) -> Marginals:
     check_domain(domain)
     if fit is not None:
         one_of("fit", fit, FITS)
-    checked = workload if isinstance(workload, Marginals) else Marginals(domain, workload)
+    checked = Marginals.of(domain, workload)
     if checked.domain != domain:
         raise ValueError("workload: must be marginals of `domain`")
     if fit == "entropic":

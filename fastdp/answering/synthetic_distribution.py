@@ -288,7 +288,7 @@ class SyntheticDistribution(Accounted):
             parts.append(f"n={self.n:,}")
         if self.guarantee is not None:
             parts.append(str(self.guarantee))
-        return f"SyntheticDistribution({', '.join(parts)})"
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         shown = self.domain.names[:20]
