@@ -182,7 +182,7 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
         raise ValueError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
-            "array, so that its dtype says what is meant"
+            "array, whose dtype decides"
         )
     if kind == "f" and array.dtype.itemsize <= 8:
         return np.require(array, np.float64, "C") if array.ndim else array.astype(np.float64)
