@@ -23,7 +23,7 @@ from ..privacy.guarantees import Guarantee, Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
-from ..records.domain import Domain, shown
+from ..records.domain import Domain, display_count
 from ..records.sources import rows_of
 from ..support import parameters
 from ..support.errors import AccuracyWarning, levels_to_caller
@@ -47,6 +47,7 @@ _DRAWS = 1024  # noises drawn at a time
 _FIRST_WINDOW = 4  # queries that are evaluated ahead after an update; 8 times as many each time that none fires
 
 
+@public_as("fastdp.answering")
 class Answer(NamedTuple):
     """One line of the transcript."""
 
@@ -437,8 +438,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
     def __repr__(self) -> str:
         return (
-            f"PrivateMultiplicativeWeights({shown(self.domain.size)} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
-            f"{self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
+            f"PrivateMultiplicativeWeights({display_count(self.domain.size)} cells, n={self.n:,}, "
+            f"alpha={self.alpha:.4g}, {self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
             f"{self.updates:,} of {self._schedule.updates:,} updates"
         )
 

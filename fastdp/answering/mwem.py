@@ -19,6 +19,7 @@ from ..support import parameters
 from ..support.checks import MAX_INT64, check_records, integer, large_integer, one_of
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from .memory import check_room
 from .mwem_average import AveragePlan
 from .mwem_measured import MeasuredPlan
@@ -33,6 +34,7 @@ _QUICK_CELLS = 1 << 20  # up to which marginals are measured by default
 _PLANS: dict[str, type[MwemPlan]] = {"average": AveragePlan, "measured": MeasuredPlan}
 
 
+@public_as("fastdp.answering")
 class FittedDistribution(SyntheticDistribution):
     """What `mwem` returns: a synthetic distribution that knows how it came about.
 

@@ -14,11 +14,13 @@ from math import inf
 from typing import Any, overload
 
 from ..support import extensions
+from ..support.public_paths import public_as
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from .accounted import Accounted
 from .guarantees import Guarantee
 
 
+@public_as("fastdp.privacy")
 @dataclass(frozen=True)
 class Release(Accounted):
     """One row of `Budget.releases`."""
@@ -29,6 +31,7 @@ class Release(Accounted):
     total: Guarantee  # of this release and all before it
 
 
+@public_as("fastdp.privacy")
 class Releases(Sequence[Release]):
     """The releases charged so far, as a table that prints well."""
 

@@ -56,7 +56,7 @@ class ConjunctionClassifier(BinaryClassifier):
     ----------
     rule_ : str
         The rule, as a person would write it.
-    concept_ : fastdp.learning.conjunctions.LearnedConjunction
+    concept_ : fastdp.learning.LearnedConjunction
         The result of `fastdp.learn_conjunction`, over all comparisons.
     cuts_ : list of (int, float or None)
         The comparisons: a column, and the threshold that it must exceed.
@@ -199,7 +199,7 @@ class BoxClassifier(BinaryClassifier):
     ----------
     intervals_ : numpy.ndarray of float64, shape (columns, 2)
         For each column the interval least <= x < below; infinite where the box has no end.
-    concept_ : fastdp.learning.boxes.LearnedBox
+    concept_ : fastdp.learning.LearnedBox
         The result of `fastdp.learn_box`, over cells.
     classes_ : numpy.ndarray
         The two labels.

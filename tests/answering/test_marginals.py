@@ -452,7 +452,7 @@ def test_nothing_is_read_or_drawn_where_the_budget_refuses() -> None:
         ({"epsilon": 1e4}, r"^epsilon=10000.0: must be at most 700"),
         ({"epsilon": 1e-300}, r"^epsilon=1e-300: must be at least"),
         ({"delta": -0.1}, r"^delta=-0.1"),
-        ({"delta": 1.0}, r"^delta=1.0: must be < 1"),
+        ({"delta": 1.0}, r"^delta=1.0: must be between 0 and 1, both excluded"),
         ({"delta": None}, r"^delta=None"),
         ({"epsilon": 1e-20, "delta": 1e-50}, r"noise scale must be between"),
         ({"fit": "best"}, r"^fit='best': must be one of 'auto', 'entropic', 'least-squares'"),
