@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..answering.mwem import FittedDistribution, mwem
 from ..answering.queries import marginals
-from ..records.domain import Domain, listed, shown
+from ..records.domain import Domain, display_count, listed
 from ..records.encoding import encode
 from ..support import parameters
 from ..support.checks import integer
@@ -183,7 +183,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         """
         cells = self.domain_.cells(list(self.transform(X).T))
         if self.domain_.size > _MOST_SCORED:
-            raise ValueError(f"domain: {shown(self.domain_.size)} cells: must be at most 2^24 to score records")
+            raise ValueError(f"domain: {display_count(self.domain_.size)} cells: must be at most 2^24 to score records")
         with np.errstate(divide="ignore"):
             logs = np.log(self.distribution_.probabilities()[cells])
         return np.asarray(logs if self._grid is None else logs - np.log(self._grid.width).sum())
