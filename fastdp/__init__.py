@@ -219,4 +219,4 @@ for _name in ("losses", "sets"):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted({*__all__, *_MODULES})

@@ -22,7 +22,7 @@ from ..privacy.guarantees import Guarantee, Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
-from ..records.domain import Domain, shown
+from ..records.domain import Domain, display_count
 from ..records.sources import rows_of
 from ..support import parameters, processes
 from ..support.errors import AccuracyWarning, levels_to_caller
@@ -437,8 +437,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
     def __repr__(self) -> str:
         return (
-            f"PrivateMultiplicativeWeights({shown(self.domain.size)} cells, n={self.n:,}, alpha={self.alpha:.4g}, "
-            f"{self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
+            f"PrivateMultiplicativeWeights({display_count(self.domain.size)} cells, n={self.n:,}, "
+            f"alpha={self.alpha:.4g}, {self.guarantee})  # {self._asked:,} of {self.max_queries:,} queries, "
             f"{self.updates:,} of {self._schedule.updates:,} updates"
         )
 

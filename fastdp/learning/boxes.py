@@ -92,7 +92,7 @@ class LearnedBox(Hypothesis, Accounted):
         return [
             ("hypothesis", str(self)),
             ("method", self.method),
-            ("error", error_line(self.error_bound, self.beta, "box")),
+            ("error", error_line(self.error_bound, self.beta, "box", self.method == "exponential")),
             ("guarantee", str(self.guarantee)),
         ]
 

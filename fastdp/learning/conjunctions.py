@@ -93,7 +93,7 @@ class LearnedConjunction(Hypothesis, Accounted):
             return [*lines, ("guarantee", "none: elimination is not private")]
         return [
             *lines,
-            ("error", error_line(self.error_bound, self.beta, "conjunction")),
+            ("error", error_line(self.error_bound, self.beta, "conjunction", self.method == "exhaustive")),
             ("guarantee", str(self.guarantee)),
         ]
 

@@ -22,6 +22,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.bit_words import all_bits, pack_flags
+from ..records.column_names import called
 from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
 from ..records.rows import Block, PerRecord, Rows
@@ -285,7 +286,8 @@ def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
     """Predictions as records of bits with a column for each hypothesis, or as an array of hypotheses."""
     _no_records(X)
     if not isinstance(predictions, Rows | np.ndarray | list | tuple):
-        predictions = rows_of(predictions)
+        with called("predictions"):
+            predictions = rows_of(predictions)
     if isinstance(predictions, Rows):
         if predictions.n != n:
             raise ValueError(f"predictions: of {predictions.n} records: must be of {n}, as y has labels")

@@ -213,7 +213,8 @@ class ErmPlan(ABC):
 class _Descent(ErmPlan):
     def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
         self._about = problem, n, asked
-        self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, GivenSteps())
+        given = GivenSteps(clip=problem.loss.lipschitz(problem.over))  # an error names the bound that it needs
+        self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, given)
         self.bound = self._schedule.bound
 
     def run(self, on: ErmRun) -> tuple[Vector, Details]:
