@@ -25,6 +25,7 @@ from ..records.rows import Block
 from ..support.checks import one_of, public_count
 from ..support.parameters import OUTSIDE, Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import DisplayLines
 from . import boxes_exponential as exponential
 from .box_parameters import BoxProblem, least_of_sides, side_refusal
@@ -43,6 +44,7 @@ PRIVATE: dict[str, Method[BoxProblem, Any]] = {  # "auto" asks in this order: th
 }
 
 
+@public_as("fastdp.learning")
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedBox(Hypothesis, Accounted):
     """A box: a record is in it if each of its numbers is in the interval of its column.
@@ -90,7 +92,7 @@ class LearnedBox(Hypothesis, Accounted):
         return [
             ("hypothesis", str(self)),
             ("method", self.method),
-            ("error", error_line(self.error_bound, self.beta, "box")),
+            ("error", error_line(self.error_bound, self.beta, "box", self.method == "exponential")),
             ("guarantee", str(self.guarantee)),
         ]
 

@@ -26,6 +26,7 @@ from ..support import parameters
 from ..support.checks import integer, one_of, public_count
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import DisplayLines
 from .conjunction_parameters import ConjunctionProblem
 from .conjunctions_counts import prepare_counts
@@ -46,6 +47,7 @@ PRIVATE: dict[str, Method[ConjunctionProblem, Any]] = {
 }
 
 
+@public_as("fastdp.learning")
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedConjunction(Hypothesis, Accounted):
     """A conjunction of literals; str() writes it as a person would.
@@ -91,7 +93,7 @@ class LearnedConjunction(Hypothesis, Accounted):
             return [*lines, ("guarantee", "none: elimination is not private")]
         return [
             *lines,
-            ("error", error_line(self.error_bound, self.beta, "conjunction")),
+            ("error", error_line(self.error_bound, self.beta, "conjunction", self.method == "exhaustive")),
             ("guarantee", str(self.guarantee)),
         ]
 

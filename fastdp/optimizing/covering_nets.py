@@ -280,10 +280,10 @@ class GridPlan(ChoicePlan):
             else:
                 assert isinstance(over, Ball | Box)
                 if isinstance(over, Ball):
-                    reach = over.radius * (1.0 if over.order == 1 else sqrt(points.d))
+                    l1_radius = over.radius * (1.0 if over.order == 1 else sqrt(points.d))
                 else:
-                    reach = sum(high - low for low, high in zip(over.lower, over.upper, strict=True)) / 2
-                out += np.maximum(_added(np.abs(own - over.center[:, None])) - reach, 0.0)
+                    l1_radius = sum(high - low for low, high in zip(over.lower, over.upper, strict=True)) / 2
+                out += np.maximum(_added(np.abs(own - over.center[:, None])) - l1_radius, 0.0)
         return out
 
     def _custom(self, points: Points, net: Floats, block: Block) -> Integers:

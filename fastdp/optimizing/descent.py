@@ -25,6 +25,7 @@ from ..support import parameters
 from ..support.checks import integer, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
@@ -38,6 +39,7 @@ _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
 Callback = Callable[[int, Vector], object]
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class Descent(Displayed):
     """Where a descent came to.
@@ -69,6 +71,7 @@ class Descent(Displayed):
         return [("w", w), ("steps", f"{self.steps} of size {self.step_size:.3g}"), ("excess risk", bound)]
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateDescent(Descent, Accounted):
     """Where a private descent came to.

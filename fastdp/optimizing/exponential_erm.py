@@ -22,6 +22,7 @@ from ..support import parameters
 from ..support.checks import one_of, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan
 from .covering_nets import MOST_DIMENSIONS, GridPlan
@@ -34,6 +35,7 @@ Method = Literal["auto", "grid", "exact"]
 METHODS = ("auto", "grid", "exact")
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateChoice(Displayed, Accounted):
     """The point that the exponential mechanism chose.

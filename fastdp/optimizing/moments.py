@@ -24,6 +24,7 @@ from ..support import parameters
 from ..support.checks import public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.rounding import up
 from .losses import SquaredError
@@ -37,6 +38,7 @@ NOISES = ("auto", "gaussian", "laplace")
 _MOST_COLUMNS = 4096
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class LeastSquares(Displayed, Accounted):
     """A least squares fit from noisy second moments.

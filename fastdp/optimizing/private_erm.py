@@ -19,6 +19,7 @@ from ..support import parameters
 from ..support.checks import one_of, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import DisplayLines, as_html, as_text
 from .choice import ChoiceParameters
 from .descent import PrivateDescent, run_descent
@@ -42,6 +43,7 @@ _MOMENTS_ADAPT = 3.0
 Details = PrivateDescent | LeastSquares | VectorRelease | PrivateChoice
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False)
 class PrivateMinimum(Accounted):
     """A private minimiser, and how its method was chosen.
@@ -211,7 +213,8 @@ class ErmPlan(ABC):
 class _Descent(ErmPlan):
     def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
         self._about = problem, n, asked
-        self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, GivenSteps())
+        given = GivenSteps(clip=problem.loss.lipschitz(problem.over))  # an error names the bound that it needs
+        self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, given)
         self.bound = self._schedule.bound
 
     def run(self, on: ErmRun) -> tuple[Vector, Details]:

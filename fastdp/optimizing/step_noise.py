@@ -101,7 +101,7 @@ class CoordinateNoise:
     @property
     def named(self) -> str:
         """The noise and its calibration."""
-        return f"{self.noise} ({self.calibration})"
+        return self.noise if self.calibration == "Gaussian" else f"{self.noise} ({self.calibration})"
 
     def plan(self) -> NoisePlan:
         """The noise, as it is drawn."""

@@ -19,6 +19,7 @@ from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.checks import positive, public_count
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .losses.base import Summand
 from .points import Points
@@ -26,6 +27,7 @@ from .sets import Vector
 from .step_noise import CoordinateNoise, Noise, NoiseParameters, SumGrid, guarantee_of, sum_grid
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorRelease(Displayed, Accounted):
     """A private sum or mean of vectors.

@@ -52,7 +52,7 @@ def least_float(
     low, high = bracket or (guess / 2, guess)
     while not enough(high):
         low, high = high, 2 * high
-        if high > largest:
+        if not high <= largest:  # a NaN, too
             raise OutOfReachError
     while low >= smallest and enough(low):
         low, high = low / 2, low
@@ -77,7 +77,7 @@ def greatest_float(
     low, high = bracket or (guess, 2 * guess)
     while not fits(low):
         low, high = low / 2, low
-        if low < smallest:
+        if not low >= smallest:  # a NaN, too
             return 0.0
     while high <= largest and fits(high):
         low, high = high, 2 * high

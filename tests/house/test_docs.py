@@ -64,7 +64,7 @@ def test_the_public_functions_have_examples():
         assert ">>> " in getattr(fastdp, name).__doc__, name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *AT_THE_ROOT], ids=lambda page: page.name)
 def test_python_on_the_pages(page, capsys):
     if needed := NEEDS.match(page.read_text()):
         skip_without(needed[1])
