@@ -13,9 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..privacy.guarantees import Guarantee
 from ..support import parameters
-from ..support.search import OutOfReachError, least_integer
-
-_MOST_RECORDS = 2**40
+from ..support.search import MOST_RECORDS, OutOfReachError, least_integer
 
 
 class Problem(Protocol):
@@ -106,9 +104,9 @@ def least_records(
         return found.bound / n <= error
 
     try:
-        return least_integer(enough, low=1, largest=_MOST_RECORDS, within=1e-3)
+        return least_integer(enough, low=1, largest=MOST_RECORDS, within=1e-3)
     except OutOfReachError:
-        raise ValueError(f"error={error!r}: is out of reach, with {_MOST_RECORDS:,} records too") from None
+        raise ValueError(f"error={error!r}: is out of reach, with {MOST_RECORDS:,} records too") from None
 
 
 def _least_of_all(methods: Mapping[str, Method[ProblemT, Any]], problem: ProblemT, error: float) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 SMALLEST, LARGEST = 2.0**-200, 2.0**60
+MOST_RECORDS = 2**40  # of a search for the number of records that is enough
 
 
 class OutOfReachError(ArithmeticError):

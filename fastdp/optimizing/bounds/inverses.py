@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...support.checks import MAX_INT64, integer, positive
-from ...support.search import OutOfReachError, least_float, least_integer
+from ...support.search import MOST_RECORDS, OutOfReachError, least_float, least_integer
 
-_MOST_RECORDS = 2**40
 _MOST_EPSILON = 2.0**10
 _TOLERANCE = 1e-3
 
@@ -22,9 +21,9 @@ def least_n(excess: Any, bound: Callable[[int], float | None], name: str = "exce
         return found is not None and found <= wanted
 
     try:
-        return least_integer(enough, low=1, largest=_MOST_RECORDS, within=_TOLERANCE)
+        return least_integer(enough, low=1, largest=MOST_RECORDS, within=_TOLERANCE)
     except OutOfReachError:
-        raise ValueError(f"{name}={excess!r}: is out of reach, with {_MOST_RECORDS:,} records too") from None
+        raise ValueError(f"{name}={excess!r}: is out of reach, with {MOST_RECORDS:,} records too") from None
 
 
 def least_epsilon(excess: Any, bound: Callable[[float], float | None], name: str = "excess") -> float:
