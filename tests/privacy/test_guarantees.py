@@ -1093,7 +1093,7 @@ def test_share_refuses():
         share(PureDP(1.0), 0, PureDP)
     with pytest.raises(ValueError, match=r"too small for 3 releases"):
         share(ApproxDP(1.0, 1e-9), 3, lambda x: ApproxDP(x, 1e-9))
-    with pytest.raises(ValueError, match=r"too small"):
+    with pytest.raises(ValueError, match=r"never imply it"):
         share(PureDP(1.0), 3, ZCDP)
     with pytest.raises(ValueError, match=r"does not limit the parameter"):
         share(PureDP(1.0), 3, lambda x: PureDP(0.1))

@@ -179,7 +179,7 @@ def test_types_that_are_no_numbers_are_refused(data: Data) -> None:
             fastdp.interior_point(far["b"], method="prefix", epsilon=1.0, delta=1e-6)
         with pytest.raises(ValueError, match=r"^data: must have the columns 'z'$"):
             fastdp.mwem(far, fastdp.Domain(z=2), [fastdp.Conjunction({"z": 1})], epsilon=1.0, delta=1e-6)
-        with pytest.raises(ValueError, match=r"^data: type Series: must be a Dask array of two dimensions"):
+        with pytest.raises(ValueError, match=r"^X: type Series: must be a Dask array of two dimensions"):
             fastdp.learn_conjunction(far["b"], far["y"], epsilon=1.0, delta=1e-6)
         with pytest.raises(ValueError, match=r"^data: a Dask collection is not packed into this process"):
             pack(far)
