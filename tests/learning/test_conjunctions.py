@@ -319,6 +319,8 @@ def test_results_read_as_a_person_would_write_them():
         "  error       at most 0.25 with probability 0.95, if some conjunction fits\n"
         "  guarantee   1-DP, replace-one"
     )
+    agnostic = replace(h, method="exhaustive")
+    assert "error       at most 0.25 above the least of any conjunction, with probability 0.95\n" in repr(agnostic)
     assert str(learned(())) == "true"
     assert str(learned(((1, False), (1, True)))) == "false"
     named = learned(((0, True), (2, False)), ("smokes", "b", "<old>", "d"))
