@@ -369,7 +369,7 @@ def test_every_bound_has_a_theorem_in_its_docstring_and_an_inverse_beside_it():
         assert any(hasattr(bounds, f"{name}_{parameter}") for parameter in ("epsilon", "rho"))
 
 
-# --- docs/sample-sizes.md, whose Python tests/test_docs.py runs as well
+# --- docs/sample-sizes.md, whose Python tests/house/test_docs.py runs as well
 
 
 def test_the_table_of_sample_sizes_is_what_its_page_computes():
