@@ -1,4 +1,4 @@
-"""Differential privacy as a compiled-core backend: exact mechanisms at memory speed.
+"""Differential privacy for Python: exact mechanisms that run at memory speed, with their proofs beside the code.
 
 Names are resolved when they are first used: `import fastdp` compiles nothing and imports neither numba nor numpy.
 """
@@ -8,6 +8,7 @@ from sys import modules as _modules
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .support import processes as _processes  # noqa: F401  # which sees every fork from here on
 from .support.extensions import register as _register
 
 __version__ = "0.1.0"
@@ -156,6 +157,9 @@ for _point, _name, _module in (
     _register(_point, _name, f"{__name__}.{_module}")
 
 if TYPE_CHECKING:
+    from . import bounds as bounds
+    from . import kernels as kernels
+    from . import privacy as privacy
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
@@ -171,6 +175,8 @@ if TYPE_CHECKING:
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import AboveThreshold
+    from .optimizing import losses as losses
+    from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
     from .optimizing.exponential_erm import exponential_erm
     from .optimizing.moments import noisy_least_squares
@@ -213,4 +219,4 @@ for _name in ("losses", "sets"):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted({*__all__, *_MODULES})

@@ -15,6 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+DESCRIPTION = (
+    "Differential privacy for Python: exact mechanisms that run at memory speed, with their proofs beside the code."
+)
 EXTRAS = {  # module that a command may miss: the extra that brings it
     "rich": "cli",
     "matplotlib": "demo",
@@ -56,10 +59,12 @@ def _complain(command: str, what: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fastdp", description="Differential privacy as a compiled-core backend.")
+    parser = argparse.ArgumentParser(prog="fastdp", description=DESCRIPTION)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
-    demo = commands.add_parser("demo", help="release a small table, draw the law of the noise, time it against numpy")
+    demo = commands.add_parser(
+        "demo", help="noise, a choice, queries, regression and learning on real data, within a budget"
+    )
     demo.add_argument(
         "--out", type=Path, default=Path("demo.png"), metavar="FILE", help="the picture (default: demo.png)"
     )

@@ -1,4 +1,4 @@
-"""The bounds: formulas against high precision, mechanisms that stay inside them as often as promised, inverses."""
+"""The bounds: formulas against high precision, mechanisms that stay inside them as often as guaranteed, inverses."""
 
 import inspect
 import itertools
@@ -142,7 +142,7 @@ def test_the_exponential_mechanism_keeps_within_the_bound_for_all_scores(beta, m
 
 def assert_rate(exceeded, runs, beta, least):
     """Exceedances of `runs` independent runs fit a probability of at most beta, and of at least `least` beta."""
-    assert log_at_least(exceeded, runs, beta) >= math.log(ALARM), f"{exceeded} of {runs}, promised {beta}"
+    assert log_at_least(exceeded, runs, beta) >= math.log(ALARM), f"{exceeded} of {runs}, at most {beta}"
     assert log_at_most(exceeded, runs, least * beta) >= math.log(ALARM), f"{exceeded} of {runs}: {beta} is loose"
 
 
@@ -344,10 +344,10 @@ def test_parameters_are_checked(name):
             function(*arguments, **options, beta=beta)
     for count in (0, -3, 1.5, 2.0, "2", None, True, math.inf):
         if arguments:
-            with pytest.raises(ValueError, match=r"^(candidates|queries)=.*: must be a whole number >= 1$"):
+            with pytest.raises(ValueError, match=r"^(candidates|queries)=.*: must be an integer >= 1$"):
                 function(count, **options)
         else:
-            with pytest.raises(ValueError, match=r"^count=.*: must be a whole number >= 1$"):
+            with pytest.raises(ValueError, match=r"^count=.*: must be an integer >= 1$"):
                 function(**options, count=count)
 
 
@@ -358,7 +358,7 @@ def test_the_gaussian_takes_one_price():
     for epsilon in (701, 1e5, 1e300):
         with pytest.raises(ValueError, match=r"^epsilon=.*: must be at most 700$"):
             bounds.gaussian(sensitivity=1, epsilon=epsilon, delta=1e-6)
-    with pytest.raises(ValueError, match=r"^delta=1: must be < 1$"):
+    with pytest.raises(ValueError, match=r"^delta=1: must be between 0 and 1, both excluded$"):
         bounds.gaussian(sensitivity=1, epsilon=1.0, delta=1)
 
 
@@ -369,7 +369,7 @@ def test_every_bound_has_a_theorem_in_its_docstring_and_an_inverse_beside_it():
         assert any(hasattr(bounds, f"{name}_{parameter}") for parameter in ("epsilon", "rho"))
 
 
-# --- docs/sample-sizes.md, whose Python tests/test_docs.py runs as well
+# --- docs/sample-sizes.md, whose Python tests/house/test_docs.py runs as well
 
 
 def test_the_table_of_sample_sizes_is_what_its_page_computes():

@@ -6,3 +6,26 @@ of a domain (dense_weights.py, factored_weights.py), count on the records (true_
 a synthetic distribution (synthetic_distribution.py), which is sampled (synthetic_sampling.py). The queries
 are in queries/.
 """
+
+from typing import TYPE_CHECKING
+
+from ..support.public_paths import lazily
+
+_HOMES = {
+    "Answer": "multiplicative_weights",
+    "Estimate": "estimate",
+    "FittedDistribution": "mwem",
+    "Marginals": "queries.marginals",
+    "MarginalsRelease": "release_marginals",
+    "Query": "queries.query",
+}
+
+if TYPE_CHECKING:
+    from .estimate import Estimate as Estimate
+    from .multiplicative_weights import Answer as Answer
+    from .mwem import FittedDistribution as FittedDistribution
+    from .queries.marginals import Marginals as Marginals
+    from .queries.query import Query as Query
+    from .release_marginals import MarginalsRelease as MarginalsRelease
+
+__getattr__, __dir__ = lazily(globals(), _HOMES)

@@ -19,6 +19,7 @@ from ..support import parameters
 from ..support.checks import MAX_INT64, check_records, integer, large_integer, one_of
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from .memory import check_room
 from .mwem_average import AveragePlan
 from .mwem_measured import MeasuredPlan
@@ -33,6 +34,7 @@ _QUICK_CELLS = 1 << 20  # up to which marginals are measured by default
 _PLANS: dict[str, type[MwemPlan]] = {"average": AveragePlan, "measured": MeasuredPlan}
 
 
+@public_as("fastdp.answering")
 class FittedDistribution(SyntheticDistribution):
     """What `mwem` returns: a synthetic distribution that knows how it came about.
 
@@ -69,7 +71,7 @@ class FittedDistribution(SyntheticDistribution):
 
     def __repr__(self) -> str:
         alpha = "" if self.alpha is None else f", alpha={self.alpha:.4g}"
-        return f"{super().__repr__()[:-1]}, {self.rounds} rounds{alpha})"
+        return f"{super().__repr__()[:-1]}, {self.rounds} round{'s' * (self.rounds != 1)}{alpha})"
 
 
 def mwem(
@@ -112,7 +114,7 @@ def mwem(
         bound. "measured": each round also measures what it chose with noise, and all measurements are fitted again
         (Hardt, Ligett and McSherry); of marginals it chooses and measures whole tables. It has no error bound, and on
         real tables its error is a tenth of the other's and less; it needs all cells in memory, and under add-remove
-        neighbours marginals, whose tables say how many records there are. None: "measured" for marginals of a domain
+        neighbours marginals, whose tables give the number of records. None: "measured" for marginals of a domain
         of at most 2^20 cells, otherwise "average".
     beta : float in (0, 1)
         The probability with which the accuracy may fail.

@@ -6,6 +6,7 @@ so long that their logarithm is too much, and prefix_method.md states when that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -38,6 +39,18 @@ def interior_point(
     epsilon: float, delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ...,
     rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
+@overload
+def interior_point(
+    values: Sequence[int], *, domain_bits: int, signed: bool | None = ...,
+    epsilon: float, delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+) -> int: ...  # fmt: skip
+@overload
+def interior_point(
+    values: Sequence[float], *, domain_bits: None = ..., signed: bool | None = ...,
+    epsilon: float, delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+) -> float: ...  # fmt: skip
 @overload
 def interior_point(
     values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float, delta: float = ...,

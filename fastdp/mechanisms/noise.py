@@ -144,8 +144,8 @@ def laplace(
     Examples
     --------
     >>> import fastdp, numpy as np
-    >>> counts = np.array([120, 64, 0, 311])
-    >>> noisy = fastdp.laplace(counts, sensitivity=1, epsilon=0.5)
+    >>> counts = np.array([120, 64, 0, 311])  # each person is counted once
+    >>> noisy = fastdp.laplace(counts, sensitivity=2, epsilon=0.5)  # replacing one person moves two counts
     >>> noisy.dtype, noisy.shape
     (dtype('int64'), (4,))
     >>> fastdp.laplace(2.5, sensitivity=1.0, epsilon=1.0).dtype
@@ -242,8 +242,10 @@ def gaussian(
     Examples
     --------
     >>> import fastdp, numpy as np
-    >>> fastdp.gaussian(np.arange(5), sensitivity=1, epsilon=1.0, delta=1e-6).shape
-    (5,)
+    >>> counts = np.array([120, 64, 0, 311])  # each person is counted once
+    >>> noisy = fastdp.gaussian(counts, sensitivity=np.sqrt(2), epsilon=1.0, delta=1e-6)  # replacing one moves two
+    >>> noisy.shape
+    (4,)
     >>> fastdp.gaussian([0.5, 1.5], sensitivity=2.0, rho=0.1).dtype
     dtype('float64')
     """
@@ -302,16 +304,16 @@ def gaussian_noise(
     grid: float | None = None
     if integers:
         _no_resolution(resolution)
-        plan, moved = _gaussian_for_integers(sensitivity, price, n), up(upper(sensitivity))
+        plan, grid_sensitivity = _gaussian_for_integers(sensitivity, price, n), up(upper(sensitivity))
     else:
         grid, plan = _gaussian_for_floats(sensitivity, price, parameters.resolution(resolution), n)
-        moved = _l2_on_grid(sensitivity, grid, n)
-    mu = gaussian_mu(moved, plan.sigma, n)
+        grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
+    mu = gaussian_mu(grid_sensitivity, plan.sigma, n)
     if price[1] is None:
         row = {"sensitivity": sensitivity, "rho": price[0]}
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
     row = {"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]}
-    zcdp = ZCDP(up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
+    zcdp = ZCDP(up((Fraction(grid_sensitivity) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
     return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
 
 
@@ -359,8 +361,8 @@ def _laplace_for_floats(
             )
     grid = usable_grid(resolution, sensitivity)
     # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
-    moved = int(upper(sensitivity) / Fraction(grid)) + n
-    scale = up(moved / lower(epsilon))
+    grid_sensitivity = int(upper(sensitivity) / Fraction(grid)) + n
+    scale = up(grid_sensitivity / lower(epsilon))
     return grid, laplace_plan(scale_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
 
 
@@ -379,8 +381,8 @@ def _gaussian_for_floats(
         sigma = _sigma(1.0, price, n) * sensitivity
         resolution = max(power_below(min(sensitivity, sigma) / (1024 * root)), power_below(sigma) * 2.0**-38)
     grid = usable_grid(resolution, sensitivity)
-    moved = _l2_on_grid(sensitivity, grid, n)
-    return grid, gaussian_plan(scale_in_range(_sigma(moved, price, n), "sigma in units of the resolution"))
+    grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
+    return grid, gaussian_plan(scale_in_range(_sigma(grid_sensitivity, price, n), "sigma in units of the resolution"))
 
 
 def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:

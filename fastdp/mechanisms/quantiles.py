@@ -6,6 +6,7 @@ exactly, in the time of a partial sort; interior_point.md has the proofs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -43,6 +44,18 @@ def quantile(
     epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
     neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
+@overload
+def quantile(
+    values: Sequence[int], q: float, *, domain_bits: int, signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> int: ...  # fmt: skip
+@overload
+def quantile(
+    values: Sequence[float], q: float, *, domain_bits: None = ..., signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> float: ...  # fmt: skip
 @overload
 def quantile(
     values: Any, q: float, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
@@ -118,13 +131,8 @@ def quantile(
     >>> bool(abs(np.mean(incomes < top_tenth) - 0.9) < 0.01)
     True
     """
-    try:
-        tau = decimal_value(probability("q", q))
-    except ValueError:
-        raise ValueError(f"q={q!r}: must be a number strictly between 0 and 1") from None
-    selection = RankSelection.of(tau, epsilon, neighbors)
+    selection = RankSelection.of(decimal_value(probability("q", q)), epsilon, neighbors)
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
-    selection.warn_if_few(column)
     row = {"q": float(q), **selection.row, "domain_bits": column.bits}
     with ChargedKeys("quantile", selection.guarantee, row, budget, rng) as keys:
         return selection.release(column, keys)
@@ -141,6 +149,18 @@ def median(
     epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
     neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
+@overload
+def median(
+    values: Sequence[int], *, domain_bits: int, signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> int: ...  # fmt: skip
+@overload
+def median(
+    values: Sequence[float], *, domain_bits: None = ..., signed: bool | None = ...,
+    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
+) -> float: ...  # fmt: skip
 @overload
 def median(
     values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
@@ -211,7 +231,6 @@ def median(
     """
     selection = RankSelection.of(HALF, epsilon, neighbors)
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
-    selection.warn_if_few(column)
     row = {**selection.row, "domain_bits": column.bits}
     with ChargedKeys("median", selection.guarantee, row, budget, rng) as keys:
         return selection.release(column, keys)
@@ -256,8 +275,9 @@ class RankSelection:
             )
 
     def release(self, column: NumberColumn, keys: ChargedKeys) -> int | float:
-        """Read the values, and draw a number of the line."""
+        """Read the values, and draw a number of the line; what is wrong with them comes before a warning."""
         line, positions = column.read()
+        self.warn_if_few(column)
         choice = choose_by_rank(positions, self.tau, line.last, self.eta)
         return line.value(choice.draw(keys.take()))
 

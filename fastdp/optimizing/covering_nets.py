@@ -132,7 +132,8 @@ def _default_spacing(over: ConvexSet, d: int, step: float, lipschitz: float, mos
     cover = sqrt(d) if isinstance(over, Ball) else sqrt(d) / 2
     best = step * max(free, 1) / (lipschitz * cover) if lipschitz else inf
     coarse, fine = 2 * over.diameter, over.diameter * 2.0**-40
-    for _ in range(100):  # the least spacing with few enough points
+    # the least spacing with few enough points; not by support/search.py, as every spacing of a one-point simplex has
+    for _ in range(100):
         middle = sqrt(coarse * fine)
         coarse, fine = (middle, fine) if size_of_net(over, middle)[1] <= most else (coarse, middle)
     return max(min(best, over.diameter / 8), coarse)
@@ -280,10 +281,10 @@ class GridPlan(ChoicePlan):
             else:
                 assert isinstance(over, Ball | Box)
                 if isinstance(over, Ball):
-                    reach = over.radius * (1.0 if over.order == 1 else sqrt(points.d))
+                    l1_radius = over.radius * (1.0 if over.order == 1 else sqrt(points.d))
                 else:
-                    reach = sum(high - low for low, high in zip(over.lower, over.upper, strict=True)) / 2
-                out += np.maximum(_added(np.abs(own - over.center[:, None])) - reach, 0.0)
+                    l1_radius = sum(high - low for low, high in zip(over.lower, over.upper, strict=True)) / 2
+                out += np.maximum(_added(np.abs(own - over.center[:, None])) - l1_radius, 0.0)
         return out
 
     def _custom(self, points: Points, net: Floats, block: Block) -> Integers:

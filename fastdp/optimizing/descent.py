@@ -22,12 +22,13 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
-from ..support.checks import integer, positive
+from ..support.checks import integer, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .points import DescentSteps, Points
-from .problem import Problem, public_count, read_points
+from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import Noise, NoiseParameters, guarantee_of
 from .step_schedule import DescentSchedule, GivenSteps
@@ -38,6 +39,7 @@ _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
 Callback = Callable[[int, Vector], object]
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class Descent(Displayed):
     """Where a descent came to.
@@ -65,10 +67,11 @@ class Descent(Displayed):
 
     def _display(self) -> DisplayLines:
         w = np.array2string(self.w, precision=4, threshold=6, edgeitems=2)
-        bound = "none promised" if self.bound is None else f"at most {self.bound:.3g} in expectation"
+        bound = "no bound" if self.bound is None else f"at most {self.bound:.3g} in expectation"
         return [("w", w), ("steps", f"{self.steps} of size {self.step_size:.3g}"), ("excess risk", bound)]
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateDescent(Descent, Accounted):
     """Where a private descent came to.
@@ -324,7 +327,7 @@ def noisy_projected_gradient_descent(
     given = _given_steps(clip, steps, step_size, average, resolution)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, start, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     schedule = DescentSchedule.of(problem, n, points.d, asked, given)
     return run_descent(
         points, problem, n, asked, schedule, average=bool(average), history=history, callback=callback,

@@ -19,21 +19,23 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.checks import one_of, positive
+from ..support.checks import one_of, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
+from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan
 from .covering_nets import MOST_DIMENSIONS, GridPlan
 from .one_dimension import LINES, no_line
 from .points import Points
-from .problem import public_count, read_points
+from .problem import read_points
 from .sets import Ball, Box, ConvexSet, Simplex, Vector
 
 Method = Literal["auto", "grid", "exact"]
 METHODS = ("auto", "grid", "exact")
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateChoice(Displayed, Accounted):
     """The point that the exponential mechanism chose.
@@ -185,7 +187,7 @@ def exponential_erm(
         resolution = parameters.resolution(resolution)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     plan = plan_of(ChoiceParameters(problem, points.d, n, epsilon, neighbors), method, spacing, resolution)
     return choose_point(points, plan, beta, progress, rng, budget)
 

@@ -189,7 +189,7 @@ def _coordinates(name: str, value: ArrayLike) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
-def _shown(values: tuple[float, ...]) -> str:
+def _display_values(values: tuple[float, ...]) -> str:
     if len(set(values)) == 1:
         return f"{values[0]:g}"
     return f"[{', '.join(f'{v:g}' for v in values[:4])}{', ...' if len(values) > 4 else ''}]"
@@ -255,7 +255,7 @@ class Ball(ConvexSet):
         return Projection(number_of("BALL" if self.order == 2 else "BALL_L1"), at, at, self.radius)
 
     def __repr__(self) -> str:
-        center = "" if not any(self.at) else f", center={_shown(self.at)}"
+        center = "" if not any(self.at) else f", center={_display_values(self.at)}"
         return f"Ball({self.radius:g}{center}{', norm=1' if self.order == 1 else ''})"
 
 
@@ -292,7 +292,7 @@ class Box(ConvexSet):
             if not a <= b:
                 raise ValueError(f"lower={a!r}: must be at most upper={b!r} (coordinate {j})")
         if low == high:
-            raise ValueError(f"lower={_shown(low)}: must be below upper in at least one coordinate")
+            raise ValueError(f"lower={_display_values(low)}: must be below upper in at least one coordinate")
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)
         object.__setattr__(self, "dimension", d if np.ndim(lower) or np.ndim(upper) else None)
@@ -324,7 +324,7 @@ class Box(ConvexSet):
         return Projection(number_of("BOX"), np.array(self.lower), np.array(self.upper), 0.0)
 
     def __repr__(self) -> str:
-        return f"Box({_shown(self.lower)}, {_shown(self.upper)})"
+        return f"Box({_display_values(self.lower)}, {_display_values(self.upper)})"
 
 
 @public_as("fastdp.sets")

@@ -1,6 +1,8 @@
 """Privacy as an account: guarantees, conversions, composition, budgets, calibration, the removal lemma."""
 
-from ..support.public_paths import publish
+from typing import TYPE_CHECKING
+
+from ..support.public_paths import lazily, publish
 from .accounted import Accounted, HasGuarantee
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
@@ -34,3 +36,16 @@ __all__ = [
 ]
 
 publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)
+
+_HOMES = {
+    "Release": "ledger",
+    "Releases": "ledger",
+    "Removal": "removal_lemma",
+}
+
+if TYPE_CHECKING:
+    from .ledger import Release as Release
+    from .ledger import Releases as Releases
+    from .removal_lemma import Removal as Removal
+
+__getattr__, __dir__ = lazily(globals(), _HOMES)

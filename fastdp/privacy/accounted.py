@@ -33,5 +33,5 @@ class Accounted:
             connect/dp_accounting.md says what it stands for.
         """
         if self.guarantee is None:
-            raise ValueError(f"{type(self).__name__}: promises nothing: there is no event for it")
+            raise ValueError(f"{type(self).__name__}: has no guarantee: there is no event for it")
         return self.guarantee.dp_event(accountant, leak=leak)

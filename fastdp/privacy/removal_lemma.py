@@ -15,6 +15,7 @@ from math import inf
 from typing import NoReturn
 
 from ..support.checks import integer, non_negative, positive, probability
+from ..support.public_paths import public_as
 from ..support.rounding import add, divide, down, exp, lower, multiply, sixty_digits, subtract, up
 from ..support.search import greatest_float, least_float
 from .composition import share
@@ -23,6 +24,7 @@ from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors
 LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma gives nothing of use beyond
 
 
+@public_as("fastdp.privacy")
 @dataclass(frozen=True)
 class Removal(Guarantee):
     """The guarantee of any number of rounds at eta under the removal lemma: a delta for every epsilon.
@@ -44,7 +46,7 @@ class Removal(Guarantee):
         super().__post_init__()
         eta = positive("eta", self.eta, toward=inf)
         if not LEAST_ETA <= eta <= MOST_ETA:
-            raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma says nothing of use beyond")
+            raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma gives no useful bound beyond")
         if not isinstance(self.one_signed, bool):
             raise ValueError(f"one_signed={self.one_signed!r}: must be True or False")
         object.__setattr__(self, "eta", eta)

@@ -82,7 +82,7 @@ class Randomness:
             The words.
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-            raise ValueError(f"n={n!r}: must be a whole number >= 0")
+            raise ValueError(f"n={n!r}: must be an integer >= 0")
         out, key = np.empty(int(n), np.uint64), self.key()
         fill_words(key, out)
         return out

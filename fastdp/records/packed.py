@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..support.checks import integer
 from ..support.columns import BitColumn
+from ..support.public_paths import public_as
 from .arrays import MemoryRows
 from .column_names import Names, label_of, names_at, position_of, positions_of
 from .rows import Block, LocalRows, Rows
@@ -28,6 +29,7 @@ class _PackedBlock(Block):
         return self._words
 
 
+@public_as("fastdp.records")
 class PackedRows(MemoryRows):
     """Records of 0 and 1, packed by columns; `pack` makes them.
 

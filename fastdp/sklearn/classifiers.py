@@ -17,7 +17,7 @@ from ..support import parameters
 from ..support.checks import integer
 from ..support.errors import DomainError
 from .base import Floats, PrivateEstimator
-from .grid import Grid
+from .grid import CellGrid
 from .labels import BinaryClassifier
 
 Cut = tuple[int, float | None]  # a column, and what it must exceed; None for a column of 0 and 1
@@ -56,7 +56,7 @@ class ConjunctionClassifier(BinaryClassifier):
     ----------
     rule_ : str
         The rule, as a person would write it.
-    concept_ : fastdp.learning.conjunctions.LearnedConjunction
+    concept_ : fastdp.learning.LearnedConjunction
         The result of `fastdp.learn_conjunction`, over all comparisons.
     cuts_ : list of (int, float or None)
         The comparisons: a column, and the threshold that it must exceed.
@@ -199,7 +199,7 @@ class BoxClassifier(BinaryClassifier):
     ----------
     intervals_ : numpy.ndarray of float64, shape (columns, 2)
         For each column the interval least <= x < below; infinite where the box has no end.
-    concept_ : fastdp.learning.boxes.LearnedBox
+    concept_ : fastdp.learning.LearnedBox
         The result of `fastdp.learn_box`, over cells.
     classes_ : numpy.ndarray
         The two labels.
@@ -266,7 +266,7 @@ class BoxClassifier(BinaryClassifier):
             The estimator itself.
         """
         X, positives = self._labelled(X, y)
-        grid = Grid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
+        grid = CellGrid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
         self.concept_ = learn_box(
             grid.cells(X, self.outside), positives, domain_bits=self.bits, signed=False, epsilon=self.epsilon,
             delta=self.delta, method=self.method, beta=self.beta, rng=self._randomness(), budget=self.budget,
@@ -275,7 +275,7 @@ class BoxClassifier(BinaryClassifier):
         self.intervals_ = self._intervals(grid)
         return self
 
-    def _intervals(self, grid: Grid) -> Floats:
+    def _intervals(self, grid: CellGrid) -> Floats:
         if self.concept_.intervals is None:
             return np.tile([np.inf, -np.inf], (len(grid.lower), 1))
         first, last = np.array(self.concept_.intervals, np.int64).T

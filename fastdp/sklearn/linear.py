@@ -90,7 +90,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         The two labels.
     n_iter_ : int
         The steps of the descent; 1 for other methods.
-    result_ : fastdp.optimizing.private_erm.PrivateMinimum
+    result_ : fastdp.optimizing.PrivateMinimum
         The result of `fastdp.private_erm`.
     guarantee_ : fastdp.privacy.Guarantee
         The guarantee of the fit.
@@ -268,7 +268,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         The intercept.
     n_iter_ : int
         The steps of the descent; 1 for other methods.
-    result_ : fastdp.optimizing.private_erm.PrivateMinimum
+    result_ : fastdp.optimizing.PrivateMinimum
         The result of `fastdp.private_erm`.
     guarantee_ : fastdp.privacy.Guarantee
         The guarantee of the fit.

@@ -56,7 +56,7 @@ def _in_c(kind: Any) -> str:
 
 
 def flag_of_number(function: CFunction) -> Any:
-    """A C function of one int64 that returns a whole number, as numba can call it; None if it is none."""
+    """A C function of one int64 that returns an integer, as numba can call it; None if it is none."""
     if function.result not in _INTEGERS or len(function.arguments) != 1:
         return None
     (argument,) = function.arguments

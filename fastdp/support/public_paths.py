@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from importlib import import_module
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=type)
@@ -24,3 +25,18 @@ def publish(namespace: Mapping[str, Any], names: Iterable[str], path: str) -> No
         thing = namespace[name]
         if isinstance(thing, type) and thing.__module__.partition(".")[0] == "fastdp":
             public_as(path)(thing)
+
+
+def lazily(
+    namespace: MutableMapping[str, Any], homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package that offers classes of its modules, and imports them when asked for."""
+    package = namespace["__name__"]
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        namespace[name] = getattr(import_module(f".{homes[name]}", package), name)
+        return namespace[name]
+
+    return get, lambda: sorted({*namespace, *homes})

@@ -70,14 +70,14 @@ def set_num_threads(n: int) -> None:
     """
     global _count
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"n={n!r}: must be a whole number >= 1")
+        raise ValueError(f"n={n!r}: must be an integer >= 1")
     _count = int(n)
 
 
 def _default_count() -> int:
     if text := os.environ.get("FASTDP_NUM_THREADS", "").strip():
         if not (text.isascii() and text.isdecimal() and int(text) >= 1):
-            raise ValueError(f'FASTDP_NUM_THREADS="{text}": must be a whole number >= 1')
+            raise ValueError(f'FASTDP_NUM_THREADS="{text}": must be an integer >= 1')
         return int(text)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

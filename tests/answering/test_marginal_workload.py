@@ -18,7 +18,7 @@ from fastdp.answering.queries.query import bind
 from fastdp.answering.workload import Workload
 from tests.answering.kinds_of_domains import DOMAIN, EASY, cells_of, pmw_on
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )
@@ -67,7 +67,7 @@ def test_every_record_is_in_one_cell_of_each_table() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: marginals(DOMAIN, 0), "^k=0: must be a whole number >= 1$"),
+        (lambda: marginals(DOMAIN, 0), "^k=0: must be an integer >= 1$"),
         (lambda: marginals(DOMAIN, 1.5), "^k=1.5: must be"),  # type: ignore[arg-type]
         (lambda: marginals(DOMAIN, 4), "^k=4: must be at most the number of attributes, 3$"),
         (lambda: Marginals(DOMAIN, []), "^subsets: must be at least one set of attributes$"),

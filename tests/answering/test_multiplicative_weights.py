@@ -39,7 +39,7 @@ from tests.answering.multiplicative_weights_laws import (
 )
 from tests.conftest import Watched
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )
@@ -70,12 +70,12 @@ def test_a_million_may_be_said_as_1e6() -> None:
         2e4, SMALL, epsilon=1.0, max_queries=np.float64(1e3), delta=1e-6
     ) == fastdp.bounds.private_multiplicative_weights(20_000, SMALL, epsilon=1.0, max_queries=1000, delta=1e-6)
     for wrong in (1e3 + 0.5, math.nan, math.inf, True, "1e3"):
-        with pytest.raises(ValueError, match=r"^max_queries=.*: must be a whole number >= 1$"):
+        with pytest.raises(ValueError, match=r"^max_queries=.*: must be an integer >= 1$"):
             make(PEOPLE, SMALL, max_queries=wrong)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_it_says_when_plain_noise_would_promise_more(delta: float) -> None:
+def test_it_says_when_plain_noise_would_guarantee_more(delta: float) -> None:
     name = "Gaussian" if delta else "Laplace"
     options: dict[str, Any] = {"epsilon": 1.0, "delta": delta}
     with pytest.warns(
@@ -159,7 +159,7 @@ def test_what_is_guaranteed() -> None:
         ({"epsilon": math.nan}, ValueError, r"^epsilon=nan: must be"),
         ({"delta": 1.0}, ValueError, r"^delta=1\.0: must be"),
         ({"delta": -1e-9}, ValueError, r"^delta="),
-        ({"max_queries": 0}, ValueError, r"^max_queries=0: must be a whole number >= 1"),
+        ({"max_queries": 0}, ValueError, r"^max_queries=0: must be an integer >= 1"),
         ({"max_queries": 2.5}, ValueError, r"^max_queries=2\.5"),
         ({"alpha": 0.0}, ValueError, r"^alpha=0\.0: must be"),
         ({"alpha": 1.0}, ValueError, r"^alpha=1\.0: must be"),

@@ -28,7 +28,7 @@ from fastdp.answering.update_schedule import UpdateSchedule, Variant
 from fastdp.support.errors import AccuracyWarning
 from tests.answering.multiplicative_weights_laws import QUIET, VARIANTS, in_two, make, one_by_one, skewed, together
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )

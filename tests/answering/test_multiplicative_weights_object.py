@@ -26,7 +26,7 @@ from fastdp.answering.update_schedule import Variant
 from fastdp.support.errors import AccuracyWarning
 from tests.answering.multiplicative_weights_laws import DOMAIN, PEOPLE, QUIET, SMALL, VARIANTS, make, records, tiny
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )
@@ -130,7 +130,7 @@ def test_the_synthetic_distribution_stays_as_it_was() -> None:
     assert run.synthetic.answer(Conjunction({"a": 0})) != share
 
 
-def test_the_repr_says_what_is_promised() -> None:
+def test_the_repr_says_what_is_guaranteed() -> None:
     run = make(PEOPLE, SMALL, max_queries=10)
     run.answer(Conjunction({"a": 1}))
     shown = repr(run)

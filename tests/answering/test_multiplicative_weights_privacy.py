@@ -38,7 +38,7 @@ from tests.answering.multiplicative_weights_laws import (
 from tests.laws import audit, check_cells
 from tests.mechanisms.test_sparse_vector import excess, pmf, probability, tail
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )

@@ -67,13 +67,13 @@ def test_it_is_charged_once(variant: Any) -> None:
     [
         ({"neighbors": "add-remove"}, ValueError, r"^records=None: must be given with neighbors='add-remove'$"),
         ({"records": 5}, ValueError, r"^records=5: must be None with neighbors='replace-one'$"),
-        ({"neighbors": "add-remove", "records": 0}, ValueError, r"^records=0: must be a whole number >= 1"),
+        ({"neighbors": "add-remove", "records": 0}, ValueError, r"^records=0: must be an integer >= 1"),
         ({"neighbors": "friends"}, ValueError, r"^neighbors='friends'"),
         ({"epsilon": 0.0}, ValueError, r"^epsilon=0\.0: must be"),
         ({"epsilon": math.inf}, ValueError, r"^epsilon=inf: must be"),
         ({"delta": 1.5}, ValueError, r"^delta=1\.5: must be"),
         ({"beta": 1.0}, ValueError, r"^beta=1\.0: must be"),
-        ({"rounds": 0}, ValueError, r"^rounds=0: must be a whole number >= 1"),
+        ({"rounds": 0}, ValueError, r"^rounds=0: must be an integer >= 1"),
         ({"rounds": 1.5}, ValueError, r"^rounds=1\.5"),
         ({"variant": "median"}, ValueError, r"^variant='median': must be"),
         ({"outside": "drop"}, ValueError, r"^outside='drop': must be"),
@@ -121,7 +121,7 @@ def test_progress_and_what_comes_back() -> None:
     assert "7 rounds" in repr(fitted)
     assert f"alpha={fitted.alpha:.4g}" in repr(fitted)
     assert fit(PEOPLE, SMALL, iter([Conjunction({"a": 1})]), rounds=1).chosen == [Conjunction({"a": 1})]
-    assert fit(PEOPLE[:20], SMALL, work, rounds=1).alpha is None, "nothing is promised where alpha is not below 1"
+    assert fit(PEOPLE[:20], SMALL, work, rounds=1).alpha is None, "there is no bound where alpha is not below 1"
 
 
 @pytest.mark.parametrize("variant", ["average", "measured"])
@@ -172,3 +172,12 @@ def test_marginals_of_another_domain_are_refused(variant: Any) -> None:
     with pytest.raises(ValueError, match=r"^queries: must be marginals of `domain`"):
         fit(people, Domain(a=2, b=2), marginals(Domain(b=2, a=2), 2), variant=variant, budget=budget)
     assert len(budget.releases) == 0
+
+
+def test_a_result_prints_its_own_class_and_one_round_as_one() -> None:
+    queries = marginals(SMALL, 2)
+    fitted = fastdp.mwem(PEOPLE, SMALL, queries, epsilon=1.0, delta=1e-6, rounds=1)
+    assert repr(fitted).startswith("FittedDistribution(")
+    assert ", 1 round" in repr(fitted)
+    assert "rounds" not in repr(fitted)
+    assert "; at most 1 round;" in str(fastdp.bounds.mwem(5000, SMALL, queries, epsilon=1.0, delta=1e-6, rounds=1))

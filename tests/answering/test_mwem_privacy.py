@@ -111,13 +111,13 @@ def test_choices_are_made_at_the_rate_that_is_paid_for(
     fitted = fit(PEOPLE, SMALL, queries, variant=variant, rounds=5, delta=delta, rng=Randomness(seed=1))
     kind = AveragePlan if variant == "average" else MeasuredPlan
     made = plan(kind, PEOPLE, SMALL, queries, rounds=5, delta=delta)
-    promised = Fraction(made.schedule.range if variant == "average" else made.range)
+    guaranteed = Fraction(made.schedule.range if variant == "average" else made.range)
     reach = 4 if tables and variant == "measured" else 2
     assert len(calls) == fitted.rounds == 5
     assert len({key for _, key, _ in calls}) == 5
     for scores, _, eta in calls:
-        assert Fraction(eta) * reach * UNIT <= promised
-        assert Fraction(eta) * reach * UNIT > promised * (1 - Fraction(1, 10**12))
+        assert Fraction(eta) * reach * UNIT <= guaranteed
+        assert Fraction(eta) * reach * UNIT > guaranteed * (1 - Fraction(1, 10**12))
         assert scores.size == (6 if reach == 4 else len(work) * (2 if variant == "average" else 1))
 
 

@@ -59,7 +59,7 @@ def test_the_schedule_of_average_is_theorem_2(numbers: dict[str, Any], count: in
 
 
 @pytest.mark.parametrize("numbers", NUMBERS)
-def test_no_other_number_of_rounds_promises_much_more(numbers: dict[str, Any]) -> None:
+def test_no_other_number_of_rounds_guarantees_much_more(numbers: dict[str, Any]) -> None:
     best = AverageRounds.best(10_000, **numbers)
     tried = [AverageRounds.of(count, **numbers).alpha for count in (*range(1, 400), *range(400, 10_001, 97))]
     assert min(tried) > best.alpha * 0.998

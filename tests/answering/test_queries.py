@@ -19,7 +19,7 @@ from fastdp.answering.queries.bound_query import BoundProduct
 from fastdp.answering.queries.query import bind
 from tests.answering.kinds_of_domains import DOMAIN, cells_of
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )

@@ -16,7 +16,7 @@ from fastdp.answering.queries.bound_query import UNIT
 from fastdp.answering.update_schedule import UpdateSchedule, Variant
 from tests.answering.multiplicative_weights_laws import make, skewed, zcdp_delta
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )

@@ -250,7 +250,7 @@ REFUSED = {
     "epsilon NaN": "1 epsilon=nan: must be > 0 and finite",
     "epsilon inf": "1 epsilon=inf: must be > 0 and finite",
     "sensitivity 0": "1 sensitivity=0.0: must be > 0 and finite",
-    "delta 1": "1 delta=1.0: must be < 1",
+    "delta 1": "1 delta=1.0: must be between 0 and 1, both excluded",
     "rho -1": "1 rho=-1.0: must be > 0 and finite",
     "scale": "1 sensitivity / epsilon=inf: the noise scale must be between 2^-20 and 2^40",
     "resolution 3": "1 resolution=3.0: must be a power of two",
@@ -279,7 +279,7 @@ REFUSED = {
     "box": "1 lower: must be at most upper",
     "total NaN": "1 total=nan: must be > 0 and finite",
     "place": "1 undecided: must be places in out, which has n=4 entries",
-    "block": "1 block=-1: must be a whole number >= 0",
+    "block": "1 block=-1: must be an integer >= 0",
     "plan": "1 plan: must come from fastdp_plan_laplace_*",
 }
 

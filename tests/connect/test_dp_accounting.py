@@ -377,14 +377,14 @@ def test_every_result_and_every_row_has_an_event() -> None:
     assert len(budget.releases) == len(made) + 5
 
 
-def test_what_promises_nothing_has_no_event() -> None:
+def test_what_guarantees_nothing_has_no_event() -> None:
     X = np.eye(4, dtype=bool)
     with pytest.warns(fastdp.PrivacyWarning, match="not private"):
         rule = fastdp.learn_conjunction(X, X[:, 0], method="elimination")
-    with pytest.raises(ValueError, match="promises nothing"):
+    with pytest.raises(ValueError, match="has no guarantee"):
         rule.dp_event()
     plain = fastdp.SyntheticDistribution(np.ones(3), fastdp.Domain(a=3))
-    with pytest.raises(ValueError, match="promises nothing"):
+    with pytest.raises(ValueError, match="has no guarantee"):
         plain.dp_event()
 
 
@@ -419,7 +419,7 @@ def test_a_missing_or_old_library_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         PureDP(1.0).dp_event()
 
 
-def test_mu_is_a_promise_of_gaussian_noise_only() -> None:
+def test_mu_is_a_guarantee_of_gaussian_noise_only() -> None:
     assert ZCDP(0.5, mu=1.0) == ZCDP(0.5)
     assert (ZCDP(0.5, mu=1.0) & PureDP(3.0)).forms()[0].mu == 1.0
     assert compose((ZCDP(0.5, mu=1.0), 3)) == ZCDP(1.5)

@@ -46,6 +46,25 @@ def alarm(readings: list[int], limit: int) -> int | None:
     return watch.first_above(readings)
 
 
+def typical(ages: list[int], seconds: list[float]) -> tuple[int, float]:
+    """Medians of lists: integers of a declared domain, floats otherwise."""
+    age = fastdp.median(ages, domain_bits=7, epsilon=1.0)
+    assert_type(age, int)
+    duration = fastdp.median(seconds, epsilon=1.0)
+    assert_type(duration, float)
+    return age, duration
+
+
+def plan() -> float:
+    """What is to be minimised, and how well a number of records supports it."""
+    loss, over = fastdp.losses.Logistic(), fastdp.sets.Ball(1.0)
+    assert_type(loss, fastdp.losses.Logistic)
+    assert_type(over, fastdp.sets.Ball)
+    bound = fastdp.bounds.quantile(0.9, epsilon=1.0)
+    assert_type(bound, float)
+    return bound
+
+
 def ledger(budget: fastdp.Budget) -> list[tuple[str, str]]:
     """What was released, and what it guarantees."""
     together: fastdp.privacy.Guarantee = fastdp.compose(*(row.guarantee for row in budget.releases), delta=1e-6)
@@ -59,6 +78,8 @@ def main() -> None:
     averages(np.array([0.5, 0.25]))
     total(12, 3.5)
     alarm([3, 5, 5000], 1000)
+    typical([40] * 500, [0.5] * 500)
+    plan()
     ledger(budget)
 
 

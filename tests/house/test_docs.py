@@ -64,7 +64,7 @@ def test_the_public_functions_have_examples():
         assert ">>> " in getattr(fastdp, name).__doc__, name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *AT_THE_ROOT], ids=lambda page: page.name)
 def test_python_on_the_pages(page, capsys):
     if needed := NEEDS.match(page.read_text()):
         skip_without(needed[1])
@@ -92,6 +92,12 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTES, *AT_THE_ROOT], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_labels_that_name_a_file_name_the_file_of_the_link(page):
+    links = re.findall(r"\[`?([\w./-]+\.(?:md|py|c|h|json|toml))`?\]\(([^)#]+)", page.read_text())
+    assert [(label, target) for label, target in links if Path(label).name != Path(target).name] == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, *NOTES, *AT_THE_ROOT], ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -80,19 +81,32 @@ def test_both_folders_are_imported_under_their_one_name() -> None:
 # --- names
 
 
-def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
-    tree = ast.parse((ROOT / "fastdp" / "__init__.py").read_text(encoding="utf-8"))
+def seen_by_type_checkers(path: Path) -> dict[str, tuple[str, str]]:
+    """Each name of the one block that only type checkers read: its module, and its name there."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     seen = {}
     for node in block.body:
         assert isinstance(node, ast.ImportFrom)
         assert node.level == 1
-        seen.update({alias.asname or alias.name: (node.module, alias.name) for alias in node.names})
-    assert sorted([*seen, "__version__"]) == sorted(fastdp.__all__)
-    for name, (module, attribute) in seen.items():
-        assert getattr(fastdp, name) is getattr(importlib.import_module(f"fastdp.{module}"), attribute), name
-    assert len(fastdp.__all__) == len(set(fastdp.__all__))
-    assert set(fastdp.__all__) <= set(dir(fastdp))
+        seen.update({alias.asname or alias.name: (node.module or "", alias.name) for alias in node.names})
+    return seen
+
+
+@pytest.mark.parametrize("name", ["fastdp", "fastdp.bounds"])
+def test_public_names_resolve_and_type_checkers_see_the_same(name: str) -> None:
+    package = importlib.import_module(name)
+    assert package.__file__ is not None
+    seen = seen_by_type_checkers(Path(package.__file__))
+    modules = {each: found for each, found in seen.items() if inspect.ismodule(getattr(package, each))}
+    assert sorted(modules) == (["bounds", "kernels", "losses", "privacy", "sets"] if name == "fastdp" else [])
+    version = ["__version__"] if name == "fastdp" else []
+    assert sorted([*(seen.keys() - modules), *version]) == sorted(package.__all__)
+    for each, (module, attribute) in seen.items():
+        home = importlib.import_module(f"fastdp.{module}".strip("."))
+        assert getattr(package, each) is getattr(home, attribute), each
+    assert len(package.__all__) == len(set(package.__all__))
+    assert set(package.__all__) <= set(dir(package))
 
 
 def test_a_star_import_brings_the_public_names() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import traceback
 
+import numpy as np
 import pytest
 
 import fastdp
@@ -18,6 +19,13 @@ PUBLIC = [
     for name in getattr(module, "__all__", None) or vars(module)
     if inspect.isclass(thing := getattr(module, name)) and thing.__module__.startswith("fastdp") and name[0] != "_"
 ]
+RESULTS = {
+    "fastdp.answering": "Answer Estimate FittedDistribution Marginals MarginalsRelease Query",
+    "fastdp.learning": "Chosen Hypothesis LearnedBox LearnedConjunction",
+    "fastdp.optimizing": "Descent ExcessBounds LeastSquares PrivateChoice PrivateDescent PrivateMinimum VectorRelease",
+    "fastdp.privacy": "Release Releases Removal",
+    "fastdp.records": "PackedRows",
+}
 FEW = {
     "fastdp": [
         fastdp.PureDP(0.5),
@@ -45,6 +53,46 @@ def test_public_classes_say_their_public_path(path, name):
     assert (kind.__module__, kind.__qualname__) == (shorter, name)
     assert pickle.loads(pickle.dumps(kind)) is kind
     assert f"{shorter}\n".encode() in pickle.dumps(kind, 0)
+
+
+@pytest.mark.parametrize(("path", "name"), [(path, name) for path in RESULTS for name in RESULTS[path].split()])
+def test_classes_of_results_say_their_package(path, name):
+    package = importlib.import_module(path)
+    kind = getattr(package, name)
+    assert (kind.__module__, kind.__qualname__) == (path, name)
+    assert name in dir(package)
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+def test_packages_import_their_modules_when_asked():
+    packages = [path for path in RESULTS if path != "fastdp.privacy"]
+    code = f"import sys, importlib; [importlib.import_module(p) for p in {packages}]; print('numpy' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+    with pytest.raises(AttributeError, match=r"^module 'fastdp.learning' has no attribute 'Wheel'$"):
+        importlib.import_module("fastdp.learning").Wheel  # noqa: B018
+
+
+def released():
+    """What functions give back, one of each package."""
+    X, bits = np.array([[0.5], [0.25], [-0.5]] * 50), np.array([[0, 1], [1, 1]] * 5000)
+    over = fastdp.sets.Box(-1, 1)
+    with fastdp.Budget(epsilon=2.0) as budget:
+        yield fastdp.exponential_erm(X, loss=fastdp.losses.SquaredDistance(x_norm=1), over=over, epsilon=1.0)
+        yield fastdp.learn_conjunction(bits, bits[:, 0], epsilon=1.0)
+    yield budget.releases[0]
+    yield fastdp.removal(1.0, one_signed=True)
+    yield fastdp.marginals(fastdp.Domain(a=3, b=2), 1)
+    yield fastdp.pack(bits)
+
+
+def test_results_travel_under_the_public_path():
+    for result in released():
+        path = type(result).__module__
+        assert type(result).__name__ in RESULTS[path].split()
+        packed = pickle.dumps(result, 0)
+        assert f"c{path}\n{type(result).__name__}\n".encode() in packed
+        assert type(pickle.loads(packed)) is type(result)
 
 
 def test_there_are_as_many_as_ever():

@@ -139,7 +139,7 @@ def test_sums_are_those_of_the_oracle(kind: str, dtype: Any) -> None:
     entries = sure = 0
     for n, d in shapes:
         X, y, w = instance(rng, n, d, dtype, kind in ("LOGISTIC", "HINGE"))
-        unit, limit = 2.0**27 / math.pi**1.5, limit_of(0.9 * 2.0**25, d)  # of no whole numbers, on which many would lie
+        unit, limit = 2.0**27 / math.pi**1.5, limit_of(0.9 * 2.0**25, d)  # of no integers, on which many would lie
         found = sums(X, labels_for(kind, y), w, LOSSES[kind], unit, limit)
         low, high = oracles.optimizing.clipped_gradients(X, y, w, kind, unit=unit, limit=limit, parameter=0.7)
         assert (low <= found).all(), (n, d)
@@ -419,8 +419,8 @@ def test_labels_that_a_loss_cannot_take() -> None:
 def test_records_of_other_shapes() -> None:
     for X, message in (
         (np.ones((0, 2)), r"^X: n=0 records: must be at least one$"),
-        (np.ones((3, 0)), r"^data: must have at least one column$"),
-        (np.ones(3), r"^data: shape \(3,\): must have two dimensions"),
+        (np.ones((3, 0)), r"^X: must have at least one column$"),
+        (np.ones(3), r"^X: shape \(3,\): must have two dimensions"),
         (np.array([["a", "b"]]), r"^column 0: dtype .*: must be numbers$"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -384,7 +384,7 @@ def test_parameters_of_sets_are_checked() -> None:
     with pytest.raises(ValueError, match=r"^center: dtype .*: must be integers"):
         sets.Ball(1.0, center="x")
     for dimension in (0, -1, 2.0, "2", True):
-        with pytest.raises(ValueError, match=r"^dimension=.*: must be a whole number >= 1$"):
+        with pytest.raises(ValueError, match=r"^dimension=.*: must be an integer >= 1$"):
             sets.Simplex(1.0, dimension)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^lower=1\.0: must be at most upper=0\.0 \(coordinate 0"):
         sets.Box(1, 0)

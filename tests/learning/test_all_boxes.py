@@ -255,7 +255,7 @@ def test_piles_of_records():
 
 
 def test_a_rectangle_is_learned_from_a_few_thousand_records():
-    """What theorem 3 promises at beta = 1e-9."""
+    """What theorem 3 guarantees at beta = 1e-9."""
     bits, n, eta = (16, 16), 2000, Fraction(1, 2)
     keys, _ = records(n, bits, 4)
     labels = ((keys > 10_000) & (keys < 40_000)).all(axis=1)

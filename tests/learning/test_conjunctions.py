@@ -72,19 +72,19 @@ def test_parameters_are_checked_before_anything_is_drawn_or_charged():
     y = X[:, 0]
     good = {"epsilon": 1.0, "delta": 1e-6, "k": 2}
     for changes, message in (
-        ({"k": 0}, r"k=0: must be a whole number >= 1"),
+        ({"k": 0}, r"k=0: must be an integer >= 1"),
         ({"k": 5}, r"k=5: must be at most 4"),
-        ({"k": 1.5}, r"k=1.5: must be a whole number"),
+        ({"k": 1.5}, r"k=1.5: must be an integer"),
         ({"epsilon": None}, r"epsilon=None: must be a number > 0; only method='elimination'"),
         ({"epsilon": 0}, r"epsilon=0: must be > 0"),
         ({"epsilon": "1"}, r"epsilon='1': must be a number"),
-        ({"delta": 1.0}, r"delta=1.0: must be < 1"),
-        ({"beta": 0.0}, r"beta=0.0: must be > 0"),
+        ({"delta": 1.0}, r"delta=1.0: must be between 0 and 1, 1 excluded"),
+        ({"beta": 0.0}, r"beta=0.0: must be between 0 and 1, both excluded"),
         ({"method": "magic"}, r"method='magic': must be one of 'peel', 'greedy'"),
         ({"neighbors": "swap"}, r"neighbors='swap': must be one of"),
         ({"neighbors": "add-remove"}, r"records=None: must be given with neighbors='add-remove'"),
         ({"records": 50}, r"records=50: must be None with neighbors='replace-one'"),
-        ({"neighbors": "add-remove", "records": 0}, r"records=0: must be a whole number >= 1"),
+        ({"neighbors": "add-remove", "records": 0}, r"records=0: must be an integer >= 1"),
         ({"rng": np.random.default_rng(0)}, r"rng=Generator"),
         ({"budget": 1.0}, r"budget=1.0: must be a fastdp.Budget"),
         ({"epsilon": 1e-20, "delta": 0}, r"epsilon=1e-20, n=50: the scores of method='peel' would be .*2\^62"),
@@ -319,6 +319,8 @@ def test_results_read_as_a_person_would_write_them():
         "  error       at most 0.25 with probability 0.95, if some conjunction fits\n"
         "  guarantee   1-DP, replace-one"
     )
+    agnostic = replace(h, method="exhaustive")
+    assert "error       at most 0.25 above the least of any conjunction, with probability 0.95\n" in repr(agnostic)
     assert str(learned(())) == "true"
     assert str(learned(((1, False), (1, True)))) == "false"
     named = learned(((0, True), (2, False)), ("smokes", "b", "<old>", "d"))
@@ -335,7 +337,7 @@ def test_predictions_go_by_names_where_there_are_names():
     right = X[:, 0] & ~X[:, 2]
     for rows in (X, frame, frame[["d", "c", "b", "a"]], frame[["c", "a"]], pl.DataFrame(frame), fastdp.pack(X)):
         np.testing.assert_array_equal(h.predict(rows), right)
-    with pytest.raises(ValueError, match=r"^data: must have the columns 'a'$"):
+    with pytest.raises(ValueError, match=r"^X: must have the columns 'a'$"):
         h.predict(frame[["b", "c"]])
     with pytest.raises(ValueError, match=r"^X: 3 columns: must have 4, as the records learned from$"):
         h.predict(X[:, :3])

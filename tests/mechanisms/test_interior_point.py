@@ -358,7 +358,7 @@ def test_a_release_is_charged_as_a_bounded_range():
 BAD = [
     ({"values": []}, ValueError, "at least one"),
     ({"values": np.empty(0)}, ValueError, "at least one"),
-    ({"values": [[1, 2], [3, 4]]}, ValueError, "whole numbers"),
+    ({"values": [[1, 2], [3, 4]]}, ValueError, "taken as integers"),
     ({"values": [[1], [1, 2]], "domain_bits": None}, ValueError, "must hold numbers"),
     ({"values": np.zeros((3, 2))}, ValueError, "2 columns: must be one"),
     ({"values": np.zeros((3, 2, 2))}, ValueError, "one dimension"),
@@ -371,7 +371,7 @@ BAD = [
     ({"values": [256]}, DomainError, "from 0 to 255"),
     ({"values": [-1]}, DomainError, "from 0 to 255"),
     ({"values": np.ones(1)}, ValueError, "domain_bits=8"),
-    ({"values": [1.0]}, ValueError, "a list is taken as whole numbers where domain_bits is given"),
+    ({"values": [1.0]}, ValueError, "a list is taken as integers where domain_bits is given"),
     ({"domain_bits": 0}, ValueError, "domain_bits=0"),
     ({"domain_bits": 8.0}, ValueError, "domain_bits=8.0"),
     ({"domain_bits": True}, ValueError, "domain_bits=True"),

@@ -1,5 +1,5 @@
 """The interior point by prefixes: its law in fractions, privacy of that law by enumeration, variants that are not
-private, the code against that law and against plain definitions, constants against their formulas, and its promise."""
+private, the code against that law and against plain definitions, constants against their formulas, and its accuracy."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def test_the_code_has_the_law(points: Points, changes: dict[str, int]):
 @pytest.mark.parametrize("bits", [8, 64, 65, 4096])
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_any_number_of_records(n: int, bits: int):
-    """Too few for the promise: it runs all the same, and mostly fails, which is the point 0."""
+    """Too few for the guarantee: it runs all the same, and mostly fails, which is the point 0."""
     plan = PrefixPlan.of(n, bits, epsilon=1.0, delta=1e-6, beta=0.05)
     assert not plan.enough
     assert [plan.draw(array([2**bits - 1] * n, bits), keys_of(Randomness(seed=s))) for s in range(5)] == [FAILURE] * 5
@@ -514,11 +514,11 @@ def test_interior_point_n():
         interior_point_n(64, epsilon=1.0, method="prefix")
     with pytest.raises(ValueError, match="neighbors='add-remove': must be 'replace-one' for method='prefix'"):
         interior_point_n(64, epsilon=1.0, delta=1e-6, method="prefix", neighbors="add-remove")
-    with pytest.raises(ValueError, match="bits=0: must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="bits=0: must be an integer >= 1"):
         interior_point_n(0, epsilon=1.0)
 
 
-# --- the promise
+# --- the accuracy guarantee
 
 
 def instances(n: int, bits: int) -> dict[str, list[int]]:
@@ -540,7 +540,7 @@ def instances(n: int, bits: int) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("odd", [0, 1])
 @pytest.mark.parametrize("bits", [8, 64, 4096])
-def test_the_promise(bits: int, odd: int):
+def test_the_accuracy_guarantee(bits: int, odd: int):
     """60 runs of each instance at the least n: failures as beta allows, false alarm 1e-9."""
     beta, runs = 0.05, 60
     n = interior_point_n(bits, epsilon=2.0, delta=1e-4, beta=beta, method="prefix") + odd

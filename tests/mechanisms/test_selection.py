@@ -515,7 +515,7 @@ def charged(draw, **options):
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-def test_a_call_is_charged_what_it_promises(neighbors):
+def test_a_call_is_charged_what_it_guarantees(neighbors):
     for draw in ALL:
         release, spent = charged(draw, epsilon=0.5, neighbors=neighbors)
         mechanism = {flip: "permute_and_flip", top_two: "top_k", top_two_lazily: "top_k"}
@@ -829,9 +829,9 @@ def test_methods_have_names(value):
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "2", [2]], ids=without_address)
 def test_sizes_and_k_are_whole_numbers(value):
     for draw, name in ((several, "size"), (top_two, "k"), (top_two_lazily, "k")):
-        with pytest.raises(ValueError, match=rf"^{name}={re.escape(repr(value))}: must be a whole number >= 1$"):
+        with pytest.raises(ValueError, match=rf"^{name}={re.escape(repr(value))}: must be an integer >= 1$"):
             draw([1, 2, 3], **{name: value}, rng=Watched())
-    with pytest.raises(ValueError, match=r"^k=None: must be a whole number >= 1$"):
+    with pytest.raises(ValueError, match=r"^k=None: must be an integer >= 1$"):
         top_two([1, 2], None)
 
 

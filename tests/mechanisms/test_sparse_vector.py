@@ -331,7 +331,7 @@ def test_every_object_and_every_query_has_noise_of_its_own():
 # --- the split of epsilon
 
 
-def test_the_split_never_promises_too_much_and_wastes_nothing():
+def test_the_split_never_guarantees_too_much_and_wastes_nothing():
     rng = random.Random(7)
     for _ in range(3000):
         moved = rng.choice([Fraction(1), Fraction(rng.randint(1, 10**6), rng.randint(1, 10**6)), Fraction(2**40)])
@@ -762,3 +762,13 @@ def test_values_are_checked_and_the_object_stays_as_it_was():
         watch.first_above(np.zeros(2, np.longdouble))
     assert watch._drawn == 0
     assert watch.first_above([4, 5]) == 1
+
+
+@pytest.mark.parametrize("name", ["threshold", "sensitivity", "epsilon", "resolution", "neighbors", "guarantee"])
+def test_what_decides_cannot_be_set(name):
+    """A caller who could set the resolution would read the values behind the noise."""
+    watch = AboveThreshold(5.0, sensitivity=1.0, epsilon=0.01)
+    before = getattr(watch, name)
+    with pytest.raises(AttributeError):
+        setattr(watch, name, 2.0**40)
+    assert getattr(watch, name) == before

@@ -1,6 +1,6 @@
 """Projected gradient descent, plain and noisy: fastdp/optimizing/descent.py, step_noise.py, step_schedule.py.
 
-What theorems promise on instances with a known optimum, the law of the noise, its calibrations, an audit with a mutant,
+What theorems prove on instances with a known optimum, the law of the noise, its calibrations, an audit with a mutant,
 budgets, and the errors before any of them is spent.
 """
 
@@ -620,13 +620,13 @@ def test_records_that_are_refused() -> None:
         )
     refused(r"^X: norms must be at most x_norm=1; there are records beyond: .*clip", DomainError, spoiled(1.1))
     refused(r"^X: n=0 records: must be at least one$", X=np.ones((0, 3)), y=np.ones(0))
-    refused(r"^data: must have at least one column$", X=np.ones((5, 0)), y=np.ones(5))
+    refused(r"^X: must have at least one column$", X=np.ones((5, 0)), y=np.ones(5))
     refused(
-        r"^data: shape \(5,\): must have two dimensions, records and columns; of one column, data\[:, None\]$",
+        r"^X: shape \(5,\): must have two dimensions, records and columns; of one column, X\[:, None\]$",
         X=np.ones(5),
         y=np.ones(5),
     )
-    refused(r"^data: type object: must be a 2-D numpy array", X=object())
+    refused(r"^X: type object: must be a 2-D numpy array", X=object())
     for y in (np.ones(59), np.ones(61), np.ones((60, 2)), 1.0):
         refused(r"^y: shape .*: must be \(60,\), a label for each record$", y=y)
     refused(r"^y: must be at most y_bound=1 in magnitude; there are others: .*clip", DomainError, y=np.full(60, 1.5))
@@ -640,7 +640,7 @@ def test_records_that_are_refused() -> None:
 
 def test_parameters_that_are_refused() -> None:
     for value in (0, -1, 2.5, "3", True):
-        refused(r"^steps=.*: must be a whole number >= 1$", steps=value)
+        refused(r"^steps=.*: must be an integer >= 1$", steps=value)
     refused(r"^start: must lie in the set that is minimised over, Ball\(1\)$", start=[1.0, 1.0, 0.0])
     refused(r"^start: 2 coordinates: must be 3, as the records have columns$", start=[0.0, 0.0])
     refused(r"^start: must be finite; there is a NaN or an infinity in it$", start=[0.0, math.nan, 0.0])
@@ -662,7 +662,7 @@ def test_parameters_that_are_refused() -> None:
     refused(r"^records=60: must be None with neighbors='replace-one'$", records=60)
     refused(r"^records=None: must be given with neighbors='add-remove'$", neighbors="add-remove")
     for value in (0, -3, 2.5, "9"):
-        refused(r"^records=.*: must be a whole number >= 1$", neighbors="add-remove", records=value)
+        refused(r"^records=.*: must be an integer >= 1$", neighbors="add-remove", records=value)
 
 
 def test_bounds_that_are_missing() -> None:
@@ -697,11 +697,11 @@ def test_results_print() -> None:
     assert f"steps        100 of size {fit.step_size:.3g}" in shown
     assert "excess risk  at most 0.4 in expectation" in shown
     last = plain(X, y, loss=LOSSES["squared"], over=sets.Ball(1.0), steps=100, average=False)
-    assert "excess risk  none promised" in repr(last)
+    assert "excess risk  no bound" in repr(last)
     private = noisy(X, y, loss=LOSSES["squared"], over=sets.Ball(1.0), epsilon=1.0, delta=1e-6, noise="gaussian")
     shown = repr(private)
     for text in ("PrivateDescent\n", "excess risk  at most", "clip         4, on a grid of",
-                 "noise        gaussian (Gaussian), scale", "guarantee    (1, 1e-06)-DP and"):  # fmt: skip
+                 "noise        gaussian, scale", "guarantee    (1, 1e-06)-DP and"):  # fmt: skip
         assert text in shown
     page = private._repr_html_()
     assert page.startswith("<table><caption>PrivateDescent</caption><tr><th>w</th><td>[")

@@ -1,5 +1,5 @@
 """The exponential mechanism over convex sets: what records add to scores, the laws that are drawn from, their privacy
-by enumeration, what is promised of the excess risk, and what is refused."""
+by enumeration, the bound of the excess risk, and what is refused."""
 
 from __future__ import annotations
 
@@ -567,7 +567,7 @@ def test_a_custom_loss_is_scored_as_the_built_in_one():
     assert np.ptp(gap) <= 2 * 300
 
 
-# --- what is promised
+# --- the error bound
 
 
 def risk(loss, lam, w, X, y):
@@ -581,7 +581,7 @@ def best_of(loss, lam, over, X, y):
     return min(risk(loss, lam, w, X, y) for w in fine.points.T[:, :d])
 
 
-PROMISES = {
+BOUNDED = {
     "mean": (losses.SquaredDistance(x_norm=1), 0.0, sets.Box(-1, 1), 1),
     "median": (losses.AbsoluteDeviation(), 0.4, sets.Box(-1, 1), 1),
     "regression": (losses.SquaredError(x_norm=1, y_bound=1), 0.0, sets.Ball(1), 1),
@@ -592,12 +592,12 @@ PROMISES = {
 }
 
 
-@pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.parametrize("name", BOUNDED)
 @pytest.mark.parametrize("records", [None, 150])
 def test_the_excess_risk_keeps_within_the_bound(name, records):
     """In 60 runs with beta = 1/4; more failures than that would have to be chance of less than 1e-9. And the bound is
     within the course's theorem for a net, or for a line."""
-    loss, lam, over, d = PROMISES[name]
+    loss, lam, over, d = BOUNDED[name]
     draw = np.random.default_rng(17)
     n, beta, epsilon = 150, 0.25, 2.0
     X = draw.normal(0.2, 0.4, size=(n, d)).clip(-1 / d, 1 / d)
@@ -834,7 +834,7 @@ REFUSED = [
     (np.zeros((0, 1)), {}, ValueError, "n=0 records: must be at least one"),
     (np.zeros((3, 5)), {}, ValueError, "d=5 columns: must be at most 4.*noisy_projected_gradient_descent"),
     (ONE, {"epsilon": 0.0}, ValueError, "epsilon=0.0: must be > 0"),
-    (ONE, {"beta": 1.0}, ValueError, "beta=1.0: must be < 1"),
+    (ONE, {"beta": 1.0}, ValueError, "beta=1.0: must be between 0 and 1, both excluded"),
     (ONE, {"method": "mcmc"}, ValueError, "method='mcmc': must be one of"),
     (ONE, {"spacing": -1}, ValueError, "spacing=-1: must be > 0"),
     (ONE, {"spacing": 0.1, "method": "exact"}, ValueError, "method='exact': spacing=0.1: must be a power of two"),

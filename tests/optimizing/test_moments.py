@@ -1,7 +1,7 @@
 """Least squares from noisy second moments: kernels/moments.py, fastdp/optimizing/moments.py, moments.md.
 
 The kernel against its oracle and bit by bit; lemma 2 in exact integers, with a mutant that is refuted; the law of the
-noise; what theorem 2 promises; budgets, and the errors before any of them is spent.
+noise; what theorem 2 guarantees; budgets, and the errors before any of them is spent.
 """
 
 from __future__ import annotations
@@ -571,7 +571,7 @@ def test_what_is_shown() -> None:
     X, y = truth(100, 3)
     fit = fit_of(X, y, loss=ERROR, over=sets.Ball(1.0), epsilon=1.0, delta=1e-6)
     shown = repr(fit)
-    for text in ("LeastSquares\n  w            [", "excess risk  at most", "noise        gaussian (Gaussian), scale",
+    for text in ("LeastSquares\n  w            [", "excess risk  at most", "noise        gaussian, scale",
                  "ridge        ", "guarantee    (1, 1e-06)-DP and"):  # fmt: skip
         assert text in shown
     page = fit._repr_html_()

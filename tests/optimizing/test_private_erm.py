@@ -2,7 +2,7 @@
 
 fastdp/optimizing/private_erm.py, bounds/erm.py, nonprivate.py.
 
-Which method is taken, and that it is that method's own result; promises before any record is seen; the mean by
+Which method is taken, and that it is that method's own result; bounds before any record is seen; the mean by
 `vector_mean`; minima against formulas, grids and long plain descents.
 """
 
@@ -76,8 +76,8 @@ def risk(loss: Any, w: Array, X: Array, y: Array | None) -> float:
 # --- which method is taken
 
 
-def test_the_least_promise_is_taken_and_moments_count_for_a_third() -> None:
-    for promises, right in (
+def test_the_least_bound_is_taken_and_moments_count_for_a_third() -> None:
+    for excess, right in (
         ({"descent": 1.0, "moments": 2.9, "exponential": None}, "moments"),
         ({"descent": 1.0, "moments": 3.1, "exponential": None}, "descent"),
         ({"descent": 1.0, "moments": 3.1, "exponential": 0.9}, "exponential"),
@@ -87,14 +87,14 @@ def test_the_least_promise_is_taken_and_moments_count_for_a_third() -> None:
         ({"descent": None, "moments": 9.0, "exponential": None}, "moments"),
         ({"descent": None, "moments": None, "exponential": None}, "descent"),
     ):
-        before = dict(promises)
-        assert erm.best_of(promises) == right
-        assert promises == before, "what is shown is not what is weighed"
+        before = dict(excess)
+        assert erm.best_of(excess) == right
+        assert excess == before, "what is displayed is not what is compared"
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("name", LOSSES)
-def test_auto_takes_what_promises_least_and_promises_what_bounds_say(name: str, neighbors: Any) -> None:
+def test_auto_takes_the_least_bound_and_returns_those_of_bounds(name: str, neighbors: Any) -> None:
     methods = set()
     for n, d in ((60, 2), (2000, 1), (2000, 3), (2000, 6), (20_000, 6)):
         X, y = records(name, n, d)
@@ -106,8 +106,8 @@ def test_auto_takes_what_promises_least_and_promises_what_bounds_say(name: str, 
         assert fit.refusals == told.refusals
         assert fit.method == told.method
         assert fit.bound == told.least == fit.promises[fit.method]
-        weighed = {m: p / (3 if m == "moments" else 1) for m, p in fit.promises.items() if p is not None}
-        assert weighed[fit.method] == min(weighed.values())
+        compared = {m: p / (3 if m == "moments" else 1) for m, p in fit.promises.items() if p is not None}
+        assert compared[fit.method] == min(compared.values())
         assert all((fit.promises[m] is None) for m in fit.refusals)
         assert list(fit.promises) == ["descent", "moments", "exponential"]
         assert over.of_dimension(d).contains(fit.w)
@@ -145,7 +145,7 @@ def test_every_method_by_name_is_the_function_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_excess_is_within_the_promise_on_average(name: str) -> None:
+def test_the_excess_is_within_the_bound_on_average(name: str) -> None:
     X, y = records(name, 3000, 2)
     over, rng = sets.Box(-0.7, 0.9), Randomness(seed=3)
     _, least = fastdp.nonprivate_minimum(X, y, loss=LOSSES[name], over=over)
@@ -190,7 +190,7 @@ def test_a_mean_goes_by_vector_mean(lam: float) -> None:
 
 @pytest.mark.parametrize("lam", [0.0, 0.5])
 @pytest.mark.parametrize(("neighbors", "delta"), [("replace-one", 1e-6), ("replace-one", 0.0), ("add-remove", 1e-6)])
-def test_the_mean_is_within_its_promise(neighbors: Any, delta: float, lam: float) -> None:
+def test_the_mean_is_within_its_bound(neighbors: Any, delta: float, lam: float) -> None:
     n, d = 1000, 5
     X, _ = records("distance", n, d)
     loss, rng = LOSSES["distance"] + losses.L2(lam) if lam else LOSSES["distance"], Randomness(seed=6)
@@ -235,7 +235,7 @@ def test_a_custom_loss_goes_by_the_exponential_mechanism_only_if_it_is_asked_for
     assert asked.guarantee == BoundedRange(1.0)
 
 
-def test_without_bounds_nothing_is_promised_and_nothing_is_done() -> None:
+def test_without_bounds_nothing_is_guaranteed_and_nothing_is_done() -> None:
     for name, loss, missing in (
         ("squared", losses.SquaredError(), "x_norm"), ("squared", losses.SquaredError(x_norm=1), "y_bound"),
         ("logistic", losses.Logistic(), "x_norm"), ("hinge", losses.Hinge(), "x_norm"),
@@ -248,9 +248,9 @@ def test_without_bounds_nothing_is_promised_and_nothing_is_done() -> None:
             with pytest.raises(MissingBound, match=missing):
                 fit_of(X, y, loss=loss, over=sets.Ball(1.0), method=method, budget=budget, **PRICE)
         assert not budget.releases
-        with pytest.raises(ValueError, match=rf"^no method promises anything: .*{missing}"):
+        with pytest.raises(ValueError, match=rf"^no method has an error bound: .*{missing}"):
             bounds.private_erm(100, 5, loss=loss, over=sets.Ball(1.0), **PRICE)
-        with pytest.raises(ValueError, match=r"^no method promises anything: "):
+        with pytest.raises(ValueError, match=r"^no method has an error bound: "):
             bounds.private_erm_n(5, excess=0.1, loss=loss, over=sets.Ball(1.0), **PRICE)
     X, y = records("deviation", 100, 5)
     assert fit_of(X, y, loss=losses.AbsoluteDeviation(), over=sets.Box(0, 1), **PRICE).bound is not None
@@ -274,7 +274,7 @@ def test_the_number_of_records_is_the_inverse(name: str, neighbors: Any) -> None
     assert bounds.private_erm_n(d, excess=1e6, **common) == 1
 
 
-def test_promises_that_are_refused() -> None:
+def test_bounds_that_are_refused() -> None:
     common: Options = {"loss": LOSSES["squared"], "over": sets.Ball(1.0), **PRICE}
     for n in (0, -1, 2.5, "3", True):
         with pytest.raises(ValueError, match=r"^n="):

@@ -192,7 +192,7 @@ def test_privacy_on_a_coarse_grid_by_exact_laws(noise: str, neighbors: str) -> N
         if neighbors == "replace-one" and noise in ("gaussian", "laplace") and d > 1:
             mutant = max(spent(z, found.noise_scale / 2, epsilon) for z in differences(d, neighbors) if any(z))
             assert mutant > delta, "a scale for half the sensitivity is refuted"
-    assert tightest > 0.9 or noise != "gaussian", "what is promised is nearly used up"
+    assert tightest > 0.9 or noise != "gaussian", "the bound is nearly used up"
 
 
 # --- clips and grids
@@ -337,8 +337,8 @@ def test_bad_input_is_refused() -> None:
         X[31, 1] = value
         refused(r"^X: must be finite, with norms below 2\^511; there are records that are not$", DomainError, X=X)
     refused(r"^X: n=0 records: must be at least one$", X=np.ones((0, 3)))
-    refused(r"^data: must have at least one column$", X=np.ones((3, 0)))
-    refused(r"^data: shape \(3,\): must have two dimensions", X=np.ones(3))
+    refused(r"^X: must have at least one column$", X=np.ones((3, 0)))
+    refused(r"^X: shape \(3,\): must have two dimensions", X=np.ones(3))
     refused(r"dtype .*: must be numbers", X=np.array([["a"]]))
     for clip in (0, -1, math.nan, math.inf, "1", None):
         refused("clip", clip=clip)

@@ -507,7 +507,7 @@ def test_groups(size):
 def test_groups_that_are_too_large():
     assert ApproxDP(1e7, 0.0).group(3) == ApproxDP(3e7, 0.0)
     for guarantee in (ApproxDP(1.0, 1e-3), ApproxDP(1e7, 1e-300), ApproxDP(0.0, 0.1)):
-        with pytest.raises(ValueError, match=r"^size=10: .* says nothing about groups so large: delta would be"):
+        with pytest.raises(ValueError, match=r"^size=10: .* has no guarantee for groups so large: delta would be"):
             guarantee.group(10)
 
 
@@ -563,9 +563,9 @@ def test_basic_and_heterogeneous_composition_are_their_formulas(seed, delta):
     close_above(found.epsilon, truth)
     assert "Kairouz" in found.theorem
     total = compose(*parts)
-    promise = total if isinstance(total, ApproxDP) else total.parts[0]
-    assert promise.epsilon == basic.epsilon
-    assert Fraction(getattr(promise, "delta", 0.0)) >= leak
+    proven = total if isinstance(total, ApproxDP) else total.parts[0]
+    assert proven.epsilon == basic.epsilon
+    assert Fraction(getattr(proven, "delta", 0.0)) >= leak
 
 
 @pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-12])
@@ -652,7 +652,7 @@ def test_laws_of_composition(seed):
         except ValueError:  # no epsilon at all: the parts are of kinds that do not mix
             continue
         assert longer.epsilon >= whole.epsilon * (1 - 1e-12)
-    # what the sums promise is no better than what is composed for this delta
+    # what the sums guarantee is no better than what is composed for this delta
     if any(isinstance(g, ApproxDP) for g, _ in parts) and any(isinstance(g, ZCDP) for g, _ in parts):
         with pytest.raises(ValueError, match="no sum without a delta; pass delta="):
             compose(*parts)
@@ -1068,12 +1068,32 @@ def test_share_case_by_case():
     assert share(PureDP(1.0, **AR), 2, lambda x: PureDP(x, **AR)) == pytest.approx(0.5, rel=1e-9)
 
 
+def test_what_is_no_guarantee_is_refused_by_name():
+    for wrong, message in (
+        (lambda: share(1.0, 10, PureDP), r"^whole=1\.0: must be a guarantee, such as PureDP\(0\.1\)$"),
+        (lambda: share(PureDP(1.0), 10, "zcdp"), r"^kind='zcdp': must make a guarantee from its parameter"),
+        (lambda: share(PureDP(1.0), 10, float), r"^kind: its result=.*: must be a guarantee"),
+        (lambda: PureDP(0.1).implies(0.2), r"^other=0\.2: must be a guarantee"),
+        (lambda: AllOf(1, 2), r"^parts=1: must be a guarantee"),
+        (lambda: PureDP(0.1) & 3, r"^parts=3: must be a guarantee"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_share_says_where_no_parameter_is_ever_small_enough():
+    for whole in (PureDP(1.0), ApproxDP(1.0, 0.0)):
+        with pytest.raises(ValueError, match=r"^whole=.*: 10 guarantees such as .*-zCDP, .* never imply it, however"):
+            share(whole, 10, ZCDP)
+    assert share(whole=PureDP(1.0), count=10, kind=PureDP) == pytest.approx(0.1)
+
+
 def test_share_refuses():
     with pytest.raises(ValueError, match=r"^count=0: "):
         share(PureDP(1.0), 0, PureDP)
     with pytest.raises(ValueError, match=r"too small for 3 releases"):
         share(ApproxDP(1.0, 1e-9), 3, lambda x: ApproxDP(x, 1e-9))
-    with pytest.raises(ValueError, match=r"too small"):
+    with pytest.raises(ValueError, match=r"never imply it"):
         share(PureDP(1.0), 3, ZCDP)
     with pytest.raises(ValueError, match=r"does not limit the parameter"):
         share(PureDP(1.0), 3, lambda x: PureDP(0.1))
@@ -1114,7 +1134,7 @@ def test_parameters_of_noise(value):
         with pytest.raises(ValueError, match=rf"^{name.strip()}=.*: must be "):
             make()
     if not (type(value) is int and value > 0):
-        with pytest.raises(ValueError, match=r"^sensitivity=.*: must be a whole number >= 1"):
+        with pytest.raises(ValueError, match=r"^sensitivity=.*: must be an integer >= 1"):
             Renyi.discrete_laplace(1.0, sensitivity=value)
 
 
@@ -1129,13 +1149,13 @@ def test_delta_when_converting_or_composing(value):
 
 
 def test_what_to_do_instead():
-    with pytest.raises(ValueError, match=r"^delta=0: must be > 0 .*; .*compose\(\) without delta"):
+    with pytest.raises(ValueError, match=r"^delta=0: must be between 0 and 1, .*; .*compose\(\) without delta"):
         compose((PureDP(1.0), 3), delta=0)
-    with pytest.raises(ValueError, match=r"^delta=0\.0: must be > 0 .*pure DP only"):
+    with pytest.raises(ValueError, match=r"^delta=0\.0: must be between 0 and 1, .*pure DP only"):
         ZCDP(1.0).to_approx(0.0)
-    with pytest.raises(ValueError, match=r"^delta=1\.0: must be < 1; at 1 the guarantee is empty"):
+    with pytest.raises(ValueError, match=r"^delta=1\.0: must be between 0 and 1, 1 excluded$"):
         ApproxDP(1.0, 1.0)
-    with pytest.raises(ValueError, match=r"^delta=1: must be < 1"):
+    with pytest.raises(ValueError, match=r"^delta=1: must be between 0 and 1, both excluded"):
         compose(PureDP(1.0), delta=1)
     with pytest.raises(ValueError, match=r"'add-remove' and for 'replace-one' .* do not mix; .*\.to_replace_one\(\)"):
         compose(PureDP(1.0), PureDP(1.0, **AR))
@@ -1162,7 +1182,7 @@ def test_what_compose_takes():
         with pytest.raises(ValueError, match=r"^guarantees: .*: must be a guarantee or a pair \(guarantee, count\)"):
             compose(PureDP(1.0), item)
     for count in (0, -1, 1.0, 2.5, True, "2", None, math.inf, math.nan):
-        with pytest.raises(ValueError, match=r"^count=.*: must be a whole number >= 1"):
+        with pytest.raises(ValueError, match=r"^count=.*: must be an integer >= 1"):
             compose((PureDP(1.0), count))
     assert compose((PureDP(1.0), np.int64(2)), using="basic") == PureDP(2.0)
     for using in ("Best", "kov", None, 3):
@@ -1185,7 +1205,7 @@ def test_neighbors_and_sizes():
                 make(1.0, neighbors=neighbors)
     for size in (0, -1, 1.5, True, "2", None):
         for guarantee in VALUES:
-            with pytest.raises(ValueError, match=r"^size=.*: must be a whole number >= 1"):
+            with pytest.raises(ValueError, match=r"^size=.*: must be an integer >= 1"):
                 guarantee.group(size)
 
 

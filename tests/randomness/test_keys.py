@@ -210,7 +210,7 @@ def test_words_are_the_first_of_stream_0() -> None:
 
 @pytest.mark.parametrize("n", [-1, True, 1.0, "3", None, np.float64(2), np.int64(-5)], ids=repr)
 def test_bad_number_of_words(n: Any) -> None:
-    with pytest.raises(ValueError, match=r"^n=.*: must be a whole number >= 0"):
+    with pytest.raises(ValueError, match=r"^n=.*: must be an integer >= 0"):
         Randomness().words(n)
 
 

@@ -15,7 +15,7 @@ from fastdp.records.domain import code_type
 from fastdp.records.encoding import encode
 from tests.answering.kinds_of_domains import DOMAIN
 
-# that plain noise would promise more: these runs are made small to be quick
+# that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )
@@ -188,7 +188,7 @@ def test_what_is_no_predicate_is_told(function: Any, message: str) -> None:
         (lambda: Domain({"": 2}), "^attributes: '': names must be strings, not empty$"),
         (lambda: Domain({3: 2}), "^attributes: 3: names must be strings"),
         (lambda: Domain({"a": 2}, a=3), "^attributes: 'a': must be given once$"),
-        (lambda: Domain.binary(0), "^d=0: must be a whole number >= 1$"),
+        (lambda: Domain.binary(0), "^d=0: must be an integer >= 1$"),
         (lambda: Domain(a={"x", "y"}), "^a: a set of labels: must be a list; sets are in another order in every "),
         (lambda: Domain(a=frozenset({1, 2})), "^a: a set of labels: must be a list"),
         (lambda: Domain(["a", "b"]), r"^attributes: type list: must be a mapping from names to numbers of values or"),

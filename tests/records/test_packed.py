@@ -1,4 +1,4 @@
-"""Packed records (fastdp/records/packed.py, bits.py)."""
+"""Packed records (fastdp/records/packed.py, bit_words.py)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_what_is_not_a_bit_is_refused(bad: Any) -> None:
         (np.zeros(2, np.uint64), 3, r"words: shape \(2,\): must be \(d, 1\), for n=3"),
         (np.zeros((2, 2), np.uint64), 3, r"words: shape \(2, 2\): must be \(d, 1\), for n=3"),
         (np.full((2, 1), 8, np.uint64), 3, "words: must have 0 in the bits from n=3 on"),
-        (np.zeros((2, 1), np.uint64), -1, "n=-1: must be a whole number >= 0"),
+        (np.zeros((2, 1), np.uint64), -1, "n=-1: must be an integer >= 0"),
     ],
 )
 def test_packed_rows_made_by_hand_are_checked(words: np.ndarray, n: int, message: str) -> None:

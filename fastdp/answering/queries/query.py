@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...records.domain import Domain
+from ...support.public_paths import public_as
 from .bound_query import BoundQuery
 
 
+@public_as("fastdp.answering")
 class Query(ABC):
     """A value in [0, 1] of a record. Queries do not change, and are equal if they state the same.
 

@@ -138,7 +138,7 @@ def _plan(scale: float, k: int | None, domain: InputDomain, make: Callable[[floa
         grid = max(power_below(scale * share), power_below(scale) * 2.0**-38)
     else:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not -900 <= k <= 900:
-            raise ValueError(f"k={k!r}: must be a whole number from -900 to 900, for the grid 2^k")
+            raise ValueError(f"k={k!r}: must be an integer from -900 to 900, for the grid 2^k")
         grid = ldexp(1.0, int(k))
     grid = usable_grid(grid, scale)
     return make(scale_in_range(scale / grid, "scale / 2^k")), grid

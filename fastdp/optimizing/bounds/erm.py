@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...privacy.guarantees import Neighbors
+from ...support.public_paths import public_as
 from ..private_erm import best_of, bounds_of, plans_of
 from ..problem import Problem
 from ..sets import ConvexSet
@@ -13,6 +14,7 @@ from ..step_noise import NoiseParameters
 from .inverses import least_epsilon, least_n, sizes
 
 
+@public_as("fastdp.optimizing")
 @dataclass(frozen=True)
 class ExcessBounds:
     """The expected excess over the least mean loss, at most, by each method, if the declared bounds hold.
@@ -77,7 +79,7 @@ def private_erm(
     excess, refusals = bounds_of(plans_of(Problem.of(loss, over, d), n, asked))
     if all(bound is None for bound in excess.values()):
         raise ValueError(
-            f"no method promises anything: {refusals.get('descent', 'clips below the Lipschitz constant')}"
+            f"no method has an error bound: {refusals.get('descent', 'clips below the Lipschitz constant')}"
         )
     return ExcessBounds(excess, refusals, best_of(excess))
 

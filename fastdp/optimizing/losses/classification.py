@@ -18,7 +18,7 @@ class Logistic(MarginLoss):
     Parameters
     ----------
     x_norm : float > 0, optional
-        The L2 norm of the records' points is at most this.
+        The L2 norm of the records' points is at most this; private methods need it unless `clip=` is given.
     """
 
     x_norm: float | None = None
@@ -51,7 +51,7 @@ class Hinge(MarginLoss):
     Parameters
     ----------
     x_norm : float > 0, optional
-        The L2 norm of the records' points is at most this.
+        The L2 norm of the records' points is at most this; private methods need it unless `clip=` is given.
     """
 
     x_norm: float | None = None

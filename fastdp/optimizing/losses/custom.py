@@ -35,7 +35,7 @@ class Custom(MarginLoss):
     y_bound : float > 0, optional
         Labels are at most this in magnitude.
     x_norm : float > 0, optional
-        The L2 norm of the records' points is at most this.
+        The L2 norm of the records' points is at most this; private methods need it unless `clip=` is given.
 
     Examples
     --------

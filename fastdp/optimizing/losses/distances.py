@@ -19,7 +19,7 @@ class SquaredDistance(DistanceLoss):
     Parameters
     ----------
     x_norm : float > 0, optional
-        The L2 norm of the records is at most this.
+        The L2 norm of the records is at most this; private methods need it unless `clip=` is given.
     """
 
     x_norm: float | None = None
@@ -56,7 +56,7 @@ class AbsoluteDeviation(DistanceLoss):
     Parameters
     ----------
     x_norm : float > 0, optional
-        The L2 norm of the records is at most this.
+        The L2 norm of the records is at most this; private methods need it unless `clip=` is given.
     """
 
     x_norm: float | None = None

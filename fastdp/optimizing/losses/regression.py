@@ -17,7 +17,7 @@ class SquaredError(MarginLoss):
     Parameters
     ----------
     x_norm : float > 0, optional
-        The L2 norm of the records' points is at most this.
+        The L2 norm of the records' points is at most this; private methods need it unless `clip=` is given.
     y_bound : float > 0, optional
         Labels are at most this in magnitude.
 
@@ -68,7 +68,7 @@ class Huber(MarginLoss):
     threshold : float > 0
         Where the parabola becomes a line.
     x_norm : float > 0, optional
-        The L2 norm of the records' points is at most this.
+        The L2 norm of the records' points is at most this; private methods need it unless `clip=` is given.
     """
 
     threshold: float = 1.0
