@@ -358,7 +358,7 @@ def test_the_gaussian_takes_one_price():
     for epsilon in (701, 1e5, 1e300):
         with pytest.raises(ValueError, match=r"^epsilon=.*: must be at most 700$"):
             bounds.gaussian(sensitivity=1, epsilon=epsilon, delta=1e-6)
-    with pytest.raises(ValueError, match=r"^delta=1: must be < 1$"):
+    with pytest.raises(ValueError, match=r"^delta=1: must be between 0 and 1, both excluded$"):
         bounds.gaussian(sensitivity=1, epsilon=1.0, delta=1)
 
 
@@ -369,7 +369,7 @@ def test_every_bound_has_a_theorem_in_its_docstring_and_an_inverse_beside_it():
         assert any(hasattr(bounds, f"{name}_{parameter}") for parameter in ("epsilon", "rho"))
 
 
-# --- docs/sample-sizes.md, whose Python tests/test_docs.py runs as well
+# --- docs/sample-sizes.md, whose Python tests/house/test_docs.py runs as well
 
 
 def test_the_table_of_sample_sizes_is_what_its_page_computes():

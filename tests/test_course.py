@@ -44,6 +44,67 @@ def test_every_method_and_variant_of_the_lectures_is_named_on_the_page() -> None
         assert f'method="{method}"' in PAGE
 
 
+ROOMS = {
+    "answering": ('variant="lecture"', 'variant="average"'),
+    "optimizing": ('noise="laplace-per-coordinate"', "average=True"),
+    "learning": ('method="elimination"', '"counts"', '"greedy"', '"exhaustive"', 'method="interior-point"'),
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_room_and_the_guide_name_the_variants_of_the_lectures(room: str) -> None:
+    for page, link in ((f"rooms/{room}.md", "../course.md"), ("guide.md", "course.md")):
+        paragraphs = (ROOT / "docs" / page).read_text(encoding="utf-8").split("\n\n")
+        assert any(f"]({link}" in text and all(choice in text for choice in ROOMS[room]) for text in paragraphs), page
+
+
+LECTURES = {each[:2]: each for each in re.split(r"^## Lecture ", PAGE, flags=re.MULTILINE)[1:]}
+THEOREMS = {  # the functions of `bounds`, with their inverses
+    "9:": {"exponential_mechanism_over_ball": ("_n", "_epsilon")},
+    "10": {
+        "projected_gradient_descent": ("_steps",),
+        "noisy_projected_gradient_descent": ("_n", "_epsilon"),
+        "vector_sum_error": ("_epsilon",),
+        "vector_mean": ("_n", "_epsilon"),
+    },
+    "12": {"learn_conjunction": ("_n",), "learn_box": ("_n",)},
+    "13": {"private_multiplicative_weights": ("_n",)},
+}
+
+
+@pytest.mark.parametrize("lecture", THEOREMS)
+def test_every_theorem_has_a_function_that_its_lecture_names_and_calls(lecture: str) -> None:
+    text = LECTURES[lecture]
+    calls = "".join(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    for name, inverses in THEOREMS[lecture].items():
+        assert f"fastdp.bounds.{name}" in text
+        for each in (name, *(name + inverse for inverse in inverses)):
+            assert callable(getattr(bounds, each))
+            assert f"bounds.{each}(" in calls
+        assert all(re.search(rf"`(fastdp\.bounds\.{name}|\.\.\.){inverse}`", text) for inverse in inverses)
+
+
+def test_every_function_in_the_tables_is_called_in_the_blocks() -> None:
+    tables = "".join(line for line in PAGE.splitlines() if line.startswith("|"))
+    blocks = "".join(re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+    for name in set(re.findall(r"`fastdp\.([\w.]+)", tables)):
+        assert f"{name}(" in blocks or f"{name}." in blocks or name == "SyntheticDistribution", name  # `.synthetic`
+
+
+def test_the_notes_number_the_theorems_of_the_descent_as_the_course_does() -> None:
+    note = (ROOT / "fastdp" / "optimizing" / "descent.md").read_text(encoding="utf-8")
+    headings = [line for line in note.splitlines() if line.startswith("## ") and "[lecture" in line]
+    assert [re.findall(r"Theorem \d", line) for line in headings] == [
+        ["Theorem 2", "Theorem 2"],
+        ["Theorem 3", "Theorem 2"],
+        ["Theorem 4", "Theorem 1", "Theorem 3"],
+    ]
+    for number in ("Theorem 1", "Theorem 2", "Theorem 3"):
+        assert f"| {number}: " in LECTURES["10"]
+    assert "the lecture's Theorem 1" in bounds.projected_gradient_descent.__doc__
+    assert "the lecture's Theorem 3" in bounds.noisy_projected_gradient_descent.__doc__
+
+
 def test_the_drop_of_the_potential() -> None:
     """KL(X || Xh) falls by eta g - eta^2 / 8 at least, and not always by eta g."""
     draw, less = np.random.default_rng(1), 0

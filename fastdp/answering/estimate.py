@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..records.domain import shown
+from ..records.domain import display_count
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
-from .memory import shown_bytes
+from .memory import display_bytes
 
 
 @public_as("fastdp.answering")
@@ -57,9 +57,9 @@ class Estimate(Displayed):
         lines = [
             ("alpha", "none" if self.alpha is None else self._bound),
             ("rounds", f"at most {self.rounds:,}"),
-            ("cells", shown(self.cells)),
-            ("weights", shown_bytes(self.weight_bytes)),
-            ("records", shown_bytes(self.record_bytes)),
+            ("cells", display_count(self.cells)),
+            ("weights", display_bytes(self.weight_bytes)),
+            ("records", display_bytes(self.record_bytes)),
         ]
         plain = [] if self.plain_alpha is None else [("plain noise", f"{self.plain_alpha:.4g} on each answer")]
         return lines[:1] + plain + lines[1:]
@@ -69,6 +69,6 @@ class Estimate(Displayed):
         if self.plain_alpha is not None and self.plain_alpha < (1 if self.alpha is None else self.alpha):
             alpha += f", plain noise on each answer within {self.plain_alpha:.4g}"
         return (
-            f"{alpha}; at most {self.rounds:,} rounds; {shown(self.cells)} cells, weights of "
-            f"{shown_bytes(self.weight_bytes)}, records of {shown_bytes(self.record_bytes)}"
+            f"{alpha}; at most {self.rounds:,} round{'s' * (self.rounds != 1)}; {display_count(self.cells)} cells, "
+            f"weights of {display_bytes(self.weight_bytes)}, records of {display_bytes(self.record_bytes)}"
         )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..kernels import sums, walsh
 from ..kernels.layout import LANES
-from ..records.domain import Domain, shown
+from ..records.domain import Domain, display_count
 from ..support.threads import run_chunks
 from .queries.marginals import Marginals
 
@@ -66,7 +66,7 @@ def _flat(array: NDArray[Any], domain: Domain, workload: Marginals) -> NDArray[A
     if domain.sizes != workload.domain.sizes:
         raise ValueError(f"domain: sizes {domain.sizes}: must be those of the workload, {workload.domain.sizes}")
     if array.size != domain.size:
-        raise ValueError(f"array: {array.size:,} entries: must be one for each of {shown(domain.size)} cells")
+        raise ValueError(f"array: {array.size:,} entries: must be one for each of {display_count(domain.size)} cells")
     return np.ascontiguousarray(array).reshape(-1)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from math import prod
 
-from ..records.domain import Domain, listed, shown
+from ..records.domain import Domain, display_count, listed
 from ..support.machine import memory_limit
 from .dense_weights import Precision
 
@@ -36,10 +36,10 @@ def check_cells_fit(
     needed = copies * cells * ((8 if precision == "float64" else 4) + 8 * in_logs)
     times, word = (3, "three times") if precision == "float32" and not in_logs else (2, "twice")
     if times * needed + beside > usable_memory():
-        more = f", and the {shown_bytes(beside)} of other weights," if beside else ""
+        more = f", and the {display_bytes(beside)} of other weights," if beside else ""
         raise ValueError(
-            f"domain: {doing} into {shown(cells)} cells, which take {shown_bytes(needed)}: {word} that{more} must fit "
-            f"into {shown_bytes(usable_memory())}, half of the memory"
+            f"domain: {doing} into {display_count(cells)} cells, which take {display_bytes(needed)}: {word} "
+            f"that{more} must fit into {display_bytes(usable_memory())}, half of the memory"
         )
 
 
@@ -47,12 +47,12 @@ def check_room(weights: int, copies: int, records: int) -> None:
     """ValueError if weights of so many bytes, copies of them that evaluating makes, and the records do not fit."""
     if weights + copies + records > usable_memory():
         raise ValueError(
-            f"domain: weights take {shown_bytes(weights)}, evaluating them {shown_bytes(copies)} and the records "
-            f"{shown_bytes(records)}: together at most {shown_bytes(usable_memory())}, half of the memory"
+            f"domain: weights take {display_bytes(weights)}, evaluating them {display_bytes(copies)} and the records "
+            f"{display_bytes(records)}: together at most {display_bytes(usable_memory())}, half of the memory"
         )
 
 
-def shown_bytes(size: int) -> str:
+def display_bytes(size: int) -> str:
     """A number of bytes as people read it."""
     unit, power = ("GiB", 30) if size >= 2**30 else ("MiB", 20) if size >= 2**20 else ("KiB", 10)
     return f"{Decimal(size) / 2**power:.3g} {unit}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..mechanisms import bounds
 from ..privacy.calibration import zcdp_rho
-from ..records.domain import Domain, check_domain, shown
+from ..records.domain import Domain, check_domain, display_count
 from ..support import parameters
 from ..support.checks import MAX_INT64, large_integer, one_of, probability
 from .dense_weights import PRECISIONS, DenseWeights, Precision
@@ -74,7 +74,7 @@ class MultiplicativeWeightsParameters:
         if best is None:
             raise ValueError(
                 f"data: n={n} records: must be more: no alpha below 1 can be guaranteed for {self.max_queries} queries "
-                f"on {shown(self.domain.size)} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
+                f"on {display_count(self.domain.size)} cells with epsilon={self.epsilon!r}, delta={self.delta!r}"
             )
         if self.alpha is None:
             return best

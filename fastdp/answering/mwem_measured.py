@@ -15,7 +15,7 @@ from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import ZCDP, BoundedRange, Guarantee
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
-from ..records.domain import shown
+from ..records.domain import display_count
 from ..support import rounding
 from ..support.progress import Report
 from ..support.rounding import down, lower, up
@@ -44,14 +44,15 @@ class MeasuredPlan(MwemPlan):
     def prepare(self, rounds: int | None) -> tuple[int, Guarantee]:
         if self.domain.size > DENSE_CELLS:
             raise ValueError(
-                f"domain: {shown(self.domain.size)} cells: must be at most 2^24 for variant='measured'; take 'average'"
+                f"domain: {display_count(self.domain.size)} cells: must be at most 2^24 for variant='measured'; "
+                "take 'average'"
             )
         queries = self.workload.queries
         self.tables = queries if isinstance(queries, Marginals) else None
         if self.tables is None and self.neighbors == "add-remove":
             raise ValueError(
-                "queries: must be marginals for variant='measured' under add-remove neighbours: their tables say how "
-                "many records there are; take 'average'"
+                "queries: must be marginals for variant='measured' under add-remove neighbours: their tables give "
+                "the number of records; take 'average'"
             )
         candidates = len(queries) if self.tables is None else self.tables.tables
         if rounds is not None and rounds > candidates:

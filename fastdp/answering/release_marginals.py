@@ -20,7 +20,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import add_noise
-from ..records.domain import MOST_CELLS, Domain, check_domain, shown
+from ..records.domain import MOST_CELLS, Domain, check_domain, display_count
 from ..records.sources import rows_of
 from ..support import parameters
 from ..support.checks import one_of
@@ -34,7 +34,7 @@ from .least_squares_fit import LeastSquares, Table, least_squares_of
 from .marginal_counts import bytes_of_records, count_tables
 from .marginal_noise import MarginalNoise, marginal_noise
 from .marginal_transform import as_tables
-from .memory import shown_bytes, usable_memory
+from .memory import display_bytes, usable_memory
 from .queries.bound_query import BoundProduct
 from .queries.marginals import Marginals
 from .queries.query import bind
@@ -92,7 +92,7 @@ class MarginalsRelease(Accounted):
         if self._synthetic is None:
             raise AttributeError(
                 f"synthetic: fit={self.fit!r} has tables only: must be released with fit='entropic', which holds all "
-                f"cells in memory ({shown(self.domain.size)} here); `.fit` says which fit there was"
+                f"cells in memory ({display_count(self.domain.size)} here); `.fit` names the fit that was taken"
             )
         return self._synthetic
 
@@ -171,7 +171,7 @@ class MarginalsRelease(Accounted):
 
     def __repr__(self) -> str:
         cells = len(self.workload)
-        n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.1f}"
+        n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.0f}"
         fit = "as measured" if self.fit is None else f"{self.fit} fit" + (f" of {self.steps} steps" * bool(self.steps))
         return (
             f"MarginalsRelease({self.workload.tables:,} tables of fractions, {cells:,} cells, {fit}, n={n}, "
@@ -291,7 +291,7 @@ def checked_workload(domain: Any, workload: Any, fit: Any) -> Marginals:
     check_domain(domain)
     if fit is not None:
         one_of("fit", fit, FITS)
-    checked = workload if isinstance(workload, Marginals) else Marginals(domain, workload)
+    checked = Marginals.of(domain, workload)
     if checked.domain != domain:
         raise ValueError("workload: must be marginals of `domain`")
     if fit == "entropic":
@@ -353,6 +353,7 @@ def _check_fit(domain: Domain) -> None:
     needed = bytes_of_fit(domain)
     if domain.size > MOST_CELLS or needed > usable_memory():
         raise ValueError(
-            f"domain: {shown(domain.size)} cells: the entropic fit holds them all and needs {shown_bytes(needed)}, "
-            f"of at most {shown_bytes(usable_memory())} and 2^31 cells; fit='least-squares' works on tables alone"
+            f"domain: {display_count(domain.size)} cells: the entropic fit holds them all and needs "
+            f"{display_bytes(needed)}, of at most {display_bytes(usable_memory())} and 2^31 cells; "
+            "fit='least-squares' works on tables alone"
         )

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.accounted import Accounted
 from ..randomness.keys import Randomness, fresh_key
-from ..records.domain import Domain, code_type, shown
+from ..records.domain import Domain, code_type, display_count
 from ..support.checks import integer, one_of
 from ..support.public_paths import public_as
 from ..support.results import as_code
@@ -279,7 +279,7 @@ class SyntheticDistribution(Accounted):
     # --- showing and pickling
 
     def __repr__(self) -> str:
-        parts = [f"{len(self.domain)} attributes", f"{shown(self.domain.size)} cells"]
+        parts = [f"{len(self.domain)} attributes", f"{display_count(self.domain.size)} cells"]
         if len(self._parts) > 1:
             parts.append(f"{len(self._parts)} parts")
         if len(self.blocks) > 1:
@@ -288,14 +288,14 @@ class SyntheticDistribution(Accounted):
             parts.append(f"n={self.n:,}")
         if self.guarantee is not None:
             parts.append(str(self.guarantee))
-        return f"SyntheticDistribution({', '.join(parts)})"
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        shown = self.domain.names[:20]
-        tables = self.marginal_tables(Marginals(self.domain, [[name] for name in shown]))
+        displayed = self.domain.names[:20]
+        tables = self.marginal_tables(Marginals(self.domain, [[name] for name in displayed]))
         rows = "".join(
             f"<tr><td>{html.escape(name)}</td><td>{table.size:,}</td><td>{_bars(table)}</td></tr>"
-            for name, table in zip(shown, tables, strict=True)
+            for name, table in zip(displayed, tables, strict=True)
         )
         more = f"<p>and {len(self.domain) - 20} more</p>" if len(self.domain) > 20 else ""
         head = "<tr><th>attribute</th><th>values</th><th>distribution</th></tr>"

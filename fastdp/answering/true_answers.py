@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import literals
-from ..records.domain import Codes, Domain, code_type, shown
+from ..records.domain import Codes, Domain, code_type, display_count
 from ..records.encoding import check_codes, codes_of, encode, histogram, of_domain
 from ..records.rows import Block, Rows
 from ..records.sources import rows_of
@@ -107,7 +107,7 @@ class TrueAnswers:
             return self.histogram
         if self.domain.size > _MOST_CELLS:
             raise ValueError(
-                f"domain: {shown(self.domain.size)} cells: must be at most 2^27 to count the records in each"
+                f"domain: {display_count(self.domain.size)} cells: must be at most 2^27 to count the records in each"
             )
         assert self._literals is not None
         if isinstance(self._literals, _Elsewhere):

@@ -41,9 +41,9 @@ def refusal(n: int, d: int, k: int) -> str:
     if work <= MOST_WORK and sets <= MOST_SETS and many <= MOST_CONJUNCTIONS:
         return ""
     seconds = work * _SECONDS + many * 4e-9
-    shown = f"{many:,}" if many < 10**15 else f"{many:.2g}"
+    count = f"{many:,}" if many < 10**15 else f"{many:.2g}"
     return (
-        f"k={k}, d={d}, n={n:,}: {shown} conjunctions would take about {_duration(seconds)}: must be at most "
+        f"k={k}, d={d}, n={n:,}: {count} conjunctions would take about {_duration(seconds)}: must be at most "
         f"{MOST_WORK * _SECONDS:.0f} s, 2^24 sets of columns and 2^31 conjunctions; method='peel' takes milliseconds"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records.column_names import called
 from ..records.labels import Labelled, label_vector, names_column, positives, with_labels
 from ..records.rows import Block, PerRecord, Rows, column_values
 from ..records.sources import rows_of
@@ -66,7 +67,8 @@ class Hypothesis(Displayed):
         ValueError
             For another number of columns, and for a Dask collection.
         """
-        rows = rows_of(X)
+        with called("X"):
+            rows = rows_of(X)
         if not rows.gathers:
             raise ValueError("X: a Dask collection: map_partitions(h.predict), or map_blocks, predicts where it is")
         used, holds = self._on(rows)
@@ -87,7 +89,9 @@ class Hypothesis(Displayed):
         places = [0] * self.width
         for place, j in enumerate(used):
             places[j] = place
-        return rows.select(at), lambda block: self._holds(block, places)
+        with called("X"):
+            selected = rows.select(at)
+        return selected, lambda block: self._holds(block, places)
 
     def error(self, X: Any, y: Any) -> float:
         """Compute the share of records that it is wrong about. Not private: for fresh or public records.
@@ -174,13 +178,16 @@ def _without(X: Any, column: Any) -> Any:
     raise ValueError(f"y={column!r}: must be labels, as h takes X without them")
 
 
-def error_line(error_bound: float | None, beta: float | None, kind: str) -> str:
-    """The line about errors of a result."""
+def error_line(error_bound: float | None, beta: float | None, kind: str, agnostic: bool) -> str:
+    """The line about errors of a result; `agnostic` where the bound holds also if no hypothesis fits."""
     if error_bound is None or beta is None:
         return "no error bound"
     if error_bound >= 1:
         return "no error bound: too few records for this method and epsilon"
-    return f"at most {error_bound:.3g} with probability {1 - beta:g}, if some {kind} fits"
+    probability = f"with probability {1 - beta:g}"
+    if agnostic:
+        return f"at most {error_bound:.3g} above the least of any {kind}, {probability}"
+    return f"at most {error_bound:.3g} {probability}, if some {kind} fits"
 
 
 def warn_if_vacuous(name: str, bound: float, n: int, parameters: str) -> None:

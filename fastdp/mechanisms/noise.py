@@ -304,16 +304,16 @@ def gaussian_noise(
     grid: float | None = None
     if integers:
         _no_resolution(resolution)
-        plan, moved = _gaussian_for_integers(sensitivity, price, n), up(upper(sensitivity))
+        plan, grid_sensitivity = _gaussian_for_integers(sensitivity, price, n), up(upper(sensitivity))
     else:
         grid, plan = _gaussian_for_floats(sensitivity, price, parameters.resolution(resolution), n)
-        moved = _l2_on_grid(sensitivity, grid, n)
-    mu = gaussian_mu(moved, plan.sigma, n)
+        grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
+    mu = gaussian_mu(grid_sensitivity, plan.sigma, n)
     if price[1] is None:
         row = {"sensitivity": sensitivity, "rho": price[0]}
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
     row = {"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]}
-    zcdp = ZCDP(up((Fraction(moved) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
+    zcdp = ZCDP(up((Fraction(grid_sensitivity) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
     return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
 
 
@@ -361,8 +361,8 @@ def _laplace_for_floats(
             )
     grid = usable_grid(resolution, sensitivity)
     # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
-    moved = int(upper(sensitivity) / Fraction(grid)) + n
-    scale = up(moved / lower(epsilon))
+    grid_sensitivity = int(upper(sensitivity) / Fraction(grid)) + n
+    scale = up(grid_sensitivity / lower(epsilon))
     return grid, laplace_plan(scale_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
 
 
@@ -381,8 +381,8 @@ def _gaussian_for_floats(
         sigma = _sigma(1.0, price, n) * sensitivity
         resolution = max(power_below(min(sensitivity, sigma) / (1024 * root)), power_below(sigma) * 2.0**-38)
     grid = usable_grid(resolution, sensitivity)
-    moved = _l2_on_grid(sensitivity, grid, n)
-    return grid, gaussian_plan(scale_in_range(_sigma(moved, price, n), "sigma in units of the resolution"))
+    grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
+    return grid, gaussian_plan(scale_in_range(_sigma(grid_sensitivity, price, n), "sigma in units of the resolution"))
 
 
 def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:

@@ -131,13 +131,8 @@ def quantile(
     >>> bool(abs(np.mean(incomes < top_tenth) - 0.9) < 0.01)
     True
     """
-    try:
-        tau = decimal_value(probability("q", q))
-    except ValueError:
-        raise ValueError(f"q={q!r}: must be a number strictly between 0 and 1") from None
-    selection = RankSelection.of(tau, epsilon, neighbors)
+    selection = RankSelection.of(decimal_value(probability("q", q)), epsilon, neighbors)
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
-    selection.warn_if_few(column)
     row = {"q": float(q), **selection.row, "domain_bits": column.bits}
     with ChargedKeys("quantile", selection.guarantee, row, budget, rng) as keys:
         return selection.release(column, keys)
@@ -236,7 +231,6 @@ def median(
     """
     selection = RankSelection.of(HALF, epsilon, neighbors)
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
-    selection.warn_if_few(column)
     row = {**selection.row, "domain_bits": column.bits}
     with ChargedKeys("median", selection.guarantee, row, budget, rng) as keys:
         return selection.release(column, keys)
@@ -281,8 +275,9 @@ class RankSelection:
             )
 
     def release(self, column: NumberColumn, keys: ChargedKeys) -> int | float:
-        """Read the values, and draw a number of the line."""
+        """Read the values, and draw a number of the line; what is wrong with them comes before a warning."""
         line, positions = column.read()
+        self.warn_if_few(column)
         choice = choose_by_rank(positions, self.tau, line.last, self.eta)
         return line.value(choice.draw(keys.take()))
 

@@ -52,7 +52,8 @@ def _default_spacing(over: ConvexSet, step: float, lipschitz: float, most: float
     assert over.net_dimension is not None
     best = step * max(over.net_dimension, 1) / (lipschitz * over.net_cover) if lipschitz else inf
     coarse, fine = 2 * over.diameter, over.diameter * 2.0**-40
-    for _ in range(100):  # the least spacing with few enough points
+    # the least spacing with few enough points; not by support/search.py, as every spacing of a one-point simplex has
+    for _ in range(100):
         middle = sqrt(coarse * fine)
         coarse, fine = (middle, fine) if over.net_size(middle)[1] <= most else (coarse, middle)
     return max(min(best, over.diameter / 8), coarse)

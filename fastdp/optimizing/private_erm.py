@@ -16,7 +16,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.checks import one_of
+from ..support.checks import one_of, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
@@ -27,7 +27,7 @@ from .exponential_erm import PrivateChoice, choose_point, expected_excess, plan_
 from .losses import Custom, SquaredDistance
 from .moments import LeastSquares, MomentsPlan
 from .points import Points
-from .problem import Problem, public_count, read_points
+from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import NoiseParameters, sum_grid
 from .step_schedule import DescentSchedule, GivenSteps
@@ -173,7 +173,7 @@ def private_erm(
     asked = NoiseParameters.of(epsilon, delta, "auto", neighbors)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     plans = plans_of(problem, n, asked)
     excess, refusals = bounds_of(plans)
     if method == "auto":
@@ -213,7 +213,8 @@ class ErmPlan(ABC):
 class _Descent(ErmPlan):
     def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
         self._about = problem, n, asked
-        self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, GivenSteps())
+        given = GivenSteps(clip=problem.loss.lipschitz(problem.over))  # an error names the bound that it needs
+        self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, given)
         self.bound = self._schedule.bound
 
     def run(self, on: ErmRun) -> tuple[Vector, Details]:

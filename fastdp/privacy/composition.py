@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -15,13 +16,13 @@ from math import exp, fsum, inf, isfinite, log, nextafter, prod
 from typing import Any, Literal
 
 from ..support import rounding
-from ..support.checks import integer
+from ..support.checks import instance_of, integer
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
 from .guarantee_forms import Form
-from .guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
+from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
 from .neighbors import one_relation
 
 Counted = Guarantee | tuple[Guarantee, int]
@@ -215,12 +216,12 @@ def _heterogeneous(parts: Parts, slack: float) -> float:
 # --- the other direction
 
 
-def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
-    """The largest parameter (to 10 digits) of one of `count` releases that together keep within `whole_`.
+def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
+    """The largest parameter (to 10 digits) of one of `count` releases that together keep within `whole`.
 
     Parameters
     ----------
-    whole_ : Guarantee
+    whole : Guarantee
         What all releases together may cost.
     count : int >= 1
         How many releases there are.
@@ -244,52 +245,67 @@ def share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> 
     >>> round(share(ApproxDP(1.0, 1e-6), 100, BoundedRange), 4)
     0.0444
     """
+    instance_of(Guarantee, "whole", whole, A_GUARANTEE)
     count = integer("count", count, least=1)
+    if not callable(kind):
+        raise ValueError(f"kind={kind!r}: must make a guarantee from its parameter, such as PureDP or ZCDP")
 
-    def fits(parameter: float) -> bool:
-        one = kind(parameter)
-        if one.neighbors == "replace-one" != whole_.neighbors:
+    def fits(parameter: float, whole: Guarantee = whole) -> bool:
+        one = instance_of(Guarantee, "kind: its result", kind(parameter), A_GUARANTEE)
+        if one.neighbors == "replace-one" != whole.neighbors:
             raise ValueError(
-                f"kind: makes guarantees for 'replace-one' neighbours, and {whole_} is for {whole_.neighbors!r}; "
-                f"pass a function such as lambda x: PureDP(x, neighbors={whole_.neighbors!r})"
+                f"kind: makes guarantees for 'replace-one' neighbours, and {whole} is for {whole.neighbors!r}; "
+                f"pass a function such as lambda x: PureDP(x, neighbors={whole.neighbors!r})"
             )
-        if count == 1 and one.implies(whole_):
+        if count == 1 and one.implies(whole):
             return True
-        if isinstance(whole_, ApproxDP) and whole_.delta:
+        if isinstance(whole, ApproxDP) and whole.delta:
             try:
-                together: Guarantee = compose((one, count), delta=whole_.delta)
+                together: Guarantee = compose((one, count), delta=whole.delta)
             except ValueError:
                 return False
         else:
             together = compose((one, count))
-        return together.implies(whole_)
+        return together.implies(whole)
 
-    guess = _guess_share(whole_, count, kind) or 1.0
+    guess = _guess_share(whole, count, kind) or 1.0
     found = greatest_float(fits, bracket=(guess * (1 - 1e-11), guess * (1 + 1e-11)), tolerance=4e-11)
     if found > LARGEST / 2 and fits(2 * found):
-        raise ValueError(f"whole={whole_}: does not limit the parameter of {kind}")
+        raise ValueError(f"whole={whole}: does not limit the parameter of {kind}")
+    if not found and not fits(guess * 1e-3, _unlimited(whole)):
+        raise ValueError(
+            f"whole={whole}: {count:,} guarantees such as {kind(guess)} never imply it, however small their parameter"
+        )
     if not found:
-        raise ValueError(f"whole={whole_}: too small for {count} releases")
+        raise ValueError(f"whole={whole}: too small for {count} releases")
     return found
 
 
-def _guess_share(whole_: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
+def _unlimited(whole: Guarantee) -> Guarantee:
+    """The same kind of guarantee, as weak as can be; `whole` itself where it has no one parameter."""
+    limits: dict[str, Any] = {name: LARGEST for name in ("epsilon", "eta", "rho") if hasattr(whole, name)}
+    if isinstance(whole, ApproxDP) and whole.delta:
+        limits["delta"] = 0.99
+    return replace(whole, **limits)
+
+
+def _guess_share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> float:
     """What `share` looks for, nearly: epsilon is close to a power of the parameter, so secants in logarithms do."""
-    if isinstance(whole_, PureDP):
-        return whole_.epsilon / count
-    if not (isinstance(whole_, ApproxDP) and whole_.delta):
+    if isinstance(whole, PureDP):
+        return whole.epsilon / count
+    if not (isinstance(whole, ApproxDP) and whole.delta):
         return 0.0
     points: list[tuple[float, float]] = []
-    log_parameter, slope = (log(whole_.epsilon) if whole_.epsilon else -30.0) - log(count), 1.0
+    log_parameter, slope = (log(whole.epsilon) if whole.epsilon else -30.0) - log(count), 1.0
     for _ in range(12):
         try:
-            found = compose((kind(exp(log_parameter)), count), delta=whole_.delta)
+            found = compose((kind(exp(log_parameter)), count), delta=whole.delta)
         except ValueError:
             return 0.0
-        epsilon = found.to_approx(whole_.delta).epsilon
-        if not 0 < epsilon < inf or not whole_.epsilon:
+        epsilon = found.to_approx(whole.delta).epsilon
+        if not 0 < epsilon < inf or not whole.epsilon:
             return 0.0
-        points.append((log_parameter, log(epsilon / whole_.epsilon)))
+        points.append((log_parameter, log(epsilon / whole.epsilon)))
         if abs(points[-1][1]) < 1e-12:
             break
         if len(points) > 1 and points[-1][0] != points[-2][0]:

@@ -14,7 +14,7 @@ from math import inf, isfinite
 from typing import Any
 
 from ..support import extensions, parameters
-from ..support.checks import integer, non_negative, positive
+from ..support.checks import instance_of, integer, non_negative, positive, small_delta
 from ..support.public_paths import public_as
 from ..support.rounding import up
 from .conversions import geometric_sum, positive_delta, rho_of_pure
@@ -23,6 +23,8 @@ from .guarantee_forms import Form
 from .neighbors import NEIGHBORS as NEIGHBORS
 from .neighbors import Neighbors as Neighbors
 from .neighbors import one_relation
+
+A_GUARANTEE = "a guarantee, such as PureDP(0.1)"  # what errors ask for
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Guarantee:
         bool
             False where it is false, and where it is not proven.
         """
-        if self.neighbors != other.neighbors:
+        if self.neighbors != instance_of(Guarantee, "other", other, A_GUARANTEE).neighbors:
             if self.neighbors == "replace-one":
                 return False
             try:
@@ -236,9 +238,7 @@ class ApproxDP(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "epsilon", parameters.least_epsilon(self.epsilon))
-        delta = non_negative("delta", self.delta, toward=inf)
-        if delta >= 1:
-            raise ValueError(f"delta={self.delta!r}: must be < 1; at 1 the guarantee is empty")
+        delta = small_delta("delta", self.delta, toward=inf)
         object.__setattr__(self, "delta", delta)
 
     def forms(self) -> tuple[Form, ...]:
@@ -254,7 +254,7 @@ class ApproxDP(Guarantee):
         factor = geometric_sum(self.epsilon, size) if self.delta else 0.0
         delta = up(Fraction(self.delta) * Fraction(factor)) if factor < inf else inf
         if not delta < 1:
-            raise ValueError(f"size={size}: {self} says nothing about groups so large: delta would be {delta:.3g}")
+            raise ValueError(f"size={size}: {self} has no guarantee for groups so large: delta would be {delta:.3g}")
         return ApproxDP(epsilon, delta, neighbors=self.neighbors)
 
     def __str__(self) -> str:
@@ -450,6 +450,8 @@ class AllOf(Guarantee):
     def __init__(self, *parts: Guarantee, theorem: str = "") -> None:
         if not parts:
             raise ValueError("parts: must be at least one guarantee")
+        for part in parts:
+            instance_of(Guarantee, "parts", part, A_GUARANTEE)
         flat = [inner for part in parts for inner in (part.parts if isinstance(part, AllOf) else (part,))]
         object.__setattr__(self, "parts", tuple(flat))
         object.__setattr__(self, "neighbors", one_relation(part.neighbors for part in flat))

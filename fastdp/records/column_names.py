@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+_DATA = re.compile(r"^data(?=:)|\bdata(?=\[)")  # the parameter in an error
 Names = tuple[str, ...] | None  # None: the columns have positions only
 
 
@@ -21,6 +24,17 @@ def positions_of(columns: Sequence[str | int], names: Names, width: int) -> tupl
         some = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
         raise ValueError(f"data: must have the columns {some}")
     return tuple(places[w] if isinstance(w, str) else position_of(w, names, width) for w in columns)
+
+
+@contextmanager
+def called(parameter: str) -> Iterator[None]:
+    """Errors about records speak of the parameter that holds them."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error).startswith("data: "):
+            raise type(error)(_DATA.sub(parameter, str(error))) from None
+        raise
 
 
 def position_of(which: str | int, names: Names, width: int) -> int:

@@ -23,7 +23,7 @@ from .outside_domain import codes_in_range, codes_of_labels
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
 _MOST_VALUES = 2**31
-_MOST_SHOWN = 12  # attributes, and labels of an attribute, in a repr
+_MOST_DISPLAYED = 12  # attributes, and labels of an attribute, in a repr
 MOST_CELLS = 2**31  # of arrays over all cells
 
 
@@ -161,12 +161,12 @@ class Domain:
             inside = None
         elif all(name.isidentifier() for name in self.names):
             parts = [f"{name}={value!r}" for name, value in zip(self.names, values, strict=True)]
-            inside = ", ".join(parts[:_MOST_SHOWN]) + ", ..." * (len(parts) > _MOST_SHOWN)
+            inside = ", ".join(parts[:_MOST_DISPLAYED]) + ", ..." * (len(parts) > _MOST_DISPLAYED)
         else:
             parts = [f"{name!r}: {value!r}" for name, value in zip(self.names, values, strict=True)]
-            inside = "{" + ", ".join(parts[:_MOST_SHOWN]) + ", ..." * (len(parts) > _MOST_SHOWN) + "}"
+            inside = "{" + ", ".join(parts[:_MOST_DISPLAYED]) + ", ..." * (len(parts) > _MOST_DISPLAYED) + "}"
         call = f"Domain.binary({len(self)})" if inside is None else f"Domain({inside})"
-        return f"{call}  # {shown(self.size)} cells"
+        return f"{call}  # {display_count(self.size)} cells"
 
     # --- attributes and values
 
@@ -320,7 +320,7 @@ class Domain:
             Cell numbers in C order, the last attribute fastest.
         """
         if self.size > 2**62:
-            raise ValueError(f"domain: {shown(self.size)} cells: must be at most 2^62 to number them")
+            raise ValueError(f"domain: {display_count(self.size)} cells: must be at most 2^62 to number them")
         cells = np.zeros(len(columns[0]), np.int64)
         for codes, size in zip(columns, self.sizes, strict=True):
             cells *= size
@@ -340,7 +340,7 @@ class _Labels:
             run = range(labels[0], labels[-1] + 1)
             if len(run) == len(labels) and all(a + 1 == b for a, b in pairwise(labels)):
                 return repr(run)
-        if len(labels) > _MOST_SHOWN:
+        if len(labels) > _MOST_DISPLAYED:
             return f"[{', '.join(map(repr, labels[:3]))}, ..., {labels[-1]!r}]"
         return repr(list(labels))
 
@@ -356,7 +356,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
-def shown(cells: int) -> str:
+def display_count(cells: int) -> str:
     """A number of cells as people read it: in full below 10^12; it may be larger than any float."""
     return f"{cells:,}" if cells < 10**12 else f"{Decimal(cells):.3g}"
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
-from .domain import MOST_CELLS, Codes, Domain, code_type, shown
+from .domain import MOST_CELLS, Codes, Domain, code_type, display_count
 from .rows import Block, Rows
 from .sources import rows_of
 
@@ -43,7 +43,9 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
 def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell, in C order; only the codes of a few blocks are ever in memory."""
     if domain.size > MOST_CELLS:
-        raise ValueError(f"domain: {shown(domain.size)} cells: must be at most 2^31 to count the records in each")
+        raise ValueError(
+            f"domain: {display_count(domain.size)} cells: must be at most 2^31 to count the records in each"
+        )
     rows = of_domain(data, domain, outside)
     sizes = np.array(domain.sizes, np.int64)
     dtype = np.result_type(*(code_type(size) for size in domain.sizes))

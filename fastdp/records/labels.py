@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..support.checks import numbers_array
 from ..support.columns import comes_from, library_column
 from ..support.errors import DomainError
-from .column_names import position_of
+from .column_names import called, position_of
 from .engines import is_collection
 from .rows import PerRecord, Rows
 from .sources import column_rows, rows_of
@@ -23,7 +23,8 @@ _CLASSES = "0 and 1, or -1 and 1"
 
 def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels: as they were given, or as rows of one column for a column of a collection."""
-    rows = rows_of(X)
+    with called("X"):
+        rows = rows_of(X)
     if names_column(y):
         try:
             at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)

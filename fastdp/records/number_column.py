@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support import parameters
+from .column_names import called
 from .engines import is_collection
 from .number_line import NumberLine, Positions, bits_of_columns, check_bits, check_signed
 from .rank_search import RankSearch, may_gather
@@ -65,7 +66,8 @@ def _one_column(values: Any, *, integers: bool) -> Rows:
     is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
     if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
         return column_rows("values", values)
-    rows = rows_of(values)
+    with called("values"):
+        rows = rows_of(values)
     if rows.width != 1:
         raise ValueError(f"values: {rows.width} columns: must be one")
     return rows
@@ -79,6 +81,8 @@ def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
     if integers:
         array = np.empty(len(values), object)
         for i, value in enumerate(values):
+            if isinstance(value, str | bytes):
+                raise ValueError("values: a list of strings: must be numbers")
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 raise ValueError(
                     "values: a list is taken as integers where domain_bits is given, and there are others: "

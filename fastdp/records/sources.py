@@ -47,8 +47,8 @@ def rows_of(data: Any) -> Rows:
     if hasattr(data, "__arrow_c_stream__"):  # any other library's table; its columns are shared, not copied
         try:
             table = pyarrow().table(data)
-        except ValueError as error:  # a column, say
-            raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS} ({error})") from None
+        except ValueError:  # a column, say
+            raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}") from None
         return rows_of(table)
     raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}")
 

@@ -3,7 +3,7 @@
 Every error names the parameter, its value and the rule.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, wraps
 from math import inf, isfinite, nextafter
 from numbers import Real
@@ -15,26 +15,27 @@ from numpy.typing import NDArray
 from .columns import library_column
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 MAX_INT64 = 2**63 - 1
 _HELD = (np.dtype(np.int64), np.dtype(np.float64))  # in native byte order, which others equal not
 _PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data frame library
 
 
+_PLAIN_TYPES = frozenset({bool, int, float, str, type(None), np.float64, np.int64})
+
+
 def remembered(function: F) -> F:
     """What `function` made of the same arguments of the same types before; for checks that end in something immutable.
 
-    A True is no 1 here. Arguments that have no hash are what the function itself refuses, or takes and does not
-    remember.
+    A True is no 1 here. Only values whose equality is Python's or numpy's own are remembered: a number of the user's
+    own type may change, or call others equal.
     """
     known: Any = lru_cache(1024, typed=True)(function)
 
     @wraps(function)
     def call(*args: Any) -> Any:
-        try:
-            return known(*args)
-        except TypeError:
-            return function(*args)
+        return known(*args) if _PLAIN_TYPES.issuperset(map(type, args)) else function(*args)
 
     call.cache_clear = known.cache_clear  # type: ignore[attr-defined]
     return cast("F", call)
@@ -99,6 +100,12 @@ def check_records(records: Any, neighbors: str) -> None:
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
 
 
+def public_count(records: Any, neighbors: str) -> int | None:
+    """The public number of records that takes the place of a private one; None where their own is public."""
+    check_records(records, neighbors)
+    return None if records is None else integer("records", records, least=1)
+
+
 def _number(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -116,18 +123,30 @@ def _as_float(name: str, value: Any) -> float:
 
 def probability(name: str, value: Any, *, toward: float = 0) -> float:
     """A number strictly between 0 and 1."""
-    result = positive(name, value, toward=toward)
-    if not result < 1:
-        raise ValueError(f"{name}={value!r}: must be < 1")
+    result = _within(name, value, toward)
+    if not 0 < result < 1:
+        raise ValueError(f"{name}={value!r}: must be between 0 and 1, both excluded")
     return result
 
 
-def small_delta(name: str, value: Any) -> float:
+def small_delta(name: str, value: Any, *, toward: float = 0) -> float:
     """A probability that may be 0, not 1."""
-    result = non_negative(name, value, toward=0)
+    result = _within(name, value, toward)
     if not result < 1:
-        raise ValueError(f"{name}={value!r}: must be < 1")
+        raise ValueError(f"{name}={value!r}: must be between 0 and 1, 1 excluded")
     return result
+
+
+def _within(name: str, value: Any, toward: float) -> float:
+    """A number from 0 to 1 as a float; 1 for any other number."""
+    return non_negative(name, value, toward=toward) if 0 <= _number(name, value) < 1 else 1.0
+
+
+def instance_of(kind: type[T], name: str, value: Any, rule: str) -> T:
+    """An object of this class; `rule` states what it must be."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name}={value!r}: must be {rule}")
+    return value
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> Any:
@@ -169,7 +188,7 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
         raise ValueError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
-            "array, so that its dtype says what is meant"
+            "array, whose dtype decides"
         )
     if kind == "f" and array.dtype.itemsize <= 8:
         return np.require(array, np.float64, "C") if array.ndim else array.astype(np.float64)
@@ -177,7 +196,11 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         array = np.minimum(array, np.uint64(MAX_INT64))
     if kind in "biu":
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
-    hint = "; convert with .astype(float), or list(d.values()) for a dictionary" if kind == "O" else ""
+    if isinstance(value, Mapping):
+        raise ValueError(f"{name}: a mapping: must be an array of numbers, such as list(d.values())")
+    if kind in "UST" or (kind == "O" and any(isinstance(item, str | bytes) for item in array.flat)):
+        raise ValueError(f"{name}: column of strings: must be numbers")
+    hint = "; convert with .astype(float)" if kind == "O" else ""
     raise ValueError(
         f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}"
     )

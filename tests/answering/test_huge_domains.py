@@ -10,7 +10,7 @@ import pytest
 import fastdp
 from fastdp import Domain, Mask, Predicate
 from fastdp.answering.queries.query import bind
-from fastdp.records.domain import shown
+from fastdp.records.domain import display_count
 from tests.answering.kinds_of_domains import EASY, ONES, pmw_on
 
 # that plain noise would guarantee more: these runs are made small to be quick
@@ -22,9 +22,10 @@ HUGE = Domain.binary(2000)
 
 
 def test_numbers_of_cells_are_shown() -> None:
-    assert [shown(cells) for cells in (1, 50_880, 10**12 - 1, 2**100)] == ["1", "50,880", "999,999,999,999", "1.27e+30"]
+    displayed = [display_count(cells) for cells in (1, 50_880, 10**12 - 1, 2**100)]
+    assert displayed == ["1", "50,880", "999,999,999,999", "1.27e+30"]
     assert repr(HUGE) == "Domain.binary(2000)  # 1.15e+602 cells"
-    assert shown(2**20_000) == "3.98e+6020", "more digits than Python writes out"
+    assert display_count(2**20_000) == "3.98e+6020", "more digits than Python writes out"
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def test_tables_and_answers(fit: Any, neighbors: Any) -> None:
         with pytest.raises(
             AttributeError,
             match=rf"^synthetic: fit={made.fit!r} has tables only: must be released with fit='entropic', which holds "
-            rf"all cells in memory \({MIXED_CODES.size} here\); `\.fit` says which fit there was$",
+            rf"all cells in memory \({MIXED_CODES.size} here\); `\.fit` names the fit that was taken$",
         ):
             made.synthetic.sample(5)
         for beyond in (Conjunction({"a": 0, "b": 0, "c": 0}), Mask(np.ones(MIXED_CODES.size, bool))):
@@ -452,7 +452,7 @@ def test_nothing_is_read_or_drawn_where_the_budget_refuses() -> None:
         ({"epsilon": 1e4}, r"^epsilon=10000.0: must be at most 700"),
         ({"epsilon": 1e-300}, r"^epsilon=1e-300: must be at least"),
         ({"delta": -0.1}, r"^delta=-0.1"),
-        ({"delta": 1.0}, r"^delta=1.0: must be < 1"),
+        ({"delta": 1.0}, r"^delta=1.0: must be between 0 and 1, both excluded"),
         ({"delta": None}, r"^delta=None"),
         ({"epsilon": 1e-20, "delta": 1e-50}, r"noise scale must be between"),
         ({"fit": "best"}, r"^fit='best': must be one of 'auto', 'entropic', 'least-squares'"),

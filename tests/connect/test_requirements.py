@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fastdp.connect import requirements as needs
+from fastdp.connect import requirements
 from fastdp.connect.requirements import need
 
 
@@ -26,7 +26,7 @@ def test_what_the_library_itself_misses_is_told_as_it_is(tmp_path, monkeypatch):
     ("3.1.dev0", "3.1", True),     ("1.9", "2.0", False), ("2.0.9", "2.0.10", False), ("1", "1.0.1", False),
 ])  # fmt: skip
 def test_versions(monkeypatch, found, least, enough):
-    monkeypatch.setattr(needs, "version", lambda package: found)
+    monkeypatch.setattr(requirements, "version", lambda package: found)
     if enough:
         assert need("math", extra="mbi", least=least) is importlib.import_module("math")
     else:

@@ -41,7 +41,7 @@ def test_the_message_is_name_value_rule():
         laplace(epsilon=-1.0)
     with pytest.raises(ValueError, match=r"^sensitivity='1': must be a number$"):
         laplace(sensitivity="1")
-    with pytest.raises(ValueError, match=r"^delta=1\.0: must be < 1$"):
+    with pytest.raises(ValueError, match=r"^delta=1\.0: must be between 0 and 1, both excluded$"):
         gaussian(epsilon=1.0, delta=1.0)
 
 
@@ -68,7 +68,7 @@ def test_the_gaussian_takes_one_price():
         with pytest.raises(ValueError, match="give either rho, or epsilon and delta"):
             gaussian(**options)
     for delta in (1, 1.0, 1.5):
-        with pytest.raises(ValueError, match=r"^delta=.*: must be < 1"):
+        with pytest.raises(ValueError, match=r"^delta=.*: must be between 0 and 1, both excluded"):
             gaussian(epsilon=1.0, delta=delta)
     with pytest.raises(ValueError, match=r"^epsilon=1000\.0: must be at most 700"):
         gaussian(epsilon=1000.0, delta=1e-6)

@@ -78,7 +78,7 @@ def test_parameters_are_checked_before_anything_is_drawn_or_charged():
         ({"epsilon": None}, r"epsilon=None: must be a number > 0; only method='elimination'"),
         ({"epsilon": 0}, r"epsilon=0: must be > 0"),
         ({"epsilon": "1"}, r"epsilon='1': must be a number"),
-        ({"delta": 1.0}, r"delta=1.0: must be < 1"),
+        ({"delta": 1.0}, r"delta=1.0: must be between 0 and 1, both excluded"),
         ({"beta": 0.0}, r"beta=0.0: must be > 0"),
         ({"method": "magic"}, r"method='magic': must be one of 'peel', 'greedy'"),
         ({"neighbors": "swap"}, r"neighbors='swap': must be one of"),

@@ -620,7 +620,7 @@ def test_records_that_are_refused() -> None:
         )
     refused(r"^X: norms must be at most x_norm=1; there are records beyond: .*clip", DomainError, spoiled(1.1))
     refused(r"^X: n=0 records: must be at least one$", X=np.ones((0, 3)), y=np.ones(0))
-    refused(r"^data: must have at least one column$", X=np.ones((5, 0)), y=np.ones(5))
+    refused(r"^X: must have at least one column$", X=np.ones((5, 0)), y=np.ones(5))
     refused(
         r"^data: shape \(5,\): must have two dimensions, records and columns; of one column, data\[:, None\]$",
         X=np.ones(5),
@@ -701,7 +701,7 @@ def test_results_print() -> None:
     private = noisy(X, y, loss=LOSSES["squared"], over=sets.Ball(1.0), epsilon=1.0, delta=1e-6, noise="gaussian")
     shown = repr(private)
     for text in ("PrivateDescent\n", "excess risk  at most", "clip         4, on a grid of",
-                 "noise        gaussian (Gaussian), scale", "guarantee    (1, 1e-06)-DP and"):  # fmt: skip
+                 "noise        gaussian, scale", "guarantee    (1, 1e-06)-DP and"):  # fmt: skip
         assert text in shown
     page = private._repr_html_()
     assert page.startswith("<table><caption>PrivateDescent</caption><tr><th>w</th><td>[")

@@ -834,7 +834,7 @@ REFUSED = [
     (np.zeros((0, 1)), {}, ValueError, "n=0 records: must be at least one"),
     (np.zeros((3, 5)), {}, ValueError, "d=5 columns: must be at most 4.*noisy_projected_gradient_descent"),
     (ONE, {"epsilon": 0.0}, ValueError, "epsilon=0.0: must be > 0"),
-    (ONE, {"beta": 1.0}, ValueError, "beta=1.0: must be < 1"),
+    (ONE, {"beta": 1.0}, ValueError, "beta=1.0: must be between 0 and 1, both excluded"),
     (ONE, {"method": "mcmc"}, ValueError, "method='mcmc': must be one of"),
     (ONE, {"spacing": -1}, ValueError, "spacing=-1: must be > 0"),
     (ONE, {"spacing": 0.1, "method": "exact"}, ValueError, "method='exact': spacing=0.1: must be a power of two"),

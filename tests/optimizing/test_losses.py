@@ -1,4 +1,4 @@
-"""Losses of one record: fastdp/optimizing/losses.py. Derivatives by finite differences, constants on random points.
+"""Losses of one record: fastdp/optimizing/losses/*.py. Derivatives by finite differences, constants on random points.
 
 A constant (Lipschitz, curvature, range) must be an upper bound for all records within the declared bounds, and one that
 records come near to: what is too large is paid for in noise.

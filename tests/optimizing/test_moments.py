@@ -571,7 +571,7 @@ def test_what_is_shown() -> None:
     X, y = truth(100, 3)
     fit = fit_of(X, y, loss=ERROR, over=sets.Ball(1.0), epsilon=1.0, delta=1e-6)
     shown = repr(fit)
-    for text in ("LeastSquares\n  w            [", "excess risk  at most", "noise        gaussian (Gaussian), scale",
+    for text in ("LeastSquares\n  w            [", "excess risk  at most", "noise        gaussian, scale",
                  "ridge        ", "guarantee    (1, 1e-06)-DP and"):  # fmt: skip
         assert text in shown
     page = fit._repr_html_()

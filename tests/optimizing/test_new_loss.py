@@ -14,7 +14,7 @@ from fastdp import losses, sets
 from fastdp.kernels import losses as formulas
 from fastdp.kernels import projections
 from fastdp.kernels.covering_nets import ADDERS
-from fastdp.optimizing.losses import row as registry
+from fastdp.optimizing.losses import row as loss_row
 from fastdp.optimizing.losses.base import SIGN, MarginLoss
 from fastdp.optimizing.losses.registry import ROWS
 from fastdp.optimizing.sets import NAMES, Net, Vector, number_of, point_of
@@ -49,10 +49,10 @@ def derivative(score: float, label: float) -> float:
 
 @pytest.fixture(autouse=True)
 def _rows_as_before() -> Iterator[None]:
-    before = dict(registry._rows)
+    before = dict(loss_row._rows)
     yield
-    registry._rows.clear()
-    registry._rows.update(before)
+    loss_row._rows.clear()
+    loss_row._rows.update(before)
 
 
 def records(n: int) -> tuple[Array, Array]:
@@ -67,7 +67,7 @@ def risk(w: Array, X: Array, y: Array) -> float:
 
 
 def test_a_new_loss_is_minimised_by_every_method() -> None:
-    registry.register(registry.LossRow(SquaredHinge, "squared hinge", derivative=derivative, value=value))
+    loss_row.register(loss_row.LossRow(SquaredHinge, "squared hinge", derivative=derivative, value=value))
     X, y = records(20_000)
     problem: dict[str, Any] = {"loss": SquaredHinge(x_norm=1.0), "over": sets.Ball(2.0)}
     _, least = fastdp.nonprivate_minimum(X, y, **problem)
@@ -92,8 +92,8 @@ def test_what_is_called_has_the_bits_of_what_is_compiled_in() -> None:
     class Again(losses.SquaredError):
         pass
 
-    row = registry.LossRow(Again, "again", derivative=lambda s, y: 2.0 * (s - y), value=lambda s, y: (s - y) * (s - y))
-    registry.register(row)
+    row = loss_row.LossRow(Again, "again", derivative=lambda s, y: 2.0 * (s - y), value=lambda s, y: (s - y) * (s - y))
+    loss_row.register(row)
     X, y = records(500)
     options: dict[str, Any] = {"over": sets.Ball(2.0), "epsilon": 1.0, "rng": None}
     fits = []
@@ -107,7 +107,7 @@ def test_what_is_called_has_the_bits_of_what_is_compiled_in() -> None:
 
 
 def test_a_loss_without_a_compiled_value_is_refused_by_name() -> None:
-    registry.register(registry.LossRow(SquaredHinge, "squared hinge", derivative=derivative))
+    loss_row.register(loss_row.LossRow(SquaredHinge, "squared hinge", derivative=derivative))
     X, y = records(100)
     problem: dict[str, Any] = {"loss": SquaredHinge(x_norm=1.0), "over": sets.Ball(1.0), "epsilon": 1.0}
     rule = r"^loss=SquaredHinge\(x_norm=1\): has no compiled value: must have one in its row, to be evaluated$"

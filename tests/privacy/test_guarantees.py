@@ -507,7 +507,7 @@ def test_groups(size):
 def test_groups_that_are_too_large():
     assert ApproxDP(1e7, 0.0).group(3) == ApproxDP(3e7, 0.0)
     for guarantee in (ApproxDP(1.0, 1e-3), ApproxDP(1e7, 1e-300), ApproxDP(0.0, 0.1)):
-        with pytest.raises(ValueError, match=r"^size=10: .* says nothing about groups so large: delta would be"):
+        with pytest.raises(ValueError, match=r"^size=10: .* has no guarantee for groups so large: delta would be"):
             guarantee.group(10)
 
 
@@ -1068,6 +1068,26 @@ def test_share_case_by_case():
     assert share(PureDP(1.0, **AR), 2, lambda x: PureDP(x, **AR)) == pytest.approx(0.5, rel=1e-9)
 
 
+def test_what_is_no_guarantee_is_refused_by_name():
+    for wrong, message in (
+        (lambda: share(1.0, 10, PureDP), r"^whole=1\.0: must be a guarantee, such as PureDP\(0\.1\)$"),
+        (lambda: share(PureDP(1.0), 10, "zcdp"), r"^kind='zcdp': must make a guarantee from its parameter"),
+        (lambda: share(PureDP(1.0), 10, float), r"^kind: its result=.*: must be a guarantee"),
+        (lambda: PureDP(0.1).implies(0.2), r"^other=0\.2: must be a guarantee"),
+        (lambda: AllOf(1, 2), r"^parts=1: must be a guarantee"),
+        (lambda: PureDP(0.1) & 3, r"^parts=3: must be a guarantee"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_share_says_where_no_parameter_is_ever_small_enough():
+    for whole in (PureDP(1.0), ApproxDP(1.0, 0.0)):
+        with pytest.raises(ValueError, match=r"^whole=.*: 10 guarantees such as .*-zCDP, .* never imply it, however"):
+            share(whole, 10, ZCDP)
+    assert share(whole=PureDP(1.0), count=10, kind=PureDP) == pytest.approx(0.1)
+
+
 def test_share_refuses():
     with pytest.raises(ValueError, match=r"^count=0: "):
         share(PureDP(1.0), 0, PureDP)
@@ -1133,9 +1153,9 @@ def test_what_to_do_instead():
         compose((PureDP(1.0), 3), delta=0)
     with pytest.raises(ValueError, match=r"^delta=0\.0: must be > 0 .*pure DP only"):
         ZCDP(1.0).to_approx(0.0)
-    with pytest.raises(ValueError, match=r"^delta=1\.0: must be < 1; at 1 the guarantee is empty"):
+    with pytest.raises(ValueError, match=r"^delta=1\.0: must be between 0 and 1, 1 excluded$"):
         ApproxDP(1.0, 1.0)
-    with pytest.raises(ValueError, match=r"^delta=1: must be < 1"):
+    with pytest.raises(ValueError, match=r"^delta=1: must be between 0 and 1, both excluded"):
         compose(PureDP(1.0), delta=1)
     with pytest.raises(ValueError, match=r"'add-remove' and for 'replace-one' .* do not mix; .*\.to_replace_one\(\)"):
         compose(PureDP(1.0), PureDP(1.0, **AR))

@@ -1,4 +1,4 @@
-"""Packed records (fastdp/records/packed.py, bits.py)."""
+"""Packed records (fastdp/records/packed.py, bit_words.py)."""
 
 from __future__ import annotations
 

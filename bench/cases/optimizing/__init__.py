@@ -7,11 +7,11 @@ does only once (checks, norms, noise) counts twice as much against us as in 100.
 """
 
 from ..registry import Case
-from . import descent, exponential, moments, projections, vectors
+from . import descent, exponential, moments, projections, vector_sums
 
 CASES: tuple[Case, ...] = (
     *descent.CASES,
-    *vectors.CASES,
+    *vector_sums.CASES,
     *projections.CASES,
     *moments.CASES,
     *exponential.CASES,

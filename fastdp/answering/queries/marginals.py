@@ -36,22 +36,35 @@ class Marginals(Sequence[Query]):
     """
 
     def __init__(self, domain: Domain, subsets: Iterable[Iterable[str]]) -> None:
+        self._take(domain, subsets, "subsets")
+
+    @classmethod
+    def of(cls, domain: Domain, workload: Any) -> Marginals:
+        """The tables that the parameter `workload` of a release states: marginals, or the attributes of each."""
+        if isinstance(workload, cls):
+            return workload
+        made = cls.__new__(cls)
+        made._take(domain, workload, "workload")
+        return made
+
+    def _take(self, domain: Domain, subsets: Iterable[Iterable[str]], name: str) -> None:
+        """Check the tables, whose parameter errors call by this name."""
         check_domain(domain)
         self.domain = domain
         if not isinstance(subsets, Iterable):
-            raise ValueError(f"subsets: type {type(subsets).__name__}: must be sets of attributes")
+            raise ValueError(f"{name}: type {type(subsets).__name__}: must be sets of attributes")
         given = [subsets] if isinstance(subsets, str) else list(subsets)
         if alone := [subset for subset in given if isinstance(subset, str)]:
             raise ValueError(
-                f"subsets: {alone[0]!r}: must be a list of names, such as [['age', 'sex'], ['region']] for two tables"
+                f"{name}: {alone[0]!r}: must be a list of names, such as [['age', 'sex'], ['region']] for two tables"
             )
         subsets = [tuple(subset) for subset in given]
         if not subsets:
-            raise ValueError("subsets: must be at least one set of attributes")
+            raise ValueError(f"{name}: must be at least one set of attributes")
         # each table with its attributes in the order of the domain
         self.positions: tuple[tuple[int, ...], ...] = tuple(tuple(sorted(domain.positions(s))) for s in subsets)
         if len(set(self.positions)) < len(self.positions):
-            raise ValueError("subsets: must not repeat")
+            raise ValueError(f"{name}: must not repeat")
         self.shapes = tuple(tuple(domain.sizes[p] for p in positions) for positions in self.positions)
         self._starts = np.concatenate(([0], np.cumsum([prod(shape) for shape in self.shapes]))).tolist()
 

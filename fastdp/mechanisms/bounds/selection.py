@@ -290,8 +290,8 @@ def _enough(
     events: int, rounds: int, error: float, sensitivity: float, delta: float, beta: float, monotonic: bool
 ) -> float:
     """The least epsilon (to 10 digits) with which the shortfall is at most `error`."""
-    reach = Fraction(parameters.sensitivity(sensitivity)) * pair_factor(monotonic)
-    unit = up(reach / Fraction(parameters.error(error)))
+    pair_sensitivity = Fraction(parameters.sensitivity(sensitivity)) * pair_factor(monotonic)
+    unit = up(pair_sensitivity / Fraction(parameters.error(error)))
     each = up(rounding.multiply(Decimal(unit), log_ratio(events, parameters.beta(beta))))
     delta = parameters.delta_or_none(delta)
     if each > 2.0**60:

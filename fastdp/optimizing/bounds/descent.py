@@ -39,8 +39,9 @@ def projected_gradient_descent(
 
     Notes
     -----
-    Theorem      R G / sqrt(T) (descent.md, theorem 4 without noise); beta R^2 / (2 T), where gradients at points that
-                 are t apart differ by at most beta t (theorem 6 for constant steps without noise)
+    Theorem      R G / sqrt(T), the lecture's Theorem 1 (descent.md, theorem 4 without noise); beta R^2 / (2 T), its
+                 smooth case, where gradients at points that are t apart differ by at most beta t (theorem 6 without
+                 noise)
 
     Examples
     --------
@@ -124,7 +125,8 @@ def noisy_projected_gradient_descent(
 
     Notes
     -----
-    Theorem      descent.md, theorems 4 to 6: R^2/(2 eta T) + eta (G^2 + V)/2 and its kin
+    Theorem      R^2/(2 eta T) + eta (G^2 + V)/2 for average=True, the lecture's Theorem 3 (descent.md, theorem 4);
+                 falling steps and the last point: theorems 5 and 6
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Losses of one record, and what can be said of them before any record is seen: public as `fastdp.losses`."""
 
 from ...support.public_paths import publish
-from .base import Loss
-from .base import MissingBound as MissingBound
+from .base import Loss, MissingBound
 from .classification import Hinge, Logistic
 from .custom import Custom
 from .distances import AbsoluteDeviation, SquaredDistance
@@ -18,6 +17,7 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "MissingBound",
     "Regularised",
     "SquaredDistance",
     "SquaredError",

@@ -224,8 +224,8 @@ class Loss(Summand):
         return self.x_norm
 
     def __repr__(self) -> str:
-        shown = [f"{name}={value:g}" for name, value in vars(self).items() if isinstance(value, float)]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        parameters = [f"{name}={value:g}" for name, value in vars(self).items() if isinstance(value, float)]
+        return f"{type(self).__name__}({', '.join(parameters)})"
 
 
 class MarginLoss(Loss):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...support.checks import moderate
-from .base import ConvexSet, Projection, Vector, coordinates_of, displayed, number_of
+from .base import ConvexSet, Projection, Vector, coordinates_of, display_values, number_of
 from .nets import Floats, Net, beyond, extended
 
 
@@ -104,5 +104,5 @@ class Ball(ConvexSet):
         return self.at[0] - self.radius, self.at[0] + self.radius
 
     def __repr__(self) -> str:
-        center = "" if not any(self.at) else f", center={displayed(self.at)}"
+        center = "" if not any(self.at) else f", center={display_values(self.at)}"
         return f"Ball({self.radius:g}{center}{', norm=1' if self.order == 1 else ''})"

@@ -242,7 +242,7 @@ def coordinates_of(name: str, value: ArrayLike) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
-def displayed(values: tuple[float, ...]) -> str:
+def display_values(values: tuple[float, ...]) -> str:
     if len(set(values)) == 1:
         return f"{values[0]:g}"
     return f"[{', '.join(f'{v:g}' for v in values[:4])}{', ...' if len(values) > 4 else ''}]"

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import ConvexSet, Projection, Vector, coordinates_of, displayed, number_of
+from .base import ConvexSet, Projection, Vector, coordinates_of, display_values, number_of
 from .nets import Floats, Net, beyond, cells_of
 
 
@@ -44,7 +44,7 @@ class Box(ConvexSet):
             if not a <= b:
                 raise ValueError(f"lower={a!r}: must be at most upper={b!r} (coordinate {j})")
         if low == high:
-            raise ValueError(f"lower={displayed(low)}: must be below upper in at least one coordinate")
+            raise ValueError(f"lower={display_values(low)}: must be below upper in at least one coordinate")
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)
         object.__setattr__(self, "dimension", d if np.ndim(lower) or np.ndim(upper) else None)
@@ -106,4 +106,4 @@ class Box(ConvexSet):
         return self.lower[0], self.upper[0]
 
     def __repr__(self) -> str:
-        return f"Box({displayed(self.lower)}, {displayed(self.upper)})"
+        return f"Box({display_values(self.lower)}, {display_values(self.upper)})"

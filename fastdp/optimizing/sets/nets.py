@@ -41,9 +41,9 @@ def extended(places: Integers, counts: Integers, rest: NDArray[Any]) -> tuple[In
     return np.concatenate((np.repeat(places, counts, axis=1), numbers[None])), numbers, np.repeat(rest, counts)
 
 
-def beyond(columns: Floats, center: Floats, reach: float) -> Floats:
-    """The L1 distances of points to what lies no further than `reach` from the center."""
-    return np.maximum(added(np.abs(columns - center[:, None])) - reach, 0.0)
+def beyond(columns: Floats, center: Floats, l1_radius: float) -> Floats:
+    """The L1 distances of points to what lies no further than `l1_radius` from the center."""
+    return np.maximum(added(np.abs(columns - center[:, None])) - l1_radius, 0.0)
 
 
 def added(columns: Floats) -> Floats:
