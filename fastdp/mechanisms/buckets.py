@@ -28,7 +28,7 @@ _LOG2_E = 1.4426950408889634  # below 1 / ln 2
 
 
 class Buckets:
-    """The scores of all candidates, weighed: whoever has it can draw."""
+    """The scores of all candidates and their weights: all that a draw needs."""
 
     def __init__(self, scores: NDArray[Any], eta: float) -> None:
         self._scores, self._eta = scores, eta

@@ -1,7 +1,7 @@
 """Convex sets to minimise over: balls, boxes, the simplex, and sets of the user's own.
 
 A set knows its nearest points and its size; what is minimised over it, and by whom, is not its affair. Sets are public.
-Balls around one number and boxes between two have as many dimensions as the records: `of_dimension` says how many.
+Balls around one number and boxes between two have as many dimensions as the records: `of_dimension` states how many.
 
 A new set is a class here. Its `projection` is None unless compiled loops know its nearest points: then it has a number
 in kernels/projections.py and that constant's name in NAMES, which C reads, too.
@@ -112,7 +112,7 @@ class ConvexSet(ABC):
     @property
     @abstractmethod
     def projection(self) -> Projection | None:
-        """The set as compiled loops take it, or None if only `project` can tell."""
+        """The set as compiled loops take it, or None if only `project` knows it."""
 
     def project(self, w: ArrayLike) -> Vector:
         """Find the nearest point of the set.

@@ -1,4 +1,4 @@
-"""Public classes say the path by which users import them; pickles and tracebacks name it."""
+"""Public classes state the path by which users import them; pickles and tracebacks name it."""
 
 import importlib
 import inspect
