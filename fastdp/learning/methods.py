@@ -13,9 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..privacy.guarantees import Guarantee
 from ..support import parameters
-from ..support.search import OutOfReachError, least_integer
-
-_MOST_RECORDS = 2**40
+from ..support.search import MOST_RECORDS, in_reach, least_integer
 
 
 class LearnerProblem(Protocol):
@@ -105,10 +103,10 @@ def least_records(
         found = choose_method(methods, name, replace(problem, n=n))
         return found.bound / n <= error
 
-    try:
-        return least_integer(enough, low=1, largest=_MOST_RECORDS, within=1e-3)
-    except OutOfReachError:
-        raise ValueError(f"error={error!r}: is out of reach, with {_MOST_RECORDS:,} records too") from None
+    return in_reach(
+        "error", error, lambda: least_integer(enough, low=1, largest=MOST_RECORDS, within=1e-3),
+        f", with {MOST_RECORDS:,} records too",
+    )  # fmt: skip
 
 
 def _least_of_all(methods: Mapping[str, Method[ProblemT, Any]], problem: ProblemT, error: float) -> int:

@@ -19,17 +19,18 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.checks import one_of, positive
+from ..support.checks import one_of, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan
-from .covering_nets import MOST_DIMENSIONS, GridPlan
+from .covering_nets import GridPlan
 from .one_dimension import LINES, no_line
 from .points import Points
-from .problem import public_count, read_points
-from .sets import Ball, Box, ConvexSet, Simplex, Vector
+from .problem import read_points
+from .sets import ConvexSet, Vector
+from .sets.nets import MOST_DIMENSIONS
 
 Method = Literal["auto", "grid", "exact"]
 METHODS = ("auto", "grid", "exact")
@@ -187,7 +188,7 @@ def exponential_erm(
         resolution = parameters.resolution(resolution)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     plan = plan_of(ChoiceParameters(problem, points.d, n, epsilon, neighbors), method, spacing, resolution)
     return choose_point(points, plan, beta, progress, rng, budget)
 
@@ -217,7 +218,7 @@ def plan_of(
         raise ValueError(
             f"X: d={asked.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {INSTEAD}"
         )
-    if not isinstance(over, Ball | Box | Simplex):
+    if over.net_dimension is None:
         raise ValueError(f"over={over!r}: must be a Ball, a Box or the Simplex, which have nets; {INSTEAD} and set")
     reason = "" if method == "grid" else no_line(asked, spacing, resolution)
     if reason and method == "exact":

@@ -15,14 +15,16 @@ import numpy as np
 
 from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.guarantees import BoundedRange
+from ..randomness.keys import Key
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
-from .choice import ChoiceParameters, ChoicePlan, Integers, Key
+from ..support.search import greatest_integer
+from .choice import ChoiceParameters, ChoicePlan, Integers
 from .losses import AbsoluteDeviation, SquaredDistance
 from .points import Points
-from .sets import Ball, Box, Vector
+from .sets import Vector
 
 _LINE_BITS, _MOST_LINE = 40, 2**62  # points on a line: by default, and at most
 _HALF = 31  # bits of the lower part of a position on a line: sums of either part fit int64
@@ -50,21 +52,11 @@ class ConvexChoice:
     def __init__(self, function: Callable[[int], int], last: int, eta: Fraction) -> None:
         self._function, self._last, self.eta = function, last, eta
         self._levels = Levels(eta)
-        self.best = self._minimiser()
+        self.best = greatest_integer(lambda k: function(k) < function(k - 1), low=0, high=last)  # the first minimiser
         self._least = function(self.best)
         self._open = 64 + last.bit_length()  # level of the last intervals, which reach to the ends
         self.intervals = [*self._side(1, 0, last - self.best), *self._side(-1, 1, self.best)]
         self._choice = IntervalChoice(self.intervals, lambda k: eta * self._gap(k))
-
-    def _minimiser(self) -> int:
-        low, high = 0, self._last
-        while low < high:
-            middle = (low + high) // 2
-            if self._function(middle + 1) >= self._function(middle):
-                high = middle
-            else:
-                low = middle + 1
-        return low
 
     def _gap(self, k: int) -> int:
         return self._function(k) - self._least
@@ -89,7 +81,10 @@ class ConvexChoice:
 
     @staticmethod
     def _crossing(gap: Callable[[int], int], near: int, far: int, above: int, step: int) -> int:
-        """A distance soon after the last one with a gap below `above`, or far + 1. Whatever it is, the law is right."""
+        """A distance soon after the last one with a gap below `above`, or far + 1. Whatever it is, the law is right.
+
+        Not by support/search.py: it gallops from the last step, for a call may read the records, and it may end early.
+        """
         low, high = near, near + step
         while high <= far and gap(high) < above:
             low, high, step = high, high + step, 2 * step
@@ -112,7 +107,7 @@ def no_line(asked: ChoiceParameters, spacing: float | None, resolution: float | 
         return f"d={asked.d} columns: must be 1"
     if type(asked.problem.loss) not in LINES:
         return f"loss={asked.problem.loss!r}: must be SquaredDistance or AbsoluteDeviation"
-    if not isinstance(asked.problem.over, Ball | Box):
+    if asked.problem.over.ends is None:
         return f"over={asked.problem.over!r}: must be a Ball or a Box"
     if resolution is not None:
         return f"resolution={resolution!r}: must be None, as losses are not rounded"
@@ -130,11 +125,8 @@ class LinePlan(ChoicePlan):
 
     def __init__(self, asked: ChoiceParameters, spacing: float | None) -> None:
         self.asked, over = asked, asked.problem.over
-        assert isinstance(over, Ball | Box)
-        if isinstance(over, Ball):
-            low, high = over.at[0] - over.radius, over.at[0] + over.radius
-        else:
-            low, high = over.lower[0], over.upper[0]
+        assert over.ends is not None
+        low, high = over.ends
         self._low, self._high = low, high
         if spacing is None:
             widest = max(high - low, self._furthest() * 2.0**-18)

@@ -7,7 +7,7 @@ digits. mechanisms/noise.md derives them, kernels/layout.py states what stands w
 from __future__ import annotations
 
 from decimal import Context, Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,11 @@ from . import exact_draws as exact
 MIN_SCALE, MAX_SCALE = 2.0**-20, 2.0**40
 
 _DIGITS = Context(prec=60)
-_U = 2.0**-53
+
+
+def _same_plan(one: tuple[Any, ...], other: object) -> bool:
+    """Whether two plans are of the same scale, of which the law follows."""
+    return type(one) is type(other) and isinstance(other, tuple) and one[:2] == other[:2]
 
 
 class LaplacePlan(NamedTuple):
@@ -28,6 +32,15 @@ class LaplacePlan(NamedTuple):
     scale: float
     law: NDArray[np.float64]  # what stands where: kernels/layout.py
 
+    def __eq__(self, other: object) -> bool:
+        return _same_plan(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not _same_plan(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
+
 
 class GaussianPlan(NamedTuple):
     """Discrete Gaussian noise, as kernels/noise.py::add_gaussian_into takes it; noise.md, lemmas 4 and 5."""
@@ -35,6 +48,15 @@ class GaussianPlan(NamedTuple):
     extra: int  # bits of U beyond the first 31
     sigma: float
     law: NDArray[np.float64]  # what stands where: kernels/layout.py
+
+    def __eq__(self, other: object) -> bool:
+        return _same_plan(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not _same_plan(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
 
 
 NoisePlan = LaplacePlan | GaussianPlan
@@ -54,7 +76,7 @@ def laplace_plan(scale: float) -> LaplacePlan:
     law = np.empty(layout.LAPLACE_LAW)
     law[layout.LAPLACE_SCALE] = scale
     law[[layout.LAPLACE_OFFSET, layout.LAPLACE_OFFSET_LOW]] = _pair(d.multiply(Decimal(-scale), d.ln(half)))
-    law[layout.LAPLACE_ERROR] = _U * (5 * scale + 2)
+    law[layout.LAPLACE_ERROR] = layout.U * (5 * scale + 2)
     law[layout.LAPLACE_ERROR_PAIR] = 2.0**-78 * scale
     return LaplacePlan(exact.extra_bits(scale), scale, law)
 
@@ -81,10 +103,10 @@ def gaussian_plan(sigma: float) -> GaussianPlan:
     law[[layout.TAIL_MASS, layout.TAIL_MASS_LOW]] = _pair(tail_mass)
     law[layout.PEAK] = peak
     law[layout.CURVATURE] = float(d.divide(Decimal("0.5"), variance))
-    law[layout.ERROR] = _U * (10 * tail + 8 * size + 2)
+    law[layout.ERROR] = layout.U * (10 * tail + 8 * size + 2)
     law[layout.ERROR_OF_CELL] = 0.75 * float(mass) + 0.75 * tail
-    law[layout.COIN_ERROR] = 2.0**-31 + _U * (8 + peak / sigma)
-    law[layout.COIN_ERROR_PAIR] = 2.0**-51 + _U * (8 + peak / sigma)
+    law[layout.COIN_ERROR] = 2.0**-31 + layout.U * (8 + peak / sigma)
+    law[layout.COIN_ERROR_PAIR] = 2.0**-51 + layout.U * (8 + peak / sigma)
     law[layout.ERROR_PAIR] = 2.0**-78 * (tail + size)
     return GaussianPlan(exact.extra_bits(sigma), sigma, law)
 
