@@ -15,10 +15,11 @@ import numpy as np
 
 from ..mechanisms.scores import plan_exponential
 from ..mechanisms.selection import draw_one
+from ..randomness.keys import Key
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.threads import run_chunks
-from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers, Key
+from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points

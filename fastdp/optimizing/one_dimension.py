@@ -15,12 +15,13 @@ import numpy as np
 
 from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.guarantees import BoundedRange
+from ..randomness.keys import Key
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
 from ..support.search import greatest_integer
-from .choice import ChoiceParameters, ChoicePlan, Integers, Key
+from .choice import ChoiceParameters, ChoicePlan, Integers
 from .losses import AbsoluteDeviation, SquaredDistance
 from .points import Points
 from .sets import Vector
