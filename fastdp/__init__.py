@@ -8,6 +8,7 @@ from sys import modules as _modules
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .support import processes as _processes  # noqa: F401  # which sees every fork from here on
 from .support.extensions import register as _register
 
 __version__ = "0.1.0"

@@ -46,7 +46,7 @@ _ROOMS = {
         "top_k",
         "top_k_epsilon",
     ),
-    "mechanisms.rank_bounds": (
+    "mechanisms.bounds.ranks": (
         "interior_point",
         "interior_point_epsilon",
         "interior_point_n",
@@ -189,7 +189,7 @@ if TYPE_CHECKING:
         top_k,
         top_k_epsilon,
     )
-    from .mechanisms.rank_bounds import (
+    from .mechanisms.bounds.ranks import (
         interior_point,
         interior_point_epsilon,
         interior_point_n,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import log, sqrt
-from typing import Any, TypeVar
+from typing import Any
 
 from ..mechanisms import bounds
 from ..privacy.guarantees import Neighbors
@@ -17,7 +17,7 @@ from ..randomness.noise_plans import LaplacePlan
 from ..records.domain import Domain, check_domain
 from ..support import parameters
 from ..support.checks import MAX_INT64, large_integer, probability
-from ..support.search import OutOfReachError, least_float, least_integer
+from ..support.search import in_reach, least_float, least_integer
 from .dense_weights import Precision
 from .estimate import Estimate
 from .marginal_noise import MarginalNoise, marginal_noise
@@ -29,9 +29,6 @@ from .queries.marginals import Marginals
 from .release_marginals import Fit, bytes_of_release, checked_workload
 from .true_answers import TrueAnswers
 from .update_schedule import UpdateSchedule, Variant
-
-T = TypeVar("T", int, float)
-
 
 # --- private multiplicative weights: multiplicative_weights.md, theorems 2 and 3
 
@@ -141,7 +138,11 @@ def private_multiplicative_weights_n(
         domain, epsilon=epsilon, delta=delta, max_queries=max_queries, beta=beta, variant=variant
     )
     asked = probability("alpha", alpha)
-    return _solve(lambda: _least_n(lambda n: UpdateSchedule.of(variant, asked, **given.numbers(n)) is not None), asked)
+
+    def enough(n: int) -> bool:
+        return UpdateSchedule.of(variant, asked, **given.numbers(n)) is not None
+
+    return in_reach("alpha", asked, lambda: _least_n(enough))
 
 
 def private_multiplicative_weights_epsilon(
@@ -186,7 +187,7 @@ def private_multiplicative_weights_epsilon(
     def enough(epsilon: float) -> bool:
         return UpdateSchedule.of(variant, asked, **numbers | {"epsilon": epsilon}) is not None
 
-    return _solve(lambda: least_float(enough, largest=_MOST_EPSILON), asked)
+    return in_reach("alpha", asked, lambda: least_float(enough, largest=_MOST_EPSILON))
 
 
 # --- MWEM: mwem.md, theorem 2
@@ -275,7 +276,7 @@ def mwem_n(
     plan = plan_of(1, domain, queries, epsilon, delta, None, "average", beta, None, "replace-one")
     asked = probability("alpha", alpha)
     enough = lambda n: AverageRounds.best(plan.most_rounds, **plan.numbers | {"n": n}).alpha <= asked  # noqa: E731
-    return _solve(lambda: _least_n(enough), asked)
+    return in_reach("alpha", asked, lambda: _least_n(enough))
 
 
 def mwem_epsilon(
@@ -317,7 +318,7 @@ def mwem_epsilon(
     def enough(epsilon: float) -> bool:
         return AverageRounds.best(plan.most_rounds, **plan.numbers | {"epsilon": epsilon}).alpha <= asked
 
-    return _solve(lambda: least_float(enough, largest=_MOST_EPSILON), asked)
+    return in_reach("alpha", asked, lambda: least_float(enough, largest=_MOST_EPSILON))
 
 
 # --- marginal tables: release_marginals.md, theorem 1
@@ -403,7 +404,7 @@ def release_marginals_n(
     """
     asked, beta = probability("alpha", alpha), parameters.beta(beta)
     error = _largest_noise(*_tables(domain, workload, epsilon, delta, None, neighbors), beta)
-    return _solve(lambda: _least_n(lambda n: error / n <= asked), asked)
+    return in_reach("alpha", asked, lambda: _least_n(lambda n: error / n <= asked))
 
 
 def release_marginals_epsilon(
@@ -456,7 +457,7 @@ def release_marginals_epsilon(
             return False
         return _largest_noise(tables, noise, beta) / n <= asked
 
-    return _solve(lambda: least_float(enough, largest=_MOST_EPSILON), asked)
+    return in_reach("alpha", asked, lambda: least_float(enough, largest=_MOST_EPSILON))
 
 
 def _tables(
@@ -482,10 +483,3 @@ _MOST_EPSILON = 2.0**9
 
 def _least_n(enough: Callable[[int], bool]) -> int:
     return least_integer(enough, low=1, largest=MAX_INT64)
-
-
-def _solve(search: Callable[[], T], alpha: float) -> T:
-    try:
-        return search()
-    except OutOfReachError:
-        raise ValueError(f"alpha={alpha!r}: is out of reach") from None

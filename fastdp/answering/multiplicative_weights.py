@@ -7,7 +7,6 @@ multiplicative_weights.md the proofs.
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +24,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, display_count
 from ..records.sources import rows_of
-from ..support import parameters
+from ..support import parameters, processes
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -203,7 +202,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         self._turn = threading.Condition()
         self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
         self._changing = threading.Lock()  # while the weights are between two states
-        self._process = os.getpid()
+        self._process = processes.generation()
 
     def _make_noises(self, rng: Randomness | None) -> None:
         schedule = self._schedule
@@ -259,7 +258,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             One value in [0, 1] for each query.
         """
         queries = as_sequence(queries)
-        if os.getpid() != self._process:
+        if processes.generation() != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
         workload = Workload(queries, self.domain) if len(queries) else None
         with self._own_turn(), reporting(progress, "answering") as report:

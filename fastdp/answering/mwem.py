@@ -114,7 +114,7 @@ def mwem(
         bound. "measured": each round also measures what it chose with noise, and all measurements are fitted again
         (Hardt, Ligett and McSherry); of marginals it chooses and measures whole tables. It has no error bound, and on
         real tables its error is a tenth of the other's and less; it needs all cells in memory, and under add-remove
-        neighbours marginals, whose tables say how many records there are. None: "measured" for marginals of a domain
+        neighbours marginals, whose tables give the number of records. None: "measured" for marginals of a domain
         of at most 2^20 cells, otherwise "average".
     beta : float in (0, 1)
         The probability with which the accuracy may fail.

@@ -51,8 +51,8 @@ class MeasuredPlan(MwemPlan):
         self.tables = queries if isinstance(queries, Marginals) else None
         if self.tables is None and self.neighbors == "add-remove":
             raise ValueError(
-                "queries: must be marginals for variant='measured' under add-remove neighbours: their tables say how "
-                "many records there are; take 'average'"
+                "queries: must be marginals for variant='measured' under add-remove neighbours: their tables give "
+                "the number of records; take 'average'"
             )
         candidates = len(queries) if self.tables is None else self.tables.tables
         if rounds is not None and rounds > candidates:

@@ -92,7 +92,7 @@ class MarginalsRelease(Accounted):
         if self._synthetic is None:
             raise AttributeError(
                 f"synthetic: fit={self.fit!r} has tables only: must be released with fit='entropic', which holds all "
-                f"cells in memory ({display_count(self.domain.size)} here); `.fit` says which fit there was"
+                f"cells in memory ({display_count(self.domain.size)} here); `.fit` names the fit that was taken"
             )
         return self._synthetic
 

@@ -14,7 +14,7 @@ from ..privacy.guarantees import Neighbors
 from ..records.number_line import bits_of_each
 from ..support import parameters
 from ..support.checks import integer, large_integer, one_of
-from ..support.search import OutOfReachError, least_float
+from ..support.search import in_reach, least_float
 from . import boxes, conjunctions
 from .box_parameters import BoxProblem
 from .conjunction_parameters import ConjunctionProblem
@@ -454,7 +454,8 @@ def learn_from_class_epsilon(
 
 def _least_epsilon(bound: Callable[[float], float], error: Any) -> float:
     error = parameters.error_share(error)
-    try:
-        return least_float(lambda epsilon: bound(epsilon) <= error, tolerance=1e-3, smallest=2.0**-40, largest=2.0**20)
-    except OutOfReachError:
-        raise ValueError(f"error={error!r}: is out of reach with an epsilon of at most 2^20") from None
+    return in_reach(
+        "error", error,
+        lambda: least_float(lambda e: bound(e) <= error, tolerance=1e-3, smallest=2.0**-40, largest=2.0**20),
+        " with an epsilon of at most 2^20",
+    )  # fmt: skip

@@ -87,7 +87,7 @@ class SideParameters(ABC):
         """The first and the last position in column i."""
 
 
-class Account(NamedTuple):
+class BoxAccount(NamedTuple):
     """The weight of a score in each choice, and the theorem that allows it."""
 
     eta: float
@@ -97,15 +97,15 @@ class Account(NamedTuple):
 Parameters = TypeVar("Parameters", bound=SideParameters)
 
 
-def by_composition(problem: BoxProblem) -> Account:
+def by_composition(problem: BoxProblem) -> BoxAccount:
     """Of as many choices as there are sides, of scores that a record changes by -1, 0 or 1."""
-    return Account(problem.privacy.eta(problem.sides, score_range=2), "composition")
+    return BoxAccount(problem.privacy.eta(problem.sides, score_range=2), "composition")
 
 
 def with_test(
     kind: type[Parameters],
     problem: BoxProblem,
-    account: Callable[[BoxProblem], Account],
+    account: Callable[[BoxProblem], BoxAccount],
     size: Callable[[float, float], int],
 ) -> Parameters:
     """A test and the choices after it, which share epsilon so that the bound is about the least: theorem 1.

@@ -22,7 +22,7 @@ from ..randomness.keys import Randomness
 from ..records.column_names import label_of
 from ..records.number_line import NumberLine
 from ..records.rows import Block
-from ..support.checks import check_records, integer, one_of
+from ..support.checks import one_of, public_count
 from ..support.parameters import OUTSIDE, Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
@@ -218,9 +218,9 @@ def learn_box(
     one_of("method", method, ("auto", *PRIVATE))
     one_of("outside", outside, OUTSIDE)
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
-    check_records(records, neighbors)
+    records = public_count(records, neighbors)
     numbers = Numbers(X, y, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
-    n = numbers.n if records is None else integer("records", records, least=1)
+    n = records or numbers.n
     taken, plan = choose_method(PRIVATE, method, BoxProblem(n, numbers.bits, privacy))
     warn_if_vacuous("learn_box", plan.bound, n, f"method={taken!r}, {numbers.d} columns, epsilon={privacy.epsilon:g}")
     row = privacy.row(method=taken, domain_bits=domain_bits)

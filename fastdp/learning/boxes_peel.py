@@ -13,7 +13,7 @@ from math import ceil, log
 
 from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.removal_lemma import lemma_eta
-from .box_parameters import LN2, Account, BoxKeys, BoxProblem, SideParameters, by_composition, with_test
+from .box_parameters import LN2, BoxAccount, BoxKeys, BoxProblem, SideParameters, by_composition, with_test
 from .extremes import KEY_BITS, Numbers
 
 
@@ -61,10 +61,10 @@ class BoxPeelParameters(SideParameters):
 def prepare_peel(problem: BoxProblem) -> BoxPeelParameters:
     """Theorems 3 and 4."""
 
-    def account(problem: BoxProblem) -> Account:
+    def account(problem: BoxProblem) -> BoxAccount:
         privacy = problem.privacy
         by_lemma = lemma_eta(privacy.epsilon, privacy.delta, one_signed=False, neighbors=privacy.neighbors)
-        return max(Account(by_lemma, "removal lemma"), by_composition(problem))
+        return max(BoxAccount(by_lemma, "removal lemma"), by_composition(problem))
 
     def size(eta: float, beta: float) -> int:
         each = 2 * beta / 3

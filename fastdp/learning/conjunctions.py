@@ -23,7 +23,7 @@ from ..randomness.keys import Randomness
 from ..records.bit_words import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support import parameters
-from ..support.checks import check_records, integer, one_of
+from ..support.checks import integer, one_of, public_count
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
@@ -207,9 +207,9 @@ def learn_conjunction(
             "epsilon=None: must be a number > 0; only method='elimination', which is not private, has none"
         )
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
-    check_records(records, neighbors)
+    records = public_count(records, neighbors)
     examples = Examples(X, y, may_be_empty=neighbors == "add-remove")
-    n = examples.n if records is None else integer("records", records, least=1)
+    n = records or examples.n
     k = examples.d if k is None else integer("k", k, least=1, most=examples.d)
     taken, plan = choose_method(PRIVATE, method, ConjunctionProblem(n, examples.d, k, privacy))
     warn_if_vacuous("learn_conjunction", plan.bound, n, f"method={taken!r}, k={k}, epsilon={privacy.epsilon:g}")

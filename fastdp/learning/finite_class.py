@@ -27,7 +27,7 @@ from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
 from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
-from ..support.checks import check_records, integer
+from ..support.checks import public_count
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
@@ -179,9 +179,9 @@ def learn_from_class(
     37
     """
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
-    check_records(records, neighbors)
+    records = public_count(records, neighbors)
     class_ = _class_of(predictions, y, X, may_be_empty=neighbors == "add-remove")
-    n = class_.n if records is None else integer("records", records, least=1)
+    n = records or class_.n
     eta = privacy.eta(1)
     guarantee = privacy.guarantee_of(1, eta)
     with ChargedKeys("learn_from_class", guarantee, privacy.row(), budget, rng) as keys:

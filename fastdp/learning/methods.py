@@ -13,19 +13,19 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..privacy.guarantees import Guarantee
 from ..support import parameters
-from ..support.search import OutOfReachError, least_integer
+from ..support.search import in_reach, least_integer
 
 _MOST_RECORDS = 2**40
 
 
-class Problem(Protocol):
+class LearnerProblem(Protocol):
     """What is public about a problem; n stands for the number of records where that is private. A dataclass."""
 
     @property
     def n(self) -> int: ...
 
 
-class Plan(Protocol):
+class LearnerPlan(Protocol):
     """What a method takes from public numbers. `bound` counts records: the error bound, with probability 1 - beta."""
 
     @property
@@ -35,7 +35,7 @@ class Plan(Protocol):
 
 
 ProblemT = TypeVar("ProblemT", bound=Any)
-PlanT = TypeVar("PlanT", bound=Plan)
+PlanT = TypeVar("PlanT", bound=LearnerPlan)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Method(Generic[ProblemT, PlanT]):
     any_n: bool = False
 
 
-class Choice(NamedTuple):
+class MethodChoice(NamedTuple):
     """The method that is taken, and its parameters."""
 
     method: str
@@ -65,19 +65,19 @@ class Choice(NamedTuple):
         return float(self.plan.bound)
 
 
-def choose_method(methods: Mapping[str, Method[ProblemT, Any]], name: str, problem: ProblemT) -> Choice:
+def choose_method(methods: Mapping[str, Method[ProblemT, Any]], name: str, problem: ProblemT) -> MethodChoice:
     """A method, or for "auto" the one with the least error bound; ValueError if it is too much work."""
     if name != "auto":
         if reason := methods[name].refusal(problem):
             raise ValueError(f"method={name!r}, {reason}")
-        return Choice(name, methods[name].prepare(problem))
-    best: Choice | None = None
+        return MethodChoice(name, methods[name].prepare(problem))
+    best: MethodChoice | None = None
     for each, method in methods.items():
         try:
             reason = method.refusal(problem)
             if reason or (best is not None and method.least(problem) >= best.bound):
                 continue
-            found = Choice(each, method.prepare(problem))
+            found = MethodChoice(each, method.prepare(problem))
         except ValueError as error:  # an epsilon for which this method has no noise
             reason = str(error)
             continue
@@ -105,10 +105,10 @@ def least_records(
         found = choose_method(methods, name, replace(problem, n=n))
         return found.bound / n <= error
 
-    try:
-        return least_integer(enough, low=1, largest=_MOST_RECORDS, within=1e-3)
-    except OutOfReachError:
-        raise ValueError(f"error={error!r}: is out of reach, with {_MOST_RECORDS:,} records too") from None
+    return in_reach(
+        "error", error, lambda: least_integer(enough, low=1, largest=_MOST_RECORDS, within=1e-3),
+        f", with {_MOST_RECORDS:,} records too",
+    )  # fmt: skip
 
 
 def _least_of_all(methods: Mapping[str, Method[ProblemT, Any]], problem: ProblemT, error: float) -> int:

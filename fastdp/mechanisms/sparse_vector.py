@@ -7,7 +7,6 @@ the proof and the optimal split. One positive answer closes the object: another 
 
 from __future__ import annotations
 
-import os
 import threading
 from fractions import Fraction
 from functools import lru_cache
@@ -23,6 +22,7 @@ from ..privacy.guarantees import Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..support import processes
 from ..support.checks import numbers_array, positive, power_of_two
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
@@ -115,38 +115,68 @@ class AboveThreshold(Accounted):
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
             raise ValueError(f"threshold={threshold!r}: must be a finite number; an integer for integer values")
         threshold = int(threshold) if integer else float(threshold)
-        self.threshold, self.neighbors = threshold, neighbors
-        self.sensitivity = positive("sensitivity", sensitivity, toward=inf)
-        self.epsilon = positive("epsilon", epsilon, toward=0)
+        self._threshold, self._neighbors = threshold, neighbors
+        self._sensitivity = positive("sensitivity", sensitivity, toward=inf)
+        self._epsilon = positive("epsilon", epsilon, toward=0)
         if integer:
             if resolution is not None:
                 raise ValueError(f"resolution={resolution!r}: must be None for an integer threshold, whose grid is 1")
-            self.resolution, moved = None, upper(self.sensitivity)
+            self._resolution, moved = None, upper(self._sensitivity)
         else:
             if resolution is None:
-                resolution = noise.power_below(self.sensitivity / 1024)
-            self.resolution = noise.usable_grid(power_of_two("resolution", resolution), self.sensitivity)
-            moved = Fraction(int(upper(self.sensitivity) / Fraction(self.resolution)) + 1)
-        center = round(Fraction(threshold) / Fraction(self.resolution or 1))
+                resolution = noise.power_below(self._sensitivity / 1024)
+            self._resolution = noise.usable_grid(power_of_two("resolution", resolution), self._sensitivity)
+            moved = Fraction(int(upper(self._sensitivity) / Fraction(self._resolution)) + 1)
+        center = round(Fraction(threshold) / Fraction(self._resolution or 1))
         if abs(center) > _LARGEST_THRESHOLD:
             raise ValueError(
-                f"threshold={threshold!r}: must be within 2^50 units of its grid, {self.resolution or 1:g}"
+                f"threshold={threshold!r}: must be within 2^50 units of its grid, {self._resolution or 1:g}"
             )
-        threshold_plan, self._plan = _plans(moved, self.epsilon)
-        guarantee = PureDP(self.epsilon, neighbors=neighbors)
-        parameters = {"threshold": threshold, "sensitivity": self.sensitivity, "epsilon": self.epsilon}
+        threshold_plan, self._plan = _plans(moved, self._epsilon)
+        guarantee = PureDP(self._epsilon, neighbors=neighbors)
+        parameters = {"threshold": threshold, "sensitivity": self._sensitivity, "epsilon": self._epsilon}
         with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
             self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
-        self.guarantee = guarantee
+        self._guarantee = guarantee
         self._closed = False
         self._drawn = 0
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._process = processes.generation()
+
+    @property
+    def threshold(self) -> float:
+        """The threshold, without its noise."""
+        return self._threshold
+
+    @property
+    def sensitivity(self) -> float:
+        """By how much one record may move each of the values."""
+        return self._sensitivity
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of all answers together."""
+        return self._epsilon
+
+    @property
+    def resolution(self) -> float | None:
+        """The grid of floats; None for integers."""
+        return self._resolution
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """The relation under which the sensitivity holds."""
+        return self._neighbors
+
+    @property
+    def guarantee(self) -> PureDP:
+        """That of all answers together."""
+        return self._guarantee
 
     @property
     def closed(self) -> bool:
-        """Whether it has said True."""
+        """Whether it has answered True."""
         return self._closed
 
     def above(self, value: float) -> bool:
@@ -182,12 +212,12 @@ class AboveThreshold(Accounted):
         array = numbers_array("values", values)
         if array.ndim != 1:
             raise ValueError(f"values: shape {array.shape}: must have one dimension")
-        if self.resolution is None and array.dtype != np.int64 and array.size:
-            raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self.threshold!r} is")
-        if self.resolution is not None:
-            array = _floats(array, self.resolution)
+        if self._resolution is None and array.dtype != np.int64 and array.size:
+            raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")
+        if self._resolution is not None:
+            array = _floats(array, self._resolution)
             noise_draws.check_finite(array)
-        if os.getpid() != self._process:
+        if processes.generation() != self._process:
             raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
         with self._lock:
             if self._closed:
@@ -203,9 +233,9 @@ class AboveThreshold(Accounted):
 
     def _first_in_chunk(self, values: NDArray[Any]) -> int | None:
         noisy = np.empty_like(values)
-        noise_draws.add_noise(self._plan, self.resolution, self._key, values, noisy, self._drawn)
+        noise_draws.add_noise(self._plan, self._resolution, self._key, values, noisy, self._drawn)
         self._drawn += -(-values.size // noise_draws.CHUNK) * noise_draws.CHUNK
-        over = noisy >= self._noisy_threshold * (self.resolution or 1)
+        over = noisy >= self._noisy_threshold * (self._resolution or 1)
         first = int(over.argmax())
         return first if over[first] else None
 

@@ -131,7 +131,8 @@ def _default_spacing(over: ConvexSet, d: int, step: float, lipschitz: float, mos
     cover = sqrt(d) if isinstance(over, Ball) else sqrt(d) / 2
     best = step * max(free, 1) / (lipschitz * cover) if lipschitz else inf
     coarse, fine = 2 * over.diameter, over.diameter * 2.0**-40
-    for _ in range(100):  # the least spacing with few enough points
+    # the least spacing with few enough points; not by support/search.py, as every spacing of a one-point simplex has
+    for _ in range(100):
         middle = sqrt(coarse * fine)
         coarse, fine = (middle, fine) if size_of_net(over, middle)[1] <= most else (coarse, middle)
     return max(min(best, over.diameter / 8), coarse)

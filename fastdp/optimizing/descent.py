@@ -22,13 +22,13 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
-from ..support.checks import integer, positive
+from ..support.checks import integer, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .points import DescentSteps, Points
-from .problem import Problem, public_count, read_points
+from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import Noise, NoiseParameters, guarantee_of
 from .step_schedule import DescentSchedule, GivenSteps
@@ -327,7 +327,7 @@ def noisy_projected_gradient_descent(
     given = _given_steps(clip, steps, step_size, average, resolution)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, start, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     schedule = DescentSchedule.of(problem, n, points.d, asked, given)
     return run_descent(
         points, problem, n, asked, schedule, average=bool(average), history=history, callback=callback,

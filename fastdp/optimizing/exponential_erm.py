@@ -19,7 +19,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.checks import one_of, positive
+from ..support.checks import one_of, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
@@ -28,7 +28,7 @@ from .choice import INSTEAD, ChoiceParameters, ChoicePlan
 from .covering_nets import MOST_DIMENSIONS, GridPlan
 from .one_dimension import LINES, no_line
 from .points import Points
-from .problem import public_count, read_points
+from .problem import read_points
 from .sets import Ball, Box, ConvexSet, Simplex, Vector
 
 Method = Literal["auto", "grid", "exact"]
@@ -187,7 +187,7 @@ def exponential_erm(
         resolution = parameters.resolution(resolution)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     plan = plan_of(ChoiceParameters(problem, points.d, n, epsilon, neighbors), method, spacing, resolution)
     return choose_point(points, plan, beta, progress, rng, budget)
 

@@ -21,6 +21,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
+from ..support.checks import public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
@@ -29,7 +30,7 @@ from ..support.rounding import up
 from .losses import SquaredError
 from .nonprivate import minimise_quadratic
 from .points import Points
-from .problem import Problem, public_count, read_points
+from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import Noise, NoiseParameters, SumGrid, fit_grid, guarantee_of
 
@@ -160,7 +161,7 @@ def noisy_least_squares(
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors, NOISES)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     plan = MomentsPlan.of(problem, n, points.d, asked)
     return plan.release(points, n, progress, rng, budget)
 

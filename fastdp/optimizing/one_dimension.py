@@ -19,6 +19,7 @@ from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
+from ..support.search import greatest_integer
 from .choice import ChoiceParameters, ChoicePlan, Integers, Key
 from .losses import AbsoluteDeviation, SquaredDistance
 from .points import Points
@@ -50,21 +51,11 @@ class ConvexChoice:
     def __init__(self, function: Callable[[int], int], last: int, eta: Fraction) -> None:
         self._function, self._last, self.eta = function, last, eta
         self._levels = Levels(eta)
-        self.best = self._minimiser()
+        self.best = greatest_integer(lambda k: function(k) < function(k - 1), low=0, high=last)  # the first minimiser
         self._least = function(self.best)
         self._open = 64 + last.bit_length()  # level of the last intervals, which reach to the ends
         self.intervals = [*self._side(1, 0, last - self.best), *self._side(-1, 1, self.best)]
         self._choice = IntervalChoice(self.intervals, lambda k: eta * self._gap(k))
-
-    def _minimiser(self) -> int:
-        low, high = 0, self._last
-        while low < high:
-            middle = (low + high) // 2
-            if self._function(middle + 1) >= self._function(middle):
-                high = middle
-            else:
-                low = middle + 1
-        return low
 
     def _gap(self, k: int) -> int:
         return self._function(k) - self._least
@@ -89,7 +80,10 @@ class ConvexChoice:
 
     @staticmethod
     def _crossing(gap: Callable[[int], int], near: int, far: int, above: int, step: int) -> int:
-        """A distance soon after the last one with a gap below `above`, or far + 1. Whatever it is, the law is right."""
+        """A distance soon after the last one with a gap below `above`, or far + 1. Whatever it is, the law is right.
+
+        Not by support/search.py: it gallops from the last step, for a call may read the records, and it may end early.
+        """
         low, high = near, near + step
         while high <= far and gap(high) < above:
             low, high, step = high, high + step, 2 * step

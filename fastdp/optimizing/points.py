@@ -118,7 +118,7 @@ class Points:
         if outside and not self._clip:
             raise DomainError(
                 f"X: norms must be at most x_norm={self._bound:g}; there are records beyond: scale them by a public "
-                "number, or say outside='clip' to bring them back"
+                "number, or pass outside='clip' to bring them back"
             )
 
     def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:

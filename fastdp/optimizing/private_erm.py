@@ -16,7 +16,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.checks import one_of
+from ..support.checks import one_of, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
@@ -27,7 +27,7 @@ from .exponential_erm import PrivateChoice, choose_point, expected_excess, plan_
 from .losses import Custom, SquaredDistance
 from .moments import LeastSquares, MomentsPlan
 from .points import Points
-from .problem import Problem, public_count, read_points
+from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import NoiseParameters, sum_grid
 from .step_schedule import DescentSchedule, GivenSteps
@@ -173,7 +173,7 @@ def private_erm(
     asked = NoiseParameters.of(epsilon, delta, "auto", neighbors)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
-    n = points.n if records is None else records
+    n = records or points.n
     plans = plans_of(problem, n, asked)
     excess, refusals = bounds_of(plans)
     if method == "auto":

@@ -8,7 +8,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from ..support import parameters
-from ..support.checks import check_records, integer
 from ..support.parameters import OUTSIDE as OUTSIDE
 from ..support.parameters import Outside as Outside
 from .losses import Loss, MissingBound, parts_of
@@ -93,9 +92,3 @@ def read_points(
     of_record, _ = parts_of(loss)
     points = Points(X, y, of_record, outside, may_be_empty=records is not None)
     return points, Problem.of(loss, over, points.d, start)
-
-
-def public_count(records: Any, neighbors: str) -> int | None:
-    """The public number of records that takes the place of a private one; None where their own is public."""
-    check_records(records, neighbors)
-    return None if records is None else integer("records", records, least=1)

@@ -23,6 +23,7 @@ from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, NoisePlan, gaussian_p
 from ..support import parameters
 from ..support.checks import moderate, one_of
 from ..support.rounding import down, lower, up
+from ..support.search import narrow
 
 Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
 
@@ -159,10 +160,10 @@ def _by_curve(shift: float, count: int, epsilon: float, delta: float, tight: flo
     """
     if shift < 0.003 * tight:  # the curve is then that of zCDP but for a few parts in a thousand
         return tight
-    low, high = tight / 1e6, tight  # not by support/search.py, whose other digits would be other draws
-    while high - low > 1e-9 * high:
-        middle = sqrt(low * high)
-        low, high = (low, middle) if _epsilon_roughly(middle, shift, count, delta) <= epsilon else (middle, high)
+    high = narrow(
+        lambda scale: _epsilon_roughly(scale, shift, count, delta) <= epsilon, tight / 1e6, tight,
+        tolerance=1e-9, middle_of=lambda low, high: sqrt(low * high),
+    )[1]  # fmt: skip
     high *= 1 + 1e-7
     for margin in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3):
         curve = tuple(up(count * Fraction(value)) for value in discrete_laplace_curve(high, shift))

@@ -18,12 +18,11 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
-from ..support.checks import positive
+from ..support.checks import positive, public_count
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .losses.base import Summand
 from .points import Points
-from .problem import public_count
 from .sets import Vector
 from .step_noise import CoordinateNoise, Noise, NoiseParameters, SumGrid, guarantee_of, sum_grid
 
@@ -235,7 +234,7 @@ def vector_mean(
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
     points = _vectors(X, neighbors)
     request = VectorRequest.of("vector_mean", points, clip, asked, resolution)
-    return request.release(points, points.n if records is None else records, rng, budget)
+    return request.release(points, records or points.n, rng, budget)
 
 
 def _vectors(X: Any, neighbors: Neighbors) -> Points:

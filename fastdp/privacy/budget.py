@@ -7,15 +7,16 @@ sound when parameters are chosen on the way, and why the others are not offered 
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 import weakref
 from collections.abc import Mapping
 from contextvars import ContextVar
 from math import inf
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
+from ..support import processes
 from ..support.checks import one_of, positive, small_delta
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.public_paths import public_as
@@ -24,7 +25,7 @@ from ..support.search import greatest_float
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from .ledger import Charge, Release, Releases, Sums, short_form
+from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums, short_form
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
@@ -88,36 +89,56 @@ class Budget:
         theorem: Theorem = "basic",
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        self.epsilon = positive("epsilon", epsilon, toward=0)
-        self.delta = small_delta("delta", delta)
-        if theorem not in THEOREMS:
+        self._epsilon = positive("epsilon", epsilon, toward=0)
+        self._delta = small_delta("delta", delta)
+        if not isinstance(theorem, str) or theorem not in THEOREMS:
             raise ValueError(
                 f"theorem={theorem!r}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
                 "parameters fixed in advance, use compose() for those"
             )
-        if theorem == "zcdp" and not self.delta:
+        if theorem == "zcdp" and not self._delta:
             raise ValueError("theorem='zcdp': needs a delta > 0; with delta=0 use theorem='basic'")
         one_of("neighbors", neighbors, NEIGHBORS)
-        self.theorem, self.neighbors = theorem, neighbors
+        self._theorem, self._neighbors = theorem, neighbors
         # what the sums may reach: a release goes through if it keeps within all limits of one of these accounts
-        self._accounts: list[dict[str, float]] = []
+        accounts: list[dict[str, float]] = []
         if theorem == "basic":
-            self._accounts.append({"epsilon": self.epsilon, "delta": self.delta})
+            accounts.append({"epsilon": self._epsilon, "delta": self._delta})
         if theorem == "best":
-            self._accounts.append({"pure": self.epsilon})
-        if theorem != "basic" and self.delta:
-            self._accounts.append({"rho": zcdp_rho(self.epsilon, self.delta)})
-        self._lock = threading.Lock()  # for writers; readers take what is there
-        self._process = os.getpid()
-        self._charges: dict[Charge, None] = {}  # reserved and final, in order
-        self._sums = Sums()  # of all of them; replaced, never changed
+            accounts.append({"pure": self._epsilon})
+        if theorem != "basic" and self._delta:
+            accounts.append({"rho": zcdp_rho(self._epsilon, self._delta)})
+        self._accounts = tuple(MappingProxyType(account) for account in accounts)
+        self._ledger = Ledger()
+        self._process = processes.generation()
+        self._opening = threading.Lock()
         self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of all releases together."""
+        return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta of all releases together."""
+        return self._delta
+
+    @property
+    def theorem(self) -> Theorem:
+        """Which sums are kept."""
+        return self._theorem
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """The relation that all releases have."""
+        return self._neighbors
 
     # --- the block
 
     def __enter__(self) -> Budget:
         self._check_process()
-        with self._lock:
+        with self._opening:
             if self in _open:
                 raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
             self._present = weakref.WeakSet(threading.enumerate())
@@ -140,24 +161,21 @@ class Budget:
 
         Where parameters depended on earlier results, the promise is that of the whole budget: budget.md.
         """
-        return self._promise(self._sums)
+        return self._promise(self._ledger.sums())
 
     @property
     def left(self) -> PureDP:
         """The largest further release of pure DP that fits."""
-        return PureDP(self._largest(PureDP, self._sums), neighbors=self.neighbors)
+        return PureDP(self._largest(PureDP, self._ledger.sums()), neighbors=self._neighbors)
 
     @property
     def releases(self) -> Releases:
         """All releases that have drawn noise."""
         rows, sums = [], Sums()
-        for charge in self._final():
+        for charge in self._ledger.final():
             sums = sums.plus(charge)
             rows.append(Release(charge.mechanism, charge.parameters, charge.guarantee, self._promise(sums)))
         return Releases(rows)
-
-    def _final(self) -> list[Charge]:
-        return [charge for charge in list(self._charges) if charge.final]
 
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether a release with this guarantee would go through now.
@@ -174,14 +192,14 @@ class Budget:
         """
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
-        ours = guarantee.neighbors == self.neighbors and os.getpid() == self._process
-        return ours and self._has_room(self._sums.plus(Charge(guarantee)))
+        ours = guarantee.neighbors == self._neighbors and processes.generation() == self._process
+        return ours and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
 
     def __repr__(self) -> str:
-        delta = f", delta={self.delta!r}" if self.delta else ""
-        releases = len(self._final())
+        delta = f", delta={self._delta!r}" if self._delta else ""
+        releases = len(self._ledger.final())
         return (
-            f"Budget(epsilon={self.epsilon!r}{delta}, theorem={self.theorem!r}, neighbors={self.neighbors!r})  "
+            f"Budget(epsilon={self._epsilon!r}{delta}, theorem={self._theorem!r}, neighbors={self._neighbors!r})  "
             f"# spent {short_form(self.spent)}, {releases} release{'s' if releases != 1 else ''}"
         )
 
@@ -200,7 +218,7 @@ class Budget:
         raise TypeError("a Budget does not pickle: two processes would spend it twice; give each process its own share")
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
+        if processes.generation() != self._process:
             raise RuntimeError(
                 "this budget belongs to the parent process, which could spend it as well; make another and pass budget="
             )
@@ -210,33 +228,25 @@ class Budget:
     def _reserve(self, charge: Charge) -> None:
         self._check_process()
         guarantee = charge.guarantee
-        if guarantee.neighbors != self.neighbors:
+        if guarantee.neighbors != self._neighbors:
             raise ValueError(
-                f"neighbors={guarantee.neighbors!r}: this budget is for {self.neighbors!r} neighbours; state the "
+                f"neighbors={guarantee.neighbors!r}: this budget is for {self._neighbors!r} neighbours; state the "
                 "release's sensitivity under that relation, or use another budget"
             )
-        with self._lock:
-            before = self._sums
-            after = before.plus(charge)
-            if self._has_room(after):
-                self._charges[charge], self._sums = None, after
-                return
+        before = self._ledger.reserve(charge, self._has_room)
+        if before is None:
+            return
         if reason := self._never(charge.amounts):
             raise ValueError(f"budget: {charge.mechanism} asks for {short_form(guarantee)}; {reason}")
         raise BudgetExceeded(
             f"budget: {charge.mechanism} asks for {short_form(guarantee)}; left of {short_form(self._whole())} "
-            f"({self.theorem}): {self._left(before)}; {self._fitting(charge, before)}"
+            f"({self._theorem}): {self._left(before)}; {self._fitting(charge, before)}"
         )
 
-    def _return(self, charge: Charge) -> None:
-        with self._lock:
-            del self._charges[charge]
-            self._sums = self._sums.plus(charge, -1)
-
     def _whole(self) -> Guarantee:
-        if self.delta:
-            return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
-        return PureDP(self.epsilon, neighbors=self.neighbors)
+        if self._delta:
+            return ApproxDP(self._epsilon, self._delta, neighbors=self._neighbors)
+        return PureDP(self._epsilon, neighbors=self._neighbors)
 
     # --- what a refusal says
 
@@ -244,18 +254,18 @@ class Budget:
         """Why a release would be refused however small it were; empty if that is not so."""
         if amounts["epsilon"] == inf == amounts["rho"]:
             return "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well, as in ZCDP(rho) & curve"
-        if self.theorem == "basic" and amounts["epsilon"] == inf:
+        if self._theorem == "basic" and amounts["epsilon"] == inf:
             return (
                 "theorem='basic' adds up epsilons and deltas, and this has none: give the release an epsilon and a "
                 "delta, or make the budget with theorem='zcdp'"
             )
-        if self.theorem != "basic" and amounts["pure"] == inf == amounts["rho"]:
+        if self._theorem != "basic" and amounts["pure"] == inf == amounts["rho"]:
             return (
-                f"theorem={self.theorem!r} adds up rhos and epsilons without a delta, and this has neither: make the "
+                f"theorem={self._theorem!r} adds up rhos and epsilons without a delta, and this has neither: make the "
                 "budget with theorem='basic'"
             )
-        needs_delta = amounts["delta"] > 0 if self.theorem == "basic" else amounts["pure"] == inf
-        return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self.delta else ""
+        needs_delta = amounts["delta"] > 0 if self._theorem == "basic" else amounts["pure"] == inf
+        return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self._delta else ""
 
     def _left(self, sums: Sums) -> str:
         """What is left of each sum that has a limit."""
@@ -267,15 +277,15 @@ class Budget:
     def _fitting(self, charge: Charge, sums: Sums) -> str:
         """What would fit of the kind that was asked for."""
         kind: type[PureDP] | type[ZCDP] | type[BoundedRange] = ZCDP
-        if self.theorem == "basic" or isinstance(charge.guarantee, PureDP):
+        if self._theorem == "basic" or isinstance(charge.guarantee, PureDP):
             kind = PureDP
         elif isinstance(charge.guarantee, BoundedRange):  # one choice, whose epsilon is its range
             kind = BoundedRange
         largest = self._largest(kind, sums)
         if not largest:
             return "nothing more fits"
-        leak = self.theorem == "basic" and charge.amounts["delta"]
-        delta = f", delta={sums.left('delta', self.delta)!r}" if leak else ""
+        leak = self._theorem == "basic" and charge.amounts["delta"]
+        delta = f", delta={sums.left('delta', self._delta)!r}" if leak else ""
         return f"{'rho' if kind is ZCDP else 'epsilon'}={largest!r}{delta} would fit"
 
     def _largest(self, kind: type[PureDP] | type[ZCDP] | type[BoundedRange], sums: Sums) -> float:
@@ -285,7 +295,7 @@ class Budget:
         """
 
         def fits(parameter: float) -> bool:
-            return self._has_room(sums.plus(Charge(kind(parameter, neighbors=self.neighbors))))
+            return self._has_room(sums.plus(Charge(kind(parameter, neighbors=self._neighbors))))
 
         names = ("rho",) if kind is ZCDP else ("epsilon", "pure")
         limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
@@ -293,7 +303,7 @@ class Budget:
         if exact and not fits(exact * (1 + 1e-9)):
             return exact
         found = greatest_float(
-            fits, guess=max(self.epsilon, 2 * exact), tolerance=1e-11, smallest=1e-12 * self.epsilon, largest=inf
+            fits, guess=max(self._epsilon, 2 * exact), tolerance=1e-11, smallest=1e-12 * self._epsilon, largest=inf
         )
         return max(exact, float(f"{found * (1 - 6e-10):.9e}"))
 
@@ -304,22 +314,22 @@ class Budget:
 
     def _promise(self, sums: Sums) -> Guarantee:
         """What charges with these sums, which have room, promise together."""
-        if self.theorem == "basic":
+        if self._theorem == "basic":
             epsilon, delta = sums.total("epsilon"), sums.total("delta")
         else:
-            pure = sums.total("pure") if self.theorem == "best" else inf
+            pure = sums.total("pure") if self._theorem == "best" else inf
             rho = sums.total("rho")
             epsilon = min(pure, self._concentrated(rho))
-            delta = self.delta if rho and epsilon < pure else 0.0
+            delta = self._delta if rho and epsilon < pure else 0.0
         if delta:
-            return ApproxDP(epsilon, delta, neighbors=self.neighbors)
-        return PureDP(epsilon, neighbors=self.neighbors)
+            return ApproxDP(epsilon, delta, neighbors=self._neighbors)
+        return PureDP(epsilon, neighbors=self._neighbors)
 
     def _concentrated(self, rho: float) -> float:
         """The epsilon of this rho at the budget's delta."""
         if rho == 0:
             return 0.0
-        return min(epsilon_of_rho(rho, self.delta), self.epsilon) if rho < inf and self.delta else inf
+        return min(epsilon_of_rho(rho, self._delta), self._epsilon) if rho < inf and self._delta else inf
 
 
 _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho"}  # of sums, in messages
@@ -336,34 +346,40 @@ def counting(budget: Budget | None) -> bool:
 class Reservation:
     """A release that is reserved on `budget`, or on the budgets whose blocks are open here, and on all of them or none.
 
-    `commit` makes it final, right before the first noise is drawn; `close` returns it if that has not happened.
+    `commit` makes it final, right before the first noise is drawn; `close` returns it if that has not happened, and so
+    does the end of this object.
     """
 
-    __slots__ = ("_reserved",)
+    __slots__ = ("__weakref__", "_process", "_reserved")
 
     def __init__(
         self, budget: Budget | None, guarantee: Guarantee, mechanism: str, parameters: Mapping[str, Any]
     ) -> None:
         if budget is not None and not isinstance(budget, Budget):
             raise ValueError(f"budget={budget!r}: must be a fastdp.Budget or None")
-        self._reserved: list[tuple[Budget, Charge]] = []
+        self._process = processes.generation()
+        self._reserved: list[Charge] = []
         try:
             for each in _ambient() if budget is None else [budget]:
-                made = Charge(guarantee, mechanism, parameters)
+                made = Charge(guarantee, mechanism, parameters, self)
+                self._reserved.append(made)
                 each._reserve(made)
-                self._reserved.append((each, made))
         except BaseException:
             self.close()
             raise
 
     def commit(self) -> None:
-        for _, made in self._reserved:
-            made.final = True
+        """Make it final; RuntimeError in a forked child, and where it was returned."""
+        if processes.generation() != self._process:
+            raise RuntimeError("this release was begun in the parent process, which goes on with it; make another here")
+        for made in self._reserved:
+            if not made.decide(FINAL):
+                raise RuntimeError("this release has ended, and its charge was returned; make another")
 
     def close(self) -> None:
-        for each, made in self._reserved:
-            if not made.final:
-                each._return(made)
+        """Return what is not final."""
+        for made in self._reserved:
+            made.decide(RETURNED)
 
 
 def _ambient() -> list[Budget]:

@@ -8,6 +8,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 from math import erfc, exp, inf, log, log1p, nextafter, pi, sqrt
 
+from ..support.search import narrow
+
 MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use is that weak
 SMALLEST = 1e-100  # of epsilon and delta: below it float64 does not find the candidates
 
@@ -97,9 +99,9 @@ def gaussian_ratio(epsilon: float, delta: float) -> float:
         low /= 2
     while _delta_float(high, epsilon) > delta:
         high *= 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _delta_float(middle, epsilon) > delta else (low, middle)
+    high = narrow(
+        lambda r: _delta_float(r, epsilon) <= delta, low, high, tolerance=0.0, middle_of=lambda a, b: (a + b) / 2
+    )[1]
     margin = 1e-12
     digits = 1 - Decimal(delta).adjusted()
     while _delta_decimal(high * (1 + margin), epsilon, digits) > Decimal(delta):

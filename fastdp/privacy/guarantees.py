@@ -254,7 +254,7 @@ class ApproxDP(Guarantee):
         factor = geometric_sum(self.epsilon, size) if self.delta else 0.0
         delta = up(Fraction(self.delta) * Fraction(factor)) if factor < inf else inf
         if not delta < 1:
-            raise ValueError(f"size={size}: {self} says nothing about groups so large: delta would be {delta:.3g}")
+            raise ValueError(f"size={size}: {self} has no guarantee for groups so large: delta would be {delta:.3g}")
         return ApproxDP(epsilon, delta, neighbors=self.neighbors)
 
     def __str__(self) -> str:

@@ -7,7 +7,8 @@ release fits: that is the budget's part.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -87,12 +88,51 @@ def short_form(guarantee: Guarantee) -> str:
     return str(guarantee).removesuffix(f", {guarantee.neighbors}")
 
 
-class Charge:
-    """One release on one budget; identity is what tells it from others."""
+class RowParameters(Mapping[str, Any]):
+    """What a row says of its release: a mapping that nobody changes."""
 
-    def __init__(self, guarantee: Guarantee, mechanism: str = "", parameters: Mapping[str, Any] | None = None) -> None:
-        self.guarantee, self.mechanism, self.parameters = guarantee, mechanism, parameters or {}
-        self.final = False
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, Any]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+FINAL, RETURNED = "final", "returned"
+
+
+class Charge:
+    """One release on one budget; identity is what tells it from others.
+
+    Its fate is decided once, by whoever comes first: FINAL when the first noise is drawn, RETURNED when the release
+    ended before that. Until then it is reserved, for as long as its `owner` is alive: where an interrupt has kept the
+    owner from returning it, its end does.
+    """
+
+    __slots__ = ("__weakref__", "_fate", "_owner", "amounts", "exact", "guarantee", "mechanism", "parameters")
+
+    def __init__(
+        self,
+        guarantee: Guarantee,
+        mechanism: str = "",
+        parameters: Mapping[str, Any] | None = None,
+        owner: object | None = None,
+    ) -> None:
+        self.guarantee, self.mechanism = guarantee, mechanism
+        self.parameters = RowParameters(parameters or {})
+        self._fate: dict[int, str] = {}
+        self._owner = None if owner is None else weakref.ref(owner)
         forms = guarantee.forms()
         clean = [form for form in forms if not form.leak]
         delta, epsilon = min(((form.leak, form.pure) for form in forms if form.pure < inf), default=(0.0, inf))
@@ -102,6 +142,19 @@ class Charge:
             "pure": min((form.pure for form in clean), default=inf),
             "rho": min((form.rho for form in clean), default=inf),
         }
+        self.exact = {name: _exactly(name, amount) for name, amount in self.amounts.items() if amount < inf}
+
+    def decide(self, fate: str) -> bool:
+        """Whether this is the fate of the charge, which it is unless the other was decided before; atomic."""
+        return self._fate.setdefault(0, fate) == fate
+
+    @property
+    def fate(self) -> str | None:
+        """FINAL, RETURNED, or None as long as it is reserved."""
+        fate = self._fate.get(0)
+        if fate is None and self._owner is not None and self._owner() is None:
+            return RETURNED
+        return fate
 
 
 def _exactly(name: str, amount: float) -> Fraction:
@@ -116,12 +169,14 @@ class Sums:
         self._finite = dict.fromkeys(("epsilon", "delta", "pure", "rho"), Fraction(0))
         self._missing = dict.fromkeys(self._finite, 0)
 
-    def plus(self, charge: Charge, times: int = 1) -> Sums:
-        sums = Sums()
-        for name, amount in charge.amounts.items():
-            there = amount < inf
-            sums._finite[name] = self._finite[name] + (times * _exactly(name, amount) if there else 0)
-            sums._missing[name] = self._missing[name] + (0 if there else times)
+    def plus(self, charge: Charge) -> Sums:
+        sums = Sums.__new__(Sums)
+        sums._finite, sums._missing = dict(self._finite), dict(self._missing)
+        for name in self._finite:
+            if (amount := charge.exact.get(name)) is None:
+                sums._missing[name] += 1
+            elif amount:
+                sums._finite[name] += amount
         return sums
 
     def total(self, name: str) -> float:
@@ -138,3 +193,55 @@ class Sums:
 
     def within(self, name: str, limit: float) -> bool:
         return not self._missing[name] and self._finite[name] <= _exactly(name, limit)
+
+
+_TRIES = 1_000_000  # of one entry: each that fails is an entry of somebody else's
+
+
+class Ledger:
+    """The charges of one budget, in the order in which they were reserved.
+
+    Nothing here takes a lock, so threads, signal handlers and finalisers may charge at any moment, and a fork finds
+    nothing held. Entry n is written by whoever calls `setdefault` first, which is atomic; whoever comes later counts
+    anew, with that entry among the others. All else is derived from the entries: what is remembered is a prefix whose
+    fates are decided, and any prefix that was ever right stays right.
+    """
+
+    __slots__ = ("_charges", "_decided")
+
+    def __init__(self) -> None:
+        self._charges: dict[int, Charge] = {}
+        self._decided = 0, Sums()  # how many charges of the beginning have a fate, and the sums of the final ones
+
+    def sums(self) -> Sums:
+        """The sums of all that is reserved or final."""
+        return self._counted()[1]
+
+    def _counted(self) -> tuple[int, Sums]:
+        n = len(self._charges)
+        first, sums = self._decided
+        all_decided = True
+        for i in range(first, n):
+            charge = self._charges[i]
+            fate = charge.fate
+            if fate != RETURNED:
+                sums = sums.plus(charge)
+            all_decided = all_decided and fate is not None
+            if all_decided:
+                self._decided = i + 1, sums
+        return n, sums
+
+    def reserve(self, charge: Charge, has_room: Callable[[Sums], bool]) -> Sums | None:
+        """Write a charge if it has room; None, or the sums without it where it has none."""
+        for _ in range(_TRIES):
+            n, before = self._counted()
+            if not has_room(before.plus(charge)):
+                return before
+            if self._charges.setdefault(n, charge) is charge:
+                return None
+        raise RuntimeError("budget: others charge it without a pause; try again")
+
+    def final(self) -> list[Charge]:
+        """All charges whose releases have drawn noise."""
+        charges = (self._charges[i] for i in range(len(self._charges)))
+        return [charge for charge in charges if charge.fate == FINAL]

@@ -46,7 +46,7 @@ class Removal(Guarantee):
         super().__post_init__()
         eta = positive("eta", self.eta, toward=inf)
         if not LEAST_ETA <= eta <= MOST_ETA:
-            raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma says nothing of use beyond")
+            raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma gives no useful bound beyond")
         if not isinstance(self.one_signed, bool):
             raise ValueError(f"one_signed={self.one_signed!r}: must be True or False")
         object.__setattr__(self, "eta", eta)

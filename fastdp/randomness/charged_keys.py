@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..privacy.budget import Budget, Reservation, counting
 from ..privacy.guarantees import Guarantee
+from ..support import processes
 from .keys import Randomness, fresh_key
 
 
@@ -35,7 +36,7 @@ class ChargedKeys:
         Where keys come from; None for the operating system.
     """
 
-    __slots__ = ("_reservation", "_rng")
+    __slots__ = ("_ahead", "_ended", "_process", "_reservation", "_rng")
 
     def __init__(
         self,
@@ -46,27 +47,47 @@ class ChargedKeys:
         rng: Randomness | None,
     ) -> None:
         self._rng = rng
+        self._ahead = self._ended = False
+        self._process = processes.generation()
         self._reservation = Reservation(budget, guarantee, mechanism, parameters) if counting(budget) else None
 
     def __enter__(self) -> ChargedKeys:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None and self._ahead:
+            self.commit()
+        self._ended = True
         if self._reservation is not None:
             self._reservation.close()
+        self._check_process()  # a child that a callback has forked returns nothing of what its parent has begun
+
+    def _check(self) -> None:
+        if self._ended:
+            raise RuntimeError("this release has ended: keys are for draws inside its block")
+        self._check_process()
+
+    def _check_process(self) -> None:
+        if processes.generation() != self._process:
+            raise RuntimeError("this release was begun in the parent process, which goes on with it; make another here")
 
     def take(self) -> NDArray[np.uint32]:
         """A fresh key. From the first one on the charge is final."""
+        self._check()
         key = fresh_key(self._rng)
         if self._reservation is not None:
             self._reservation.commit()
         return key
 
     def take_ahead(self) -> NDArray[np.uint32]:
-        """A key for draws that nobody sees until `commit`: an error before that gives the charge back."""
+        """A key for draws that nobody sees until `commit`, or the end of the block: an error before that gives the
+        charge back."""
+        self._check()
+        self._ahead = True
         return fresh_key(self._rng)
 
     def commit(self) -> None:
         """Make the charge final, as `take` does."""
+        self._check()
         if self._reservation is not None:
             self._reservation.commit()

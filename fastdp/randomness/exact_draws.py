@@ -178,7 +178,7 @@ def largest(law: Geometric | GaussianProposal, uniform: Uniform) -> int:
             bits += 64
         return answer
 
-    # gallop from the guess, then bisect
+    # gallop from the guess, then bisect; by hand, as each question decides a draw and the guess is mostly the answer
     low = max(0, law.start(uniform))
     step = 1
     while low > 0 and not at_least(low):

@@ -7,7 +7,7 @@ digits. mechanisms/noise.md derives them, kernels/layout.py says what stands whe
 from __future__ import annotations
 
 from decimal import Context, Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,26 @@ _DIGITS = Context(prec=60)
 _U = 2.0**-53
 
 
+def _same_plan(one: tuple[Any, ...], other: object) -> bool:
+    """Whether two plans are of the same scale, of which the law follows."""
+    return type(one) is type(other) and isinstance(other, tuple) and one[:2] == other[:2]
+
+
 class LaplacePlan(NamedTuple):
     """Discrete Laplace noise of scale s, as kernels/noise.py::add_laplace_into takes it; noise.md, lemmas 2 and 3."""
 
     extra: int  # bits of U beyond the first 31
     scale: float
     law: NDArray[np.float64]  # what stands where: kernels/layout.py
+
+    def __eq__(self, other: object) -> bool:
+        return _same_plan(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not _same_plan(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
 
 
 class GaussianPlan(NamedTuple):
@@ -35,6 +49,15 @@ class GaussianPlan(NamedTuple):
     extra: int  # bits of U beyond the first 31
     sigma: float
     law: NDArray[np.float64]  # what stands where: kernels/layout.py
+
+    def __eq__(self, other: object) -> bool:
+        return _same_plan(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not _same_plan(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
 
 
 NoisePlan = LaplacePlan | GaussianPlan

@@ -77,7 +77,7 @@ class ParquetRows(LocalRows):
                         yield self._block(first, batch)
                     first += batch.num_rows
             if first != end:
-                raise ValueError(f"data: {file.path}: must hold as many records as its metadata say")
+                raise ValueError(f"data: {file.path}: must hold as many records as its metadata state")
 
 
 class _ParquetFile:

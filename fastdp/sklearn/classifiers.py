@@ -17,7 +17,7 @@ from ..support import parameters
 from ..support.checks import integer
 from ..support.errors import DomainError
 from .base import Floats, PrivateEstimator
-from .grid import Grid
+from .grid import CellGrid
 from .labels import BinaryClassifier
 
 Cut = tuple[int, float | None]  # a column, and what it must exceed; None for a column of 0 and 1
@@ -266,7 +266,7 @@ class BoxClassifier(BinaryClassifier):
             The estimator itself.
         """
         X, positives = self._labelled(X, y)
-        grid = Grid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
+        grid = CellGrid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
         self.concept_ = learn_box(
             grid.cells(X, self.outside), positives, domain_bits=self.bits, signed=False, epsilon=self.epsilon,
             delta=self.delta, method=self.method, beta=self.beta, rng=self._randomness(), budget=self.budget,
@@ -275,7 +275,7 @@ class BoxClassifier(BinaryClassifier):
         self.intervals_ = self._intervals(grid)
         return self
 
-    def _intervals(self, grid: Grid) -> Floats:
+    def _intervals(self, grid: CellGrid) -> Floats:
         if self.concept_.intervals is None:
             return np.tile([np.inf, -np.inf], (len(grid.lower), 1))
         first, last = np.array(self.concept_.intervals, np.int64).T

@@ -12,7 +12,7 @@ from .base import Floats, bounds_of, within
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellGrid:
     """`count` cells between the bounds of each column; cell c holds what is >= its edge and below the next one.
 
     The last cell holds the upper bound, too.
@@ -23,7 +23,7 @@ class Grid:
     count: int
 
     @classmethod
-    def of(cls, bounds: Any, count: int, d: int) -> Grid:
+    def of(cls, bounds: Any, count: int, d: int) -> CellGrid:
         return cls(*bounds_of("bounds", bounds, d), count)
 
     @property

@@ -18,7 +18,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..support.checks import integer
 from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
-from .grid import Grid
+from .grid import CellGrid
 from .scaling import Scaling
 
 _BETA = 0.05  # of the error bound that decides about a warning
@@ -246,7 +246,7 @@ class PrivateMedian(_Centering):
         bits, rng = integer("bits", self.bits, least=1, most=32), self._randomness()
         X = self._records(X)
         n, d = X.shape
-        grid = Grid.of(self.bounds, 2**bits, d)
+        grid = CellGrid.of(self.bounds, 2**bits, d)
         eta = Fraction(privacy.eta(d))
         guarantee = privacy.guarantee_of(d, float(eta))
         self._warn_if_few(n, bits, eta)

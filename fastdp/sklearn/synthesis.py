@@ -17,7 +17,7 @@ from ..support import parameters
 from ..support.checks import integer
 from .base import Floats, PrivateEstimator, missing, randomness
 from .classifiers import names_of
-from .grid import Grid
+from .grid import CellGrid
 
 _MOST_SCORED = 2**24  # cells, whose probabilities are listed
 
@@ -138,9 +138,9 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         rng, degree = self._randomness(), integer("degree", self.degree, least=1)
         X = self._read(X, reset=True)
         names = names_of(self)
-        self._grid: Grid | None = None
+        self._grid: CellGrid | None = None
         if self.domain is None:
-            self._grid = Grid.of(self.bounds, integer("bins", self.bins, least=1, most=2**16), len(names))
+            self._grid = CellGrid.of(self.bounds, integer("bins", self.bins, least=1, most=2**16), len(names))
             self.domain_ = Domain(dict.fromkeys(names, self._grid.count))
         else:
             self.domain_ = domain_of(self.domain, names, hasattr(self, "feature_names_in_"))

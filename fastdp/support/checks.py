@@ -22,20 +22,20 @@ _HELD = (np.dtype(np.int64), np.dtype(np.float64))  # in native byte order, whic
 _PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data frame library
 
 
+_PLAIN_TYPES = frozenset({bool, int, float, str, type(None), np.float64, np.int64})
+
+
 def remembered(function: F) -> F:
     """What `function` made of the same arguments of the same types before; for checks that end in something immutable.
 
-    A True is no 1 here. Arguments that have no hash are what the function itself refuses, or takes and does not
-    remember.
+    A True is no 1 here. Only values whose equality is Python's or numpy's own are remembered: a number of the user's
+    own type may change, or call others equal.
     """
     known: Any = lru_cache(1024, typed=True)(function)
 
     @wraps(function)
     def call(*args: Any) -> Any:
-        try:
-            return known(*args)
-        except TypeError:
-            return function(*args)
+        return known(*args) if _PLAIN_TYPES.issuperset(map(type, args)) else function(*args)
 
     call.cache_clear = known.cache_clear  # type: ignore[attr-defined]
     return cast("F", call)
@@ -98,6 +98,12 @@ def check_records(records: Any, neighbors: str) -> None:
     if (records is None) == (neighbors == "add-remove"):
         need = "given" if records is None else "None"
         raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+
+
+def public_count(records: Any, neighbors: str) -> int | None:
+    """The public number of records that takes the place of a private one; None where their own is public."""
+    check_records(records, neighbors)
+    return None if records is None else integer("records", records, least=1)
 
 
 def _number(name: str, value: Any) -> Any:
@@ -182,7 +188,7 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
         raise ValueError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
-            "array, so that its dtype says what is meant"
+            "array, whose dtype decides"
         )
     if kind == "f" and array.dtype.itemsize <= 8:
         return np.require(array, np.float64, "C") if array.ndim else array.astype(np.float64)

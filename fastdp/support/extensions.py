@@ -14,8 +14,10 @@ _registered: dict[str, dict[str, str]] = {}
 
 
 def register(point: str, name: str, module: str) -> None:
-    """Let `module` (its full name) serve as `name` at this point; it is not imported yet."""
-    _registered.setdefault(point, {})[name] = module
+    """Let `module` (its full name) serve as `name` at this point; it is not imported yet. A name is given once."""
+    taken = _registered.setdefault(point, {}).setdefault(name, module)
+    if taken != module:
+        raise ValueError(f"name={name!r}: must be free at {point!r}, where {taken} has it")
 
 
 def names(point: str) -> tuple[str, ...]:

@@ -9,12 +9,23 @@ the tolerance: `least_...` rounds up, `greatest_...` rounds down. The condition 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 SMALLEST, LARGEST = 2.0**-200, 2.0**60
+
+T = TypeVar("T")
 
 
 class OutOfReachError(ArithmeticError):
     """No number within the limits satisfies the condition."""
+
+
+def in_reach(name: str, value: Any, search: Callable[[], T], limit: str = "") -> T:
+    """What the search finds; a ValueError for the parameter that asks for it if it finds nothing up to its limit."""
+    try:
+        return search()
+    except OutOfReachError:
+        raise ValueError(f"{name}={value!r}: is out of reach{limit}") from None
 
 
 def middle_of_bracket(low: float, high: float) -> float:
@@ -41,11 +52,11 @@ def least_float(
     low, high = bracket or (guess / 2, guess)
     while not enough(high):
         low, high = high, 2 * high
-        if high > largest:
+        if not high <= largest:  # a NaN, too
             raise OutOfReachError
     while low >= smallest and enough(low):
         low, high = low / 2, low
-    return high if low < smallest else _narrow(enough, low, high, tolerance, middle_of)[1]
+    return high if low < smallest else narrow(enough, low, high, tolerance, middle_of)[1]
 
 
 def greatest_float(
@@ -66,21 +77,24 @@ def greatest_float(
     low, high = bracket or (guess, 2 * guess)
     while not fits(low):
         low, high = low / 2, low
-        if low < smallest:
+        if not low >= smallest:  # a NaN, too
             return 0.0
     while high <= largest and fits(high):
         low, high = high, 2 * high
-    return low if high > largest else _narrow(lambda x: not fits(x), low, high, tolerance)[0]
+    return low if high > largest else narrow(lambda x: not fits(x), low, high, tolerance)[0]
 
 
-def _narrow(
+def narrow(
     holds: Callable[[float], bool],
     low: float,
     high: float,
     tolerance: float,
     middle_of: Callable[[float, float], float] = middle_of_bracket,
 ) -> tuple[float, float]:
-    """A bracket of this relative width: the condition is false at its lower end and true at the upper one."""
+    """A bracket cut down to this relative width: `holds` is false at its lower end and true at the upper one.
+
+    For brackets that are known; a tolerance of 0.0 leaves neighbouring floats.
+    """
     while high - low > tolerance * high:
         middle = middle_of(low, high)
         if not low < middle < high:

@@ -339,7 +339,7 @@ def test_tables_and_answers(fit: Any, neighbors: Any) -> None:
         with pytest.raises(
             AttributeError,
             match=rf"^synthetic: fit={made.fit!r} has tables only: must be released with fit='entropic', which holds "
-            rf"all cells in memory \({MIXED_CODES.size} here\); `\.fit` says which fit there was$",
+            rf"all cells in memory \({MIXED_CODES.size} here\); `\.fit` names the fit that was taken$",
         ):
             made.synthetic.sample(5)
         for beyond in (Conjunction({"a": 0, "b": 0, "c": 0}), Mask(np.ones(MIXED_CODES.size, bool))):

@@ -17,7 +17,7 @@ from fastdp.learning.box_parameters import BoxKeys
 from fastdp.learning.boxes_interior_point import BoxInteriorPointParameters
 from fastdp.learning.boxes_peel import BoxPeelParameters
 from fastdp.learning.extremes import Numbers
-from fastdp.learning.methods import Choice
+from fastdp.learning.methods import MethodChoice
 from tests import oracles
 from tests.laws import check_cells
 from tests.learning.boxes_oracle import (
@@ -104,7 +104,7 @@ def test_boxes_are_learned_by_the_law(method, d, size, people, plan, monkeypatch
         monkeypatch.setattr(module, "KEY_BITS", 1)
     if method == "interior-point":
         plan = BoxInteriorPointParameters(**vars(plan))
-    monkeypatch.setattr(boxes, "choose_method", lambda methods, method, problem: Choice(method, plan))
+    monkeypatch.setattr(boxes, "choose_method", lambda methods, method, problem: MethodChoice(method, plan))
     if size == 3:  # lines have a power of two of positions, or are lines of floats
         monkeypatch.setattr(extremes.NumberLine, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
     bits = 1 if size == 2 else 2

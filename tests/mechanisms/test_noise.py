@@ -864,3 +864,34 @@ def test_what_is_remembered_of_parameters_is_by_value_and_type():
                 fastdp.laplace(values, sensitivity=1, epsilon=1, neighbors=neighbors)
             with pytest.raises(ValueError, match=r"^neighbors=.*: must be one of 'replace-one', 'add-remove'$"):
                 fastdp.gaussian(values, sensitivity=1, rho=1, neighbors=neighbors)
+
+
+class Changing(float):
+    """A number that equals every other; what it is worth is read at each call."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def test_numbers_of_a_users_own_type_are_not_mistaken_for_others():
+    """What is remembered is keyed by plain numbers alone."""
+    with fastdp.Budget(epsilon=1e6) as budget:
+        for sensitivity in (1.0, 100.0):
+            fastdp.laplace([0], sensitivity=Changing(sensitivity), epsilon=1.0)
+            fastdp.gaussian(
+                [0],
+                sensitivity=Changing(sensitivity),
+                epsilon=1.0,
+                delta=1e-6,
+                budget=fastdp.Budget(epsilon=1, delta=0.1),
+            )
+    assert [row.parameters["sensitivity"] for row in budget.releases] == [1.0, 100.0]
+
+
+def test_plans_of_one_scale_are_equal():
+    assert noise_plans.laplace_plan(3.0) == noise_plans.laplace_plan(3.0) != noise_plans.laplace_plan(4.0)
+    assert len({noise_plans.gaussian_plan(3.0), noise_plans.gaussian_plan(3.0)}) == 1
+    assert noise_plans.laplace_plan(3.0) != noise_plans.gaussian_plan(3.0)

@@ -762,3 +762,13 @@ def test_values_are_checked_and_the_object_stays_as_it_was():
         watch.first_above(np.zeros(2, np.longdouble))
     assert watch._drawn == 0
     assert watch.first_above([4, 5]) == 1
+
+
+@pytest.mark.parametrize("name", ["threshold", "sensitivity", "epsilon", "resolution", "neighbors", "guarantee"])
+def test_what_decides_cannot_be_set(name):
+    """A caller who could set the resolution would read the values behind the noise."""
+    watch = AboveThreshold(5.0, sensitivity=1.0, epsilon=0.01)
+    before = getattr(watch, name)
+    with pytest.raises(AttributeError):
+        setattr(watch, name, 2.0**40)
+    assert getattr(watch, name) == before

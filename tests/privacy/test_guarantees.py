@@ -507,7 +507,7 @@ def test_groups(size):
 def test_groups_that_are_too_large():
     assert ApproxDP(1e7, 0.0).group(3) == ApproxDP(3e7, 0.0)
     for guarantee in (ApproxDP(1.0, 1e-3), ApproxDP(1e7, 1e-300), ApproxDP(0.0, 0.1)):
-        with pytest.raises(ValueError, match=r"^size=10: .* says nothing about groups so large: delta would be"):
+        with pytest.raises(ValueError, match=r"^size=10: .* has no guarantee for groups so large: delta would be"):
             guarantee.group(10)
 
 

@@ -15,7 +15,7 @@ from fastdp.sklearn import (
     PrivateLogisticRegression,
 )
 from fastdp.sklearn.classifiers import cuts_of, rule_text
-from fastdp.sklearn.grid import Grid
+from fastdp.sklearn.grid import CellGrid
 from tests.sklearn.cases import BOX, RNG, SQUARE, N, cases
 
 
@@ -77,7 +77,7 @@ def test_a_box_finds_its_sides() -> None:
     assert abs(low - 30) < 3
     assert abs(high - 60) < 3
     assert estimator.intervals_[0, 1] > 99
-    cells = Grid.of(BOX, 256, 3).cells(X, "raise")
+    cells = CellGrid.of(BOX, 256, 3).cells(X, "raise")
     assert (estimator.concept_.predict(cells) == estimator.predict(X)).all()
     assert (estimator.predict([[1e9, -1e9, 50]]) == estimator.predict([[100, 0, 50]])).all()
 
@@ -86,9 +86,9 @@ def test_a_box_finds_its_sides() -> None:
 def test_cells_are_what_lies_between_their_edges(lower: float, upper: float, count: int) -> None:
     if abs(lower) > 2.0**400:
         with pytest.raises(ValueError, match="finite, lower < upper"):
-            Grid.of((lower, upper), count, 1)
+            CellGrid.of((lower, upper), count, 1)
         return
-    grid = Grid.of((lower, upper), count, 1)
+    grid = CellGrid.of((lower, upper), count, 1)
     edges = np.array([float(grid.edges(np.array([c]))[0]) for c in range(count + 1)])
     X = np.concatenate([edges, np.nextafter(edges, -1e9), np.nextafter(edges, 1e9), RNG.uniform(lower, upper, 500)])
     X = X.clip(lower, upper)

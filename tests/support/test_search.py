@@ -91,3 +91,9 @@ def test_the_greatest_integer_of_a_range():
     for low, high in ((0, 0), (0, 1), (3, 1000), (-7, 2**62)):
         for turn in {low, low + 1, (low + high) // 2, high - 1, high} - {high + 1, low - 1}:
             assert search.greatest_integer(lambda n, turn=turn: n <= turn, low=low, high=high) == turn
+
+
+def test_a_guess_that_is_no_number_ends() -> None:
+    with pytest.raises(search.OutOfReachError):
+        search.least_float(lambda x: x >= 1, guess=math.nan)
+    assert search.greatest_float(lambda x: x <= 1, guess=math.nan) == 0.0

@@ -105,7 +105,7 @@ class InputDomain(NamedTuple):
             return numbers_array("arg", value)
         values = np.atleast_1d(np.array(value, self.dtype))
         if self.size not in (None, values.size):  # the rounding of so many is what is charged
-            raise ValueError(f"arg: {values.size} entries: must be {self.size}, as the input domain says")
+            raise ValueError(f"arg: {values.size} entries: must be {self.size}, the size of the input domain")
         return numbers_array("arg", values)
 
     def write(self, values: NDArray[Any]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from ...support import rounding
-from ...support.search import OutOfReachError, least_float
+from ...support.search import in_reach, least_float
 
 
 def log_ratio(top: int, beta: float) -> Decimal:
@@ -23,7 +23,4 @@ def laplace_tail(scale: float, beta: float, count: int) -> Decimal:
 
 def least_parameter(enough: Callable[[float], bool], name: str, value: float) -> float:
     """The least parameter that is enough, to 10 digits; more of it must never be worse."""
-    try:
-        return least_float(enough)
-    except OutOfReachError:
-        raise ValueError(f"{name}={value!r}: is out of reach") from None
+    return in_reach(name, value, lambda: least_float(enough))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...support.checks import MAX_INT64, integer, positive
-from ...support.search import OutOfReachError, least_float, least_integer
+from ...support.search import in_reach, least_float, least_integer
 
 _MOST_RECORDS = 2**40
 _MOST_EPSILON = 2.0**10
@@ -21,10 +21,10 @@ def least_n(excess: Any, bound: Callable[[int], float | None], name: str = "exce
         found = bound(n)
         return found is not None and found <= wanted
 
-    try:
-        return least_integer(enough, low=1, largest=_MOST_RECORDS, within=_TOLERANCE)
-    except OutOfReachError:
-        raise ValueError(f"{name}={excess!r}: is out of reach, with {_MOST_RECORDS:,} records too") from None
+    return in_reach(
+        name, excess, lambda: least_integer(enough, low=1, largest=_MOST_RECORDS, within=_TOLERANCE),
+        f", with {_MOST_RECORDS:,} records too",
+    )  # fmt: skip
 
 
 def least_epsilon(excess: Any, bound: Callable[[float], float | None], name: str = "excess") -> float:
@@ -38,10 +38,11 @@ def least_epsilon(excess: Any, bound: Callable[[float], float | None], name: str
             return False
         return found is not None and found <= wanted
 
-    try:
-        return least_float(enough, tolerance=_TOLERANCE, smallest=2.0**-40, largest=_MOST_EPSILON / 2)
-    except OutOfReachError:
-        raise ValueError(f"{name}={excess!r}: is out of reach, with an epsilon of {_MOST_EPSILON:g}") from None
+    return in_reach(
+        name, excess,
+        lambda: least_float(enough, tolerance=_TOLERANCE, smallest=2.0**-40, largest=_MOST_EPSILON / 2),
+        f", with an epsilon of {_MOST_EPSILON:g}",
+    )  # fmt: skip
 
 
 def sizes(n: Any, d: Any) -> tuple[int, int]:

@@ -10,15 +10,15 @@ from decimal import Decimal
 from math import ceil
 from typing import Any
 
-from ..privacy.guarantees import Neighbors
-from ..records.number_line import check_bits
-from ..support import parameters, rounding
-from ..support.checks import large_integer, one_of, probability
-from ..support.rounding import decimal_value, down, lower, up
-from ..support.search import OutOfReachError, least_float
-from .interior_point import METHODS
-from .prefix_method import PrefixPlan, check_prefix
-from .quantiles import HALF, RankSelection, rank_error
+from ...privacy.guarantees import Neighbors
+from ...records.number_line import check_bits
+from ...support import parameters, rounding
+from ...support.checks import large_integer, one_of, probability
+from ...support.rounding import decimal_value, down, lower, up
+from ...support.search import in_reach, least_float
+from ..interior_point import METHODS
+from ..prefix_method import PrefixPlan, check_prefix
+from ..quantiles import HALF, RankSelection, rank_error
 
 
 def quantile(
@@ -128,10 +128,7 @@ def quantile_epsilon(
     """
     error = parameters.error(error)
     options: dict[str, Any] = {"domain_bits": domain_bits, "beta": beta, "neighbors": neighbors}
-    try:
-        return least_float(lambda epsilon: quantile(q, epsilon=epsilon, **options) <= error)
-    except OutOfReachError:
-        raise ValueError(f"error={error!r}: is out of reach") from None
+    return in_reach("error", error, lambda: least_float(lambda e: quantile(q, epsilon=e, **options) <= error))
 
 
 def median(*, domain_bits: int = 64, epsilon: float, beta: float = 0.05, neighbors: Neighbors = "replace-one") -> float:
@@ -350,9 +347,8 @@ def interior_point_epsilon(
     """
     n = large_integer("n", n, least=1)
     options: dict[str, Any] = {"delta": delta, "beta": beta, "method": method, "neighbors": neighbors}
-    try:
-        return least_float(
-            lambda epsilon: interior_point_n(domain_bits, epsilon=epsilon, **options) <= n, tolerance=1e-6
-        )
-    except OutOfReachError:
-        raise ValueError(f"n={n!r}: is out of reach") from None
+
+    def enough(epsilon: float) -> bool:
+        return interior_point_n(domain_bits, epsilon=epsilon, **options) <= n
+
+    return in_reach("n", n, lambda: least_float(enough, tolerance=1e-6))

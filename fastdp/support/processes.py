@@ -1,0 +1,26 @@
+"""Which process this is: a number that grows with every fork.
+
+What may be used by one process alone (a budget, a key, an object with noise of its own) remembers the number of the
+process that made it, and compares before every draw. Process ids will not do: they are used again, and a child in a
+namespace of its own may have its parent's. `import fastdp` imports this, so that no fork goes unseen.
+"""
+
+from __future__ import annotations
+
+import os
+
+_generation = 0
+
+
+def generation() -> int:
+    """How many forks lie between the first import of fastdp and this process."""
+    return _generation
+
+
+def _forked() -> None:
+    global _generation
+    _generation += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,1 @@
+"""Attacks that run for minutes, by `make fuzz`, `make interrupts`, `make forks`: not part of `make test`."""

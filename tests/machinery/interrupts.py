@@ -1,0 +1,161 @@
+"""Interrupts at random moments of every mechanism: `python -m tests.machinery.interrupts --interrupts 100000`.
+
+A timer raises an exception, as Ctrl-C does, somewhere inside a call or a block of a budget. After each of them
+
+- nothing hangs, and no lock is held;
+- no reservation stays behind, and no block stays open;
+- the budget's total is that of the releases that it lists, and at least as many are listed as were returned:
+  an interrupt may cost what nobody has seen, never the other way round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import gc
+import signal
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+import fastdp
+
+from .calls import CALLS, CHARGED
+
+SECONDS = 300  # against hangs, for one batch of calls
+
+
+class Interrupt(BaseException):
+    """What the timer raises."""
+
+
+def _raise(*_: Any) -> None:
+    raise Interrupt
+
+
+class Suite:
+    """The calls that are interrupted, and what is counted."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.names = sorted(CHARGED)
+        self.seconds: dict[str, float] = {}
+        self.interrupts = self.returned = self.calls = 0
+        self.failures: list[str] = []
+
+    def prepare(self) -> None:
+        """Compile everything, and see how long each call takes."""
+        for name in self.names:
+            for _ in range(3):
+                function, arguments, keywords = CALLS[name](np.random.default_rng(5))
+                start = time.perf_counter()
+                function(*arguments, **keywords)
+                self.seconds[name] = time.perf_counter() - start
+
+    def once(self) -> None:
+        name = str(self.rng.choice(self.names))
+        block = bool(self.rng.integers(2))
+        function, arguments, keywords = CALLS[name](self.rng)
+        budget = fastdp.Budget(epsilon=1e6, delta=0.5)
+        returned = 0
+        self.calls += 1
+        delay = float(self.rng.uniform(1e-6, 1.3 * self.seconds[name] + 2e-5))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            if block:
+                with budget:
+                    function(*arguments, **keywords)
+                    returned += 1
+            else:
+                function(*arguments, budget=budget, **keywords)
+                returned += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except Interrupt:
+            self.interrupts += 1
+        finally:
+            self._disarm()
+        self.returned += returned
+        self.check(name, budget, returned)
+
+    def _disarm(self) -> None:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except Interrupt:
+            self.interrupts += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def check(self, name: str, budget: Any, returned: int) -> None:
+        gc.collect(0)
+        listed = len(budget.releases)
+        if returned > listed:
+            self.failures.append(f"{name}: {returned} returned, {listed} listed")
+        if listed and budget.spent != budget.releases[-1].total:
+            self.failures.append(f"{name}: spent {budget.spent}, listed {budget.releases[-1].total}")
+        if not listed and budget.spent.epsilon:
+            self.failures.append(f"{name}: spent {budget.spent} on nothing that is listed")
+        try:
+            with budget:  # can be opened, so it is not open
+                fastdp.laplace(1, sensitivity=1, epsilon=0.5)
+        except Exception as error:
+            self.failures.append(f"{name}: the budget cannot be used again: {error}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            before = len(budget.releases)
+            fastdp.laplace(1, sensitivity=1, epsilon=0.5)
+            if len(budget.releases) != before:
+                self.failures.append(f"{name}: the block is still open")
+
+    def with_threads(self, n: int) -> None:
+        """A call on two threads: the interrupt comes while chunks are running."""
+        values = np.arange(400_000)
+        for _ in range(n):
+            self.calls += 1
+            try:
+                signal.setitimer(signal.ITIMER_REAL, float(self.rng.uniform(1e-6, 2e-3)))
+                fastdp.laplace(values, sensitivity=1, epsilon=1.0)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupt:
+                self.interrupts += 1
+            finally:
+                self._disarm()
+
+
+def run(interrupts: int, seed: int) -> Suite:
+    suite = Suite(seed)
+    warnings.simplefilter("ignore")
+    fastdp.set_num_threads(2)
+    suite.prepare()
+    signal.signal(signal.SIGALRM, _raise)
+    alive = threading.active_count()
+    while suite.interrupts < interrupts and len(suite.failures) < 50:
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        for _ in range(500):
+            suite.once()
+        suite.with_threads(20)
+        faulthandler.cancel_dump_traceback_later()
+    if threading.active_count() > alive + 2:
+        suite.failures.append(f"{threading.active_count()} threads at the end, {alive} at the beginning")
+    return suite
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.machinery.interrupts", description=__doc__)
+    parser.add_argument("--interrupts", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    suite = run(options.interrupts, options.seed)
+    for failure in suite.failures[:20]:
+        print(failure)
+    print(
+        f"{suite.calls:,} calls, {suite.interrupts:,} interrupts, {suite.returned:,} returned, "
+        f"{len(suite.failures)} broke an invariant"
+    )
+    return bool(suite.failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
