@@ -71,7 +71,7 @@ class FittedDistribution(SyntheticDistribution):
 
     def __repr__(self) -> str:
         alpha = "" if self.alpha is None else f", alpha={self.alpha:.4g}"
-        return f"{super().__repr__()[:-1]}, {self.rounds} rounds{alpha})"
+        return f"{super().__repr__()[:-1]}, {self.rounds} round{'s' * (self.rounds != 1)}{alpha})"
 
 
 def mwem(

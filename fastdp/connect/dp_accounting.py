@@ -16,6 +16,7 @@ from math import exp, expm1, inf, log1p, pi, sqrt
 from statistics import NormalDist
 from typing import Any
 
+from ..kernels.layout import LN2
 from ..privacy.guarantee_forms import Form
 from ..privacy.guarantees import Guarantee, Neighbors, PureDP
 from ..support import rounding
@@ -221,10 +222,7 @@ def _laplace(events: Any, epsilon: float) -> Any:
 
 def _laplace_of_pure(epsilon: float) -> float:
     """2 ln((1 + e^epsilon) / 2), the loss of Laplace noise that covers any epsilon-DP: theorem 3."""
-    return 2 * (log1p(expm1(epsilon) / 2) if epsilon < 1 else epsilon + log1p(exp(-epsilon)) - _LN2) * _UP
-
-
-_LN2 = 0.6931471805599453
+    return 2 * (log1p(expm1(epsilon) / 2) if epsilon < 1 else epsilon + log1p(exp(-epsilon)) - LN2) * _UP
 
 
 @rounding.sixty_digits

@@ -59,7 +59,11 @@ def codes_of_labels(
             values = list(places)
         table = np.array([code_of(value) for value in values], dtype)
     except (KeyError, TypeError):
-        raise DomainError(f"column {name!r}: must hold the labels of the domain only; there are others") from None
+        clip = " or, for numbers beyond its ends, outside='clip'" if outside == "raise" and _increase([*codes]) else ""
+        raise DomainError(
+            f"column {name!r}: must hold the labels of the domain only; there are others: .fillna(label) for missing "
+            f"entries, .replace(...) for other labels{clip}"
+        ) from None
     return table[inverse.reshape(-1)] if array.size else np.empty(0, dtype)
 
 

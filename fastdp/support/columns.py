@@ -36,7 +36,10 @@ class Column(ABC):
 
     def _complete(self, missing: bool) -> None:
         if missing:
-            raise DomainError(f"{self.label}: must not have missing entries")
+            raise DomainError(
+                f"{self.label}: must not have missing entries; fill them with a public label or number of the domain, "
+                "such as .fillna('missing')"
+            )
 
     def _no_labels(self) -> DomainError:
         return DomainError(f"{self.label}: must hold labels only; there are objects without a hash")

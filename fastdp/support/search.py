@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 SMALLEST, LARGEST = 2.0**-200, 2.0**60
+MOST_RECORDS = 2**40  # of a search for the number of records that is enough
 
 T = TypeVar("T")
 

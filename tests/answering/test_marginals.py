@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import warnings
 from fractions import Fraction
 from typing import Any
@@ -375,7 +376,7 @@ def test_it_shows_and_pickles() -> None:
         again = pickle.loads(pickle.dumps(made))
         assert repr(again) == repr(made)
         assert (flat(again.tables) == flat(made.tables)).all()
-    assert "n=about" in repr(released(neighbors="add-remove"))
+    assert re.search(r"n=about [\d,]+, ", repr(released(neighbors="add-remove")))
     with pytest.raises(AttributeError):
         made.n = 3
 
@@ -452,7 +453,7 @@ def test_nothing_is_read_or_drawn_where_the_budget_refuses() -> None:
         ({"epsilon": 1e4}, r"^epsilon=10000.0: must be at most 700"),
         ({"epsilon": 1e-300}, r"^epsilon=1e-300: must be at least"),
         ({"delta": -0.1}, r"^delta=-0.1"),
-        ({"delta": 1.0}, r"^delta=1.0: must be between 0 and 1, both excluded"),
+        ({"delta": 1.0}, r"^delta=1.0: must be between 0 and 1, 1 excluded"),
         ({"delta": None}, r"^delta=None"),
         ({"epsilon": 1e-20, "delta": 1e-50}, r"noise scale must be between"),
         ({"fit": "best"}, r"^fit='best': must be one of 'auto', 'entropic', 'least-squares'"),
@@ -475,9 +476,9 @@ def test_bad_workloads_and_data() -> None:
 
     with pytest.raises(ValueError, match=r"^attribute='q': must be one of 'a', 'b'"):
         call(codes, MIXED_CODES, [["a", "q"]])
-    with pytest.raises(ValueError, match=r"^subsets: must be at least one"):
+    with pytest.raises(ValueError, match=r"^workload: must be at least one"):
         call(codes, MIXED_CODES, [])
-    with pytest.raises(ValueError, match=r"^subsets: must not repeat"):
+    with pytest.raises(ValueError, match=r"^workload: must not repeat"):
         call(codes, MIXED_CODES, [["a", "b"], ["b", "a"]])
     with pytest.raises(ValueError, match=r"^workload: must be marginals of `domain`"):
         call(codes, MIXED_CODES, marginals(MIXED, 2))

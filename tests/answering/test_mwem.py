@@ -172,3 +172,12 @@ def test_marginals_of_another_domain_are_refused(variant: Any) -> None:
     with pytest.raises(ValueError, match=r"^queries: must be marginals of `domain`"):
         fit(people, Domain(a=2, b=2), marginals(Domain(b=2, a=2), 2), variant=variant, budget=budget)
     assert len(budget.releases) == 0
+
+
+def test_a_result_prints_its_own_class_and_one_round_as_one() -> None:
+    queries = marginals(SMALL, 2)
+    fitted = fastdp.mwem(PEOPLE, SMALL, queries, epsilon=1.0, delta=1e-6, rounds=1)
+    assert repr(fitted).startswith("FittedDistribution(")
+    assert ", 1 round" in repr(fitted)
+    assert "rounds" not in repr(fitted)
+    assert "; at most 1 round;" in str(fastdp.bounds.mwem(5000, SMALL, queries, epsilon=1.0, delta=1e-6, rounds=1))

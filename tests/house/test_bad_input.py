@@ -5,6 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fastdp
@@ -307,3 +308,53 @@ def test_keywords_are_keywords():
         fastdp.laplace(INTS, 1, 1.0)
     with pytest.raises(TypeError):
         fastdp.gaussian(INTS, 1, 0.5)
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, -0.5, 1.5, math.inf, math.nan])
+def test_a_probability_has_one_rule(value):
+    for call in (
+        lambda: fastdp.bounds.median(domain_bits=8, epsilon=1.0, beta=value),
+        lambda: fastdp.compose(fastdp.PureDP(1.0), delta=value),
+    ):
+        with pytest.raises(ValueError, match=r"^(beta|delta)=.*: must be between 0 and 1, both excluded"):
+            call()
+    if value:
+        with pytest.raises(ValueError, match=r"^delta=.*: must be between 0 and 1, 1 excluded$"):
+            fastdp.ApproxDP(1.0, value)
+
+
+def test_strings_are_refused_as_strings_before_any_warning():
+    for values in (np.array(["a"]), np.array(["a", 1], object), pd.Series(["a"]), pd.DataFrame({"x": ["a"]})):
+        for call in (
+            lambda values=values: fastdp.median(values, epsilon=0.01),
+            lambda values=values: fastdp.laplace(values, sensitivity=1, epsilon=1.0),
+        ):
+            with pytest.raises(ValueError, match=r"^values: column of strings: must be numbers$"):
+                call()
+    with pytest.raises(ValueError, match=r"^values: a list of strings: must be numbers$"):
+        fastdp.median(["a"], domain_bits=8, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"^values: a mapping: must be an array of numbers, such as list"):
+        fastdp.laplace({"a": 1}, sensitivity=1, epsilon=1.0)
+    with fastdp.Budget(epsilon=1) as budget, pytest.raises(fastdp.DomainError, match="missing entries"):
+        fastdp.median(pd.Series([1, None], dtype="Int64"), epsilon=0.01)
+    assert not budget.releases
+
+
+def test_errors_about_records_name_their_parameter():
+    with pytest.raises(ValueError, match=r"^X: type Series: must be .*interface$"):
+        fastdp.vector_mean(pd.Series([1.0]), clip=1, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"^X: shape \(2,\): .* X\[:, None\]$"):
+        fastdp.vector_mean(np.ones(2), clip=1, epsilon=1.0)
+    domain = fastdp.Domain(a=2)
+    for workload in (3, "a", [], [["a"], ["a"]]):
+        with pytest.raises(ValueError, match=r"^workload: "):
+            fastdp.release_marginals(np.zeros((9, 1), int), domain, workload, epsilon=1.0, delta=1e-6)
+    with pytest.raises(fastdp.losses.MissingBound, match=r"^loss: Logistic\(\) needs x_norm=, [^;]*$"):
+        fastdp.private_erm(
+            np.ones((9, 2)), np.ones(9), loss=fastdp.losses.Logistic(), over=fastdp.sets.Ball(1), epsilon=1, delta=1e-6
+        )
+    assert f"{fastdp.losses.MissingBound}" == "<class 'fastdp.losses.MissingBound'>"
+
+
+def test_dir_lists_what_is_public():
+    assert {*fastdp.__all__, "bounds", "kernels", "losses", "privacy", "sets"} == {*dir(fastdp)}

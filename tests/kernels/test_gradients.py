@@ -419,8 +419,8 @@ def test_labels_that_a_loss_cannot_take() -> None:
 def test_records_of_other_shapes() -> None:
     for X, message in (
         (np.ones((0, 2)), r"^X: n=0 records: must be at least one$"),
-        (np.ones((3, 0)), r"^data: must have at least one column$"),
-        (np.ones(3), r"^data: shape \(3,\): must have two dimensions"),
+        (np.ones((3, 0)), r"^X: must have at least one column$"),
+        (np.ones(3), r"^X: shape \(3,\): must have two dimensions"),
         (np.array([["a", "b"]]), r"^column 0: dtype .*: must be numbers$"),
     ):
         with pytest.raises(ValueError, match=message):

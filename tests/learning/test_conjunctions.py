@@ -78,8 +78,8 @@ def test_parameters_are_checked_before_anything_is_drawn_or_charged():
         ({"epsilon": None}, r"epsilon=None: must be a number > 0; only method='elimination'"),
         ({"epsilon": 0}, r"epsilon=0: must be > 0"),
         ({"epsilon": "1"}, r"epsilon='1': must be a number"),
-        ({"delta": 1.0}, r"delta=1.0: must be between 0 and 1, both excluded"),
-        ({"beta": 0.0}, r"beta=0.0: must be > 0"),
+        ({"delta": 1.0}, r"delta=1.0: must be between 0 and 1, 1 excluded"),
+        ({"beta": 0.0}, r"beta=0.0: must be between 0 and 1, both excluded"),
         ({"method": "magic"}, r"method='magic': must be one of 'peel', 'greedy'"),
         ({"neighbors": "swap"}, r"neighbors='swap': must be one of"),
         ({"neighbors": "add-remove"}, r"records=None: must be given with neighbors='add-remove'"),
@@ -319,6 +319,8 @@ def test_results_read_as_a_person_would_write_them():
         "  error       at most 0.25 with probability 0.95, if some conjunction fits\n"
         "  guarantee   1-DP, replace-one"
     )
+    agnostic = replace(h, method="exhaustive")
+    assert "error       at most 0.25 above the least of any conjunction, with probability 0.95\n" in repr(agnostic)
     assert str(learned(())) == "true"
     assert str(learned(((1, False), (1, True)))) == "false"
     named = learned(((0, True), (2, False)), ("smokes", "b", "<old>", "d"))
@@ -335,7 +337,7 @@ def test_predictions_go_by_names_where_there_are_names():
     right = X[:, 0] & ~X[:, 2]
     for rows in (X, frame, frame[["d", "c", "b", "a"]], frame[["c", "a"]], pl.DataFrame(frame), fastdp.pack(X)):
         np.testing.assert_array_equal(h.predict(rows), right)
-    with pytest.raises(ValueError, match=r"^data: must have the columns 'a'$"):
+    with pytest.raises(ValueError, match=r"^X: must have the columns 'a'$"):
         h.predict(frame[["b", "c"]])
     with pytest.raises(ValueError, match=r"^X: 3 columns: must have 4, as the records learned from$"):
         h.predict(X[:, :3])

@@ -422,8 +422,8 @@ def test_it_is_charged_when_it_is_made_and_never_again():
     [
         ({"sensitivity": 0}, "^sensitivity=0: must be > 0"),
         ({"epsilon": -1.0}, r"^epsilon=-1\.0: must be > 0 and finite$"),
-        ({"delta": 1.0}, r"^delta=1\.0: must be between 0 and 1, both excluded$"),
-        ({"delta": -0.1}, r"^delta=-0\.1: must be >= 0"),
+        ({"delta": 1.0}, r"^delta=1\.0: must be between 0 and 1, 1 excluded$"),
+        ({"delta": -0.1}, r"^delta=-0\.1: must be between 0 and 1, 1 excluded"),
         ({"k": 0}, "^k=0: must be an integer >= 1$"),
         ({"k": 2.0}, r"^k=2\.0: must be an integer"),
         ({"monotonic": 1}, "^monotonic=1: must be True or False$"),

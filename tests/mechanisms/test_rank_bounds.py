@@ -41,7 +41,7 @@ def test_interior_points_and_their_inverses(method, delta):
 
 
 def test_what_is_out_of_reach():
-    with pytest.raises(ValueError, match=r"^error=0.0: must be > 0"):
+    with pytest.raises(ValueError, match=r"^error=0.0: must be between 0 and 1, both excluded"):
         bounds.median_epsilon(error=0.0)
     with pytest.raises(ValueError, match=r"^error=1.0: must be between 0 and 1, both excluded"):
         bounds.median_n(error=1.0, epsilon=1.0)

@@ -622,11 +622,11 @@ def test_records_that_are_refused() -> None:
     refused(r"^X: n=0 records: must be at least one$", X=np.ones((0, 3)), y=np.ones(0))
     refused(r"^X: must have at least one column$", X=np.ones((5, 0)), y=np.ones(5))
     refused(
-        r"^data: shape \(5,\): must have two dimensions, records and columns; of one column, data\[:, None\]$",
+        r"^X: shape \(5,\): must have two dimensions, records and columns; of one column, X\[:, None\]$",
         X=np.ones(5),
         y=np.ones(5),
     )
-    refused(r"^data: type object: must be a 2-D numpy array", X=object())
+    refused(r"^X: type object: must be a 2-D numpy array", X=object())
     for y in (np.ones(59), np.ones(61), np.ones((60, 2)), 1.0):
         refused(r"^y: shape .*: must be \(60,\), a label for each record$", y=y)
     refused(r"^y: must be at most y_bound=1 in magnitude; there are others: .*clip", DomainError, y=np.full(60, 1.5))

@@ -338,7 +338,7 @@ def test_bad_input_is_refused() -> None:
         refused(r"^X: must be finite, with norms below 2\^511; there are records that are not$", DomainError, X=X)
     refused(r"^X: n=0 records: must be at least one$", X=np.ones((0, 3)))
     refused(r"^X: must have at least one column$", X=np.ones((3, 0)))
-    refused(r"^data: shape \(3,\): must have two dimensions", X=np.ones(3))
+    refused(r"^X: shape \(3,\): must have two dimensions", X=np.ones(3))
     refused(r"dtype .*: must be numbers", X=np.array([["a"]]))
     for clip in (0, -1, math.nan, math.inf, "1", None):
         refused("clip", clip=clip)

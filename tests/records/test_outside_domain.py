@@ -147,8 +147,21 @@ def test_labels_that_no_record_has_need_not_be_in_the_domain() -> None:
     frame_of = pd.DataFrame({"a": pd.Categorical(["x", "y"], ["z", "y", "x"])})
     domain = Domain(a=["x", "y"])
     assert encode(frame_of, domain)[0].tolist() == [0, 1]
-    with pytest.raises(DomainError, match=r"^column 'a': must hold the labels of the domain only; there are others$"):
+    with pytest.raises(
+        DomainError, match=r"^column 'a': must hold the labels of the domain only; there are others: \.fillna"
+    ):
         encode(frame_of.assign(a=["z", "x"]), domain)
+
+
+def test_errors_about_labels_name_a_way_out() -> None:
+    with pytest.raises(DomainError, match=r"for other labels$"):  # labels have no nearest one
+        encode({"a": ["x", "SECRET"]}, Domain(a=["x", "y"]))
+    with pytest.raises(DomainError, match=r"for other labels or, for numbers beyond its ends, outside='clip'$"):
+        encode({"a": [18, 99]}, Domain(a=range(18, 81)))
+    with pytest.raises(DomainError, match=r"for other labels$"):
+        encode({"a": [18, 18.5]}, Domain(a=range(18, 81)), "clip")
+    with pytest.raises(DomainError, match=r"must not have missing entries; fill them with .*\.fillna\('missing'\)$"):
+        encode(pd.DataFrame({"a": ["x", None]}), Domain(a=["x", "y"]))
 
 
 @pytest.mark.parametrize("dtype", [object, "U3", "S3"])
