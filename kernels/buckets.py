@@ -11,10 +11,10 @@ import numpy as np
 from . import layout
 from .chacha20 import GROUP, fill_groups_into
 from .compile import jit
-from .elementary import LN2, ROUNDER, ROUNDER_BITS, exp_one, from_uint64
+from .elementary import ROUNDER, ROUNDER_BITS, exp_one, from_uint64
 from .int_or_float import gap
 from .lanes import U32Array, U64Array, bits_of, fma, int64, stack, uint64
-from .layout import CANDIDATE_BLOCK, HIGH, LOW, OPEN_LEVEL
+from .layout import CANDIDATE_BLOCK, HIGH, LN2, LOW, OPEN_LEVEL
 from .scores import is_forbidden, top_of
 
 PARTS = CANDIDATE_BLOCK // 64

@@ -11,9 +11,9 @@ import numpy as np
 
 from .compile import jit
 from .lanes import F64Array, fma, int64, load_wide, splat, stack, store
+from .layout import LANES
 from .losses import fill_derivatives
 
-LANES = 8
 # added to squared norms: covers what underflows in them; of float32, subnormal numbers, which some threads take for 0
 LEAST_SQUARE, LEAST_SQUARE_32 = 2.0**-1000, 2.0**-229
 
@@ -71,9 +71,9 @@ def norms_into(X: Any, d: int, least: float, out: F64Array) -> int:
 
 
 @jit(inline=True)
-def clipped_one(slope: float, norm: float, unit: float, limit: float) -> float:
-    """The factor of a record's point: slope and unit, no more than `limit` when multiplied by the norm; 0 for a NaN."""
-    c = slope * unit
+def clipped_one(derivative: float, norm: float, unit: float, limit: float) -> float:
+    """The factor of a record's point: derivative times unit, cut to `limit` over the norm; 0 in place of a NaN."""
+    c = derivative * unit
     size = abs(c) * norm
     small = limit / size
     c = c * (1.0 if size <= limit else small)  # an undefined size is none within the limit

@@ -18,7 +18,6 @@ from .elementary import ROUNDER, ROUNDER_BITS
 from .lanes import F64Array, I64Array, bits_of, fma, int64
 from .losses import ABSOLUTE_DEVIATION, FORMULAS, LINEAR, SQUARED_DISTANCE, score_itself
 
-COORDINATES = 4
 GROUP = 512  # records that are looked at together: 24 KiB, which stay in the L1 cache for all points
 
 Floats2 = np.ndarray[Any, np.dtype[np.float64]]

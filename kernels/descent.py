@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .clipping import LANES, clip_margins_into, rule_of
+from .clipping import clip_margins_into, rule_of
 from .compile import jit
 from .gradients import GROUP, Place, Records, Work, add_differences, add_margins, add_signs
 from .lanes import F64Array, I64Array, fma, int64, load, splat, store, tree_sum, truncate
+from .layout import LANES
 from .projections import project_one
 
 SCALE, RIDGE = range(2)  # the entries of what Python passes as `mean`

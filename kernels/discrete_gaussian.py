@@ -24,7 +24,6 @@ from .draw_bits import (
     with_sign,
 )
 from .elementary import (
-    U,
     add_pairs,
     exp_one,
     exp_rough,
@@ -36,9 +35,17 @@ from .elementary import (
     power_above_inverse,
 )
 from .lanes import F64Array, U16Array, U32Array, U64Array, float64, fma, int64, stack, uint64
-from .layout import COIN_BITS, COIN_MORE_STREAM, GAUSSIAN_BATCH, MEDIUM_EXTRA, PROPOSALS, SHORT_BITS, U_MORE_STREAM
-
-_NAN = float("nan")
+from .layout import (
+    COIN_BITS,
+    COIN_MORE_STREAM,
+    GAUSSIAN_BATCH,
+    MEDIUM_EXTRA,
+    PROPOSALS,
+    SHORT_BITS,
+    U_MORE_STREAM,
+    UNDECIDED,
+    U,
+)
 
 
 def propose_with(prefix: Any, to_float: Any) -> Any:
@@ -69,7 +76,7 @@ def propose_with(prefix: Any, to_float: Any) -> Any:
             floor = np.floor(y)
             undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, error)))
             count += undecided
-            out[i] = _NAN if undecided else floor
+            out[i] = UNDECIDED if undecided else floor
         return count
 
     return propose_into
@@ -110,7 +117,7 @@ def accept_into(halves: U32Array, coins: U16Array, law: F64Array, out: F64Array,
         lead = exp_rough(-(h if h < 700.0 else 700.0)) - coin
         undecided = not (abs(lead) > slack and magnitude >= 0.0)
         count += undecided
-        out[i] = _NAN if undecided else with_sign(magnitude, uint64(halves[i]) & uint64(1))
+        out[i] = UNDECIDED if undecided else with_sign(magnitude, uint64(halves[i]) & uint64(1))
         kept[i] = lead > 0.0
     return count
 
@@ -127,7 +134,7 @@ def propose_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
     Oracle    fastdp/randomness/exact_draws.py
     """
     if prefix == uint64(0) and more >> uint64(12) == uint64(0):
-        return _NAN
+        return UNDECIDED
     tail, mass = law[layout.TAIL], law[layout.MASS]
     x, x_low = uniform_pair(prefix, more)
     gap = 2.0**-52 * (tail + mass) / x
@@ -161,7 +168,7 @@ def resolve_proposal(key: U32Array, at: int, prefix: int, bits: int, sign: int, 
     v = (float64(coin) + (more + 0.5) * 2.0**-36) * 2.0**-COIN_BITS
     lead = exp_one(-distance(magnitude, law)) - v
     if np.isnan(magnitude) or abs(lead) <= law[layout.COIN_ERROR_PAIR]:
-        return _NAN
+        return UNDECIDED
     return with_sign(magnitude, sign) if lead > 0.0 else np.inf
 
 

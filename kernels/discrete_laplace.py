@@ -24,13 +24,11 @@ from .draw_bits import (
     uniform_pair,
     with_sign,
 )
-from .elementary import U, add_pairs, from_uint52, from_uint64, ln_one, ln_pair, multiply_pairs, power_above_inverse
+from .elementary import add_pairs, from_uint52, from_uint64, ln_one, ln_pair, multiply_pairs, power_above_inverse
 from .lanes import F64Array, U32Array, fma, int64, stack, uint64
-from .layout import LAPLACE_BLOCK, MEDIUM_EXTRA, SHORT_BITS, U_MORE_STREAM
+from .layout import LAPLACE_BLOCK, MEDIUM_EXTRA, SHORT_BITS, U_MORE_STREAM, UNDECIDED, U
 
 SHORT_CALL = 64  # draws: up to here one escalation would show in the time of a call
-
-_NAN = float("nan")
 
 
 def invert_with(prefix: Any, to_float: Any) -> Any:
@@ -58,7 +56,7 @@ def invert_with(prefix: Any, to_float: Any) -> Any:
             floor = np.floor(y)
             undecided = is_open(y, floor, fma(gap, power_above_inverse(k), fma(3 * U, y, error)))
             count += undecided
-            out[i] = _NAN if undecided else with_sign(floor, uint64(halves[i]) & uint64(1))
+            out[i] = UNDECIDED if undecided else with_sign(floor, uint64(halves[i]) & uint64(1))
         return count
 
     return invert_into
@@ -81,7 +79,7 @@ def invert_pair(prefix: int, bits: int, more: int, law: F64Array) -> float:
     Oracle    fastdp/randomness/exact_draws.py
     """
     if prefix == uint64(0) and more >> uint64(12) == uint64(0):
-        return _NAN
+        return UNDECIDED
     scale = law[layout.LAPLACE_SCALE]
     x, x_low = uniform_pair(prefix, more)
     gap = 0.75 * 2.0**-52 * scale / x

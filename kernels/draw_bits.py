@@ -12,9 +12,7 @@ from .chacha20 import GROUP_HALVES, fill_groups_into
 from .compile import jit
 from .elementary import add_pairs, two_sum
 from .lanes import F64Array, U16Array, U32Array, bits_of, float64, float_of, int64, uint64
-from .layout import COIN_BITS, COIN_STREAM, LONG_EXTRA, MEDIUM_EXTRA, U_EXTRA_STREAM
-
-_NAN = float("nan")
+from .layout import COIN_BITS, COIN_STREAM, LONG_EXTRA, MEDIUM_EXTRA, U_EXTRA_STREAM, UNDECIDED
 
 
 @jit(inline=True)
@@ -75,7 +73,7 @@ def floor_pair(y: float, y_low: float, error: float) -> float:
     if rest < 0.0:
         floor -= 1.0
         rest += 1.0
-    return _NAN if rest < error or rest > 1.0 - error else floor
+    return UNDECIDED if rest < error or rest > 1.0 - error else floor
 
 
 # --- the first bits of U: 31 of a 32-bit word, and 16 or 32 more where the scale asks for them

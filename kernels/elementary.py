@@ -13,8 +13,7 @@ from math import factorial
 
 from .compile import jit
 from .lanes import bits_of, float_of, fma, int64, uint64
-
-U = 2.0**-53
+from .layout import LN2, LOG2_E
 
 # |ln_one(x) - ln x| <= U (LN_FIXED + LN_SLOPE |ln x|) for normal x > 0           elementary.md, theorem 1
 LN_FIXED = 1.25
@@ -26,9 +25,7 @@ EXP_ROUGH_BOUND = 2.0**-31
 # |ln_pair(x) - ln x| <= LN_PAIR_BOUND (1 + |ln x|) for 2^-900 <= x <= 2^900    elementary.md, theorem 4
 LN_PAIR_BOUND = 2.0**-80
 
-LN2 = 0.6931471805599453
 LN2_LOW = 2.3190468138462996e-17  # LN2 + LN2_LOW is ln 2 to 2^-109
-LOG2_E = 1.4426950408889634
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, which then stands in the low bits
 ROUNDER_BITS = 0x4338000000000000
 

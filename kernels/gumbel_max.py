@@ -14,11 +14,10 @@ from .compile import jit
 from .elementary import exp_rough, from_uint52, from_uint64, ln_one
 from .int_or_float import gap
 from .lanes import F64Array, I64Array, U32Array, fma, stack, uint64
-from .layout import ARRIVAL, CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, CHUNK_BLOCKS, LOG
+from .layout import ARRIVAL, CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, CHUNK_BLOCKS, LOG, UNDECIDED
 from .scores import ROUGH, WORDS_ROOM, first_words, is_forbidden
 
 _MANY = 16  # words by themselves take as long as those of a whole block
-_NAN = float("nan")
 
 F64Rows = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -36,7 +35,7 @@ def log_exponential(half: int, word: int) -> float:
     x = from_uint52(uint64(half)) * 2.0**-32 + from_uint64(word) * 2.0**-96
     if x < 0.25:
         if x < 2.0**-36:
-            return _NAN
+            return UNDECIDED
         z = x / (2.0 - x)  # E = 2 atanh z, by its series
         w = z * z
         w2 = w * w
@@ -47,7 +46,7 @@ def log_exponential(half: int, word: int) -> float:
     else:
         rest = from_uint52(uint64(half) ^ uint64(0xFFFFFFFF)) * 2.0**-32 + from_uint64(~uint64(word)) * 2.0**-96
         if rest < 2.0**-36:
-            return _NAN
+            return UNDECIDED
         exponential = -ln_one(rest)
     return ln_one(exponential)
 

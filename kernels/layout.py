@@ -1,8 +1,15 @@
 """Which random words are the bits of which draw, how work is cut into blocks, and what stands where in an array.
 
 Compiled loops read these numbers, and so do the definitions in integers and the mechanisms that call the loops. They
-are plain ints: nothing here imports numba or numpy. A change of a stream or of a block changes what is drawn.
+are plain numbers: nothing here imports numba or numpy. A change of a stream or of a block changes what is drawn.
 """
+
+# --- numbers that proofs and loops share
+
+U = 2.0**-53  # the unit roundoff
+LN2 = 0.6931471805599453  # ln 2, to nearest
+LOG2_E = 1.4426950408889634  # 1 / ln 2, to nearest, which is below it
+UNDECIDED = float("nan")  # of a draw or a coin: float64 leaves it open, and more bits or integers resolve it
 
 # --- noise: fastdp/mechanisms/noise.md, "Bits"
 
@@ -46,7 +53,7 @@ CANDIDATE_BLOCK = 2048  # candidates that share the buffers, and a weight
 CHUNK_BLOCKS = 128
 CANDIDATE_CHUNK = CHUNK_BLOCKS * CANDIDATE_BLOCK  # candidates of one call of select_gumbel_into
 OPEN_LEVEL = 64  # of a block: the weights of blocks further down than this count alike
-SLACK = 8 * 2.0**-53  # a logarithm L is off by at most SLACK (64 + |L|): selection.md, lemmas 2 and 3
+SLACK = 8 * U  # a logarithm L is off by at most SLACK (64 + |L|): selection.md, lemmas 2 and 3
 
 CANDIDATE_STREAM, CANDIDATE_MORE_STREAM = 0, 1  # of Gumbel-max and permute-and-flip
 PROPOSAL_STREAM, PROPOSAL_COIN_STREAM = 0, 1  # of buckets

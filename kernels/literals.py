@@ -194,7 +194,7 @@ def count_subsets_into(columns: Any, labels: U64Array, k: int, starts: I64Array,
               out int64[sum of C(d, s) for s = 1 .. k, at starts[1] .. ]
     Cost      0.06 ns a set and word with AVX-512: a set costs one AND, one XOR and one count, whatever its size
     Requires  1 <= k <= d
-    Used by   fastdp/learning/exhaustive.py
+    Used by   fastdp/learning/conjunctions_exhaustive.py
     Oracle    numpy
     """
     d, words = columns.shape
@@ -285,7 +285,7 @@ def sign_counts_into(
     Shapes    counts and starts as in `count_subsets_into`, chosen int64[s] (scratch), out int64[2^s (last - first)]
     Cost      about s ns a conjunction
     Requires  s >= 1; sets first, first + 1, ... in colexicographic order exist
-    Used by   fastdp/learning/exhaustive.py
+    Used by   fastdp/learning/conjunctions_exhaustive.py
     Oracle    numpy
     """
     patterns = 1 << s
@@ -335,7 +335,7 @@ def unrank_into(place: int, chosen: I64Array, s: int) -> None:
     Shapes    chosen int64[k], k >= s, whose first s are written
     Cost      O(columns s)
     Requires  0 <= place < C(n, s) for some n of which chosen may hold numbers
-    Used by   literals, fastdp/learning/exhaustive.py
+    Used by   literals, fastdp/learning/conjunctions_exhaustive.py
     Oracle    itertools.combinations
     """
     for i in range(s, 0, -1):

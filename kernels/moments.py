@@ -9,11 +9,10 @@ from typing import Any
 
 from .compile import jit
 from .lanes import F64Array, I64Array, int64, load, load_wide, splat, stack, store, truncate
+from .layout import LANES, MOST_SUMMED
 
-LANES = 8
 TOGETHER = 4  # records: sums are read and written once for all of them
 SQRT_TWO, SQRT_HALF = 2**0.5, 0.5**0.5
-MOST_SUMMED = 4096  # records between two moves to int64: 2^41 times as many stay exact in float64
 
 
 @jit(inline=True)

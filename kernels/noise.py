@@ -85,7 +85,8 @@ def take_undecided(noise: F64Array, first: int, undecided: I64Array, found: int)
     return found
 
 
-# --- the four loops: what is drawn, and what it is added to
+# --- the four loops: what is drawn, and what it is added to. Each is written out: one loop for each law, inlined with
+# its addition, takes 0.05 us more a call (counted references), 0.96 against 1.01 us for 10 entries.
 
 
 @jit

@@ -12,10 +12,8 @@ from .compile import jit
 from .elementary import exp_one, exp_rough, from_uint52, from_uint64
 from .int_or_float import gap
 from .lanes import F64Array, I64Array, U32Array, stack, uint64
-from .layout import CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM
+from .layout import CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, UNDECIDED
 from .scores import ROUGH, WORDS_ROOM, first_words, is_forbidden
-
-_NAN = float("nan")
 
 
 @jit
@@ -39,7 +37,7 @@ def flip_coins_into(
         a = -eta * gap(top, block[i])
         probability = exp_rough(a if a > -700.0 else -700.0)
         coin = from_uint52(uint64(x[i])) * 2.0**-32
-        flag = 1.0 if coin + 2.0**-32 <= probability * (1.0 - (ROUGH + slack)) else _NAN
+        flag = 1.0 if coin + 2.0**-32 <= probability * (1.0 - (ROUGH + slack)) else UNDECIDED
         flags[i] = 0.0 if coin >= probability * (1.0 + (ROUGH + slack)) else flag
         near += np.isnan(flags[i])
     undecided = 0

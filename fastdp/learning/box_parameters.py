@@ -13,16 +13,17 @@ from fractions import Fraction
 from math import ceil, exp, log
 from typing import NamedTuple, TypeVar
 
+from ..kernels.layout import LN2
 from ..privacy.guarantees import Guarantee
 from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Key
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import LaplacePlan, laplace_plan, scale_in_range
 from ..support.progress import Report
 from ..support.rounding import down, lower, up
-from .extremes import Key, Numbers
+from .extremes import Numbers
 from .privacy_parameters import PrivacyParameters
 
-LN2 = log(2.0)
 Sides = list[tuple[int, int]] | None  # the first and the last position in each column; None: nothing is in the box
 
 

@@ -12,9 +12,10 @@ from math import ceil, log
 
 import numpy as np
 
+from ..kernels.layout import LN2
 from ..mechanisms.quantiles import HALF
 from ..mechanisms.rank_selection import choose_by_rank
-from .box_parameters import LN2, BoxKeys, BoxProblem, SideParameters, by_composition, with_test
+from .box_parameters import BoxKeys, BoxProblem, SideParameters, by_composition, with_test
 from .extremes import Numbers
 
 

@@ -11,9 +11,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, log
 
+from ..kernels.layout import LN2
 from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.removal_lemma import lemma_eta
-from .box_parameters import LN2, BoxAccount, BoxKeys, BoxProblem, SideParameters, by_composition, with_test
+from .box_parameters import BoxAccount, BoxKeys, BoxProblem, SideParameters, by_composition, with_test
 from .extremes import KEY_BITS, Numbers
 
 

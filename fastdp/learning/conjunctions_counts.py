@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, log, nextafter, sqrt
+from math import ceil, exp, log, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import NoisePlan as NoisePlan
 from ..randomness.noise_plans import gaussian_plan, laplace_plan, scale_in_range
 from ..support.progress import Report
-from ..support.rounding import lower, up
+from ..support.rounding import lower, root_up, up
 from .conjunction_parameters import ConjunctionProblem
 from .examples import Examples
 
@@ -58,7 +58,7 @@ def prepare_counts(problem: ConjunctionProblem) -> CountsParameters:
     epsilon, delta = privacy.allowance
     if delta < SMALLEST or not SMALLEST <= epsilon <= MAX_EPSILON:
         return by_laplace
-    norm = nextafter(sqrt(sensitivity), float("inf"))
+    norm = root_up(sensitivity)
     sigma = gaussian_sigma(norm, epsilon=epsilon, delta=delta, dimension=2 * problem.d)
 
     def gaussian_tail(events: int) -> float:

@@ -18,10 +18,11 @@ from ..mechanisms.gumbel_max import GumbelState
 from ..mechanisms.scores import tops_of
 from ..privacy.guarantees import Guarantee
 from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Key
 from ..records.rows import Block
 from ..support.progress import Report
 from .conjunction_parameters import ConjunctionProblem
-from .examples import Counts, Examples, Key
+from .examples import Counts, Examples
 
 MOST_WORK = 2**37  # sets of columns, times words of 64 records: some 20 s on one core
 MOST_SETS, MOST_CONJUNCTIONS = 2**24, 2**31

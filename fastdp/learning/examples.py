@@ -18,7 +18,6 @@ from ..records.packed import PackedRows, pack_if_local
 from ..records.rows import Block, PerRecord
 
 Counts = NDArray[np.int64]
-Key = NDArray[np.uint32]
 
 
 class Falsified(NamedTuple):

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..randomness.keys import Key
 from ..records.column_names import label_of
 from ..records.labels import Labelled
 from ..records.number_line import NumberLine, Positions, bits_of_columns, check_signed
 from ..records.rows import Block, PerRecord
 
 KEY_BITS = 32  # of a record, which separates records that stand at one position
-Key = NDArray[np.uint32]
 
 
 class Places(NamedTuple):

@@ -13,9 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..privacy.guarantees import Guarantee
 from ..support import parameters
-from ..support.search import in_reach, least_integer
-
-_MOST_RECORDS = 2**40
+from ..support.search import MOST_RECORDS, in_reach, least_integer
 
 
 class LearnerProblem(Protocol):
@@ -106,8 +104,8 @@ def least_records(
         return found.bound / n <= error
 
     return in_reach(
-        "error", error, lambda: least_integer(enough, low=1, largest=_MOST_RECORDS, within=1e-3),
-        f", with {_MOST_RECORDS:,} records too",
+        "error", error, lambda: least_integer(enough, low=1, largest=MOST_RECORDS, within=1e-3),
+        f", with {MOST_RECORDS:,} records too",
     )  # fmt: skip
 
 

@@ -24,11 +24,9 @@ from .scores import CHUNK, blocks_of, check_top
 BATCH = 32  # proposals for one draw: each is accepted with probability 1/4 at least, about 1/2 mostly
 MOST = 1 << 20  # proposals made at a time
 
-_LOG2_E = 1.4426950408889634  # below 1 / ln 2
-
 
 class Buckets:
-    """The scores of all candidates, weighed: whoever has it can draw."""
+    """The scores of all candidates and their weights: all that a draw needs."""
 
     def __init__(self, scores: NDArray[Any], eta: float) -> None:
         self._scores, self._eta = scores, eta
@@ -90,7 +88,7 @@ class Buckets:
 @lru_cache(1024)
 def _factor(eta: float) -> float:
     """eta / ln 2, less 2^-40 of it: selection.md, lemma 1."""
-    return down(Fraction(eta) * (1 - Fraction(1, 2**40)) * Fraction(_LOG2_E))
+    return down(Fraction(eta) * (1 - Fraction(1, 2**40)) * Fraction(layout.LOG2_E))  # below 1 / ln 2
 
 
 @lru_cache(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import frexp, inf, isqrt, ldexp, nextafter, sqrt
+from math import frexp, inf, isqrt, ldexp, nextafter
 from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -32,7 +32,7 @@ from ..randomness.noise_plans import (
 )
 from ..support import parameters
 from ..support.checks import numbers_array, remembered
-from ..support.rounding import down, lower, up, upper
+from ..support.rounding import down, lower, root_up, up, upper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -259,7 +259,7 @@ def gaussian(
 
 
 class CalibratedNoise(NamedTuple):
-    """The noise of a release: where it lies, its law, what it guarantees, and what the row of a budget says of it."""
+    """The noise of a release: where it lies, its law, what it guarantees, and what the row of a budget has of it."""
 
     grid: float | None  # of floats; None for integers
     plan: NoisePlan
@@ -387,7 +387,7 @@ def _gaussian_for_floats(
 
 def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
     """The L2 distance of two neighbours, in units of the grid, is at most sensitivity / grid + sqrt(n)."""
-    return nextafter(sensitivity / grid + nextafter(sqrt(n), inf), inf)
+    return nextafter(sensitivity / grid + root_up(n), inf)
 
 
 def _sigma(sensitivity: float, price: _Price, n: int) -> float:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..privacy.guarantees import ApproxDP, Neighbors
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Key
 from ..records.number_column import NumberColumn
 from ..records.rank_search import RankSearch, may_gather
 from ..support import rounding
@@ -31,7 +32,6 @@ from .quantiles import RankSelection
 from .selection import draw_one
 
 Points = NDArray[np.uint64] | Sequence[int]  # an array for up to 64 bits, Python's integers beyond
-Key = NDArray[np.uint32]
 
 # Of epsilon: the length, the prefix, the point.
 SHARES = Fraction(35, 100), Fraction(25, 100), Fraction(40, 100)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
-from ..randomness.keys import Randomness
+from ..randomness.keys import Key, Randomness
 from ..support.checks import integer, one_of
 from ..support.progress import Progress, reporting
 from .buckets import Buckets
@@ -33,7 +33,6 @@ from .scores import (
     tops_of,
 )
 
-Key = NDArray[np.uint32]
 Method = Literal["auto", "gumbel", "buckets"]
 METHODS = ("auto", "gumbel", "buckets")
 ScoreBlocks = Callable[[int, int], ArrayLike]

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.guarantees import Guarantee, Neighbors
+from ..randomness.keys import Key
 from ..support.progress import Report
 from .points import Points
 from .problem import Problem
 from .sets import Vector
 
-Key = NDArray[np.uint32]
 Integers = NDArray[np.int64]
 
 INSTEAD = "noisy_projected_gradient_descent takes any dimension"

@@ -1,4 +1,4 @@
-"""The points of a net in a convex set, the losses of all records at them, and a choice by the exponential mechanism.
+"""The losses of all records at the points of a net in a convex set, and a choice by the exponential mechanism.
 
 Losses are rounded down to integers before they are summed; exponential_erm.md, lemmas 1 to 3 and theorem 1.
 """
@@ -8,26 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from math import ceil, comb, frexp, gamma, inf, log, log2, pi, sqrt
-from typing import Any, NamedTuple
+from math import ceil, frexp, inf, log, log2, sqrt
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..mechanisms.scores import plan_exponential
 from ..mechanisms.selection import draw_one
+from ..randomness.keys import Key
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.threads import run_chunks
-from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers, Key
+from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
-from .sets import Ball, Box, ConvexSet, Simplex, Vector
+from .sets import ConvexSet, Vector
+from .sets.nets import MOST_DIMENSIONS, Floats
 
-Floats = NDArray[np.float64]
-
-MOST_DIMENSIONS = 4
 MOST_POINTS = 2**22  # of a net
 MOST_WORK = 2**38  # losses, one for each record and point: a minute or several
 _DEFAULT_POINTS, _DEFAULT_WORK = 2**20, 2**31  # of a net that nobody asked for: a second
@@ -50,91 +48,15 @@ def net_excess(
     return log(candidates / beta) / eta * resolution / n + cover * lipschitz + 3 * resolution
 
 
-class Net(NamedTuple):
-    """Points of a set, coordinate by coordinate, with zeros up to four; no point of the set is further than `cover`."""
-
-    points: Floats
-    cover: float
-
-
-def size_of_net(over: ConvexSet, spacing: float) -> tuple[float, float]:
-    """Bounds of the number of points of a net, without making it."""
-    if isinstance(over, Box):
-        size = 1.0
-        for low, high in zip(over.lower, over.upper, strict=True):
-            size *= float(_cells(high - low, spacing))
-        return size, size
-    if isinstance(over, Simplex):
-        d, parts = over.known_dimension(), _cells(over.total, spacing)
-        size = float(min(comb(parts + d - 1, d - 1), 2**1000)) if parts < 2**62 or d == 1 else inf
-        return size, size
-    assert isinstance(over, Ball)
-    # cubes around the points cover a smaller ball, and lie in a larger one
-    d, ratio = over.known_dimension(), over.radius / spacing
-    volume, half = (pi ** (d / 2) / gamma(d / 2 + 1), sqrt(d) / 2) if over.order == 2 else (2**d / gamma(d + 1), d / 2)
-    most = volume * (ratio + half) ** d * (1 + 1e-9)
-    return volume * max(ratio - half, 0.0) ** d * (1 - 1e-9), max(most, 1.0)
-
-
-def net_of(over: ConvexSet, spacing: float) -> Net:
-    """The points of the grid of this spacing that lie in the set: exponential_erm.md, lemma 3."""
-    d = over.known_dimension()
-    if isinstance(over, Box):
-        axes, cover = [], 0.0
-        for low, high in zip(over.lower, over.upper, strict=True):
-            cells = _cells(high - low, spacing)
-            step = (high - low) / cells
-            axes.append(low + (np.arange(cells) + 0.5) * step)
-            cover += (step / 2) ** 2
-        return Net(_four([axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")]), sqrt(cover))
-    if isinstance(over, Simplex):
-        parts = _cells(over.total, spacing)
-        places, rest = np.zeros((0, 1), np.int64), np.array([parts])
-        for _ in range(d - 1):
-            places, numbers, rest = _extended(places, rest + 1, rest)
-            rest = rest - numbers
-        places = np.concatenate((places, rest[None]))
-        return Net(_four(list(places * (over.total / parts))), over.total / parts * sqrt(d) / 2)
-    assert isinstance(over, Ball)
-    ratio = over.radius / spacing * (1 + 1e-12)
-    places, left = np.zeros((0, 1), np.int64), np.array([ratio**over.order])
-    for _ in range(d):
-        most = np.floor(left ** (1 / over.order) * (1 + 1e-15)).astype(np.int64)
-        places, numbers, left = _extended(places, 2 * most + 1, left)
-        shift = np.repeat(most, 2 * most + 1)
-        places[-1] -= shift
-        left = np.maximum(left - np.abs(numbers - shift) ** over.order, 0)
-    coordinates = [c + k * spacing for c, k in zip(over.at, places, strict=True)]
-    return Net(_four(coordinates), min(spacing * sqrt(d), over.radius))
-
-
-def _cells(width: float, spacing: float) -> int:
-    return max(1, ceil(min(width / spacing * (1 - 1e-12), 2.0**62)))
-
-
-def _extended(places: Integers, counts: Integers, rest: NDArray[Any]) -> tuple[Integers, Integers, NDArray[Any]]:
-    """Each column of places once for every number below its count, which becomes its last entry."""
-    total = int(counts.sum())
-    numbers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.concatenate((np.repeat(places, counts, axis=1), numbers[None])), numbers, np.repeat(rest, counts)
-
-
-def _four(coordinates: list[Any]) -> Floats:
-    points = np.zeros((MOST_DIMENSIONS, coordinates[0].size))
-    points[: len(coordinates)] = coordinates
-    return points
-
-
-def _default_spacing(over: ConvexSet, d: int, step: float, lipschitz: float, most: float) -> float:
+def _default_spacing(over: ConvexSet, step: float, lipschitz: float, most: float) -> float:
     """Where step ln |net| + lipschitz cover is least, but for no more than so many points."""
-    free = d - 1 if isinstance(over, Simplex) else d
-    cover = sqrt(d) if isinstance(over, Ball) else sqrt(d) / 2
-    best = step * max(free, 1) / (lipschitz * cover) if lipschitz else inf
+    assert over.net_dimension is not None
+    best = step * max(over.net_dimension, 1) / (lipschitz * over.net_cover) if lipschitz else inf
     coarse, fine = 2 * over.diameter, over.diameter * 2.0**-40
     # the least spacing with few enough points; not by support/search.py, as every spacing of a one-point simplex has
     for _ in range(100):
         middle = sqrt(coarse * fine)
-        coarse, fine = (middle, fine) if size_of_net(over, middle)[1] <= most else (coarse, middle)
+        coarse, fine = (middle, fine) if over.net_size(middle)[1] <= most else (coarse, middle)
     return max(min(best, over.diameter / 8), coarse)
 
 
@@ -151,6 +73,8 @@ class GridPlan(ChoicePlan):
         self._over = problem.over
         loss_range = problem.loss.range(self._over)
         problem.loss.check_value()
+        if problem.loss.family == "deviation" and self._over.l1_distances(self._over.center[:, None]) is None:
+            raise ValueError(f"over={self._over!r}: must have l1_distances, for {problem.loss!r}; {INSTEAD} and set")
         self.resolution, self._limit = self._units(loss_range, resolution)
         choice = plan_exponential(
             self._limit, asked.epsilon, 0.0, monotonic=asked.monotonic, rounds=1, neighbors=asked.neighbors
@@ -159,10 +83,10 @@ class GridPlan(ChoicePlan):
         if spacing is None:
             step = self.resolution / (self.eta * n)
             most = max(1, min(_DEFAULT_POINTS, _DEFAULT_WORK // n))
-            spacing = _default_spacing(self._over, asked.d, step, asked.lipschitz, most)
+            spacing = _default_spacing(self._over, step, asked.lipschitz, most)
         self.spacing = spacing
-        self._check_size(size_of_net(self._over, spacing)[0])
-        self.net = net_of(self._over, spacing)
+        self._check_size(self._over.net_size(spacing)[0])
+        self.net = self._over.net(spacing)
         self.candidates = self.net.points.shape[1]
         self._check_size(self.candidates)
         self._ridge = self._regularise(problem.lam)
@@ -202,7 +126,7 @@ class GridPlan(ChoicePlan):
             )
 
     def _regularise(self, lam: float) -> Integers:
-        """n lam/2 ||w||^2 in units of the grid, which no record has a say in."""
+        """n lam/2 ||w||^2 in units of the grid, which depends on no record."""
         assert self.resolution is not None
         points = self.net.points
         values = self.asked.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
@@ -274,16 +198,9 @@ class GridPlan(ChoicePlan):
             losses_into(loss.number, loss.parameter, loss.value_address, scores, labels, out)
         elif loss.family == "deviation":
             own = columns[: points.d]
-            if isinstance(over, Simplex):
-                above, below = np.maximum(own, 0.0), np.maximum(-own, 0.0)
-                out += _added(below) + np.abs(over.total - _added(above))
-            else:
-                assert isinstance(over, Ball | Box)
-                if isinstance(over, Ball):
-                    l1_radius = over.radius * (1.0 if over.order == 1 else sqrt(points.d))
-                else:
-                    l1_radius = sum(high - low for low, high in zip(over.lower, over.upper, strict=True)) / 2
-                out += np.maximum(_added(np.abs(own - over.center[:, None])) - l1_radius, 0.0)
+            distances = over.l1_distances(own)
+            assert distances is not None  # as __init__ has seen
+            out += distances
         return out
 
     def _custom(self, points: Points, net: Floats, block: Block) -> Integers:
@@ -296,7 +213,7 @@ class GridPlan(ChoicePlan):
             x, y = columns[:, first : first + few], labels[first : first + few]
             scores = sum(x[j][:, None] * net[j] for j in range(points.d))
             assert isinstance(scores, np.ndarray)
-            with np.errstate(all="ignore"):  # what it warns of would tell of records
+            with np.errstate(all="ignore"):  # what it warns of would reveal records
                 values = points.loss.value(scores.reshape(-1), np.repeat(y, net.shape[1]))
             if values.shape != (scores.size,):
                 raise ValueError(f"loss: value(scores, labels) has shape {values.shape}: must be {(scores.size,)}")
@@ -307,11 +224,3 @@ class GridPlan(ChoicePlan):
             units = np.where(units < self._limit, np.maximum(units, 0.0), self._limit)  # a NaN is as bad as it gets
             out += np.floor(units).astype(np.int64).sum(axis=0)
         return out
-
-
-def _added(columns: Floats) -> Vector:
-    """The sum of the rows, one after the other."""
-    total: Vector = columns[0].copy()
-    for column in columns[1:]:
-        total += column
-    return total

@@ -25,11 +25,12 @@ from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan
-from .covering_nets import MOST_DIMENSIONS, GridPlan
+from .covering_nets import GridPlan
 from .one_dimension import LINES, no_line
 from .points import Points
 from .problem import read_points
-from .sets import Ball, Box, ConvexSet, Simplex, Vector
+from .sets import ConvexSet, Vector
+from .sets.nets import MOST_DIMENSIONS
 
 Method = Literal["auto", "grid", "exact"]
 METHODS = ("auto", "grid", "exact")
@@ -211,13 +212,13 @@ def choose_point(
 def plan_of(
     asked: ChoiceParameters, method: Method = "auto", spacing: float | None = None, resolution: float | None = None
 ) -> ChoicePlan:
-    """The method that is asked for, or that there is; ValueError says why there is none."""
+    """The method that is asked for, or that there is; ValueError states why there is none."""
     over = asked.problem.over
     if asked.d > MOST_DIMENSIONS:
         raise ValueError(
             f"X: d={asked.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {INSTEAD}"
         )
-    if not isinstance(over, Ball | Box | Simplex):
+    if over.net_dimension is None:
         raise ValueError(f"over={over!r}: must be a Ball, a Box or the Simplex, which have nets; {INSTEAD} and set")
     reason = "" if method == "grid" else no_line(asked, spacing, resolution)
     if reason and method == "exact":

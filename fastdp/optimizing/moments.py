@@ -26,7 +26,7 @@ from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
-from ..support.rounding import up
+from ..support.rounding import root_up, up
 from .losses import SquaredError
 from .nonprivate import minimise_quadratic
 from .points import Points
@@ -255,9 +255,5 @@ class MomentsPlan:
 def sensitivity(unit: float, entries: int, neighbors: Neighbors) -> float:
     """The L2 sensitivity of the moments in units of the grid: moments.md, lemma 2."""
     if neighbors == "add-remove":
-        return _root(2 * Fraction(unit) ** 2)  # rounding toward zero makes no vector longer
-    return nextafter(_root(Fraction(9, 2) * Fraction(unit) ** 2) + _root(Fraction(entries)), inf)
-
-
-def _root(x: Fraction) -> float:
-    return nextafter(sqrt(up(x)), inf)
+        return root_up(up(2 * Fraction(unit) ** 2))  # rounding toward zero makes no vector longer
+    return nextafter(root_up(up(Fraction(9, 2) * Fraction(unit) ** 2)) + root_up(entries), inf)

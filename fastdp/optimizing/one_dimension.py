@@ -15,15 +15,16 @@ import numpy as np
 
 from ..mechanisms.weighted_intervals import IntervalChoice, Levels, WeightedInterval
 from ..privacy.guarantees import BoundedRange
+from ..randomness.keys import Key
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
 from ..support.search import greatest_integer
-from .choice import ChoiceParameters, ChoicePlan, Integers, Key
+from .choice import ChoiceParameters, ChoicePlan, Integers
 from .losses import AbsoluteDeviation, SquaredDistance
 from .points import Points
-from .sets import Ball, Box, Vector
+from .sets import Vector
 
 _LINE_BITS, _MOST_LINE = 40, 2**62  # points on a line: by default, and at most
 _HALF = 31  # bits of the lower part of a position on a line: sums of either part fit int64
@@ -106,7 +107,7 @@ def no_line(asked: ChoiceParameters, spacing: float | None, resolution: float | 
         return f"d={asked.d} columns: must be 1"
     if type(asked.problem.loss) not in LINES:
         return f"loss={asked.problem.loss!r}: must be SquaredDistance or AbsoluteDeviation"
-    if not isinstance(asked.problem.over, Ball | Box):
+    if asked.problem.over.ends is None:
         return f"over={asked.problem.over!r}: must be a Ball or a Box"
     if resolution is not None:
         return f"resolution={resolution!r}: must be None, as losses are not rounded"
@@ -124,11 +125,8 @@ class LinePlan(ChoicePlan):
 
     def __init__(self, asked: ChoiceParameters, spacing: float | None) -> None:
         self.asked, over = asked, asked.problem.over
-        assert isinstance(over, Ball | Box)
-        if isinstance(over, Ball):
-            low, high = over.at[0] - over.radius, over.at[0] + over.radius
-        else:
-            low, high = over.lower[0], over.upper[0]
+        assert over.ends is not None
+        low, high = over.ends
         self._low, self._high = low, high
         if spacing is None:
             widest = max(high - low, self._furthest() * 2.0**-18)

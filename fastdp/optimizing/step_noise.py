@@ -22,7 +22,7 @@ from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, Pu
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, NoisePlan, gaussian_plan, laplace_plan
 from ..support import parameters
 from ..support.checks import moderate, one_of
-from ..support.rounding import down, lower, up
+from ..support.rounding import down, lower, root_up, up
 from ..support.search import narrow
 
 Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
@@ -115,7 +115,7 @@ def noise_options(sensitivity: float, d: int, steps: int, epsilon: float, delta:
     found = {}
     if delta:
         # T sums of sensitivity K are as one of K sqrt(T): theorem 2
-        far = up(Fraction(sensitivity) * Fraction(_root_up(steps)))
+        far = up(Fraction(sensitivity) * Fraction(root_up(steps)))
         sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
         found["gaussian"] = CoordinateNoise("gaussian", "Gaussian", sigma)
     spread = min(d, max(1, floor(Fraction(sensitivity) ** 2)))  # the worst direction moves so many coordinates alike
@@ -144,7 +144,7 @@ def laplace_options(shift: float, count: int, epsilon: float, delta: float) -> d
         return found
     simple = (sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta))) ** 2 * (1 - 2.0**-40)
     for name, rho in (("simple", simple), ("tight", zcdp_rho(epsilon, delta))):
-        found[name] = _over_root(up(Fraction(shift) * Fraction(_root_up(count))), 2 * rho)
+        found[name] = _over_root(up(Fraction(shift) * Fraction(root_up(count))), 2 * rho)
     found["exact"] = _by_curve(shift, count, epsilon, delta, found["tight"])
     return found
 
@@ -182,10 +182,6 @@ def _epsilon_roughly(scale: float, shift: float, count: int, delta: float) -> fl
         curve = ratio + np.log(weight + (1 - weight) * np.exp(np.maximum((1 - 2 * a) * ratio, -700.0))) / (a - 1)
     bound = np.minimum(curve, ratio)  # no order costs more than the noise does in pure terms
     return float(np.min(count * bound + np.log1p(-1 / a) * a / (a - 1) - (np.log(a - 1) + log(delta)) / (a - 1)))
-
-
-def _root_up(x: float) -> float:
-    return nextafter(sqrt(x), inf)
 
 
 def _over_root(x: float, y: float) -> float:
@@ -287,6 +283,6 @@ def guarantee_of(asked: NoiseParameters, grid: SumGrid, d: int, steps: int) -> G
     rho = up(steps * (Fraction(grid.sensitivity) / Fraction(drawn.value)) ** 2 / 2)
     mu = inf
     if drawn.noise == "gaussian":
-        far = up(Fraction(grid.sensitivity) * Fraction(_root_up(steps)))
+        far = up(Fraction(grid.sensitivity) * Fraction(root_up(steps)))
         mu = gaussian_mu(far, drawn.value, d * steps)
     return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))

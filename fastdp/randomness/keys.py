@@ -1,7 +1,7 @@
 """Where random bits come from: ChaCha20 keyed by the operating system, a fresh key for every release.
 
 Nothing is shared between releases, so nothing can be shared between threads or survive a fork. A release draws its
-words as functions of (key, stream, index): see kernels/chacha20.py. keys.md says what is assumed and what is not
+words as functions of (key, stream, index): see kernels/chacha20.py. keys.md states what is assumed and what is not
 covered.
 """
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .bit_generator import ChaCha20
 
 _WORD = np.dtype(np.uint32)
+Key = NDArray[np.uint32]  # of one release: 8 words
 _warned = False
 
 
@@ -112,7 +113,7 @@ class Randomness:
         self._lock = threading.Lock()
 
 
-def _secure_key() -> NDArray[np.uint32]:
+def _secure_key() -> Key:
     return np.frombuffer(bytearray(os.urandom(32)), _WORD)  # of a bytearray: writable, as kernels are compiled
 
 
@@ -124,7 +125,7 @@ def _warn_once() -> None:
         warnings.warn(message, PrivacyWarning, stacklevel=3)
 
 
-def fresh_key(rng: Randomness | None) -> NDArray[np.uint32]:
+def fresh_key(rng: Randomness | None) -> Key:
     """The key of one release, from `rng` or, for None, from the operating system."""
     if rng is None:
         return _secure_key()
@@ -133,14 +134,14 @@ def fresh_key(rng: Randomness | None) -> NDArray[np.uint32]:
     return rng.key()
 
 
-def fill_words(key: NDArray[np.uint32], out: NDArray[np.uint64]) -> None:
+def fill_words(key: Key, out: NDArray[np.uint64]) -> None:
     """The first words of stream 0 of a key."""
     from ..kernels.chacha20 import words_into
 
     run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 18)
 
 
-def word_source(key: NDArray[np.uint32]) -> Callable[[int, int], int]:
+def word_source(key: Key) -> Callable[[int, int], int]:
     """The words of a key one by one, as a function of (stream, index)."""
     from ..kernels.chacha20 import word_one
 

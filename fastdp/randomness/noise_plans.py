@@ -1,7 +1,7 @@
 """Plans of noise: what a kernel needs to know of a law, computed once.
 
 A plan is the scale of the noise and the constants with which float64 decides nearly every draw; they are computed in 60
-digits. mechanisms/noise.md derives them, kernels/layout.py says what stands where.
+digits. mechanisms/noise.md derives them, kernels/layout.py states what stands where.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from . import exact_draws as exact
 MIN_SCALE, MAX_SCALE = 2.0**-20, 2.0**40
 
 _DIGITS = Context(prec=60)
-_U = 2.0**-53
 
 
 def _same_plan(one: tuple[Any, ...], other: object) -> bool:
@@ -77,7 +76,7 @@ def laplace_plan(scale: float) -> LaplacePlan:
     law = np.empty(layout.LAPLACE_LAW)
     law[layout.LAPLACE_SCALE] = scale
     law[[layout.LAPLACE_OFFSET, layout.LAPLACE_OFFSET_LOW]] = _pair(d.multiply(Decimal(-scale), d.ln(half)))
-    law[layout.LAPLACE_ERROR] = _U * (5 * scale + 2)
+    law[layout.LAPLACE_ERROR] = layout.U * (5 * scale + 2)
     law[layout.LAPLACE_ERROR_PAIR] = 2.0**-78 * scale
     return LaplacePlan(exact.extra_bits(scale), scale, law)
 
@@ -104,10 +103,10 @@ def gaussian_plan(sigma: float) -> GaussianPlan:
     law[[layout.TAIL_MASS, layout.TAIL_MASS_LOW]] = _pair(tail_mass)
     law[layout.PEAK] = peak
     law[layout.CURVATURE] = float(d.divide(Decimal("0.5"), variance))
-    law[layout.ERROR] = _U * (10 * tail + 8 * size + 2)
+    law[layout.ERROR] = layout.U * (10 * tail + 8 * size + 2)
     law[layout.ERROR_OF_CELL] = 0.75 * float(mass) + 0.75 * tail
-    law[layout.COIN_ERROR] = 2.0**-31 + _U * (8 + peak / sigma)
-    law[layout.COIN_ERROR_PAIR] = 2.0**-51 + _U * (8 + peak / sigma)
+    law[layout.COIN_ERROR] = 2.0**-31 + layout.U * (8 + peak / sigma)
+    law[layout.COIN_ERROR_PAIR] = 2.0**-51 + layout.U * (8 + peak / sigma)
     law[layout.ERROR_PAIR] = 2.0**-78 * (tail + size)
     return GaussianPlan(exact.extra_bits(sigma), sigma, law)
 

@@ -8,6 +8,7 @@ decimal context of the host, which may have few digits or strange traps: formula
 stand under `sixty_digits`.
 """
 
+import math
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from fractions import Fraction
@@ -94,6 +95,11 @@ def down(x: Decimal | Exact) -> float:
     if isinstance(x, Decimal):
         x = subtract(x, _allowance(x))
     return _next_if(x, 1)
+
+
+def root_up(x: float) -> float:
+    """A float above sqrt(x): math.sqrt is rounded to nearest on every machine, hence the next one."""
+    return nextafter(math.sqrt(x), inf)
 
 
 def decimal_value_up(x: Fraction) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 SMALLEST, LARGEST = 2.0**-200, 2.0**60
+MOST_RECORDS = 2**40  # of a search for the number of records that is enough
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ def least_float(
     """The least x > 0 that is enough, up to a relative `tolerance` above it; more is never worse.
 
     The search begins at `guess`, or with a `bracket` where the answer is expected; both may be wrong. Brackets are cut
-    where `middle_of` says. Where all that is tried down to `smallest` is enough, the last of it is returned.
+    where `middle_of` decides. Where all that is tried down to `smallest` is enough, the last of it is returned.
     OutOfReachError if nothing up to `largest` is enough.
     """
     low, high = bracket or (guess / 2, guess)

@@ -24,14 +24,11 @@ from fastdp.kernels.compile import jit
 from fastdp.kernels.elementary import (
     EXP_BOUND,
     EXP_ROUGH_BOUND,
-    LN2,
     LN2_LOW,
     LN_FIXED,
     LN_PAIR_BOUND,
     LN_SLOPE,
-    LOG2_E,
     ROUNDER,
-    U,
     add_pairs,
     exp_one,
     exp_rough,
@@ -46,6 +43,7 @@ from fastdp.kernels.elementary import (
     two_product,
     two_sum,
 )
+from fastdp.kernels.layout import LN2, LOG2_E, U
 from tests import oracles
 
 mp = mpmath.mp.clone()  # a precision of our own

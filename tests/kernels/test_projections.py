@@ -1,4 +1,4 @@
-"""Convex sets and the nearest points in them: fastdp/optimizing/sets.py, kernels/projections.py.
+"""Convex sets and the nearest points in them: fastdp/optimizing/sets/, kernels/projections.py.
 
 A point w* of a set is the nearest one to w exactly if <w - w*, c - w*> <= 0 for all c of the set: that is what is
 tested, at random points and at the worst one (tests/oracles/optimizing.py::furthest_along).

@@ -20,7 +20,7 @@ from fastdp.kernels import layout
 from fastdp.kernels import permute_and_flip as coin_kernels
 from fastdp.kernels import scores as score_kernels
 from fastdp.kernels.compile import jit
-from fastdp.kernels.elementary import LN2
+from fastdp.kernels.layout import LN2
 from fastdp.mechanisms import buckets, scores
 from fastdp.mechanisms import permute_and_flip as flips
 from fastdp.mechanisms.gumbel_max import GumbelState

@@ -206,8 +206,8 @@ NETS = [
 @pytest.mark.parametrize("spacing", [0.9, 0.25, 10.0])
 def test_nets_lie_in_the_set_cover_it_and_are_counted(over, d, spacing):
     over = over.of_dimension(d)
-    net = net_plans.net_of(over, spacing)
-    low, high = net_plans.size_of_net(over, spacing)
+    net = over.net(spacing)
+    low, high = over.net_size(spacing)
     points = net.points.T[:, :d]
     assert low <= len(points) <= high
     assert len(np.unique(points, axis=0)) == len(points)
@@ -228,7 +228,7 @@ def test_nets_of_balls_are_all_grid_points():
             inside = sum(
                 sum(abs(k) ** order for k in place) <= (radius / spacing * (1 + 1e-12)) ** order for place in cube
             )
-            assert net_plans.net_of(sets.Ball(radius, norm=order).of_dimension(d), spacing).points.shape[1] == inside
+            assert sets.Ball(radius, norm=order).of_dimension(d).net(spacing).points.shape[1] == inside
 
 
 # --- the laws, at false-alarm rate 1e-9; epsilon off by 3/2 and 2/3 is refuted
@@ -577,7 +577,7 @@ def risk(loss, lam, w, X, y):
 def best_of(loss, lam, over, X, y):
     """The least risk on a fine grid of the set, from below by the Lipschitz constant."""
     d = X.shape[1]
-    fine = net_plans.net_of(over.of_dimension(d), over.of_dimension(d).diameter / (60 if d > 1 else 2000))
+    fine = over.of_dimension(d).net(over.of_dimension(d).diameter / (60 if d > 1 else 2000))
     return min(risk(loss, lam, w, X, y) for w in fine.points.T[:, :d])
 
 
@@ -621,8 +621,8 @@ def test_the_excess_risk_keeps_within_the_bound(name, records):
     whole = over.of_dimension(d)
     delta = loss.range(whole) * (2 if records is None else 1)
     course = delta / (epsilon * n) * math.log(found.candidates / beta)
-    slope = loss.lipschitz(whole) + lam * whole.norm
-    assert found.bound <= course + slope * found.spacing * math.sqrt(d) + 1e-4
+    lipschitz = loss.lipschitz(whole) + lam * whole.norm
+    assert found.bound <= course + lipschitz * found.spacing * math.sqrt(d) + 1e-4
 
 
 def test_the_bound_of_a_line_is_the_courses_without_the_grid():

@@ -17,7 +17,7 @@ from fastdp.kernels.covering_nets import ADDERS
 from fastdp.optimizing.losses import row as loss_row
 from fastdp.optimizing.losses.base import SIGN, MarginLoss
 from fastdp.optimizing.losses.registry import ROWS
-from fastdp.optimizing.sets import NAMES, Vector, number_of, point_of
+from fastdp.optimizing.sets import NAMES, Net, Vector, number_of, point_of
 
 Array = np.ndarray[Any, Any]
 
@@ -189,3 +189,68 @@ def test_a_new_set_is_minimised_over() -> None:
     assert noisy.w == pytest.approx(plain.w, abs=0.3)
     with pytest.raises(ValueError, match=r"^over=.*: must be a Ball, a Box or the Simplex, which have nets"):
         fastdp.exponential_erm(X, y, epsilon=1.0, **problem)
+
+
+class HalfBall(Halfspace):
+    """The same with nets, and the rest of what the exponential mechanism asks of a set."""
+
+    def of_dimension(self, d: int) -> HalfBall:
+        return HalfBall(d)
+
+    @property
+    def net_dimension(self) -> int:
+        return self.known_dimension()
+
+    def net_size(self, spacing: float) -> tuple[float, float]:
+        return 1.0, (2 / spacing + 1) ** self.known_dimension()
+
+    def net(self, spacing: float) -> Net:
+        whole = sets.Ball(1.0).of_dimension(self.known_dimension()).net(spacing)
+        half = whole.points[: self.dimension, whole.points[0] >= 0]  # where rounding toward 0 leads
+        return Net.of(list(half), whole.cover)
+
+    def l1_distances(self, columns: Array) -> Vector:
+        return sets.Ball(1.0).of_dimension(self.known_dimension()).l1_distances(columns)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        return (0.0, 1.0) if self.dimension == 1 else None
+
+
+class WithoutDistances(HalfBall):
+    def of_dimension(self, d: int) -> WithoutDistances:
+        return WithoutDistances(d)
+
+    def l1_distances(self, columns: Array) -> None:  # type: ignore[override]
+        return None
+
+
+def test_a_new_set_with_nets_is_chosen_from() -> None:
+    X, y = records(5000)
+    problem: dict[str, Any] = {"loss": losses.Logistic(x_norm=1.0), "over": HalfBall()}
+    over = HalfBall(2)
+    for spacing in (0.3, 0.07):
+        net, (least, most) = over.net(spacing), over.net_size(spacing)
+        assert least <= net.points.shape[1] <= most
+        assert all(over.contains(w) for w in net.points[:2].T)
+    _, lowest = fastdp.nonprivate_minimum(X, -y, **problem)
+    chosen = fastdp.exponential_erm(X, -y, epsilon=4.0, **problem)
+    assert chosen.method == "grid"
+    assert over.contains(chosen.w)
+    risk = float(problem["loss"].values(chosen.w, X, -y).mean())
+    assert -1e-6 <= risk - lowest <= chosen.bound < 0.1
+    assert fastdp.private_erm(X, -y, epsilon=4.0, delta=1e-6, **problem).method in ("descent", "exponential")
+
+
+def test_medians_over_a_new_set_need_its_distances_or_its_ends() -> None:
+    X, _ = records(2000)
+    loss = losses.AbsoluteDeviation()
+    chosen = fastdp.exponential_erm(X - [0.5, 0.0], loss=loss, over=HalfBall(), epsilon=4.0)
+    assert chosen.w == pytest.approx([0.0, 0.0], abs=0.15), "the median lies outside, its nearest point on the edge"
+    with fastdp.Budget(epsilon=10.0) as budget:
+        with pytest.raises(ValueError, match=r"^over=.*: must have l1_distances, for AbsoluteDeviation\(\)"):
+            fastdp.exponential_erm(X, loss=loss, over=WithoutDistances(), epsilon=1.0)
+        assert not budget.releases
+    line = fastdp.exponential_erm(X[:, :1] + 0.25, loss=loss, over=HalfBall(), epsilon=4.0)
+    assert line.method == "exact"
+    assert line.w[0] == pytest.approx(float(np.median(X[:, 0])) + 0.25, abs=0.05)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...support.checks import MAX_INT64, integer, positive
-from ...support.search import in_reach, least_float, least_integer
+from ...support.search import MOST_RECORDS, in_reach, least_float, least_integer
 
-_MOST_RECORDS = 2**40
 _MOST_EPSILON = 2.0**10
 _TOLERANCE = 1e-3
 
@@ -22,8 +21,8 @@ def least_n(excess: Any, bound: Callable[[int], float | None], name: str = "exce
         return found is not None and found <= wanted
 
     return in_reach(
-        name, excess, lambda: least_integer(enough, low=1, largest=_MOST_RECORDS, within=_TOLERANCE),
-        f", with {_MOST_RECORDS:,} records too",
+        name, excess, lambda: least_integer(enough, low=1, largest=MOST_RECORDS, within=_TOLERANCE),
+        f", with {MOST_RECORDS:,} records too",
     )  # fmt: skip
 
 

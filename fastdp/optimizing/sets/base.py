@@ -1,0 +1,248 @@
+"""What every convex set states of itself: the base class, which is the checklist for a new one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...support.checks import numbers_array
+from .nets import Floats, Net
+
+Vector = NDArray[np.float64]
+
+_ROUNDING = 1e-9  # how far outside, relative to the size of a set, a point may be by rounding and count as inside
+_LARGEST = 2.0**400  # of coordinates and radii: squares of what is made of them stay within float64
+
+NAMES = ("BALL", "BALL_L1", "BOX", "SIMPLEX")
+"""Of the sets that compiled loops know: constants of kernels/projections.py and, behind FASTDP_, of fastdp.h."""
+
+
+def number_of(name: str) -> int:
+    """The number of a set in compiled loops and in C."""
+    from ...kernels import projections
+
+    return int(getattr(projections, name))
+
+
+class Projection(NamedTuple):
+    """A set as kernels/projections.py::project_one takes it."""
+
+    kind: int
+    a: Vector
+    b: Vector
+    radius: float
+
+    @property
+    def region(self) -> Vector:
+        """The same as one array: kernels/descent.py."""
+        return np.concatenate(((self.kind, self.radius), self.a, self.b))
+
+
+class ConvexSet(ABC):
+    """A closed, bounded, convex set.
+
+    Attributes
+    ----------
+    dimension : int or None
+        Of its points; None if it has that of the records.
+    """
+
+    dimension: int | None
+
+    @abstractmethod
+    def of_dimension(self, d: int) -> ConvexSet:
+        """Fix the dimension.
+
+        Parameters
+        ----------
+        d : int
+            How many coordinates points have.
+
+        Returns
+        -------
+        ConvexSet
+            The same set among points of d coordinates.
+
+        Raises
+        ------
+        ValueError
+            If it has another dimension.
+        """
+
+    @property
+    @abstractmethod
+    def center(self) -> Vector:
+        """A point of the set in its middle, where descents start."""
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """No two points of the set are further apart."""
+
+    @abstractmethod
+    def reach(self, point: Vector) -> float:
+        """Bound the distance to points of the set.
+
+        Parameters
+        ----------
+        point : numpy.ndarray
+            Where distances are measured from.
+
+        Returns
+        -------
+        float
+            No point of the set is further from `point`.
+        """
+
+    @property
+    @abstractmethod
+    def projection(self) -> Projection | None:
+        """The set as compiled loops take it, or None if only `project` knows it."""
+
+    @property
+    def net_dimension(self) -> int | None:
+        """The power of 1 / spacing with which nets of the set grow, or None, as here, if the set has no nets.
+
+        A set that has nets defines `net_size` and `net`, and for AbsoluteDeviation `l1_distances`.
+        """
+        return None
+
+    @property
+    def net_cover(self) -> float:
+        """How far from its net, in spacings, a point of the set may be: where the best spacing is looked for."""
+        return sqrt(self.known_dimension())
+
+    def net_size(self, spacing: float) -> tuple[float, float]:
+        """Bound the number of points of a net without making it.
+
+        Parameters
+        ----------
+        spacing : float > 0
+            How far apart neighbours are.
+
+        Returns
+        -------
+        tuple of float
+            The net has at least and at most so many points.
+        """
+        raise NotImplementedError
+
+    def net(self, spacing: float) -> Net:
+        """Make the net of a spacing: exponential_erm.md, lemma 3.
+
+        Parameters
+        ----------
+        spacing : float > 0
+            How far apart neighbours are.
+
+        Returns
+        -------
+        Net
+            Points of the set, and how far from them a point of the set may be.
+        """
+        raise NotImplementedError
+
+    def l1_distances(self, columns: Floats) -> Vector | None:
+        """Bound the L1 distances of points to the set from below.
+
+        Parameters
+        ----------
+        columns : numpy.ndarray
+            The points, coordinate by coordinate: an array of shape (d, number of points).
+
+        Returns
+        -------
+        numpy.ndarray or None
+            For each point at most its distance, and at least that to the furthest point of the set less sqrt(d) times
+            the diameter; None, as here, if it is not known.
+        """
+        return None
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The least and the largest number of a set of one dimension, or None, as here, if they are not known."""
+        return None
+
+    def project(self, w: ArrayLike) -> Vector:
+        """Find the nearest point of the set.
+
+        Parameters
+        ----------
+        w : array_like of float
+            A point.
+
+        Returns
+        -------
+        numpy.ndarray
+            The point of the set that is nearest to it.
+        """
+        from ...kernels.projections import project_one
+
+        w = point_of("w", w)
+        here = self.of_dimension(w.size).projection
+        assert here is not None
+        project_one(here.kind, here.a, here.b, here.radius, w, np.empty(w.size))
+        return w
+
+    def contains(self, w: ArrayLike) -> bool:
+        """Test whether a point lies in the set, up to rounding.
+
+        Parameters
+        ----------
+        w : array_like of float
+            A point.
+
+        Returns
+        -------
+        bool
+            Whether it lies there.
+        """
+        w = point_of("w", w)
+        here = self.of_dimension(w.size)
+        off = float(np.abs(here.project(w) - w).max())
+        return off <= _ROUNDING * here.diameter + 2.0**-49 * float(np.abs(w).max())
+
+    @property
+    def norm(self) -> float:
+        """The largest norm of a point of the set."""
+        return self.reach(np.zeros(self.known_dimension()))
+
+    def known_dimension(self) -> int:
+        """The dimension; ValueError if it is that of the records, which are not at hand."""
+        if self.dimension is None:
+            raise ValueError(f"{self!r}: its dimension is not known: must be given by .of_dimension(d)")
+        return self.dimension
+
+    def _same(self, d: int) -> None:
+        if self.dimension not in (None, d):
+            raise ValueError(f"{self!r}: has dimension {self.dimension}: must be {d}, as the records have columns")
+
+
+def point_of(name: str, w: ArrayLike) -> Vector:
+    """A point as a fresh float64 vector of finite numbers."""
+    w = np.array(numbers_array(name, w), np.float64)
+    if w.ndim != 1 or not w.size:
+        raise ValueError(f"{name}: shape {w.shape}: must have one dimension and at least one coordinate")
+    if not np.isfinite(w).all():
+        raise ValueError(f"{name}: must be finite; there is a NaN or an infinity in it")
+    return w
+
+
+def coordinates_of(name: str, value: ArrayLike) -> tuple[float, ...]:
+    """A number, as a tuple of it alone, or a vector's coordinates."""
+    array = np.atleast_1d(np.asarray(numbers_array(name, value), np.float64))
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name}: shape {array.shape}: must be a number or a vector")
+    if not (np.abs(array) <= _LARGEST).all():
+        raise ValueError(f"{name}: must be finite, and at most 2^400 in magnitude")
+    return tuple(array.tolist())
+
+
+def display_values(values: tuple[float, ...]) -> str:
+    if len(set(values)) == 1:
+        return f"{values[0]:g}"
+    return f"[{', '.join(f'{v:g}' for v in values[:4])}{', ...' if len(values) > 4 else ''}]"
