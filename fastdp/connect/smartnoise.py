@@ -21,12 +21,12 @@ from ..answering.mwem import FittedDistribution, mwem
 from ..answering.mwem_plan import VARIANTS, Variant
 from ..answering.queries import marginals
 from ..privacy.budget import Budget
-from ..privacy.guarantees import NEIGHBORS, ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy.guarantees import ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.domain import Domain, check_domain
 from ..support import parameters
-from ..support.checks import integer, one_of, positive, small_delta
+from ..support.checks import integer, one_of, positive
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.rounding import down, lower, up, upper
@@ -115,7 +115,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         budget: Budget | None = None,
         rng: Randomness | None = None,
     ) -> None:
-        self.epsilon, self.delta = positive("epsilon", epsilon, toward=0), small_delta("delta", delta)
+        self.epsilon, self.delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
         if domain is not None:
             check_domain(domain)
         elif outside == "clip":
@@ -128,7 +128,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         self.variant = None if variant is None else one_of("variant", variant, VARIANTS)
         self.outside = parameters.outside(outside)
         self.nonprivate_labels = nonprivate_labels
-        self.neighbors, self.records = one_of("neighbors", neighbors, NEIGHBORS), records
+        self.neighbors, self.records = parameters.neighbors(neighbors), records
         self.budget, self.rng = budget, rng
         self.fitted: FittedDistribution | None = None
         self.guarantee: Guarantee | None = None

@@ -22,8 +22,9 @@ from ..randomness.keys import Randomness
 from ..records.column_names import label_of
 from ..records.number_line import NumberLine
 from ..records.rows import Block
+from ..support import parameters
 from ..support.checks import one_of, public_count
-from ..support.parameters import OUTSIDE, Outside
+from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayLines
@@ -203,7 +204,7 @@ def learn_box(
     Cost         three passes over each column: 0.3 s for 1e6 records of 10 numbers; with a delta, the first call with
                  new parameters takes 0.5 s more, for the accounting
     Not covered  the time that a call takes; "exponential" under add-remove neighbours with 2^24 records and more, and
-                 many more than `records` says (all_boxes.md)
+                 many more than `records` (all_boxes.md)
 
     Examples
     --------
@@ -216,7 +217,7 @@ def learn_box(
     True
     """
     one_of("method", method, ("auto", *PRIVATE))
-    one_of("outside", outside, OUTSIDE)
+    parameters.outside(outside)
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     records = public_count(records, neighbors)
     numbers = Numbers(X, y, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")

@@ -14,7 +14,8 @@ from functools import lru_cache
 from math import inf
 from typing import NoReturn
 
-from ..support.checks import integer, non_negative, positive, probability
+from ..support import parameters
+from ..support.checks import integer, non_negative, positive
 from ..support.public_paths import public_as
 from ..support.rounding import add, divide, down, exp, lower, multiply, sixty_digits, subtract, up
 from ..support.search import greatest_float, least_float
@@ -104,7 +105,7 @@ class Removal(Guarantee):
         -------
         ApproxDP
         """
-        delta = probability("delta", delta)
+        delta = parameters.delta(delta)
         if self.delta(0.0) <= delta:
             return ApproxDP(0.0, delta, neighbors=self.neighbors, theorem="removal lemma")
         least = least_float(lambda epsilon: self.delta(epsilon) <= delta, guess=self.eta, tolerance=1e-12)
@@ -195,7 +196,7 @@ def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Ne
     ValueError
         Where epsilon and delta are too small for the lemma.
     """
-    goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
+    goal = ApproxDP(parameters.epsilon(epsilon), parameters.delta(delta), neighbors=neighbors)
     return _removal_eta(goal, one_signed)
 
 
@@ -245,7 +246,7 @@ def peeling_eta(
     ('composition', 'removal lemma')
     """
     rounds = integer("rounds", rounds, least=1)
-    goal = ApproxDP(positive("epsilon", epsilon, toward=0), probability("delta", delta), neighbors=neighbors)
+    goal = ApproxDP(parameters.epsilon(epsilon), parameters.delta(delta), neighbors=neighbors)
     by_lemma = lemma_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
     score_range = 1 if one_signed and neighbors == "add-remove" else 2
     composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / score_range

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import fastdp
+from fastdp.support import extensions
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # A layer imports those before it, never one after it; rooms of the same layer do not import each other.
@@ -108,6 +111,16 @@ def test_layers_are_one_way() -> None:
         if room_of(other) != room_of(module) and LEVEL[room_of(other)] >= LEVEL[room_of(module)] < TOP
     ]
     assert wrong == []
+
+
+def test_modules_that_are_imported_by_name_exist() -> None:
+    """What no import statement shows: public names, the rooms of the bounds, what upper layers register."""
+    registered = {module.removeprefix("fastdp.") for at in extensions._registered.values() for module in at.values()}
+    named = {*fastdp._HOME.values(), *fastdp._MODULES.values(), *fastdp.bounds._ROOMS}
+    assert len(registered) > 5
+    assert {module for module in named | registered if module not in graph()} == set()
+    assert {module for module in named if LEVEL[room_of(module)] > LEVEL["bounds"]} == set()
+    assert {module for module in fastdp.bounds._ROOMS if LEVEL[room_of(module)] >= LEVEL["bounds"]} == set()
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from ...mechanisms.noise import release
 from ...privacy.budget import Budget, counting
-from ...privacy.guarantees import NEIGHBORS, ZCDP, Guarantee, Neighbors, PureDP
+from ...privacy.guarantees import ZCDP, Guarantee, Neighbors, PureDP
 from ...randomness import exact_draws as exact
 from ...randomness.charged_keys import ChargedKeys
 from ...randomness.keys import Randomness, fresh_key, word_source
 from ...randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
-from ...support.checks import integer, one_of, positive, power_of_two
+from ...support import parameters
+from ...support.checks import integer, positive, power_of_two
 from ...support.errors import DomainError
 from ...support.rounding import lower, up, upper
 
@@ -66,8 +67,8 @@ class Prng:
         rng: Randomness | None = None,
     ) -> None:
         self.resolution = power_of_two("resolution", resolution)
-        self.sensitivity = None if sensitivity is None else positive("sensitivity", sensitivity, toward=inf)
-        self.neighbors = one_of("neighbors", neighbors, NEIGHBORS)
+        self.sensitivity = None if sensitivity is None else parameters.sensitivity(sensitivity)
+        self.neighbors = parameters.neighbors(neighbors)
         self.budget = budget
         self.rng = rng
 
