@@ -111,7 +111,7 @@ def test_results_travel_under_the_public_path():
     for result in released():
         path = type(result).__module__
         assert type(result).__name__ in RESULTS[path].split()
-        packed = pickle.dumps(result, 2)
+        packed = pickle.dumps(result, 0)
         assert f"c{path}\n{type(result).__name__}\n".encode() in packed
         assert type(pickle.loads(packed)) is type(result)
 
