@@ -23,7 +23,7 @@ include_patterns = ["docs/**", "fastdp/*.md", "fastdp/**/*.md", "kernels/*.md", 
 exclude_patterns = ["fastdp/kernels", "fastdp/bench", "docs/results", "build", "dist", ".*", "**/__pycache__"]
 root_doc = "docs/index"
 
-myst_heading_anchors = 4  # page.md#a-heading
+myst_heading_anchors = 4  # a link may end in #a-heading
 highlight_language = "none"  # indented blocks are pseudo-code; Python says so
 
 autodoc_default_options = {"members": True}

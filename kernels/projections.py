@@ -2,7 +2,7 @@
 
 Points are public by the time they are projected (their noise has been added), so this is plain float arithmetic, in
 one order on every machine. `project_one` chooses by the number of a set, so that a whole descent can run in one
-compiled loop; fastdp/optimizing/sets.py says which numbers belong to which set.
+compiled loop; fastdp/optimizing/sets/base.py says which numbers belong to which set.
 """
 
 import numpy as np
@@ -93,7 +93,7 @@ def project_one(kind: int, a: F64Array, b: F64Array, radius: float, w: F64Array,
 
     Shapes    a, b, w float64[d]; space float64[d], overwritten
     Cost      O(d); O(d log d) for BALL_L1 and SIMPLEX
-    Used by   fastdp/optimizing/sets.py, kernels/gradients.py
+    Used by   fastdp/optimizing/sets/base.py, kernels/gradients.py
     Oracle    tests/oracles/optimizing.py::furthest_along, by the conditions of optimality
     """
     if kind == BALL:

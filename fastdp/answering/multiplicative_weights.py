@@ -61,7 +61,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
     It is for very many queries, from hundreds of thousands on: alpha hardly grows with their number, while the error of
     plain noise on each grows with its square root. For fewer, `gaussian` for each query in a
-    `Budget(theorem="zcdp")` guarantees far less error, and may be asked as adaptively; an AccuracyWarning says when.
+    `Budget(theorem="zcdp")` guarantees far less error, and may be asked as adaptively; an AccuracyWarning states when.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     Guarantee    (epsilon, delta)-DP for all answers together, replace-one neighbours; charged when it is made
     Proof        multiplicative_weights.md, theorems 1 to 3
     Accuracy     all answers are within `alpha` with probability 1 - beta: multiplicative_weights.md, theorems 2 and 3;
-                 an AccuracyWarning says when plain noise on as many answers would guarantee less error
+                 an AccuracyWarning states when plain noise on as many answers would guarantee less error
     Cost         a product query touches its cells alone; others read all weights.
                  `bounds.private_multiplicative_weights` has accuracy and memory before anything is read or charged
     Not covered  the time of an answer (it depends on whether there was an update, which answers show, too);
@@ -192,7 +192,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             self._weights = given.new_weights()
             self._make_noises(rng)
             self._true_answers = TrueAnswers(rows, domain, outside)
-            keys.take_ahead()  # an rng that gives none says so before anything is charged
+            keys.take_ahead()  # an rng that gives none raises before anything is charged
             report(1, 1, "")
             keys.commit()
         self.transcript: list[Answer] = []

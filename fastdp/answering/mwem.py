@@ -149,7 +149,7 @@ def mwem(
     -----
     Guarantee    (epsilon, delta)-DP
     Proof        mwem.md, theorems 1 to 3
-    Accuracy     "average": `.alpha` of the result, and of `bounds.mwem` beforehand. An AccuracyWarning says when plain
+    Accuracy     "average": `.alpha` of the result, and of `bounds.mwem` beforehand. AccuracyWarning where plain
                  noise on the same answers would guarantee less error; `release_marginals` gives those, and fits them
     Cost         a round of "average" evaluates the workload: 5 ms for 1,000 conjunctions on 2^20 cells. "measured" fits
                  in every round: 56 rounds on 50,880 cells take a quarter of a second at epsilon = 0.1, one at 10

@@ -63,13 +63,13 @@ class MarginalsRelease(Accounted):
         Least squares: at least 0. fit=None: as measured, negative entries included.
     n : float
         The number of records: as it is under replace-one neighbours; under add-remove, where it is private, what the
-        tables say it is, at least 1.
+        tables state it is, at least 1.
     sigma : float
         The standard deviation of the noise in every cell, in records: of fractions it is sigma / n.
     fit : {"entropic", "least-squares"} or None
         Which fit there was.
     synthetic : SyntheticDistribution
-        The fitted distribution; only the entropic fit has one, after others an AttributeError says so.
+        The fitted distribution; only the entropic fit has one, after others an AttributeError states it.
     steps : int
         How many the entropic fit took.
     domain : Domain

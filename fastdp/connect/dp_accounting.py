@@ -1,7 +1,7 @@
 """Guarantees as events of the library dp-accounting (extra `[accounting]`), which its accountants add up.
 
 An event stands for a pair of distributions that is at least as easy to tell apart as any two neighbours' releases, so a
-total that an accountant computes from events holds for the releases. dp_accounting.md has the proofs, and says what the
+total that an accountant computes from events holds for the releases. dp_accounting.md has the proofs, and what the
 two accountants make of the same event.
 """
 
@@ -43,7 +43,7 @@ def dp_event(guarantee: Guarantee, accountant: Any = None, *, leak: float = 0.0)
         it.
     leak : float in [0, 1)
         A delta to be left out: the event is for what holds otherwise, and the caller adds `leak` to the accountant's
-        delta. No event says that a release may fail, so (epsilon, delta)-DP has one only so.
+        delta. No event states that a release may fail, so (epsilon, delta)-DP has one only so.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def relation_of(neighbors: Neighbors) -> Any:
     return relation.REPLACE_ONE if neighbors == "replace-one" else relation.ADD_OR_REMOVE_ONE
 
 
-# --- what a guarantee says
+# --- what a guarantee states
 
 
 def _form(guarantee: Guarantee, leak: float) -> Form:
@@ -165,7 +165,7 @@ def mu_of_range(eta: float) -> float:
 
 
 def _concentrates(form: Form) -> bool:
-    """Whether rho says more than the pure form does."""
+    """Whether rho implies more than the pure form does."""
     return form.pure == inf or form.rho < PureDP(form.pure).to_zcdp().rho
 
 

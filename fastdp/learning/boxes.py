@@ -204,7 +204,7 @@ def learn_box(
     Cost         three passes over each column: 0.3 s for 1e6 records of 10 numbers; with a delta, the first call with
                  new parameters takes 0.5 s more, for the accounting
     Not covered  the time that a call takes; "exponential" under add-remove neighbours with 2^24 records and more, and
-                 many more than `records` says (all_boxes.md)
+                 many more than `records` (all_boxes.md)
 
     Examples
     --------

@@ -26,7 +26,7 @@ MOST = 1 << 20  # proposals made at a time
 
 
 class Buckets:
-    """The scores of all candidates, weighed: whoever has it can draw."""
+    """The scores of all candidates and their weights: all that a draw needs."""
 
     def __init__(self, scores: NDArray[Any], eta: float) -> None:
         self._scores, self._eta = scores, eta

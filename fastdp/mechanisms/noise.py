@@ -259,7 +259,7 @@ def gaussian(
 
 
 class CalibratedNoise(NamedTuple):
-    """The noise of a release: where it lies, its law, what it guarantees, and what the row of a budget says of it."""
+    """The noise of a release: where it lies, its law, what it guarantees, and what the row of a budget has of it."""
 
     grid: float | None  # of floats; None for integers
     plan: NoisePlan

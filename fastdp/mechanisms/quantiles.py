@@ -81,8 +81,7 @@ def quantile(
         One column of numbers: an array, a Series, a data frame or Parquet file of one column, a Dask collection. A list
         is taken as integers if `domain_bits` is given and as floats otherwise, whatever it holds. A NaN is an error.
     q : float in (0, 1)
-        The share of the values below the result; taken as the decimal number that it is written as, so that 0.1 is a
-        tenth.
+        The share of the values below the result; read as its decimal value: 0.1 is a tenth.
     domain_bits : int, optional
         The domain: integers of so many bits, 0 .. 2^bits - 1, or -2^(bits-1) .. 2^(bits-1) - 1 if they are signed; all
         finite floats of 64, 32 or 16 bits, in their order, to which floats are rounded. None: as many as the type has.

@@ -1,6 +1,6 @@
 """What every selection starts from: scores, checked, and the plan of the choice.
 
-Scores are one-dimensional, int64 or float64; a NaN or +inf is refused, -inf forbids its candidate. The plan says how
+Scores are one-dimensional, int64 or float64; a NaN or +inf is refused, -inf forbids its candidate. The plan states how
 strongly a score counts (eta) and what the choice then guarantees.
 """
 
@@ -66,12 +66,12 @@ def _plan(
             f"epsilon={epsilon!r}, sensitivity={sensitivity!r}: must be such that the factor of the scores, {eta!r}, "
             "is between 2^-900 and 2^900"
         )
-    said: dict[str, Any] = {"sensitivity": sensitivity_, "epsilon": epsilon_}
+    row: dict[str, Any] = {"sensitivity": sensitivity_, "epsilon": epsilon_}
     if delta:
-        said["delta"] = delta
+        row["delta"] = delta
     if monotonic:
-        said["monotonic"] = True
-    return SelectionPlan(mechanism, eta, guarantee, said)
+        row["monotonic"] = True
+    return SelectionPlan(mechanism, eta, guarantee, row)
 
 
 @lru_cache(1024)

@@ -126,7 +126,7 @@ class GridPlan(ChoicePlan):
             )
 
     def _regularise(self, lam: float) -> Integers:
-        """n lam/2 ||w||^2 in units of the grid, which no record has a say in."""
+        """n lam/2 ||w||^2 in units of the grid, which depends on no record."""
         assert self.resolution is not None
         points = self.net.points
         values = self.asked.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
@@ -213,7 +213,7 @@ class GridPlan(ChoicePlan):
             x, y = columns[:, first : first + few], labels[first : first + few]
             scores = sum(x[j][:, None] * net[j] for j in range(points.d))
             assert isinstance(scores, np.ndarray)
-            with np.errstate(all="ignore"):  # what it warns of would tell of records
+            with np.errstate(all="ignore"):  # what it warns of would reveal records
                 values = points.loss.value(scores.reshape(-1), np.repeat(y, net.shape[1]))
             if values.shape != (scores.size,):
                 raise ValueError(f"loss: value(scores, labels) has shape {values.shape}: must be {(scores.size,)}")

@@ -54,7 +54,7 @@ class Descent(Displayed):
         The length of the first step.
     bound : float or None
         The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; None where
-        no theorem says so: without bounds, or for the last point of constant steps.
+        no theorem bounds it: without bounds, or for the last point of constant steps.
     history : numpy.ndarray or None
         w_0 .. w_T, one a row, if it was asked for.
     """
@@ -86,7 +86,7 @@ class PrivateDescent(Descent, Accounted):
         The length of the first step.
     bound : float or None
         The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; None where
-        no theorem says so.
+        no theorem bounds it.
     history : numpy.ndarray or None
         w_0 .. w_T, one a row, if it was asked for.
     guarantee : Guarantee
@@ -414,7 +414,7 @@ def walk(
     gradients: Callable[[Vector], NDArray[Any]], problem: Problem, after: DescentSteps, noises: NDArray[np.int64],
     callback: Callback | None, report: Report,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """All points of a descent, step by step: for records in several blocks, and where Python has a say in a step."""
+    """All points of a descent, step by step: for records in several blocks, and where Python takes part in a step."""
     from ..kernels.descent import step_once
 
     take: Any = step_once

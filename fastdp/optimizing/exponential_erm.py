@@ -212,7 +212,7 @@ def choose_point(
 def plan_of(
     asked: ChoiceParameters, method: Method = "auto", spacing: float | None = None, resolution: float | None = None
 ) -> ChoicePlan:
-    """The method that is asked for, or that there is; ValueError says why there is none."""
+    """The method that is asked for, or that there is; ValueError states why there is none."""
     over = asked.problem.over
     if asked.d > MOST_DIMENSIONS:
         raise ValueError(

@@ -79,8 +79,8 @@ class PrivateMinimum(Accounted):
     def _rows(self) -> DisplayLines:
         rows = []
         for name, bound in self.promises.items():
-            said = self.refusals.get(name) or ("no bound" if bound is None else f"excess at most {bound:.3g}")
-            rows.append((f"{name}{' (taken)' if name == self.method else ''}", said))
+            state = self.refusals.get(name) or ("no bound" if bound is None else f"excess at most {bound:.3g}")
+            rows.append((f"{name}{' (taken)' if name == self.method else ''}", state))
         return rows
 
     def __repr__(self) -> str:

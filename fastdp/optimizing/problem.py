@@ -51,28 +51,28 @@ class Problem:
         return self.lam * self.over.norm if self.lam else 0.0
 
     def lipschitz(self) -> float | None:
-        """Of the loss of a record, if the declared bounds tell."""
+        """Of the loss of a record, if the declared bounds imply it."""
         try:
             return self.loss.lipschitz(self.over)
         except MissingBound:
             return None
 
     def lipschitz_or_error(self, instead: str) -> float:
-        """Of the loss of a record; an error says which bound is missing, and what may be given in its place."""
+        """Of the loss of a record; an error states which bound is missing, and what may be given in its place."""
         try:
             return self.loss.lipschitz(self.over)
         except MissingBound as missing:
             raise MissingBound(f"{missing}; or give {instead}=") from None
 
     def varies(self) -> float:
-        """The mean loss and the regulariser vary by no more over the set; inf if the declared bounds do not tell."""
+        """The mean loss and the regulariser vary by no more over the set; inf if the declared bounds imply none."""
         try:
             return self.loss.range(self.over) + self.lam / 2 * self.over.norm**2
         except MissingBound:
             return float("inf")
 
     def curvature(self) -> float:
-        """Of the mean loss and the regulariser: inf where it has a corner, or the declared bounds do not tell."""
+        """Of the mean loss and the regulariser: inf where it has a corner, or the declared bounds imply none."""
         try:
             return self.loss.curvature() + self.lam
         except MissingBound:

@@ -59,7 +59,7 @@ class DescentSchedule:
 
     @classmethod
     def of(cls, problem: Problem, n: int, d: int, asked: NoiseParameters, given: GivenSteps) -> DescentSchedule:
-        """What is given is taken; the rest is as the theorems say."""
+        """What is given is taken; the rest is as in the theorems."""
         lipschitz, average = problem.lipschitz(), given.average
         clip = problem.lipschitz_or_error("clip") if given.clip is None else given.clip
         asked.check_price()

@@ -30,7 +30,7 @@ class Accounted:
         Returns
         -------
         dp_accounting.DpEvent
-            connect/dp_accounting.md says what it stands for.
+            connect/dp_accounting.md states what it stands for.
         """
         if self.guarantee is None:
             raise ValueError(f"{type(self).__name__}: has no guarantee: there is no event for it")

@@ -1,6 +1,6 @@
 """Composition: what several releases guarantee together, and the share of each of them in a whole.
 
-`compose` takes whichever theorem gives the least; its result's `.theorem` says which. guarantees.md has the theorems
+`compose` takes whichever theorem gives the least; its result's `.theorem` names it. guarantees.md has the theorems
 and their proofs.
 """
 
@@ -34,7 +34,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     """What several releases on the same records guarantee together.
 
     With `delta` the result is the smallest (epsilon, delta) that a theorem gives; without, all sums that hold: pure,
-    concentrated, Renyi. The result's `.theorem` says what gave it.
+    concentrated, Renyi. The result's `.theorem` names what gave it.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _sums(parts: Parts, using: Using, neighbors: Neighbors) -> list[Guarantee]:
         sums.append(ZCDP(rho, neighbors=neighbors, theorem="zCDP"))
     if using in ("best", "renyi"):
         curve = _sum_of_curves(parts)
-        lower = rho == inf or any(map(operator.lt, curve, linear_curve(rho)))  # than what rho says already
+        lower = rho == inf or any(map(operator.lt, curve, linear_curve(rho)))  # than what rho implies already
         if any(map(isfinite, curve)) and (using == "renyi" or lower):
             sums.append(Renyi(curve, neighbors=neighbors, theorem="Renyi"))
     return sums

@@ -173,7 +173,7 @@ class Guarantee:
         Returns
         -------
         dp_accounting.DpEvent
-            connect/dp_accounting.md says what it stands for.
+            connect/dp_accounting.md states what it stands for.
         """
         return extensions.load("dp_event", "dp-accounting").dp_event(self, accountant, leak=leak)
 

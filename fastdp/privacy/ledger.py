@@ -108,6 +108,9 @@ class RowParameters(Mapping[str, Any]):
     def __repr__(self) -> str:
         return repr(self._items)
 
+    def __reduce__(self) -> tuple[type[RowParameters], tuple[dict[str, Any]]]:
+        return RowParameters, (self._items,)
+
 
 FINAL, RETURNED = "final", "returned"
 

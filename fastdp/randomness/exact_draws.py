@@ -6,7 +6,7 @@ as the decision takes, so it is always right and never fast. It is the definitio
 bit for bit, and the last resort for what they report as undecided. Nothing here knows about arrays, and no float here
 decides anything (`log_exponential` rounds, for those who know its error).
 
-Which bits are U: the word streams of a release, as told in noise.md and selection.md, "Bits".
+Which bits are U: the word streams of a release, as stated in noise.md and selection.md, "Bits".
 """
 
 from collections.abc import Callable, Iterator
@@ -126,7 +126,7 @@ class GaussianProposal:
 
 
 def decide(left_low: int, left_high: int, right_low: int, right_high: int) -> bool | None:
-    """left <= right, where the intervals tell."""
+    """left <= right, where the intervals decide."""
     if left_high <= right_low:
         return True
     return False if left_low >= right_high else None

@@ -1,7 +1,7 @@
 """Where random bits come from: ChaCha20 keyed by the operating system, a fresh key for every release.
 
 Nothing is shared between releases, so nothing can be shared between threads or survive a fork. A release draws its
-words as functions of (key, stream, index): see kernels/chacha20.py. keys.md says what is assumed and what is not
+words as functions of (key, stream, index): see kernels/chacha20.py. keys.md states what is assumed and what is not
 covered.
 """
 

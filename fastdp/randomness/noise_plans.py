@@ -1,7 +1,7 @@
 """Plans of noise: what a kernel needs to know of a law, computed once.
 
 A plan is the scale of the noise and the constants with which float64 decides nearly every draw; they are computed in 60
-digits. mechanisms/noise.md derives them, kernels/layout.py says what stands where.
+digits. mechanisms/noise.md derives them, kernels/layout.py states what stands where.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _INTEGERS: dict[str, Any] = {
 
 
 class CFunction(NamedTuple):
-    """Where it is; what it takes and returns, as C says it; who made it, and the type in that one's words."""
+    """Where it is; what it takes and returns, in C's terms; who made it, and the type in that one's words."""
 
     address: int
     arguments: tuple[str, ...]

@@ -90,7 +90,7 @@ def comes_from(data: Any, library: str, *names: str) -> bool:
 
 
 class NumpyColumn(Column):
-    """A numpy array; a NaN is a value, and whoever reads floats says what to do with it."""
+    """A numpy array; a NaN is a value, and whoever reads floats decides what to do with it."""
 
     def __init__(self, label: str, data: Any) -> None:
         if isinstance(data, np.ma.MaskedArray):
@@ -246,7 +246,7 @@ class ArrowColumn(Column):
     def _dictionary(self, part: Any) -> Coded:
         places = part.indices.to_numpy(zero_copy_only=False)
         labels = part.dictionary.to_numpy(zero_copy_only=False)
-        if part.dictionary.null_count:  # the other way in which Arrow may say that an entry is missing
+        if part.dictionary.null_count:  # the other way in which Arrow may state that an entry is missing
             self._complete(bool(np.asarray(part.dictionary.is_null())[places].any()))
         return places, labels
 

@@ -1,6 +1,6 @@
 """What this machine is to the compiled core: versions, the CPU, the SIMD width that kernels are compiled for.
 
-It owes `fastdp info` and the benchmark tables one description, the same in both. It never changes what it looks at.
+It owes `fastdp info` and the benchmark tables one description, the same in both. It never changes what it reads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Telling a person how far long work has come: the one reading of every `progress=` argument.
 
-`None` or `False` says nothing, `True` draws a bar on standard error (extra `[cli]`), and a callable is called as
+`None` or `False` prints nothing, `True` draws a bar on standard error (extra `[cli]`), and a callable is called as
 `progress(done, total, what)`: before each step with what is about to be done, and once more at the end with "".
 """
 

@@ -10,7 +10,7 @@ T = TypeVar("T", bound=type)
 
 
 def public_as(path: str) -> Callable[[T], T]:
-    """Let a class say that it lives in the module `path`, which offers it; above all its other decorators."""
+    """Let a class state that it lives in the module `path`, which offers it; above all its other decorators."""
 
     def renamed(kind: T) -> T:
         kind.__module__ = path

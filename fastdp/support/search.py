@@ -47,7 +47,7 @@ def least_float(
     """The least x > 0 that is enough, up to a relative `tolerance` above it; more is never worse.
 
     The search begins at `guess`, or with a `bracket` where the answer is expected; both may be wrong. Brackets are cut
-    where `middle_of` says. Where all that is tried down to `smallest` is enough, the last of it is returned.
+    where `middle_of` decides. Where all that is tried down to `smallest` is enough, the last of it is returned.
     OutOfReachError if nothing up to `largest` is enough.
     """
     low, high = bracket or (guess / 2, guess)

@@ -1,5 +1,6 @@
 """What the documentation shows is run: the examples in docstrings, and the Python in README.md and docs/."""
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -119,3 +120,37 @@ def test_files_that_a_page_names_are_there(page):
     text = re.sub(r"<!-- figures: .*?<!-- end of figures -->", "", page.read_text(), flags=re.DOTALL)
     names = re.findall(r"`((?:fastdp|kernels|tests|bench|docs)/[\w./-]*)`", text)
     assert [name for name in names if not (ROOT / name).exists()] == []
+
+
+def own_files():
+    """The paths of all files, each with those of the folders above it left out; `fastdp/kernels` is `kernels`."""
+    folders = ("fastdp", "kernels", "bench", "tests", "docs")
+    paths = [*ROOT.glob("*.*"), *(path for folder in folders for path in (ROOT / folder).rglob("*.*"))]
+    names = [path.relative_to(ROOT).as_posix() for path in paths]
+    names += [f"fastdp/{name}" for name in names if name.startswith(("kernels/", "bench/"))]
+    return {"/".join(parts[i:]) for parts in (name.split("/") for name in names) for i in range(len(parts))}
+
+
+def words_of(path):
+    """What is said, not run: a page or note without its blocks of code; docstrings and comments of a module."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        text = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+        return re.sub(r"\]\([^)]*\)", "]", text).replace("\\_", "_")  # links have a test of their own
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    strings = [ast.get_docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, documented)]
+    return "\n".join([*filter(None, strings), *re.findall(r"(?:^|\s)# .*", text)])
+
+
+@pytest.mark.parametrize("folder", ["docs", "fastdp", "kernels", "bench", "tests", "."])
+def test_files_that_are_named_anywhere_are_there(folder):
+    files = own_files()
+    read = (ROOT / folder).glob("*.*" if folder == "." else "**/*.*")
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in read
+        if path.suffix in {".md", ".py"}
+        for name in re.findall(r"(?<![\w./*-])(?:\.\.?/)*([\w/.-]*\w\.(?:py|md))\b", words_of(path))
+        if name not in files
+    ]
+    assert missing == []

@@ -1,8 +1,9 @@
-"""Public classes say the path by which users import them; pickles and tracebacks name it."""
+"""Public classes state the path by which users import them; pickles and tracebacks name it."""
 
 import importlib
 import inspect
 import pickle
+import pkgutil
 import subprocess
 import sys
 import traceback
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import fastdp
+from fastdp.privacy import Accounted
+from fastdp.support.results import Displayed, DisplayedOnOneLine
 
 PUBLIC = [
     (path, name)
@@ -64,6 +67,24 @@ def test_classes_of_results_say_their_package(path, name):
     assert pickle.loads(pickle.dumps(kind)) is kind
 
 
+def kinds_below(base):
+    for kind in base.__subclasses__():
+        yield kind
+        yield from kinds_below(kind)
+
+
+def test_no_result_names_a_file():
+    for package in map(importlib.import_module, RESULTS):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    found = {kind for base in (Displayed, DisplayedOnOneLine, Accounted) for kind in kinds_below(base)}
+    ours = {kind for kind in found if kind.__module__.partition(".")[0] == "fastdp"}
+    assert len(ours) > 15
+    adapters = ("fastdp.sklearn", "fastdp.connect")
+    named = {kind for kind in ours if not kind.__module__.startswith(adapters)}
+    assert {kind for kind in named if kind.__module__ not in ("fastdp", *RESULTS)} == set()
+
+
 def test_packages_import_their_modules_when_asked():
     packages = [path for path in RESULTS if path != "fastdp.privacy"]
     code = f"import sys, importlib; [importlib.import_module(p) for p in {packages}]; print('numpy' in sys.modules)"
@@ -90,7 +111,7 @@ def test_results_travel_under_the_public_path():
     for result in released():
         path = type(result).__module__
         assert type(result).__name__ in RESULTS[path].split()
-        packed = pickle.dumps(result, 2)
+        packed = pickle.dumps(result, 0)
         assert f"c{path}\n{type(result).__name__}\n".encode() in packed
         assert type(pickle.loads(packed)) is type(result)
 

@@ -621,8 +621,8 @@ def test_the_excess_risk_keeps_within_the_bound(name, records):
     whole = over.of_dimension(d)
     delta = loss.range(whole) * (2 if records is None else 1)
     course = delta / (epsilon * n) * math.log(found.candidates / beta)
-    slope = loss.lipschitz(whole) + lam * whole.norm
-    assert found.bound <= course + slope * found.spacing * math.sqrt(d) + 1e-4
+    lipschitz = loss.lipschitz(whole) + lam * whole.norm
+    assert found.bound <= course + lipschitz * found.spacing * math.sqrt(d) + 1e-4
 
 
 def test_the_bound_of_a_line_is_the_courses_without_the_grid():

@@ -132,16 +132,16 @@ def test_constants_bound_all_records_within_the_bounds(name: str, over: Any) -> 
     rng = np.random.default_rng(3)
     for d in (1, 2, 5, 20):
         here = over.of_dimension(d)
-        lipschitz, spread, bend = loss.lipschitz(here), loss.range(here), loss.curvature()
+        lipschitz, spread, smoothness = loss.lipschitz(here), loss.range(here), loss.curvature()
         for _ in range(15):
             v, w = some_member(here, rng), some_member(here, rng)
             X, y = worst_records(loss, w, rng, 100)
             at_v, at_w = loss.gradients(v, X, y), loss.gradients(w, X, y)
             assert np.linalg.norm(at_w, axis=1).max() <= lipschitz * (1 + 1e-9)
             assert np.abs(loss.values(v, X, y) - loss.values(w, X, y)).max() <= spread * (1 + 1e-9)
-            if bend < math.inf:
+            if smoothness < math.inf:
                 most = np.linalg.norm(at_v - at_w, axis=1).max()
-                assert most <= bend * float(np.linalg.norm(v - w)) * (1 + 1e-9) + 1e-12
+                assert most <= smoothness * float(np.linalg.norm(v - w)) * (1 + 1e-9) + 1e-12
 
 
 def steepest(loss: Any, over: Any) -> float:
@@ -186,7 +186,9 @@ def test_ranges_are_attained(name: str) -> None:
     here = sets.Ball(0.8).of_dimension(1)
     found, stated = widest(EVERY[name], here), EVERY[name].range(here)
     assert found <= stated * (1 + 1e-9)
-    assert found >= (0.49 if name == "custom" else 0.999) * stated  # a custom loss: its slope is all that is known
+    assert (
+        found >= (0.49 if name == "custom" else 0.999) * stated
+    )  # a custom loss: its Lipschitz constant is all that is known
     inside = losses.SquaredDistance(x_norm=0.8)
     assert widest(inside, here) == pytest.approx(inside.range(here), rel=1e-3)
 

@@ -1,4 +1,4 @@
-"""Losses of one record, and what can be said of them before any record is seen: public as `fastdp.losses`."""
+"""Losses of one record, and what is known of them before any record is seen: public as `fastdp.losses`."""
 
 from ...support.public_paths import publish
 from .base import Loss, MissingBound

@@ -173,7 +173,7 @@ class Loss(Summand):
 
     @abstractmethod
     def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
-        """Sum the gradients with their jumps made slopes, for minimisers that are not private.
+        """Sum the gradients with their jumps smoothed, for minimisers that are not private.
 
         Parameters
         ----------

@@ -146,7 +146,7 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
 
     try:
         compiled = compile_derivative(function)
-    except Exception as error:  # of numba's many kinds; what it says is the reason
+    except Exception as error:  # of numba's many kinds; its message is the reason
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ValueError(f"derivative={function!r}: numba must be able to compile it ({reason})") from error
     return compiled, int(compiled.address), getattr(function, "__name__", "a function")

@@ -88,7 +88,7 @@ class Huber(MarginLoss):
         return 2 * self.threshold
 
     def score_range(self, largest: float) -> float:
-        return 4 * self.threshold * largest  # a slope of 2 threshold, over 2 largest
+        return 4 * self.threshold * largest  # a Lipschitz constant of 2 threshold, over 2 largest
 
     def score_smoothness(self) -> float:
         return 2.0

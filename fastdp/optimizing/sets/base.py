@@ -101,7 +101,7 @@ class ConvexSet(ABC):
     @property
     @abstractmethod
     def projection(self) -> Projection | None:
-        """The set as compiled loops take it, or None if only `project` can tell."""
+        """The set as compiled loops take it, or None if only `project` knows it."""
 
     @property
     def net_dimension(self) -> int | None:
