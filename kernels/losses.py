@@ -131,15 +131,15 @@ FORMULAS = (
 
 def _loops(piece: str) -> Any:
     """fill(kind, parameter, address, scores, labels, out): `piece` of the formula of that number, for all entries."""
-    fill: Any = _fill_nothing
+    fill: Any = _fill_zeros
     for formula in reversed(FORMULAS):
         fill = _loop_or(formula.number, getattr(formula, piece), fill)
     return fill
 
 
 @jit(inline=True)
-def _fill_nothing(kind: int, parameter: float, address: int, scores: F64Array, labels: F64Array, out: F64Array) -> None:
-    pass
+def _fill_zeros(kind: int, parameter: float, address: int, scores: F64Array, labels: F64Array, out: F64Array) -> None:
+    out[:] = 0.0  # a number without a formula: never what stood there before
 
 
 def _loop_or(number: int, piece: Any, otherwise: Any) -> Any:
