@@ -23,4 +23,4 @@ __all__ = [
     "SquaredError",
 ]
 
-publish(globals(), [*__all__, "MissingBound"], "fastdp.losses")
+publish(globals(), __all__, "fastdp.losses")

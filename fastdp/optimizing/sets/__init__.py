@@ -1,8 +1,8 @@
 """Convex sets to minimise over: balls, boxes, the simplex, and sets of the user's own.
 
 A set knows its nearest points, its size and its nets; what is minimised over it, and by whom, is not its affair. Sets
-are public. Balls around one number and boxes between two have as many dimensions as the records: `of_dimension` has
-how many.
+are public. Balls around one number and boxes between two have as many dimensions as the records: `of_dimension` gives
+them theirs.
 
 base.py has the base class, which is the checklist for a new set; nets.py what nets are made with; each other file a
 set. A set's `projection` is None unless compiled loops know its nearest points: then it has a number in
