@@ -53,8 +53,6 @@ class NumberLine:
                     f"domain_bits={bits}: must be 16, 32 or 64 for {label}, which is {dtype}; or make it integers"
                 )
             return cls(bits, None, 2 * _infinite(bits) - 2)
-        if dtype.kind in "UST":
-            raise ValueError(f"{label}: column of strings: must be numbers")
         if dtype.kind not in "biuO":
             raise ValueError(f"{label}: dtype {dtype}: must be integers or floats")
         if signed is None:
@@ -112,7 +110,7 @@ class NumberLine:
         for value in values.tolist():
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 if isinstance(value, str | bytes):
-                    raise ValueError(f"{label}: column of strings: must be numbers")
+                    raise ValueError(f"{label}: column of strings: objects must be integers; there are others")
                 raise ValueError(
                     f"{label}: objects must be integers; there are others: .astype(float) makes numbers of them"
                 )

@@ -198,7 +198,7 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
     if isinstance(value, Mapping):
         raise ValueError(f"{name}: a mapping: must be an array of numbers, such as list(d.values())")
-    if kind in "UST" or (kind == "O" and any(isinstance(item, str | bytes) for item in array.flat)):
+    if kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
         raise ValueError(f"{name}: column of strings: must be numbers")
     hint = "; convert with .astype(float)" if kind == "O" else ""
     raise ValueError(

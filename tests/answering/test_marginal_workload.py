@@ -82,7 +82,7 @@ def test_every_record_is_in_one_cell_of_each_table() -> None:
         (lambda: Marginals(DOMAIN, 3), "^subsets: type int: must be sets of attributes"),
         (
             lambda: fastdp.release_marginals(np.ones((5, 3), int), DOMAIN, ["age", "sex"], epsilon=1.0, delta=1e-6),
-            "^subsets: 'age': must be a list of names",
+            "^workload: 'age': must be a list of names",
         ),
         (lambda: Marginals(DOMAIN, [("age", "sex"), ("sex", "age")]), "^subsets: must not repeat$"),
         (lambda: Marginals(DOMAIN, [("age", "age")]), "^attributes=.*: must not repeat$"),

@@ -212,7 +212,7 @@ BAD = [
     ({"X": {"a": SMALL[:, 0], "b": SMALL[:, 1] * 999}}, DomainError, "column 'b': must be from 0 to 255"),
     ({"X": {"a": SMALL[:, 0], "b": [1, 2, 3]}}, ValueError, "column 'b': must be an array, whose type is declared"),
     ({"X": SMALL - 3}, DomainError, "column 0"),
-    ({"X": np.array([["a", "b"]] * 3)}, ValueError, "column of strings: must be numbers"),
+    ({"X": np.array([["a", "b"]] * 3)}, ValueError, "must be integers or floats"),
     ({"domain_bits": [8]}, ValueError, "1 numbers: must be one, or 2"),
     ({"domain_bits": [8, 0]}, ValueError, "domain_bits=0"),
     ({"domain_bits": 65}, ValueError, "domain_bits=65: must be at most 64"),

@@ -808,7 +808,7 @@ def test_parameters_are_positive_numbers(name, value):
 def test_a_delta_is_a_probability_below_one(value):
     budget = Budget(epsilon=10.0)
     for draw in [draw for draw in ALL if draw is not flip]:
-        with pytest.raises(ValueError, match=r"^delta=.*: must be (>= 0|< 1|a number)"):
+        with pytest.raises(ValueError, match=r"^delta=.*: must be (between 0 and 1, 1 excluded|a number)"):
             draw([1, 2, 3], delta=value, budget=budget, rng=Watched())
     assert_uncharged(budget)
 

@@ -1118,7 +1118,8 @@ def test_parameters_of_guarantees(value):
         "rho": lambda: ZCDP(value),
         "eta": lambda: BoundedRange(value),
     }.items():
-        with pytest.raises(ValueError, match=rf"^{name.strip()}=.*: {rule}"):
+        of_shares = "must be between 0 and 1, 1 excluded" if number and name == "delta" else rule
+        with pytest.raises(ValueError, match=rf"^{name.strip()}=.*: {of_shares}"):
             make()
 
 
