@@ -8,14 +8,14 @@ wrong parameter or a record outside the domain has prevented. ../privacy/budget.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.budget import Budget, Reservation, counting
 from ..privacy.guarantees import Guarantee
-from ..support import processes
+from ..support.processes import here
 from .keys import Randomness, fresh_key
 
 
@@ -36,7 +36,7 @@ class ChargedKeys:
         Where keys come from; None for the operating system.
     """
 
-    __slots__ = ("_ahead", "_ended", "_process", "_reservation", "_rng")
+    __slots__ = ("_ahead", "_process", "_reservation", "_rng")
 
     def __init__(
         self,
@@ -47,33 +47,26 @@ class ChargedKeys:
         rng: Randomness | None,
     ) -> None:
         self._rng = rng
-        self._ahead = self._ended = False
-        self._process = processes.generation()
+        self._ahead = False
+        self._process = here.number  # _ENDED after the block
         self._reservation = Reservation(budget, guarantee, mechanism, parameters) if counting(budget) else None
 
     def __enter__(self) -> ChargedKeys:
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None and self._ahead:
+        if self._ahead and kind is None:
             self.commit()
-        self._ended = True
+        forked, self._process = self._process != here.number, _ENDED
         if self._reservation is not None:
             self._reservation.close()
-        self._check_process()  # a child that a callback has forked returns nothing of what its parent has begun
-
-    def _check(self) -> None:
-        if self._ended:
-            raise RuntimeError("this release has ended: keys are for draws inside its block")
-        self._check_process()
-
-    def _check_process(self) -> None:
-        if processes.generation() != self._process:
-            raise RuntimeError("this release was begun in the parent process, which goes on with it; make another here")
+        if forked:  # a child that a callback has forked returns nothing of what its parent has begun
+            raise RuntimeError(_BEGUN_ELSEWHERE)
 
     def take(self) -> NDArray[np.uint32]:
         """A fresh key. From the first one on the charge is final."""
-        self._check()
+        if self._process != here.number:
+            self._refuse()
         key = fresh_key(self._rng)
         if self._reservation is not None:
             self._reservation.commit()
@@ -82,12 +75,23 @@ class ChargedKeys:
     def take_ahead(self) -> NDArray[np.uint32]:
         """A key for draws that nobody sees until `commit`, or the end of the block: an error before that gives the
         charge back."""
-        self._check()
+        if self._process != here.number:
+            self._refuse()
         self._ahead = True
         return fresh_key(self._rng)
 
     def commit(self) -> None:
         """Make the charge final, as `take` does."""
-        self._check()
+        if self._process != here.number:
+            self._refuse()
         if self._reservation is not None:
             self._reservation.commit()
+
+    def _refuse(self) -> NoReturn:
+        if self._process == _ENDED:
+            raise RuntimeError("this release has ended: keys are for draws inside its block")
+        raise RuntimeError(_BEGUN_ELSEWHERE)
+
+
+_ENDED = -1
+_BEGUN_ELSEWHERE = "this release was begun in the parent process, which goes on with it; make another here"

@@ -25,17 +25,29 @@ _PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data
 _PLAIN_TYPES = frozenset({bool, int, float, str, type(None), np.float64, np.int64})
 
 
+class _OwnType(Exception):
+    """A value of a user's own type."""
+
+
 def remembered(function: F) -> F:
     """What `function` made of the same arguments of the same types before; for checks that end in something immutable.
 
     A True is no 1 here. Only values whose equality is Python's or numpy's own are remembered: a number of the user's
     own type may change, or call others equal.
     """
-    known: Any = lru_cache(1024, typed=True)(function)
+
+    @lru_cache(1024, typed=True)  # by type and value: what was never stored under its type is never found
+    def known(*args: Any) -> Any:
+        if not _PLAIN_TYPES.issuperset(map(type, args)):
+            raise _OwnType
+        return function(*args)
 
     @wraps(function)
     def call(*args: Any) -> Any:
-        return known(*args) if _PLAIN_TYPES.issuperset(map(type, args)) else function(*args)
+        try:
+            return known(*args)
+        except (_OwnType, TypeError):  # a TypeError: without a hash
+            return function(*args)
 
     call.cache_clear = known.cache_clear  # type: ignore[attr-defined]
     return cast("F", call)

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import os
 
-_generation = 0
+
+class _Process:
+    """This process. The number is read, not asked for: smallest calls compare it three times."""
+
+    __slots__ = ("number",)
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+here = _Process()
 
 
 def generation() -> int:
     """How many forks lie between the first import of fastdp and this process."""
-    return _generation
+    return here.number
 
 
 def _forked() -> None:
-    global _generation
-    _generation += 1
+    here.number += 1
 
 
 if hasattr(os, "register_at_fork"):
