@@ -202,7 +202,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         self._turn = threading.Condition()
         self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
         self._changing = threading.Lock()  # while the weights are between two states
-        self._process = processes.generation()
+        self._process = processes.here.number
 
     def _make_noises(self, rng: Randomness | None) -> None:
         schedule = self._schedule
@@ -258,7 +258,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             One value in [0, 1] for each query.
         """
         queries = as_sequence(queries)
-        if processes.generation() != self._process:
+        if processes.here.number != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
         workload = Workload(queries, self.domain) if len(queries) else None
         with self._own_turn(), reporting(progress, "answering") as report:

@@ -142,7 +142,7 @@ class AboveThreshold(Accounted):
         self._closed = False
         self._drawn = 0
         self._lock = threading.Lock()
-        self._process = processes.generation()
+        self._process = processes.here.number
 
     @property
     def threshold(self) -> float:
@@ -217,7 +217,7 @@ class AboveThreshold(Accounted):
         if self._resolution is not None:
             array = _floats(array, self._resolution)
             noise_draws.check_finite(array)
-        if processes.generation() != self._process:
+        if processes.here.number != self._process:
             raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
         with self._lock:
             if self._closed:

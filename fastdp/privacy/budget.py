@@ -110,7 +110,7 @@ class Budget:
             accounts.append({"rho": zcdp_rho(self._epsilon, self._delta)})
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
         self._ledger = Ledger()
-        self._process = processes.generation()
+        self._process = processes.here.number
         self._opening = threading.Lock()
         self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
 
@@ -192,7 +192,7 @@ class Budget:
         """
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
-        ours = guarantee.neighbors == self._neighbors and processes.generation() == self._process
+        ours = guarantee.neighbors == self._neighbors and processes.here.number == self._process
         return ours and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
 
     def __repr__(self) -> str:
@@ -218,7 +218,7 @@ class Budget:
         raise TypeError("a Budget does not pickle: two processes would spend it twice; give each process its own share")
 
     def _check_process(self) -> None:
-        if processes.generation() != self._process:
+        if processes.here.number != self._process:
             raise RuntimeError(
                 "this budget belongs to the parent process, which could spend it as well; make another and pass budget="
             )
@@ -350,14 +350,13 @@ class Reservation:
     does the end of this object.
     """
 
-    __slots__ = ("__weakref__", "_process", "_reserved")
+    __slots__ = ("__weakref__", "_reserved")
 
     def __init__(
         self, budget: Budget | None, guarantee: Guarantee, mechanism: str, parameters: Mapping[str, Any]
     ) -> None:
         if budget is not None and not isinstance(budget, Budget):
             raise ValueError(f"budget={budget!r}: must be a fastdp.Budget or None")
-        self._process = processes.generation()
         self._reserved: list[Charge] = []
         try:
             for each in _ambient() if budget is None else [budget]:
@@ -369,9 +368,7 @@ class Reservation:
             raise
 
     def commit(self) -> None:
-        """Make it final; RuntimeError in a forked child, and where it was returned."""
-        if processes.generation() != self._process:
-            raise RuntimeError("this release was begun in the parent process, which goes on with it; make another here")
+        """Make it final; RuntimeError where it was returned."""
         for made in self._reserved:
             if not made.decide(FINAL):
                 raise RuntimeError("this release has ended, and its charge was returned; make another")

@@ -11,7 +11,10 @@ import os
 
 
 class _Process:
-    """This process. The number is read, not asked for: smallest calls compare it three times."""
+    """This process, and how many forks lie between the first import of fastdp and it.
+
+    The number is read, not asked for: smallest calls compare it three times.
+    """
 
     __slots__ = ("number",)
 
@@ -20,11 +23,6 @@ class _Process:
 
 
 here = _Process()
-
-
-def generation() -> int:
-    """How many forks lie between the first import of fastdp and this process."""
-    return here.number
 
 
 def _forked() -> None:

@@ -50,18 +50,18 @@ CALLS = {
 def test_a_child_has_another_number(run_python: Callable[..., str]) -> None:
     printed = run_python("""
 import os
-from fastdp.support.processes import generation
-print(generation(), flush=True)
+from fastdp.support.processes import here
+print(here.number, flush=True)
 for _ in range(2):
     if os.fork() == 0:
-        print(generation(), flush=True)
+        print(here.number, flush=True)
         if os.fork() == 0:
-            print(generation(), flush=True)
+            print(here.number, flush=True)
             os._exit(0)
         os.wait()
         os._exit(0)
     os.wait()
-print(generation())
+print(here.number)
 """)
     assert printed.split() == ["0", "1", "2", "1", "2", "0"]
 
@@ -72,8 +72,8 @@ import os, sys
 import fastdp
 assert "numpy" not in sys.modules
 if os.fork() == 0:
-    from fastdp.support.processes import generation
-    print(generation(), flush=True)
+    from fastdp.support.processes import here
+    print(here.number, flush=True)
     os._exit(0)
 os.wait()
 """)
