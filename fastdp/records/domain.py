@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.boundary import boundary
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from .outside_domain import codes_in_range, codes_of_labels
@@ -252,6 +253,7 @@ class Domain:
 
     # --- coding
 
+    @boundary
     def encode_column(self, position: int, values: Any, outside: Outside = "raise") -> Codes:
         """Encode the values of a column as codes.
 
@@ -282,6 +284,7 @@ class Domain:
             return codes_of_labels(name, array, codes, code_type(size), outside)
         return codes_in_range(name, array, size, outside).astype(code_type(size), copy=False)
 
+    @boundary
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
         """Decode the codes of a column.
 
@@ -306,6 +309,7 @@ class Domain:
         table = best if best.ndim == 1 and best.dtype.kind in "biufU" else values
         return table[codes]
 
+    @boundary
     def cells(self, columns: Sequence[Codes]) -> NDArray[np.int64]:
         """The number of the cell that each record is in.
 

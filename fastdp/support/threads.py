@@ -163,8 +163,15 @@ def _get_pool() -> ThreadPoolExecutor:
             if _pool is None or _pool[0] != count:
                 if _pool is not None:
                     _pool[1].shutdown(wait=False)
-                _pool = count, ThreadPoolExecutor(max(1, count - 1), thread_name_prefix="fastdp")
+                _pool = count, ThreadPoolExecutor(max(1, count - 1), "fastdp", _ignore_float_errors)
     return _pool[1]
+
+
+def _ignore_float_errors() -> None:
+    """In a thread of ours, as boundary.py does in the caller's: numpy keeps a state for each."""
+    import numpy as np
+
+    np.seterr(all="ignore")
 
 
 def _forget_pool() -> None:
