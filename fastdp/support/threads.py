@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from numbers import Integral
 from typing import Generic, TypeVar, cast
 
+from .shown import shown
+
 T = TypeVar("T")
 
 _lock = threading.Lock()
@@ -70,7 +72,7 @@ def set_num_threads(n: int) -> None:
     """
     global _count
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"n={n!r}: must be an integer >= 1")
+        raise ValueError(f"n={shown(n)}: must be an integer >= 1")
     _count = int(n)
 
 
