@@ -23,6 +23,8 @@ from weakref import ReferenceType, ref
 
 from .processes import here
 
+from .shown import shown
+
 T = TypeVar("T")
 
 _count: int | None = None
@@ -76,7 +78,7 @@ def set_num_threads(n: int) -> None:
     """
     global _count
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"n={n!r}: must be an integer >= 1")
+        raise ValueError(f"n={shown(n)}: must be an integer >= 1")
     _count = int(n)
 
 
