@@ -22,7 +22,6 @@ from typing import Any, Generic, TypeVar, cast
 from weakref import ReferenceType, ref
 
 from .processes import here
-
 from .shown import shown
 
 T = TypeVar("T")
