@@ -28,6 +28,7 @@ from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayLines
+from ..support.shown import shown
 from .conjunction_parameters import ConjunctionProblem
 from .conjunctions_counts import prepare_counts
 from .conjunctions_exhaustive import prepare_exhaustive, refusal
@@ -226,7 +227,7 @@ def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], progress: Progress) -
     """All literals that no positive falsifies. Exact, not private, and charged to nobody."""
     for name, value in of_privacy.items():
         if value is not None:
-            raise ValueError(f"{name}={value!r}: must be left out for method='elimination', which is not private")
+            raise ValueError(f"{name}={shown(value)}: must be left out for method='elimination', which is not private")
     warnings.warn("method='elimination' is not private", PrivacyWarning, stacklevel=levels_to_caller())
     examples = Examples(X, y)
     with reporting(progress, "learning") as report:

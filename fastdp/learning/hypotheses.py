@@ -17,6 +17,7 @@ from ..support.columns import comes_from
 from ..support.errors import warn_of_accuracy
 from ..support.public_paths import public_as
 from ..support.results import Displayed
+from ..support.shown import shown
 
 
 @public_as("fastdp.learning")
@@ -175,7 +176,7 @@ def _without(X: Any, column: Any) -> Any:
         return X.drop(columns=column)
     if isinstance(column, str) and comes_from(X, "polars", "DataFrame"):
         return X.drop(column)
-    raise ValueError(f"y={column!r}: must be labels, as h takes X without them")
+    raise ValueError(f"y={shown(column)}: must be labels, as h takes X without them")
 
 
 def error_line(error_bound: float | None, beta: float | None, kind: str, agnostic: bool) -> str:

@@ -29,6 +29,7 @@ from ..randomness.keys import Randomness, word_source
 from ..support import processes
 from ..support.checks import integer
 from ..support.public_paths import public_as
+from ..support.shown import shown
 from ..support.threads import run_chunks
 from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, plan_exponential, tops_of
 
@@ -320,7 +321,7 @@ class GumbelMax(Accounted):
         first = integer("first_index", first_index, least=0)
         array = array_of_scores(scores, empty=True)
         if first + array.size > MOST_CANDIDATES:
-            raise ValueError(f"first_index={first_index!r}: must be such that candidates are numbered below 2^62")
+            raise ValueError(f"first_index={shown(first_index)}: must be such that candidates are numbered below 2^62")
         tops, top = tops_of(array) if array.size else (array, None)
         with self._lock:
             self._check_open()

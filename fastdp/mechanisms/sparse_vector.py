@@ -26,6 +26,7 @@ from ..support import processes
 from ..support.checks import numbers_array, positive, power_of_two
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
+from ..support.shown import shown
 from . import noise
 
 _LARGEST_THRESHOLD = 2**50  # in grid units: far from the ends of int64, and exact in float64 together with its noise
@@ -113,14 +114,16 @@ class AboveThreshold(Accounted):
     ) -> None:
         integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
-            raise ValueError(f"threshold={threshold!r}: must be a finite number; an integer for integer values")
+            raise ValueError(f"threshold={shown(threshold)}: must be a finite number; an integer for integer values")
         threshold = int(threshold) if integer else float(threshold)
         self._threshold, self._neighbors = threshold, neighbors
         self._sensitivity = positive("sensitivity", sensitivity, toward=inf)
         self._epsilon = positive("epsilon", epsilon, toward=0)
         if integer:
             if resolution is not None:
-                raise ValueError(f"resolution={resolution!r}: must be None for an integer threshold, whose grid is 1")
+                raise ValueError(
+                    f"resolution={shown(resolution)}: must be None for an integer threshold, whose grid is 1"
+                )
             self._resolution, moved = None, upper(self._sensitivity)
         else:
             if resolution is None:
@@ -130,7 +133,7 @@ class AboveThreshold(Accounted):
         center = round(Fraction(threshold) / Fraction(self._resolution or 1))
         if abs(center) > _LARGEST_THRESHOLD:
             raise ValueError(
-                f"threshold={threshold!r}: must be within 2^50 units of its grid, {self._resolution or 1:g}"
+                f"threshold={shown(threshold)}: must be within 2^50 units of its grid, {self._resolution or 1:g}"
             )
         threshold_plan, self._plan = _plans(moved, self._epsilon)
         guarantee = PureDP(self._epsilon, neighbors=neighbors)

@@ -27,6 +27,7 @@ from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
+from ..support.shown import shown
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
@@ -392,9 +393,9 @@ def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, re
 
 def _check_result(average: Any, callback: Any) -> None:
     if average is not None and not isinstance(average, bool | np.bool_):
-        raise ValueError(f"average={average!r}: must be None, True or False")
+        raise ValueError(f"average={shown(average)}: must be None, True or False")
     if callback is not None and not callable(callback):
-        raise ValueError(f"callback={callback!r}: must be a function of (t, w), or None")
+        raise ValueError(f"callback={shown(callback)}: must be a function of (t, w), or None")
 
 
 def _rate(step_size: float) -> float:

@@ -24,6 +24,7 @@ from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
+from ..support.shown import shown
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan
 from .covering_nets import GridPlan
 from .one_dimension import LINES, no_line
@@ -220,7 +221,9 @@ def plan_of(
             f"X: d={asked.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {INSTEAD}"
         )
     if over.net_dimension is None:
-        raise ValueError(f"over={over!r}: must be a Ball, a Box or the Simplex, which have nets; {INSTEAD} and set")
+        raise ValueError(
+            f"over={shown(over)}: must be a Ball, a Box or the Simplex, which have nets; {INSTEAD} and set"
+        )
     reason = "" if method == "grid" else no_line(asked, spacing, resolution)
     if reason and method == "exact":
         raise ValueError(f"method='exact': {reason}")

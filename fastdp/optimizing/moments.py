@@ -27,6 +27,7 @@ from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.rounding import root_up, up
+from ..support.shown import shown
 from .losses import SquaredError
 from .nonprivate import minimise_quadratic
 from .points import Points
@@ -191,7 +192,7 @@ class MomentsPlan:
                 f"X: {d} columns: must be at most {_MOST_COLUMNS}; noisy_projected_gradient_descent takes more"
             )
         if not isinstance(loss, SquaredError):
-            raise ValueError(f"loss={loss!r}: must be fastdp.losses.SquaredError")
+            raise ValueError(f"loss={shown(loss)}: must be fastdp.losses.SquaredError")
         x_norm, y_bound = loss.declared_norm(), loss.declared_label()
         entries = d * (d + 1) // 2 + d
         grid = fit_grid(asked, lambda unit: sensitivity(unit, entries, asked.neighbors), entries, n)

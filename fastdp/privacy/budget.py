@@ -22,6 +22,7 @@ from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
+from ..support.shown import shown
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
@@ -94,7 +95,7 @@ class Budget:
         self._delta = small_delta("delta", delta)
         if not isinstance(theorem, str) or theorem not in THEOREMS:
             raise ValueError(
-                f"theorem={theorem!r}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
+                f"theorem={shown(theorem)}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
                 "parameters fixed in advance, use compose() for those"
             )
         if theorem == "zcdp" and not self._delta:
@@ -193,7 +194,7 @@ class Budget:
             False also for another relation and in a forked process.
         """
         if not isinstance(guarantee, Guarantee):
-            raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
+            raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
         ours = guarantee.neighbors == self._neighbors and processes.here.number == self._process
         return ours and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
 
@@ -364,7 +365,7 @@ class Reservation:
         origin: Origin = SECURE,
     ) -> None:
         if budget is not None and not isinstance(budget, Budget):
-            raise ValueError(f"budget={budget!r}: must be a fastdp.Budget or None")
+            raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
         self._reserved: list[Charge] = []
         try:
             for each in _ambient() if budget is None else [budget]:

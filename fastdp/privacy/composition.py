@@ -19,6 +19,7 @@ from ..support import rounding
 from ..support.checks import instance_of, integer
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
+from ..support.shown import shown
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
 from .guarantee_forms import Form
@@ -72,7 +73,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
     if using not in THEOREMS:
-        raise ValueError(f"using={using!r}: must be one of {', '.join(map(repr, THEOREMS))}")
+        raise ValueError(f"using={shown(using)}: must be one of {', '.join(map(repr, THEOREMS))}")
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
@@ -115,7 +116,7 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
         elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
-            raise ValueError(f"guarantees: {item!r}: must be a guarantee or a pair (guarantee, count)")
+            raise ValueError(f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count)")
         counts[guarantee] = counts.get(guarantee, 0) + count
     return list(counts.items())
 
@@ -251,7 +252,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
     instance_of(Guarantee, "whole", whole, A_GUARANTEE)
     count = integer("count", count, least=1)
     if not callable(kind):
-        raise ValueError(f"kind={kind!r}: must make a guarantee from its parameter, such as PureDP or ZCDP")
+        raise ValueError(f"kind={shown(kind)}: must make a guarantee from its parameter, such as PureDP or ZCDP")
 
     def fits(parameter: float, whole: Guarantee = whole) -> bool:
         one = instance_of(Guarantee, "kind: its result", kind(parameter), A_GUARANTEE)

@@ -154,7 +154,7 @@ class Charge:
         """FINAL, RETURNED, or None as long as it is reserved."""
         fate = self._fate.get(0)
         if fate is None and self._owner is not None and self._owner() is None:
-            return RETURNED
+            return self._fate.setdefault(0, RETURNED)  # or what the owner decided in between, before its end
         return fate
 
 

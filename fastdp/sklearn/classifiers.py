@@ -16,6 +16,7 @@ from ..records.column_names import label_of
 from ..support import parameters
 from ..support.checks import integer
 from ..support.errors import DomainError
+from ..support.shown import shown
 from .base import Floats, PrivateEstimator
 from .grid import CellGrid
 from .labels import BinaryClassifier
@@ -313,7 +314,7 @@ def cuts_of(thresholds: Any, names: list[str]) -> list[Cut]:
     of_columns: list[Any] = [thresholds] * len(names)
     if isinstance(thresholds, Mapping):
         if unknown := [name for name in thresholds if name not in names]:
-            raise ValueError(f"thresholds: {unknown[0]!r}: must be the name of a column")
+            raise ValueError(f"thresholds: {shown(unknown[0])}: must be the name of a column")
         of_columns = [thresholds.get(name) for name in names]
     elif isinstance(thresholds, Iterable) and not isinstance(thresholds, str):
         entries = list(thresholds)
@@ -333,7 +334,7 @@ def _numbers(given: Any) -> list[float] | list[None]:
     except (TypeError, ValueError):
         numbers = np.array([np.nan])
     if not numbers.size or not np.isfinite(numbers).all():
-        raise ValueError(f"thresholds: {given!r}: must be finite numbers, at least one, or None for 0 and 1")
+        raise ValueError(f"thresholds: {shown(given)}: must be finite numbers, at least one, or None for 0 and 1")
     return [float(number) for number in numbers]
 
 

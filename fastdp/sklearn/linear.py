@@ -15,6 +15,7 @@ from ..optimizing.sets import Ball
 from ..support import parameters
 from ..support.checks import positive
 from ..support.errors import DomainError
+from ..support.shown import shown
 from .base import Floats, PrivateEstimator, bounds_of, without_values
 from .labels import BinaryClassifier
 from .scaling import Scaling, middle
@@ -34,7 +35,7 @@ class _LinearModel(PrivateEstimator):
 
     def _scaling(self, d: int) -> Scaling:
         if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept={self.fit_intercept!r}: must be True or False")
+            raise ValueError(f"fit_intercept={shown(self.fit_intercept)}: must be True or False")
         return Scaling.of(self.bounds, self.data_norm, d, bool(self.fit_intercept))
 
     def _minimise(self, Z: Floats, y: Any, loss: Loss) -> Floats:

@@ -15,6 +15,7 @@ from ..records.domain import Domain, display_count, listed
 from ..records.encoding import encode
 from ..support import parameters
 from ..support.checks import integer
+from ..support.shown import shown
 from .base import Floats, PrivateEstimator, missing, randomness
 from .classifiers import names_of
 from .grid import CellGrid
@@ -134,7 +135,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         if (self.domain is None) == (self.bounds is None):
             if self.domain is None:
                 missing("bounds", "(lower, upper) of the columns, or domain= with the values that they may have")
-            raise ValueError(f"bounds={self.bounds!r}: must be None with a domain, which has its own")
+            raise ValueError(f"bounds={shown(self.bounds)}: must be None with a domain, which has its own")
         rng, degree = self._randomness(), integer("degree", self.degree, least=1)
         X = self._read(X, reset=True)
         names = names_of(self)
