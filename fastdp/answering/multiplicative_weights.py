@@ -197,6 +197,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             keys.take_ahead()  # an rng that gives none raises before anything is charged
             report(1, 1, "")
             keys.commit()
+        self._guarantee = keys.stating(self._guarantee)
         self.transcript: list[Answer] = []
         self._updates = 0
         self._asked = 0

@@ -184,7 +184,7 @@ def mwem(
         domain,
         alpha=plan.alpha if plan.alpha < 1 else None,
         chosen=chosen,
-        guarantee=plan.guarantee,
+        guarantee=keys.stating(plan.guarantee),
         n=plan.n if neighbors == "replace-one" else None,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 from typing import Any, Literal
 
@@ -283,6 +283,7 @@ def release_marginals(
             add_noise(noise.plan, None, key, counts, counts)
         report(2, 3, "fitting")
         tables = as_tables(counts * 2.0**-noise.bits, workload)
+        noise = replace(noise, guarantee=keys.stating(noise.guarantee))
         made = _fitted(tables, workload, noise, rows.n if neighbors == "replace-one" else None, fit, report)
         report(3, 3, "")
     return made

@@ -236,4 +236,5 @@ def learn_box(
         orders = zip(numbers.orders, sides, strict=True)
         intervals = tuple((order.value(low), order.value(high)) for order, (low, high) in orders)
     bound = min(1.0, plan.bound / n)
-    return LearnedBox(intervals, taken, plan.guarantee, bound, privacy.beta, numbers.orders, numbers.d, numbers.names)
+    guarantee = keys.stating(plan.guarantee)
+    return LearnedBox(intervals, taken, guarantee, bound, privacy.beta, numbers.orders, numbers.d, numbers.names)

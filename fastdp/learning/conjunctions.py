@@ -221,7 +221,8 @@ def learn_conjunction(
         examples.read(keep=plan.rereads)
         with reporting(progress, "learning") as report:
             literals = plan.learn(examples, keys, report)
-    return _hypothesis(literals, examples, taken, plan.guarantee, min(1.0, plan.bound / n), privacy.beta)
+    guarantee = keys.stating(plan.guarantee)
+    return _hypothesis(literals, examples, taken, guarantee, min(1.0, plan.bound / n), privacy.beta)
 
 
 def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], progress: Progress) -> LearnedConjunction:

@@ -199,7 +199,7 @@ def learn_from_class(
                 _stream(predictions, positives(class_.labels), X, leader, report)
         index, hypothesis = leader.winner()
     bound = min(1.0, excess(privacy, leader.seen) / n)
-    return Chosen(index, hypothesis, leader.seen, guarantee, bound, privacy.beta)
+    return Chosen(index, hypothesis, leader.seen, keys.stating(guarantee), bound, privacy.beta)
 
 
 def excess(privacy: PrivacyParameters, candidates: int) -> float:

@@ -142,7 +142,7 @@ class AboveThreshold(Accounted):
         with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
             self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
-        self._guarantee = guarantee
+        self._guarantee = keys.stating(guarantee)
         self._closed = False
         self._drawn = 0
         self._lock = threading.Lock()
@@ -246,7 +246,7 @@ class AboveThreshold(Accounted):
         return first if over[first] else None
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "open"
+        state = ("closed" if self.closed else "open") + ", seeded: no privacy" * self.seeded
         return (
             f"AboveThreshold({self.threshold!r}, sensitivity={self.sensitivity!r}, epsilon={self.epsilon!r}, "
             f"neighbors={self.neighbors!r})  # {state}"

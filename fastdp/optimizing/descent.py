@@ -359,7 +359,7 @@ def run_descent(
         step_size=float(schedule.rates[0]),
         bound=schedule.bound,
         history=path if history else None,
-        guarantee=guarantee,
+        guarantee=keys.stating(guarantee),
         clip=grid.clip,
         resolution=1 / grid.unit,
         noise=drawn.named,

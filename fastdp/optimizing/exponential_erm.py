@@ -208,8 +208,9 @@ def choose_point(
             draw = plan.read(points, report)
         w = draw(keys.take())
     return PrivateChoice(
-        w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution, plan.guarantee
-    )
+        w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution,
+        keys.stating(plan.guarantee),
+    )  # fmt: skip
 
 
 def plan_of(

@@ -220,7 +220,9 @@ class MomentsPlan:
         ridge = max(0.0, -float(np.linalg.eigvalsh(gram)[0]))
         w = minimise_quadratic(gram + (ridge + problem.lam / 2) * np.eye(self.d), cross, problem.over)
         factor = self.x_norm**2 / (n * grid.unit)
-        return LeastSquares(w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, guarantee)
+        return LeastSquares(
+            w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, keys.stating(guarantee)
+        )
 
     @property
     def entries(self) -> int:

@@ -283,5 +283,5 @@ class VectorRequest:
             scales={each: noise.value * factor for each, noise in self.options.items()},
             clip=grid.clip,
             resolution=1 / grid.unit,
-            guarantee=guarantee,
+            guarantee=keys.stating(guarantee),
         )

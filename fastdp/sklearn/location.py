@@ -262,7 +262,7 @@ class PrivateMedian(_Centering):
             key = keys.take()
             chosen = [choice.draw(key, j) for j, choice in enumerate(choices)]
         self.center_ = grid.centers(np.array(chosen, np.int64))
-        self.guarantee_ = guarantee
+        self.guarantee_ = keys.stating(guarantee)
         return self
 
     def _warn_if_few(self, n: int, bits: int, eta: Fraction) -> None:
