@@ -41,6 +41,8 @@ import numba.core.sigutils
 import numba.core.types
 import numpy as np
 
+from . import forks
+
 _core: Any = numba.core  # Any: which of its parts have types changes from one numba to the next
 _types = _core.types
 compiler_lock = _core.compiler_lock.global_compiler_lock
@@ -439,27 +441,12 @@ def _clear_old(root: str) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # fork
 
-# A child forked while another thread compiles would inherit a lock that nobody releases, and hang at its first call.
-# Both locks are re-entrant, so a thread that forks while it compiles itself goes on compiling, in parent and child.
-_llvm_lock: Any = getattr(llvmlite.binding.ffi.lib, "_lock", None)
-
-
-def _before_fork() -> None:
-    compiler_lock.acquire()
-    if _llvm_lock is not None:
-        _llvm_lock.__enter__()
-
-
-def _after_fork() -> None:
-    if _llvm_lock is not None:
-        _llvm_lock.__exit__(None, None, None)
-    compiler_lock.release()
+forks.guard(compiler_lock, getattr(llvmlite.binding.ffi.lib, "_lock", None))
 
 
 def _after_fork_in_child() -> None:
     global _numbers
     _numbers = itertools.count(_COMMON + secrets.randbits(62))  # the parent and other children go on from the old ones
-    _after_fork()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -53,6 +53,12 @@ def bump_in_c(x):
 TOTAL = "answer = int(loops.total(np.arange(4)))"  # 1 + (1 + 3 + 5 + 7) = 17
 LOOK = "answer = None"  # cache_info alone chooses and makes the directory: no need to compile
 
+INIT = """
+import os
+from fastdp.kernels import forks
+os.register_at_fork(before=forks.before, after_in_parent=forks.in_parent, after_in_child=forks.in_child)
+"""
+
 PROBE = """
 import contextlib, ctypes, dataclasses, json, os, sys, threading, time
 import numba, numba.core.event
@@ -83,8 +89,8 @@ class House:
         self.cache = folder / "cache"
         for made in (self.kernels, folder / "home", folder / "tmp"):
             made.mkdir(parents=True)
-        (folder / "fastdp" / "__init__.py").touch()
-        for name in ("__init__.py", "compile.py", "compile_cache.py"):
+        (folder / "fastdp" / "__init__.py").write_text(INIT)
+        for name in ("__init__.py", "compile.py", "compile_cache.py", "forks.py"):
             shutil.copy(ROOT / "kernels" / name, self.kernels)
         self.write("helper", HELPER)
         self.write("loops", LOOPS)
