@@ -183,9 +183,9 @@ class SyntheticDistribution(Accounted):
 
     def _count(self, n: Any, size: int) -> int:
         """So many records, if they fit into the memory with so many bytes for each of their values."""
-        n = integer("n", n, least=0)
-        check_fits("n", n, n * len(self.domain) * size, f"{len(self.domain)} columns of so many records")
-        return n
+        count = integer("n", n, least=0)
+        check_fits("n", n, count * len(self.domain) * size, f"{len(self.domain)} columns of so many records")
+        return count
 
     def _evaluate(self, bound: BoundQuery) -> float:
         value = sum(part.evaluate(bound) for part in self._parts) / len(self._parts)

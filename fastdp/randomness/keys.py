@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..privacy.origin import SECURE, SEEDED, Origin
 from ..support.checks import check_fits, integer, plain_integer
 from ..support.errors import PrivacyWarning
 from ..support.parameters import MOST_DIGITS
@@ -137,6 +138,15 @@ def fresh_key(rng: Randomness | None) -> Key:
     if not isinstance(rng, Randomness):
         raise ValueError(f"rng={shown(rng)}: must be a fastdp.Randomness or None; other generators are not secure")
     return rng.key()
+
+
+def origin_of(rng: Randomness | None) -> Origin:
+    """Where the words of a release come from; of the seed itself it states nothing."""
+    if rng is None or not isinstance(rng, Randomness):  # the latter is refused when a key is asked for
+        return SECURE
+    if not getattr(rng, "secure", True):
+        return SEEDED
+    return SECURE if type(rng) is Randomness else Origin(type(rng).__name__)
 
 
 def fill_words(key: Key, out: NDArray[np.uint64]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.boundary import boundary
 from ..support.checks import integer, items_of, plain_array, plain_integer
 from ..support.errors import DomainError
 from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
@@ -257,6 +258,7 @@ class Domain:
 
     # --- coding
 
+    @boundary
     def encode_column(self, position: int, values: Any, outside: Outside = "raise") -> Codes:
         """Encode the values of a column as codes.
 
@@ -288,6 +290,7 @@ class Domain:
             return codes_of_labels(name, array, codes, code_type(size), outside)
         return codes_in_range(name, array, size, outside).astype(code_type(size), copy=False)
 
+    @boundary
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
         """Decode the codes of a column.
 
@@ -321,6 +324,7 @@ class Domain:
     def _checked(self, position: Any) -> int:
         return integer("position", position, least=0, most=len(self) - 1)
 
+    @boundary
     def cells(self, columns: Sequence[Codes]) -> NDArray[np.int64]:
         """The number of the cell that each record is in.
 

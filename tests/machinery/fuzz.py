@@ -1,4 +1,4 @@
-"""Hostile calls of the whole public interface: `make fuzz`, or `python -m tests.machinery.fuzz --calls 100000 --seed 1`.
+"""Hostile calls of the whole public interface: `make fuzz`, `python -m tests.machinery.fuzz --calls 100000 --seed 1`.
 
 Each call is a valid one (calls.py) in which one to three arguments were replaced by hostile values (hostile.py). An
 eighth of them run in a strict host: numpy's and the decimal module's errors raise, RuntimeWarnings too. Whatever the
@@ -87,7 +87,7 @@ def _last(value: Any) -> Any:
 
 def world() -> Any:
     """What a guest leaves as it is."""
-    state = np.random.get_state()
+    state = np.random.get_state()  # noqa: NPY002  # what the host may use
     return {
         "numpy's error state": (np.geterr(), np.geterrcall()),
         "warning filters": list(warnings.filters),
@@ -139,8 +139,7 @@ def check_error(name: str, error: Exception) -> None:
     from .hostile import MARK, WORD, Users
     from .surface import is_seam
 
-    trace = error.__traceback__
-    inside = trace is not None and trace.tb_next is not None and trace.tb_next.tb_next is not None
+    inside = any("/machinery/" not in frame.filename for frame in traceback.extract_tb(error.__traceback__))
     if (isinstance(error, TypeError) and not inside) or isinstance(error, Users):
         return  # Python's own refusal of a call that does not fit the signature; an exception of the user's function
     if isinstance(error, MemoryError):
@@ -161,7 +160,9 @@ def check_error(name: str, error: Exception) -> None:
 
 def where(error: BaseException) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/machinery/" not in frame.filename]
-    return " < ".join(f"{os.path.basename(f.filename)}:{f.lineno}" for f in frames[:-4:-1])
+    return " < ".join(
+        [f"{os.path.basename(f.filename)}:{f.lineno}" for f in frames[:-4:-1]] + getattr(error, "__notes__", [])
+    )
 
 
 # --- one call

@@ -36,8 +36,8 @@ LEFT_OUT = {
 """Names, and beginnings of names, that are not called by themselves."""
 
 SEAMS = ("losses.", "sets.")
-"""Methods of these are how descents, nets and C read a loss or a set, with arrays that have been checked: they may raise
-numpy's own errors."""
+"""Methods of these are how descents, nets and C read a loss or a set, with arrays that have been checked: they may
+raise numpy's own errors."""
 
 OPERATORS = ("__and__", "__eq__", "__len__", "__hash__", "__repr__", "__contains__", "__getitem__", "_repr_html_")
 
