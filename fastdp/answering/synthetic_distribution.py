@@ -17,14 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.accounted import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, display_count
-from ..support.checks import check_fits, integer, one_of
+from ..support.checks import check_fits, integer, items_of, one_of
+from ..support.parameters import MOST_QUERIES
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from .marginal_transform import flat_of
 from .product_distribution import ProductDistribution, Weights, are_weights, average_of
 from .queries.bound_query import BoundQuery
 from .queries.marginals import Marginals
-from .queries.query import as_sequence, bind
+from .queries.query import bind
 from .synthetic_sampling import AliasTables
 from .workload import Workload
 
@@ -136,7 +137,7 @@ class SyntheticDistribution(Accounted):
             if queries.domain != self.domain:
                 raise ValueError("queries: must be marginals of the domain of the distribution")
             return flat_of(self.marginal_tables(queries))
-        workload = Workload(as_sequence(queries), self.domain)
+        workload = Workload(items_of("queries", queries, "queries", most=MOST_QUERIES), self.domain)
         if len(self._parts) == 1 and self._parts[0].is_dense and len(workload):
             (weights,) = self._parts[0].blocks.values()
             return np.clip(workload.evaluate(weights), 0.0, 1.0)

@@ -417,7 +417,7 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
     try:
         distinct, unlike_themselves = len(set(labels)), any(label != label for label in labels)
     except Exception:  # of classes that are not ours
-        raise ValueError(f"{name}: labels must be hashable, and compare with one another") from None
+        raise ValueError(f"{name}: labels must be hashable") from None
     if distinct < len(labels) or unlike_themselves:
         raise ValueError(f"{name}={_some(labels)}: labels must be distinct, and not NaN")
     return len(labels), labels

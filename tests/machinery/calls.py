@@ -385,9 +385,7 @@ def _method(name: str, owner: str, attribute: str) -> Callable[[np.random.Genera
             return getattr(thing, attribute), [fastdp.PureDP(1.0)] if attribute == "__and__" else others, {}
         function = getattr(thing, attribute)
         if name == "GumbelMax.merge":
-            import copy
-
-            return function, [], {"other": copy.deepcopy(thing)}
+            return function, [], {"other": thing.shard()}
         scene.d = 3 if owner.startswith("learning.") else 2
         function, arguments, keywords = _call(name, scene, function)
         if owner.startswith(("sklearn.", "learning.LearnedConjunction")) and "X" in keywords:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import fractions
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -190,6 +190,12 @@ _MADE: list[Callable[[], Any]] = [
     lambda: fastdp.SyntheticDistribution(np.ones(24) / 24, fastdp.Domain(a=2, b=["x", "y", "z"], c=4)),
     lambda: fastdp.pack(np.eye(3, dtype=bool)),
 ]  # fmt: skip
+
+
+def everything_hostile() -> Iterator[Any]:
+    """All of them, once."""
+    return map(hostile, range(HOSTILE))
+
 
 HOSTILE = len(_SCALARS) + len(_MADE)
 
