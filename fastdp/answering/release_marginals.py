@@ -23,6 +23,7 @@ from ..randomness.noise_draws import add_noise
 from ..records.domain import MOST_CELLS, Domain, check_domain, display_count
 from ..records.sources import rows_of
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
@@ -183,6 +184,7 @@ class MarginalsRelease(Accounted):
         return as_code(repr(self)) + below
 
 
+@boundary
 def release_marginals(
     data: Any,
     domain: Domain,

@@ -23,6 +23,7 @@ from ..randomness.keys import Randomness
 from ..records.bit_words import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer, one_of, public_count
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.progress import Progress, reporting
@@ -111,6 +112,7 @@ class LearnedConjunction(Hypothesis, Accounted):
         return unpack_flags(left, block.n)
 
 
+@boundary
 def learn_conjunction(
     X: Any,
     y: Any,

@@ -27,6 +27,7 @@ from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
 from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
+from ..support.boundary import boundary
 from ..support.checks import public_count
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
@@ -68,6 +69,7 @@ class Chosen(Displayed, Accounted):
     excess_bound: float
     beta: float
 
+    @boundary
     def predict(self, X: Any) -> NDArray[np.bool_]:
         """Predict with the chosen hypothesis; for classes that were given as hypotheses.
 
@@ -99,6 +101,7 @@ class Chosen(Displayed, Accounted):
         ]
 
 
+@boundary
 def learn_from_class(
     predictions: Any,
     y: Any,

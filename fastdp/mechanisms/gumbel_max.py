@@ -27,6 +27,7 @@ from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, word_source
 from ..support import processes
+from ..support.boundary import quick_boundary
 from ..support.checks import integer
 from ..support.public_paths import public_as
 from ..support.shown import shown
@@ -308,6 +309,7 @@ class GumbelMax(Accounted):
         """That of the whole choice."""
         return self._guarantee
 
+    @quick_boundary
     def offer(self, scores: ArrayLike, first_index: int) -> None:
         """Let candidates first_index, first_index + 1, ... take part with these scores, an empty block being none.
 
@@ -340,6 +342,7 @@ class GumbelMax(Accounted):
             with self._lock:
                 self._running -= 1
 
+    @quick_boundary
     def merge(self, other: GumbelMax) -> GumbelMax:
         """Take in what a shard of this choice was offered, and close that; returns this object.
 
@@ -372,6 +375,7 @@ class GumbelMax(Accounted):
             self._offered, self._closed, other._closed = joined, "", "it was merged into another"
         return self
 
+    @quick_boundary
     def winner(self) -> int:
         """The number of the chosen candidate; nothing can be offered after that.
 
@@ -384,6 +388,7 @@ class GumbelMax(Accounted):
             raise ValueError(f"k={self.k}: must be 1 for one winner; call winners()")
         return int(self.winners()[0])
 
+    @quick_boundary
     def winners(self) -> NDArray[np.int64]:
         """The numbers of the k chosen candidates, best first; nothing can be offered after that.
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
 from ..randomness.keys import Key, Randomness
+from ..support.boundary import quick_boundary
 from ..support.checks import integer, one_of
 from ..support.progress import Progress, reporting
 from ..support.shown import shown
@@ -55,6 +56,7 @@ def exponential_mechanism(
     method: Method = "auto", size: int, candidates: int | None = None, progress: Progress = None,
     rng: Randomness | None = None, budget: Budget | None = None, neighbors: Neighbors = "replace-one",
 ) -> NDArray[np.int64]: ...  # fmt: skip
+@quick_boundary
 def exponential_mechanism(
     scores: ArrayLike | ScoreBlocks,
     *,
@@ -159,6 +161,7 @@ def exponential_mechanism(
     return drawn if size is not None else int(drawn[0])
 
 
+@quick_boundary
 def top_k(
     scores: ArrayLike | ScoreBlocks,
     k: int,
@@ -237,6 +240,7 @@ def top_k(
     return _first_of_array(_array(scores, candidates, progress), k, plan, budget, rng)
 
 
+@quick_boundary
 def permute_and_flip(
     scores: ArrayLike,
     *,

@@ -23,6 +23,7 @@ from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
+from ..support.boundary import quick_boundary
 from ..support.checks import numbers_array, positive, power_of_two
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
@@ -182,6 +183,7 @@ class AboveThreshold(Accounted):
         """Whether it has answered True."""
         return self._closed
 
+    @quick_boundary
     def above(self, value: float) -> bool:
         """Whether this value lies above the threshold, both with their noise; True closes the object.
 
@@ -199,6 +201,7 @@ class AboveThreshold(Accounted):
             raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
 
+    @quick_boundary
     def first_above(self, values: ArrayLike) -> int | None:
         """The first of these values that lies above the threshold; the same as asking `above` one by one.
 

@@ -19,6 +19,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -83,6 +84,7 @@ class PrivateChoice(Displayed, Accounted):
         ]
 
 
+@boundary
 def exponential_erm(
     X: Any,
     y: Any = None,

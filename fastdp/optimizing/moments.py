@@ -21,6 +21,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -81,6 +82,7 @@ class LeastSquares(Displayed, Accounted):
         ]
 
 
+@boundary
 def noisy_least_squares(
     X: Any,
     y: Any,

@@ -234,6 +234,7 @@ class _Pool:
         helper = _Helper()
         try:
             self._helpers.append(helper)
+            _ignore_float_errors()
             while not self._closed and self._process == here.number and self._serve_next(helper):
                 pass
         finally:
@@ -249,6 +250,13 @@ class _Pool:
         if (job := reference()) is not None:
             helper.serve(job)
         return True
+
+
+def _ignore_float_errors() -> None:
+    """In a thread of ours, as boundary.py does in the caller's: numpy keeps a state for each."""
+    import numpy as np
+
+    np.seterr(all="ignore")
 
 
 def _get_pool() -> _Pool:
