@@ -28,6 +28,7 @@ from ..support import rounding
 from ..support.errors import warn_of_accuracy
 from ..support.rounding import down, lower, up
 from ..support.search import least_integer
+from ..support.shown import shown
 from .quantiles import RankSelection
 from .selection import draw_one
 
@@ -44,9 +45,9 @@ _CERTAIN = 1 - 2.0**-30  # what floats must leave of a probability: their errors
 def check_prefix(delta: float, neighbors: Neighbors) -> None:
     """ValueError unless this is what the theorem is about."""
     if neighbors != "replace-one":
-        raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
+        raise ValueError(f"neighbors={shown(neighbors)}: must be 'replace-one' for method='prefix', whose n is public")
     if not delta:
-        raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
+        raise ValueError(f"delta={shown(delta)}: must be > 0 for method='prefix'")
 
 
 @dataclass(frozen=True)
@@ -241,12 +242,14 @@ def points_below(prefix: int, rest: int) -> list[int]:
 # --- constants: prefix_method.md, theorem 2
 
 
+@rounding.sixty_digits
 def _log_over(x: Fraction, rate: float) -> float:
     """ln(x) / rate, rounded up."""
     log = rounding.ln(rounding.divide(Decimal(x.numerator), Decimal(x.denominator)))
     return up(rounding.divide(log, Decimal(rate)))
 
 
+@rounding.sixty_digits
 def _noise_bound(scale: float, tail: float) -> int:
     """The least k >= 0 with q^k / (1 + q) <= tail, or one more: that is Pr[Z >= k] for noise of this scale."""
     q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))

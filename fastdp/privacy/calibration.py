@@ -8,7 +8,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 from math import erfc, exp, inf, log, log1p, nextafter, pi, sqrt
 
+from ..support.rounding import sixty_digits
 from ..support.search import narrow
+from ..support.shown import shown
 
 MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use is that weak
 SMALLEST = 1e-100  # of epsilon and delta: below it float64 does not find the candidates
@@ -24,7 +26,7 @@ def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimensio
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value < SMALLEST * (1 - 1e-9):  # callers may have rounded it down
-            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
+            raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")
     through_zcdp = zcdp_sigma(sensitivity, rho=zcdp_rho(epsilon, delta))
     # theorem 3: variance tau^2 + s^2, theta = 2.001 exp(-2 pi^2 s^2) with 3.1 dimension theta <= loss
     loss = min(epsilon, 1.0) * 2.0**-20
@@ -34,6 +36,7 @@ def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimensio
     return min(through_zcdp, analytic)
 
 
+@sixty_digits
 def zcdp_sigma(sensitivity: float, *, rho: float) -> float:
     """The least sigma with sensitivity^2 / (2 sigma^2) <= rho."""
     context = Context(prec=40, rounding=ROUND_CEILING)
@@ -60,6 +63,7 @@ def gaussian_mu(sensitivity: float, sigma: float, dimension: int) -> float:
 
 
 @lru_cache(1024)
+@sixty_digits
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho found such that rho-zCDP implies (epsilon, delta)-DP, by the tight conversion.
 
@@ -83,11 +87,12 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     exact = context.divide(context.add(context.divide(top, a1), Decimal(epsilon)), order)
     rho = float(exact) * (1 - 2.0**-50)
     if not rho > 0:
-        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: too small for Gaussian noise in float64")
+        raise ValueError(f"epsilon={shown(epsilon)}, delta={shown(delta)}: too small for Gaussian noise in float64")
     return rho
 
 
 @lru_cache(1024)
+@sixty_digits
 def gaussian_ratio(epsilon: float, delta: float) -> float:
     """The least sigma / sensitivity for which continuous Gaussian noise is (epsilon, delta)-DP, to 9 digits and up.
 
@@ -119,6 +124,7 @@ def _delta_float(r: float, epsilon: float) -> float:
     return erfc(a / sqrt(2)) / 2 - second
 
 
+@sixty_digits
 def _delta_decimal(r: float, epsilon: float, digits: int) -> Decimal:
     """An upper bound, close, of a delta of at least 10^-digits."""
     x = epsilon * r + 0.5 / r

@@ -10,7 +10,8 @@ from ...privacy.composition import compose
 from ...privacy.guarantees import BoundedRange
 from ...support import parameters, rounding
 from ...support.checks import integer
-from ...support.rounding import up
+from ...support.rounding import sixty_digits, up
+from ...support.shown import shown
 from ..scores import eta_of, pair_factor, range_of_each
 from .tails import log_ratio
 
@@ -276,6 +277,7 @@ def _rounds(candidates: int, k: int) -> int:
     return candidates
 
 
+@sixty_digits
 def _shortfall(
     events: int, rounds: int, sensitivity: float, epsilon: float, delta: float, beta: float, monotonic: bool
 ) -> float:
@@ -286,6 +288,7 @@ def _shortfall(
     return up(rounding.divide(log, Decimal(eta))) if eta else inf
 
 
+@sixty_digits
 def _enough(
     events: int, rounds: int, error: float, sensitivity: float, delta: float, beta: float, monotonic: bool
 ) -> float:
@@ -295,7 +298,7 @@ def _enough(
     each = up(rounding.multiply(Decimal(unit), log_ratio(events, parameters.beta(beta))))
     delta = parameters.delta_or_none(delta)
     if each > 2.0**60:
-        raise ValueError(f"error={error!r}: is out of reach")
+        raise ValueError(f"error={shown(error)}: is out of reach")
     if delta:
         epsilon = compose((BoundedRange(each), rounds), delta=delta).to_approx(delta).epsilon
     else:
