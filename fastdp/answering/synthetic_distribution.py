@@ -18,6 +18,7 @@ from ..privacy.accounted import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, display_count
 from ..support.checks import check_fits, integer, items_of, one_of
+from ..support.frozen import Frozen
 from ..support.parameters import MOST_QUERIES
 from ..support.public_paths import public_as
 from ..support.results import as_code
@@ -37,7 +38,7 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 @public_as("fastdp")
-class SyntheticDistribution(Accounted):
+class SyntheticDistribution(Frozen, Accounted):
     """A public distribution over the cells of a domain.
 
     Parameters

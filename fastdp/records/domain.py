@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..support.boundary import boundary
 from ..support.checks import integer, items_of, plain_array, plain_integer
 from ..support.errors import DomainError
+from ..support.frozen import Frozen
 from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
 from ..support.public_paths import public_as
 from ..support.rounding import sixty_digits
@@ -33,7 +34,7 @@ MOST_CELLS = 2**31  # of arrays over all cells
 
 
 @public_as("fastdp")
-class Domain:
+class Domain(Frozen):
     """The values that records may have, for each attribute: how many, or which.
 
     `Domain(age=8, sex=2)` is of records that hold the codes 0 .. 7 and 0 .. 1; in
@@ -79,6 +80,8 @@ class Domain:
     >>> domain.size, domain.sizes
     (16, (8, 2))
     """
+
+    __slots__ = ("__weakref__", "_codes", "_positions", "labels", "names", "size", "sizes")
 
     def __init__(self, attributes: Mapping[str, int | Sequence[Any]] | None = None, /, **more: int | Sequence[Any]):
         if attributes is not None and not isinstance(attributes, Mapping):

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...records.domain import Domain, check_domain, display_count
 from ...support.checks import integer, items_of
+from ...support.frozen import Frozen
 from ...support.parameters import MOST_TABLE_CELLS, MOST_TABLES
 from ...support.public_paths import public_as
 from ...support.shown import shown
@@ -19,7 +20,7 @@ from .query import Query
 
 
 @public_as("fastdp.answering")
-class Marginals(Sequence[Query]):
+class Marginals(Frozen, Sequence[Query]):
     """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables.
 
     Parameters
