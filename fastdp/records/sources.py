@@ -26,7 +26,7 @@ def rows_of(data: Any) -> Rows:
         return data
     if isinstance(data, str | os.PathLike):
         data = [data]
-    if isinstance(data, list | tuple) and all(isinstance(path, str | os.PathLike) for path in data):
+    if type(data) in (list, tuple) and all(isinstance(path, str | os.PathLike) for path in data):
         from .parquet import ParquetRows
 
         return ParquetRows(data)

@@ -56,6 +56,8 @@ def column_of(label: str, data: Any) -> Column:
 
 def library_column(label: str, data: Any) -> Column | None:
     """A column of one of these libraries, or None for anything else."""
+    if comes_from(data, "pandas", "MultiIndex"):
+        raise ValueError(f"{label}: type MultiIndex: must have one level")
     if comes_from(data, "pandas", "Series", "Index", "ExtensionArray"):
         held = getattr(data, "array", data)
         if comes_from(held, "pandas", "ArrowExtensionArray") and held.dtype.kind in "biuf":
