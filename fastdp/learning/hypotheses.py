@@ -15,7 +15,7 @@ from ..records.rows import Block, PerRecord, Rows, column_values
 from ..records.sources import rows_of
 from ..support.boundary import boundary
 from ..support.checks import integer, plain_array
-from ..support.columns import comes_from
+from ..support.columns import comes_from, has
 from ..support.errors import warn_of_accuracy
 from ..support.public_paths import public_as
 from ..support.results import Displayed
@@ -168,7 +168,7 @@ def error(h: Any, X: Any, y: Any) -> float:
 
 def predictions_of(h: Any, X: Any, name: str) -> NDArray[np.bool_]:
     """The predictions of a hypothesis, or of a function."""
-    predict = getattr(h, "predict", h)
+    predict = h.predict if has(h, "predict") else h
     if not callable(predict):
         raise ValueError(f"{name}: type {type(h).__name__}: must be a function, or have a method predict")
     given = plain_array(f"{name}: predictions", predict(X), "an array, one for each record")

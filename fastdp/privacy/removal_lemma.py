@@ -251,6 +251,7 @@ def peeling_eta(
     """
     rounds = integer("rounds", rounds, least=1)
     goal = ApproxDP(parameters.epsilon(epsilon), parameters.delta(delta), neighbors=neighbors)
+    one_signed = flag("one_signed", one_signed)
     by_lemma = lemma_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
     score_range = 1 if one_signed and neighbors == "add-remove" else 2
     composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / score_range

@@ -26,6 +26,8 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels: as they were given, or as rows of one column for a column of a collection."""
     with called("X"):
         rows = rows_of(X)
+    if isinstance(y, Rows):
+        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
     if names_column(y):
         try:
             at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import library_column
+from .columns import has, library_column
 from .machine import display_bytes, usable_memory
 from .shown import shown, type_of
 
@@ -279,7 +279,7 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     except Exception:  # of a class that is not ours, and a range that does not fit into memory
         raise ValueError(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
     kind = array.dtype.kind
-    if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
+    if kind == "f" and not has(value, "dtype") and _holds_large_integers(value, array):
         raise ValueError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
             "array, whose dtype decides"

@@ -46,8 +46,16 @@ SECONDS = 120  # against hangs; a call takes milliseconds
 GIGABYTES = 4  # of address space on top of what the process has
 CALLS_A_CHILD = 20_000
 NAMED = re.compile(r"^[\w.(][\w.\[\]'\"*()/, ^-]*(=|: |:\n)", re.DOTALL)
-_PUBLIC_WORDS = ("attribute=", "column=", "data=", "workload: ", "X: column", "y: Unknown label")
-_PUBLIC_NUMBERS = ("attribute=", "X: column name", "y: Unknown label", "lower=", "column=", "data: column name")
+_PUBLIC_WORDS = ("order=", "attribute=", "column=", "data=", "workload: ", "X: column", "y: Unknown label")
+_PUBLIC_NUMBERS = (
+    "guarantee=",
+    "attribute=",
+    "X: column name",
+    "y: Unknown label",
+    "lower=",
+    "column=",
+    "data: column name",
+)
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops
 _CALLBACKS = ("callback", "progress", "function", "derivative", "value", "h", "kind", "scores", "curve")
@@ -148,14 +156,14 @@ def check_error(name: str, error: Exception, *, at_callbacks: bool = False) -> N
     last = traceback.extract_tb(error.__traceback__)[-1]
     if "/machinery/" in last.filename and last.name == "<lambda>":
         return  # a function of the user fails by itself
-    if isinstance(error, TypeError) and name.rpartition(".")[2] in OPERATORS and name[-5:] != "and__":
+    if isinstance(error, TypeError | IndexError) and name.rpartition(".")[2] in OPERATORS and name[-5:] != "and__":
         return  # as Python's own types have it
     if at_callbacks and isinstance(error, TypeError | RuntimeError | ValueError):
         return  # what was given as a function is one, and fails by itself
-    if isinstance(error, MemoryError):
-        raise Found(f"out of memory: {error}")
     if is_seam(name):
         return
+    if isinstance(error, MemoryError):
+        raise Found(f"out of memory: {error}")
     text = str(error)
     kind = type(error).__name__
     ours = ValueError | RuntimeError | FileNotFoundError | ImportError | AttributeError
@@ -298,9 +306,12 @@ def tell(event: dict[str, Any]) -> None:
 
 def limit_memory() -> None:
     """What a call may take on top of what the process has; more is an error that the fuzzer sees."""
+    from fastdp.support import machine
+
     with open("/proc/self/statm", encoding="ascii") as statm:
         held = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (held + GIGABYTES * 2**30, resource.RLIM_INFINITY))
+    machine.memory_limit = lambda: GIGABYTES * 2**30  # type: ignore[assignment,misc]  # which estimates are held against
 
 
 class Worker:
@@ -409,8 +420,12 @@ def main(arguments: list[str]) -> int:
     start = time.monotonic()
     outcomes, found = run(options.calls, seed, options.workers)
     print(dict(outcomes.most_common()))
-    for each in found[:MOST_FOUND]:
-        print(f"call {each['call']} of {each['name']}: {each['found']}")
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for each in found:
+        alike.setdefault(re.sub(r"\d+", "0", each["found"])[-120:], []).append(each)
+    for same in alike.values():
+        more = f"  (and {len(same) - 1} like it)" if len(same) > 1 else ""
+        print(f"call {same[0]['call']} of {same[0]['name']}: {same[0]['found']}{more}")
     print(f"{len(found)} of {options.calls:,} calls broke an invariant; seed {seed}, {time.monotonic() - start:.0f} s")
     return bool(found)
 

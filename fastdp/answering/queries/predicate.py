@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import signature
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
