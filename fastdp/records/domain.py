@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.boundary import boundary
+from ..support.columns import Coded, Entries, column_of
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from ..support.shown import shown
-from .outside_domain import codes_in_range, codes_of_labels
+from .outside_domain import codes_in_range, codes_of_labels, distinct, is_missing
 
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
@@ -277,13 +278,23 @@ class Domain:
         DomainError
             A value is outside the domain; the message names the column and the rule, never a value.
         """
-        name, size, codes = self.names[position], self.sizes[position], self._codes[position]
-        array = np.asarray(values)
-        if array.ndim != 1:
-            raise ValueError(f"column {name!r}: shape {array.shape}: must have one dimension")
-        if codes is not None:
-            return codes_of_labels(name, array, codes, code_type(size), outside)
-        return codes_in_range(name, array, size, outside).astype(code_type(size), copy=False)
+        column = column_of(f"column {self.names[position]!r}", values)
+        if self.labels[position] is None:
+            return self.encode_entries(position, column.entries(0, len(column)), outside)
+        coded = column.coded(0, len(column)) or distinct(column.entries(0, len(column)))
+        return self.encode_labels(position, coded, outside)
+
+    def encode_entries(self, position: int, entries: Entries, outside: Outside) -> Codes:
+        """The codes of an attribute that has no labels."""
+        size = self.sizes[position]
+        found = codes_in_range(self.names[position], entries, size, outside)
+        return found.astype(code_type(size), copy=False)
+
+    def encode_labels(self, position: int, coded: Coded, outside: Outside) -> Codes:
+        """The codes of an attribute, from labels and their places."""
+        codes, size = self._codes[position], self.sizes[position]
+        assert codes is not None
+        return codes_of_labels(self.names[position], coded, codes, code_type(size), outside)
 
     @boundary
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
@@ -384,10 +395,10 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
     if not labels:
         raise ValueError(f"{name}={shown(values)}: must have at least one label")
     try:
-        distinct = len(set(labels))
+        different = len(set(labels))
     except TypeError:
         raise ValueError(f"{name}: labels must be hashable") from None
-    if distinct < len(labels) or any(label != label for label in labels):
+    if different < len(labels) or any(label is not None and is_missing(label) for label in labels):
         raise ValueError(f"{name}={_some(labels)}: labels must be distinct, and not NaN")
     return len(labels), labels
 
