@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
-from .domain import MOST_CELLS, Codes, Domain, code_type, display_count
+from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries, encode_labels
 from .outside_domain import distinct
 from .rows import Block, Rows
 from .sources import rows_of
@@ -90,5 +90,5 @@ def codes_of(domain: Domain, position: int, block: Block, outside: Outside, colu
     """The codes of an attribute, from the column at its own position or at another one."""
     column = position if column is None else column
     if domain.labels[position] is None:
-        return domain.encode_entries(position, block.entries(column), outside)
-    return domain.encode_labels(position, block.coded(column) or distinct(block.entries(column)), outside)
+        return encode_entries(domain, position, block.entries(column), outside)
+    return encode_labels(domain, position, block.coded(column) or distinct(block.entries(column)), outside)
