@@ -338,7 +338,7 @@ def _warn_once(why: str) -> None:
     if _warned:
         return
     _warned = True
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe()
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
         frame = frame.f_back
