@@ -122,15 +122,40 @@ def test_kernels_that_take_a_key_and_are_called_from_python_have_an_answer() -> 
     assert found - inner - synthetic <= set(asked.ANSWERS)
 
 
-def test_forms_for_which_no_question_is_stated() -> None:
-    whole, floats = numba.types.Array(numba.int64, 1, "C"), numba.types.Array(numba.float64, 1, "C")
-    assert asked._kind_of(["S", "S"], (whole, whole)) == "int64"
-    assert asked._kind_of(["S", "S"], (floats, floats)) == "float64"
-    assert asked._kind_of(["S", "S"], (floats, whole)) is None
-    assert asked._kind_of(["S"], (numba.types.Array(numba.int32, 1, "C"),)) is None
-    assert asked._kind_of(["n", "x"], (numba.int64, numba.float64)) == ""
-    assert asked._kind_of(["n"], (numba.types.literal(3),)) is None
-    assert asked._kind_of(["n"], (numba.int64, numba.int64)) is None
+WHOLE, FLOATS = numba.types.Array(numba.int64, 1, "C"), numba.types.Array(numba.float64, 1, "C")
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        (FLOATS, WHOLE), (WHOLE, FLOATS), (WHOLE,), (WHOLE, WHOLE, WHOLE), (numba.types.Array(numba.int32, 1, "C"),) * 2,
+        (WHOLE, numba.types.Array(numba.int64, 2, "C")), (WHOLE, numba.types.Optional(WHOLE)), (WHOLE, numba.int64),
+    ],
+)  # fmt: skip
+def test_code_of_another_form_is_not_entered(types: tuple[Any, ...]) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    asked.ask_kernel("scores.find_tops_into", types, never, "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("argument", "kind"),
+    [(3, numba.types.literal(3)), (3, numba.types.literal(4)), (0.5, numba.float32), (0.5, numba.int64)],
+)
+def test_numbers_of_another_form(argument: Any, kind: Any) -> None:
+    with pytest.raises(asked._OtherForm):
+        asked._in_form(argument, kind)
+
+
+def test_rows_in_another_order() -> None:
+    """The code of a kernel that was compiled for arrays in Fortran's order reads them so."""
+    from fastdp.kernels.buckets import resolve_into
+
+    for order in "CF":
+        made = np.zeros((4, 9), np.uint64, order=order)
+        scores, outcomes = np.arange(3), np.zeros((3, 9), np.int64)
+        resolve_into(scores, 0.1, 0.1, 40.0, scores[2:], 2, made, False, layout.SLACK, outcomes)  # asked in this form
 
 
 ASKED = """
