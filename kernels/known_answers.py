@@ -197,15 +197,9 @@ ANSWERS: dict[str, _Answer] = {
     "chacha20.fill_groups_into": _Answer(_ask_groups, (_RFC, 3173066661)),
     "chacha20.words_into": _Answer(_ask_words, _WORDS),
     "chacha20.word_one": _Answer(_ask_word, (_RFC[0], _RFC[15])),
-    "noise.add_laplace_into": _Answer(
-        lambda call, _: _ask_noise(call, _LAPLACE, _integers()), _LAPLACE_I
-    ),
-    "noise.add_laplace_on_grid_into": _Answer(
-        lambda call, _: _ask_noise(call, _LAPLACE, _floats(), _GRID), _LAPLACE_F
-    ),
-    "noise.add_gaussian_into": _Answer(
-        lambda call, _: _ask_noise(call, _GAUSSIAN, _integers()), _GAUSSIAN_I
-    ),
+    "noise.add_laplace_into": _Answer(lambda call, _: _ask_noise(call, _LAPLACE, _integers()), _LAPLACE_I),
+    "noise.add_laplace_on_grid_into": _Answer(lambda call, _: _ask_noise(call, _LAPLACE, _floats(), _GRID), _LAPLACE_F),
+    "noise.add_gaussian_into": _Answer(lambda call, _: _ask_noise(call, _GAUSSIAN, _integers()), _GAUSSIAN_I),
     "noise.add_gaussian_on_grid_into": _Answer(
         lambda call, _: _ask_noise(call, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F
     ),
@@ -268,9 +262,9 @@ def ask_kernel(name: str, types: tuple[Any, ...], call: Call, where: str) -> Non
 def _in_form(argument: Any, kind: Any) -> Any:
     """An argument as the type wants it: arrays of rows in Fortran's order are copies."""
     if isinstance(argument, np.ndarray):
-        if isinstance(kind, _types.Array) and (str(kind.dtype), kind.ndim) == (str(argument.dtype), argument.ndim):
+        if type(kind) is _types.Array and (str(kind.dtype), kind.ndim) == (str(argument.dtype), argument.ndim):
             return np.asfortranarray(argument) if kind.layout == "F" and kind.ndim > 1 else argument
-    elif str(kind) == "float64" or (isinstance(argument, int) and isinstance(kind, _types.Integer | _types.Boolean)):
+    elif str(kind) == "float64" or (isinstance(argument, int) and type(kind) in (_types.Integer, _types.Boolean)):
         return argument
     raise _OtherForm
 

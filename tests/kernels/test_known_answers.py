@@ -128,7 +128,7 @@ WHOLE, FLOATS = numba.types.Array(numba.int64, 1, "C"), numba.types.Array(numba.
 @pytest.mark.parametrize(
     "types",
     [
-        (FLOATS, WHOLE), (WHOLE, FLOATS), (WHOLE,), (WHOLE, WHOLE, WHOLE), (numba.types.Array(numba.int32, 1, "C"),) * 2,
+        (FLOATS, WHOLE), (WHOLE, FLOATS), (WHOLE,), (WHOLE,) * 3, (numba.types.Array(numba.int32, 1, "C"),) * 2,
         (WHOLE, numba.types.Array(numba.int64, 2, "C")), (WHOLE, numba.types.Optional(WHOLE)), (WHOLE, numba.int64),
     ],
 )  # fmt: skip
