@@ -26,6 +26,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.domain import Domain, check_domain
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer, one_of, positive
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.parameters import Outside
@@ -134,6 +135,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         self.fitted: FittedDistribution | None = None
         self.guarantee: Guarantee | None = None
 
+    @boundary
     def fit(
         self,
         data: Any,

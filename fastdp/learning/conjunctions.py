@@ -23,6 +23,7 @@ from ..randomness.keys import Randomness
 from ..records.bit_words import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer, one_of, public_count
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.progress import Progress, reporting
@@ -111,6 +112,7 @@ class LearnedConjunction(Hypothesis, Accounted):
         return unpack_flags(left, block.n)
 
 
+@boundary
 def learn_conjunction(
     X: Any,
     y: Any,
@@ -219,7 +221,8 @@ def learn_conjunction(
         examples.read(keep=plan.rereads)
         with reporting(progress, "learning") as report:
             literals = plan.learn(examples, keys, report)
-    return _hypothesis(literals, examples, taken, plan.guarantee, min(1.0, plan.bound / n), privacy.beta)
+    guarantee = keys.stating(plan.guarantee)
+    return _hypothesis(literals, examples, taken, guarantee, min(1.0, plan.bound / n), privacy.beta)
 
 
 def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], progress: Progress) -> LearnedConjunction:

@@ -13,6 +13,7 @@ from ..records.column_names import called
 from ..records.labels import Labelled, label_vector, names_column, positives, with_labels
 from ..records.rows import Block, PerRecord, Rows, column_values
 from ..records.sources import rows_of
+from ..support.boundary import boundary
 from ..support.columns import comes_from
 from ..support.errors import warn_of_accuracy
 from ..support.public_paths import public_as
@@ -49,6 +50,7 @@ class Hypothesis(Displayed):
         """
         return f"v{column + 1}" if self.names is None else self.names[column]
 
+    @boundary
     def predict(self, X: Any) -> NDArray[np.bool_]:
         """Predict for each record whether the hypothesis holds.
 
@@ -94,6 +96,7 @@ class Hypothesis(Displayed):
             selected = rows.select(at)
         return selected, lambda block: self._holds(block, places)
 
+    @boundary
     def error(self, X: Any, y: Any) -> float:
         """Compute the share of records that it is wrong about. Not private: for fresh or public records.
 
@@ -111,6 +114,7 @@ class Hypothesis(Displayed):
         return error(self, X, y)
 
 
+@boundary
 def error(h: Any, X: Any, y: Any) -> float:
     """Compute the share of the records that a hypothesis is wrong about. Not private.
 

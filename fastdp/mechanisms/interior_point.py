@@ -18,6 +18,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.number_column import NumberColumn
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of
 from ..support.parameters import Outside
 from ..support.shown import shown
@@ -58,6 +59,7 @@ def interior_point(
     method: Method = ..., beta: float = ..., outside: Outside = ..., rng: Randomness | None = ...,
     budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
+@boundary
 def interior_point(
     values: Any,
     *,

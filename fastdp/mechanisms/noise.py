@@ -31,6 +31,7 @@ from ..randomness.noise_plans import (
     scale_in_range,
 )
 from ..support import parameters
+from ..support.boundary import quick_boundary
 from ..support.checks import numbers_array, remembered
 from ..support.rounding import down, lower, root_up, up, upper
 from ..support.shown import shown
@@ -80,6 +81,7 @@ def laplace(values: Sequence[int], **options: Unpack[LaplaceOptions]) -> NDArray
 def laplace(values: Sequence[float], **options: Unpack[LaplaceOptions]) -> NDArray[np.float64]: ...
 @overload
 def laplace(values: ArrayLike, **options: Unpack[LaplaceOptions]) -> Any: ...
+@quick_boundary
 def laplace(
     values: ArrayLike,
     *,
@@ -172,6 +174,7 @@ def gaussian(values: Sequence[int], **options: Unpack[GaussianOptions]) -> NDArr
 def gaussian(values: Sequence[float], **options: Unpack[GaussianOptions]) -> NDArray[np.float64]: ...
 @overload
 def gaussian(values: ArrayLike, **options: Unpack[GaussianOptions]) -> Any: ...
+@quick_boundary
 def gaussian(
     values: ArrayLike,
     *,

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
 from ..randomness.keys import Key, Randomness
+from ..support.boundary import quick_boundary
 from ..support.checks import integer, one_of
 from ..support.progress import Progress, reporting
 from ..support.shown import shown
@@ -55,6 +56,7 @@ def exponential_mechanism(
     method: Method = "auto", size: int, candidates: int | None = None, progress: Progress = None,
     rng: Randomness | None = None, budget: Budget | None = None, neighbors: Neighbors = "replace-one",
 ) -> NDArray[np.int64]: ...  # fmt: skip
+@quick_boundary
 def exponential_mechanism(
     scores: ArrayLike | ScoreBlocks,
     *,
@@ -159,6 +161,7 @@ def exponential_mechanism(
     return drawn if size is not None else int(drawn[0])
 
 
+@quick_boundary
 def top_k(
     scores: ArrayLike | ScoreBlocks,
     k: int,
@@ -237,6 +240,7 @@ def top_k(
     return _first_of_array(_array(scores, candidates, progress), k, plan, budget, rng)
 
 
+@quick_boundary
 def permute_and_flip(
     scores: ArrayLike,
     *,
@@ -338,14 +342,14 @@ def _first_of_blocks(
     budget: Budget | None,
     rng: Randomness | None,
 ) -> NDArray[np.int64]:
-    """The k best of what a function produces; nobody sees what is drawn if its scores turn out wrong."""
+    """The k best of what a function produces. Its code runs between draws, so the charge is final before the first."""
     if candidates is None:
         raise ValueError("candidates=None: must be the number of candidates, where a function produces their scores")
     n = integer("candidates", candidates, least=1)
     if not k <= n <= MOST_CANDIDATES:
         raise ValueError(f"candidates={shown(candidates)}: must be at least k={k}, and at most 2^62")
     with plan.keys(budget, rng) as keys:
-        state, found = GumbelState(keys.take_ahead(), plan.eta, k), 0
+        state, found = GumbelState(keys.take_ahead(), plan.eta, k), 0  # nothing is drawn yet
         with reporting(progress, "choosing") as report:
             for start in range(0, n, LAZY_BLOCK):
                 stop = min(start + LAZY_BLOCK, n)
@@ -356,12 +360,15 @@ def _first_of_blocks(
                         f"scores: {array.size} for candidates {start} to {stop - 1}: must be {stop - start}"
                     )
                 state.admit(array.dtype)
-                state.add(array, start, *tops_of(array))
+                tops, top = tops_of(array)
                 found += allowed(array) if found < k else 0
+                if stop == n:
+                    some_allowed(0 if found else -inf)
+                    _enough(k, found)
+                if top > -inf:
+                    keys.commit()
+                    state.add(array, start, tops, top)
             report(n, n, "")
-        some_allowed(0 if found else -inf)
-        _enough(k, found)
-        keys.commit()
         return state.ranking()
 
 

@@ -23,6 +23,7 @@ from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
+from ..support.boundary import quick_boundary
 from ..support.checks import numbers_array, positive, power_of_two
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
@@ -141,7 +142,7 @@ class AboveThreshold(Accounted):
         with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
             self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
-        self._guarantee = guarantee
+        self._guarantee = keys.stating(guarantee)
         self._closed = False
         self._drawn = 0
         self._lock = threading.Lock()
@@ -182,6 +183,7 @@ class AboveThreshold(Accounted):
         """Whether it has answered True."""
         return self._closed
 
+    @quick_boundary
     def above(self, value: float) -> bool:
         """Whether this value lies above the threshold, both with their noise; True closes the object.
 
@@ -199,6 +201,7 @@ class AboveThreshold(Accounted):
             raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
 
+    @quick_boundary
     def first_above(self, values: ArrayLike) -> int | None:
         """The first of these values that lies above the threshold; the same as asking `above` one by one.
 
@@ -243,7 +246,7 @@ class AboveThreshold(Accounted):
         return first if over[first] else None
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "open"
+        state = ("closed" if self.closed else "open") + ", seeded: no privacy" * self.seeded
         return (
             f"AboveThreshold({self.threshold!r}, sensitivity={self.sensitivity!r}, epsilon={self.epsilon!r}, "
             f"neighbors={self.neighbors!r})  # {state}"

@@ -22,6 +22,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
@@ -123,6 +124,7 @@ class PrivateDescent(Descent, Accounted):
         return [*rows, ("clip", clip), ("noise", noise), ("guarantee", str(self.guarantee))]
 
 
+@boundary
 def projected_gradient_descent(
     X: Any,
     y: Any = None,
@@ -218,6 +220,7 @@ def projected_gradient_descent(
     return Descent(_result(path, average), steps, rate, bound, path if history else None)
 
 
+@boundary
 def noisy_projected_gradient_descent(
     X: Any,
     y: Any = None,
@@ -356,7 +359,7 @@ def run_descent(
         step_size=float(schedule.rates[0]),
         bound=schedule.bound,
         history=path if history else None,
-        guarantee=guarantee,
+        guarantee=keys.stating(guarantee),
         clip=grid.clip,
         resolution=1 / grid.unit,
         noise=drawn.named,

@@ -19,6 +19,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -83,6 +84,7 @@ class PrivateChoice(Displayed, Accounted):
         ]
 
 
+@boundary
 def exponential_erm(
     X: Any,
     y: Any = None,
@@ -206,8 +208,9 @@ def choose_point(
             draw = plan.read(points, report)
         w = draw(keys.take())
     return PrivateChoice(
-        w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution, plan.guarantee
-    )
+        w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution,
+        keys.stating(plan.guarantee),
+    )  # fmt: skip
 
 
 def plan_of(

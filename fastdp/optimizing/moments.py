@@ -21,6 +21,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -81,6 +82,7 @@ class LeastSquares(Displayed, Accounted):
         ]
 
 
+@boundary
 def noisy_least_squares(
     X: Any,
     y: Any,
@@ -218,7 +220,9 @@ class MomentsPlan:
         ridge = max(0.0, -float(np.linalg.eigvalsh(gram)[0]))
         w = minimise_quadratic(gram + (ridge + problem.lam / 2) * np.eye(self.d), cross, problem.over)
         factor = self.x_norm**2 / (n * grid.unit)
-        return LeastSquares(w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, guarantee)
+        return LeastSquares(
+            w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, keys.stating(guarantee)
+        )
 
     @property
     def entries(self) -> int:

@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 from math import exp, inf, log, log1p, nextafter, pi, sqrt
 
+from ..support.rounding import sixty_digits
 from ..support.search import narrow
 from ..support.shown import shown
 from .discrete_gaussian import discrete_sigma, greatest_square
@@ -46,6 +47,7 @@ def gaussian_sigma(
     return min(through_zcdp, analytic, exact)
 
 
+@sixty_digits
 def zcdp_sigma(sensitivity: float, *, rho: float) -> float:
     """The least sigma with sensitivity^2 / (2 sigma^2) <= rho."""
     context = Context(prec=40, rounding=ROUND_CEILING)
@@ -72,6 +74,7 @@ def gaussian_mu(sensitivity: float, sigma: float, dimension: int) -> float:
 
 
 @lru_cache(1024)
+@sixty_digits
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho found such that rho-zCDP implies (epsilon, delta)-DP, by the tight conversion.
 
@@ -100,6 +103,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 @lru_cache(1024)
+@sixty_digits
 def gaussian_ratio(epsilon: float, delta: float) -> float:
     """The least sigma / sensitivity for which continuous Gaussian noise is (epsilon, delta)-DP, to 9 digits and up.
 
@@ -121,6 +125,7 @@ def gaussian_ratio(epsilon: float, delta: float) -> float:
     return high * (1 + margin)
 
 
+@sixty_digits
 def _delta_decimal(r: float, epsilon: float, digits: int) -> Decimal:
     """An upper bound, close, of a delta of at least 10^-digits."""
     x = epsilon * r + 0.5 / r

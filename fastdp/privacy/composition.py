@@ -25,6 +25,7 @@ from .curves import ORDERS, Curve, linear_curve
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
 from .neighbors import one_relation
+from .origin import common_origin, with_origin
 
 Counted = Guarantee | tuple[Guarantee, int]
 Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"]
@@ -77,6 +78,8 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
+    singly = (item[0] if isinstance(item, tuple) else item for item in guarantees)
+    origin = common_origin(guarantee.origin for guarantee in singly)
     leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
     if delta is not None:
         delta = positive_delta(delta)
@@ -91,7 +94,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
                 "each theorem asks for)"
             )
         epsilon, name = min(found)
-        return ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name)
+        return with_origin(ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name), origin)
     sums: list[Guarantee] = []
     for parts in _choices(counted, limit=1):
         sums += [s for s in _sums(parts, using, neighbors) if s not in sums]
@@ -101,7 +104,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
             if leak >= 1
             else f"using={using!r}: gives no sum without a delta; pass delta="
         )
-    return sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums))
+    return with_origin(sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums)), origin)
 
 
 def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:

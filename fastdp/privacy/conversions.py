@@ -14,7 +14,7 @@ from math import exp, inf, log, log1p
 from numbers import Real
 from typing import Any
 
-from ..support import rounding
+from ..support import parameters, rounding
 from ..support.checks import probability
 from ..support.rounding import up
 from .curves import LARGE, ORDERS, SMALL, Curve
@@ -192,7 +192,7 @@ def epsilon_of_rho_simply(rho: float, delta: float) -> float:
     float
         Rounded up.
     """
-    r = Decimal(rho)
+    r, delta = Decimal(parameters.least_rho(rho)), parameters.delta(delta)
     return up(rounding.add(r, 2 * rounding.sqrt(rounding.multiply(r, -rounding.ln(Decimal(delta))))))
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil, exp, expm1, inf, isqrt, pi, sqrt
 from typing import NamedTuple
 
-from ..support.rounding import context_of
+from ..support.rounding import context_of, sixty_digits
 from ..support.search import least_float
 from .gaussian_curve import nearly_delta
 
@@ -128,6 +128,7 @@ def _nearly(sigma: float, epsilon: float, shift: Shift, dimension: int) -> float
     return total / (sigma * sqrt(2 * pi * square)) * (1 + shift.smoothness(sigma, dimension))
 
 
+@sixty_digits
 def delta_above(sigma: float, epsilon: float, shift: Shift, dimension: int) -> Decimal:
     """An upper bound of delta at this epsilon for all differences of a shift: theorems 1 and 2, in 50 digits."""
     c = _CONTEXT
@@ -166,6 +167,7 @@ def delta_above(sigma: float, epsilon: float, shift: Shift, dimension: int) -> D
     return c.multiply(c.divide(total, norm), Decimal(1) + Decimal("1e-20"))
 
 
+@sixty_digits
 def _sum_of_weights(half: Decimal) -> Decimal:
     """A lower bound of sum e^(-half z^2) over all integers: those of weight above 10^-30."""
     c = _CONTEXT

@@ -55,6 +55,7 @@ class Removal(Guarantee):
             raise ValueError(f"one_signed={shown(self.one_signed)}: must be True or False")
         object.__setattr__(self, "eta", eta)
 
+    @sixty_digits
     def delta(self, epsilon: float) -> float:
         """Compute the delta at epsilon: of the general form or, from `least_epsilon` on, the lesser of both.
 

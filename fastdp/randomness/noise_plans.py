@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import layout
+from ..support.rounding import sixty_digits
 from . import exact_draws as exact
 
 MIN_SCALE, MAX_SCALE = 2.0**-20, 2.0**40
@@ -68,6 +69,7 @@ def scale_in_range(scale: float, name: str) -> float:
     return scale
 
 
+@sixty_digits
 def laplace_plan(scale: float) -> LaplacePlan:
     """The plan for discrete Laplace noise of this scale; noise.md, lemmas 2 and 3, derive the constants."""
     d = _DIGITS
@@ -81,6 +83,7 @@ def laplace_plan(scale: float) -> LaplacePlan:
     return LaplacePlan(exact.extra_bits(scale), scale, law)
 
 
+@sixty_digits
 def gaussian_plan(sigma: float) -> GaussianPlan:
     """The plan for discrete Gaussian noise of this sigma; noise.md, lemmas 4 and 5, derive the constants."""
     d = _DIGITS

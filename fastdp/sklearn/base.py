@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import html
 import re
+import sys
+import warnings
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,7 +19,7 @@ from ..connect.requirements import is_older
 from ..privacy.budget import counting
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.errors import DomainError
+from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.shown import shown
 
 _NEEDED = "1.6"
@@ -42,7 +45,7 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
-LEFT_BEHIND = "left behind in the process that pickled this"  # what a fitted estimator has for a budget: no Budget
+LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
 class PrivateEstimator(BaseEstimator):
@@ -52,6 +55,14 @@ class PrivateEstimator(BaseEstimator):
     budget: Any
 
     def _randomness(self) -> Randomness | None:
+        """Where the keys of a fit come from, once it is clear who pays for it."""
+        if isinstance(self.budget, str) and self.budget == LEFT_BEHIND:
+            raise ValueError(
+                f"budget={self.budget!r}: must be a fastdp.Budget of this process, or None: this estimator belonged to "
+                "a budget that cannot be charged here; set_params(budget=...) states who pays for a fit"
+            )
+        if self.budget is not None or counting(None):
+            _warn_of_scores()
         return randomness(self.random_state)
 
     def _records(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -69,9 +80,10 @@ class PrivateEstimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
+        charged = state["budget"] is not None or counting(None)  # which a fit elsewhere would not be
         if "guarantee_" in state:
-            return {**state, "budget": state["budget"] and LEFT_BEHIND}
-        if state["budget"] is None and counting(None):
+            return {**state, "budget": LEFT_BEHIND if charged else None}
+        if state["budget"] is None and charged:
             _refuse_to_travel()
         return state  # which a Budget in it makes impossible
 
@@ -93,6 +105,29 @@ def _refuse_to_travel() -> NoReturn:
     raise TypeError(
         "an estimator that is yet to be fitted does not pickle while a Budget block is open: a fit in another process "
         "would not be charged to it; use n_jobs=1 or threads with budget=, or give each process its own share"
+    )
+
+
+def _warn_of_scores() -> None:
+    """A PrivacyWarning if scikit-learn scores the fit that is asked for, and does not leave the choice to a function.
+
+    A search that runs its fits in threads cannot be seen from them, and warns.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_fit_and_score":
+        frame = frame.f_back
+    if frame is None or not frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
+        return
+    while frame is not None:
+        if callable(getattr(frame.f_locals.get("self"), "refit", None)):  # of a search
+            return
+        frame = frame.f_back
+    warnings.warn(
+        "the budget pays for the fits of a search or a cross-validation, and not for their scores, which are computed "
+        "from the records: neither the scores nor what is chosen by them is private; refit= takes a function that "
+        "chooses privately, and cv_results_ must not be published",
+        PrivacyWarning,
+        stacklevel=levels_to_caller(),
     )
 
 

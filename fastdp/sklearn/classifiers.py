@@ -14,6 +14,7 @@ from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
 from ..records.column_names import label_of
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.errors import DomainError
 from ..support.shown import shown
@@ -110,6 +111,7 @@ class ConjunctionClassifier(BinaryClassifier):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
         """Learn from records, and charge for it.
 
@@ -138,6 +140,7 @@ class ConjunctionClassifier(BinaryClassifier):
         self.rule_ = rule_text([(cuts[j], value) for j, value in self.concept_.literals], names)
         return self
 
+    @boundary
     def predict(self, X: Any) -> Any:
         """Predict the class of each record.
 
@@ -251,6 +254,7 @@ class BoxClassifier(BinaryClassifier):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> BoxClassifier:
         """Learn from records, and charge for it.
 
@@ -284,6 +288,7 @@ class BoxClassifier(BinaryClassifier):
         below = np.where(last == grid.count - 1, np.inf, grid.edges(last + 1))
         return np.column_stack([least, below])
 
+    @boundary
     def predict(self, X: Any) -> Any:
         """Predict the class of each record; records beyond the bounds count as at them.
 

@@ -13,6 +13,7 @@ from ..optimizing.losses import Logistic, Loss, SquaredError
 from ..optimizing.private_erm import PrivateMinimum, private_erm
 from ..optimizing.sets import Ball
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import positive
 from ..support.errors import DomainError
 from ..support.shown import shown
@@ -143,6 +144,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
         """Learn from records, and charge for it.
 
@@ -165,6 +167,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
         return self
 
+    @boundary
     def decision_function(self, X: Any) -> Floats:
         """The log odds of the positive class.
 
@@ -182,6 +185,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 
+    @boundary
     def predict(self, X: Any) -> Any:
         """Predict the likelier class of each record.
 
@@ -197,6 +201,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         """
         return self._named(self.decision_function(X) > 0)
 
+    @boundary
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of both classes.
 
@@ -212,6 +217,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
+    @boundary
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithms of the probabilities of both classes.
 
@@ -321,6 +327,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
         """Learn from records, and charge for it.
 
@@ -350,6 +357,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         self.coef_, self.intercept_ = half * coefficients, half * intercept + center
         return self
 
+    @boundary
     def predict(self, X: Any) -> Floats:
         """Predict the target of each record.
 

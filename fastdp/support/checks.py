@@ -3,9 +3,10 @@
 Every error names the parameter, its value and the rule.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache, wraps
+from itertools import islice
 from math import inf, isfinite, nextafter
 from numbers import Rational, Real
 from typing import Any, TypeVar, cast
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import library_column
+from .machine import display_bytes, usable_memory
 from .shown import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -107,7 +109,9 @@ def plain_integer(value: Any) -> int | None:
     if type(value) is int:
         return value
     kind = type(value)
-    if kind is bool or not issubclass(kind, int | np.integer):
+    if (
+        kind is bool or not issubclass(kind, int | np.integer) or issubclass(kind, np.timedelta64)
+    ):  # an integer to numpy
         return None
     return int.__int__(value) if issubclass(kind, int) else int(value)
 
@@ -119,6 +123,15 @@ def large_integer(name: str, value: Any, *, least: int, most: int | None = None)
         if abs(number) <= 2**53 and number.is_integer():
             value = int(number)
     return integer(name, value, least=least, most=most)
+
+
+def check_fits(name: str, value: Any, needed: int, what: str) -> None:
+    """ValueError unless so many bytes, which `what` takes for this value of a parameter, are half of the memory."""
+    if needed > usable_memory():
+        raise ValueError(
+            f"{name}={shown(value)}: must be smaller: {what} would take {display_bytes(needed)}, of at most "
+            f"{display_bytes(usable_memory())}, half of the memory"
+        )
 
 
 def check_records(records: Any, neighbors: str) -> None:
@@ -182,6 +195,34 @@ def _within(name: str, value: Any, toward: float) -> float:
     """A number from 0 to 1 as a float; 1 for any other number."""
     number = _number(name, value)
     return non_negative(name, number, toward=toward) if 0 <= number < 1 else 1.0
+
+
+def items_of(name: str, value: Any, rule: str, *, most: int) -> list[Any]:
+    """Everything that an iterable has, which ends; `rule` states what it must be."""
+    try:
+        found = list(islice(iter(value), most + 1))
+    except Exception:
+        if isinstance(value, Generator):  # its code is the user's own
+            raise
+        raise ValueError(f"{name}={shown(value)}: must be {rule}") from None
+    if len(found) > most:
+        raise ValueError(f"{name}={shown(value)}: must be at most {most:,}")
+    return found
+
+
+def plain_array(name: str, value: Any, rule: str) -> NDArray[Any]:
+    """What numpy makes of it, whatever that is; `rule` states what it must be."""
+    try:
+        return np.asarray(value)
+    except Exception:  # ragged lists, and classes that are not ours
+        raise ValueError(f"{name}={shown(value)}: must be {rule}") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if type(value) is not bool and type(value) is not np.bool_:
+        raise ValueError(f"{name}={shown(value)}: must be True or False")
+    return bool(value)
 
 
 def instance_of(kind: type[T], name: str, value: Any, rule: str) -> T:

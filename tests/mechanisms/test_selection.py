@@ -654,28 +654,51 @@ def lazy_calls(function, budget, candidates=N, **options):
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.nan, INF])
-def test_a_bad_score_in_a_late_block_is_not_charged(value):
-    budget = Budget(epsilon=1.0)
-    for call in lazy_calls(late(value), budget):
+def test_a_bad_score_is_charged_from_the_second_block_on(value):
+    """By then scores have met noise, and the code that makes them could look at what was drawn."""
+    budget = Budget(epsilon=3.0)
+    for call in lazy_calls(lambda i, j: np.full(j - i, value), budget, candidates=10):
         with pytest.raises(fastdp.DomainError, match=r"^scores: must not be NaN or \+inf"):
             call()
     assert_uncharged(budget)
+    for call in lazy_calls(late(value), budget):
+        with pytest.raises(fastdp.DomainError, match=r"^scores: must not be NaN or \+inf"):
+            call()
+    assert budget.spent == PureDP(2.0)
     fastdp.exponential_mechanism(late(-INF), candidates=N, sensitivity=1, epsilon=1.0, budget=budget)
-    assert budget.spent == PureDP(1.0)
+    assert budget.spent == PureDP(3.0)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, StopIteration])
-def test_an_error_of_the_function_comes_through_and_is_not_charged(error):
+def test_an_error_of_the_function_comes_through_and_is_charged_once_noise_is_drawn(error):
     def broken(start, stop):
-        if stop == N:
+        if stop == candidates:
             raise error("mine")
         return np.zeros(stop - start)
 
-    budget = Budget(epsilon=1.0)
-    for call in lazy_calls(broken, budget):
-        with pytest.raises(error, match="mine"):
-            call()
-    assert_uncharged(budget)
+    budget = Budget(epsilon=2.0)
+    for candidates, spent in ((10, 0.0), (N, 2.0)):
+        for call in lazy_calls(broken, budget, candidates=candidates):
+            with pytest.raises(error, match="mine"):
+                call()
+        assert budget.spent == PureDP(spent)
+
+
+def test_the_charge_is_final_whenever_code_of_the_caller_runs_after_a_draw():
+    """A function, or a callback, that looks at frames and then raises must not have seen noise for free."""
+
+    def scores(start, stop):
+        seen.append((start, len(budget.releases)))
+        return np.full(stop - start, -INF) if start < forbidden else np.zeros(stop - start)
+
+    def progress(done, total, what):
+        seen.append((done, len(budget.releases)))
+
+    for forbidden in (0, selection.LAZY_BLOCK):  # which meet no noise
+        budget, seen = Budget(epsilon=10.0), []
+        fastdp.top_k(scores, 2, candidates=N, sensitivity=1, epsilon=1.0, budget=budget, progress=progress)
+        assert len(seen) == 7
+        assert [final for _, final in seen] == [int(start > forbidden) for start, _ in seen]
 
 
 @pytest.mark.parametrize(

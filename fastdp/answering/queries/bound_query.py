@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import MOST_CELLS, Domain, display_count
+from ...records.domain import MOST_CELLS, Domain, check_domain, display_count
 from ...support.threads import run_chunks
 from . import cell_runs
 from .cell_runs import CHUNK, Pattern, Runs, Walk
@@ -176,6 +176,7 @@ class BoundCells(BoundQuery):
 
 def check_cells(domain: Domain) -> None:
     """ValueError if the cells are too many to have a value each."""
+    check_domain(domain)
     if domain.size > MOST_CELLS:
         raise ValueError(
             f"domain: {display_count(domain.size)} cells: must be at most 2^31 for a value each; use product queries"
@@ -184,6 +185,7 @@ def check_cells(domain: Domain) -> None:
 
 def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
     """An array over all cells, in the shape of the domain or flat, as one row."""
+    check_domain(domain)
     if values.shape not in ((domain.size,), domain.sizes):
         sizes = domain.sizes if len(domain) <= 8 else f"({str(domain.sizes[:8])[1:-1]}, ...)"
         raise ValueError(f"{name}: shape {values.shape}: must be ({display_count(domain.size)},), or {sizes}")

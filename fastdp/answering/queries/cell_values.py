@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...records.domain import Domain
+from ...support.checks import plain_array
 from ...support.public_paths import public_as
+from ...support.shown import shown
 from .bound_query import GRID_BITS, BoundCells, as_row
 from .query import Query, read_only
 
@@ -37,7 +39,9 @@ class Mask(Query):
     cells: NDArray[np.uint8]
 
     def __init__(self, cells: ArrayLike) -> None:
-        array = np.asarray(cells)
+        array = plain_array("cells", cells, "True and False, or 0 and 1, for each cell")
+        if not array.ndim:
+            raise ValueError(f"cells={shown(cells)}: must be an array, with an entry for each cell")
         if array.dtype != np.bool_ and not (array.dtype.kind in "iuf" and ((array == 0) | (array == 1)).all()):
             hint = "; for other values use Linear" if array.dtype.kind in "iuf" else ""
             raise ValueError(f"cells: dtype {array.dtype}: must be True and False, or 0 and 1{hint}")
@@ -89,7 +93,9 @@ class Linear(Query):
     values: NDArray[np.float64]
 
     def __init__(self, values: ArrayLike) -> None:
-        given = np.asarray(values)
+        given = plain_array("values", values, "numbers in [0, 1], one for each cell")
+        if not given.ndim:
+            raise ValueError(f"values={shown(values)}: must be an array, with an entry for each cell")
         if given.dtype.kind not in "biuf":
             raise ValueError(f"values: dtype {given.dtype}: must be numbers in [0, 1]")
         array = np.array(given, np.float64, order="C")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import Domain
+from ...records.domain import Domain, check_domain
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import BoundProduct
@@ -71,6 +71,7 @@ class Product(Query):
         BoundProduct
             The attributes that are restricted, each with a table of its allowed values.
         """
+        check_domain(domain)
         tables = {domain.position(name): _table(domain, name, values) for name, values in self.allowed.items()}
         return BoundProduct(domain, tuple((p, tables[p]) for p in sorted(tables) if not tables[p].all()))
 
@@ -115,6 +116,7 @@ class Conjunction(Product):
         BoundProduct
             The attributes that are restricted, each with a table of its allowed values.
         """
+        check_domain(domain)
         for name, value in self.allowed.items():
             domain.code(name, value)
         return super().bind(domain)
@@ -158,6 +160,7 @@ class Range(Query):
         BoundProduct
             The attributes that are restricted, each with a table of its allowed values.
         """
+        check_domain(domain)
         low, high = domain.code(self.attribute, self.low), domain.code(self.attribute, self.high)
         if low > high:
             raise ValueError(f"low={shown(self.low)}: must not come after high={shown(self.high)}")

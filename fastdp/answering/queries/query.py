@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...records.domain import Domain
+from ...support.checks import items_of
+from ...support.parameters import MOST_QUERIES
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import BoundQuery
@@ -76,7 +78,9 @@ def as_sequence(queries: Any) -> Sequence[Any]:
         raise ValueError(f"queries={shown(queries)}: must be several queries, such as a list of them")
     if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
         raise ValueError(f"queries: type {type(queries).__name__}: must be a sequence of queries")
-    return queries if isinstance(queries, Sequence) else list(queries)
+    if isinstance(queries, Sequence):
+        return queries
+    return items_of("queries", queries, "a sequence of queries", most=MOST_QUERIES)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[np.generic]:

@@ -78,6 +78,7 @@ def laplace_epsilon(*, error: float, sensitivity: float, beta: float = 0.05, cou
     return least_parameter(lambda e: laplace(epsilon=e, **options) <= error, "error", error)
 
 
+@rounding.sixty_digits
 def gaussian(
     *,
     sensitivity: float,

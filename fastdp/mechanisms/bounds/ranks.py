@@ -251,6 +251,7 @@ def interior_point(
     return min(1.0, least_float(enough, guess=0.5, tolerance=1e-6))
 
 
+@rounding.sixty_digits
 def interior_point_n(
     domain_bits: int,
     *,
