@@ -12,6 +12,7 @@ from math import ceil, inf, log, sqrt
 from typing import Literal
 
 from ..mechanisms.bounds import laplace as laplace_error
+from ..privacy.conversions import pure_of_rho
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE
 from ..support.rounding import up
 from ..support.search import OutOfReachError, least_float
@@ -109,7 +110,7 @@ class UpdateSchedule:
 
 def epoch_epsilon(updates: int, epsilon: float, delta: float) -> float:
     """The largest epsilon of an epoch such that so many keep within the total: by sums, or as zCDP."""
-    return share_of_each(updates, epsilon, delta, 2)  # an epsilon0-DP epoch is epsilon0^2/2-zCDP
+    return share_of_each(updates, epsilon, delta, pure_of_rho)
 
 
 def _log_ratio(top: int, beta: float) -> float:

@@ -7,22 +7,19 @@ sound when parameters are chosen on the way, and why the others are not offered 
 
 from __future__ import annotations
 
-import threading
-import warnings
-import weakref
+import sys
 from collections.abc import Mapping
-from contextvars import ContextVar
 from math import inf
-from types import MappingProxyType
-from typing import Any, Literal, NoReturn
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from ..support import processes
 from ..support.checks import one_of, positive, small_delta
-from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
 from ..support.shown import shown
+from .blocks import Exit, Holders, any_open, around, check_thread, open_block
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
@@ -31,9 +28,6 @@ from .origin import SECURE, SEEDED, Origin, short_form, with_origin
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
-
-_current: ContextVar[tuple[Budget, ...]] = ContextVar("fastdp budgets", default=())  # open here, the innermost first
-_open: set[Budget] = set()  # open somewhere in this process; add, discard and copy are atomic
 
 
 @public_as("fastdp")
@@ -113,8 +107,7 @@ class Budget:
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
         self._ledger = Ledger()
         self._process = processes.here.number
-        self._opening = threading.Lock()
-        self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
+        self._holders: Holders = {}
 
     @property
     def epsilon(self) -> float:
@@ -140,20 +133,17 @@ class Budget:
 
     def __enter__(self) -> Budget:
         self._check_process()
-        with self._opening:
-            if self in _open:
-                raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
-            self._present = weakref.WeakSet(threading.enumerate())
-            _open.add(self)
-        _current.set((self, *_current.get()))
+        open_block(self, sys._getframe(1))
         return self
 
-    def __exit__(self, *error: object) -> None:
-        _open.discard(self)
-        here = list(_current.get())
-        if self in here:  # it is not where a generator that holds the block is closed by another task
-            here.remove(self)
-        _current.set(tuple(here))
+    if TYPE_CHECKING:
+
+        def __exit__(
+            self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        ) -> None: ...
+
+    else:
+        __exit__ = Exit()
 
     # --- what it holds
 
@@ -344,7 +334,7 @@ _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho
 
 def counting(budget: Budget | None) -> bool:
     """Whether a release made here and now is anybody's to count."""
-    return budget is not None or bool(_open or _current.get())
+    return budget is not None or any_open()
 
 
 class Reservation:
@@ -389,13 +379,8 @@ class Reservation:
 
 
 def _ambient() -> list[Budget]:
-    """The budgets whose blocks are open around this code, the innermost first; warns in a thread that has none."""
-    budgets = list(dict.fromkeys(_current.get()))
-    if not budgets and any(threading.current_thread() not in other._present for other in _open.copy()):
-        warnings.warn(
-            "a release in a thread that was started inside a Budget block is not charged to that budget; "
-            "pass budget= to charge it",
-            PrivacyWarning,
-            stacklevel=levels_to_caller(),
-        )
+    """The budgets whose blocks are open around this code, the innermost first."""
+    budgets = list(dict.fromkeys(block.budget for block in around()))
+    if not budgets:
+        check_thread()
     return budgets

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...mechanisms.permute_and_flip import draw_head
 from ...mechanisms.scores import array_of_scores, some_allowed, tops_of
 from ...mechanisms.selection import draw_one
-from ...privacy.guarantees import PureDP
+from ...privacy.guarantees import BoundedRange
 from ...randomness.keys import Randomness, fresh_key
 from ...support.checks import positive
 from ...support.columns import comes_from
@@ -55,7 +55,7 @@ def make_exponential_mechanism(
     Notes
     -----
     Guarantee    with r = 2 d_in / scale, or d_in / scale if monotonic: max_divergence r; zero_concentrated_divergence
-                 r^2/8, or r tanh(r/2) where that is less; rounded up to float64
+                 s - 1 - ln s with s = r / (e^r - 1), less than r^2/8; rounded up to float64
     Proof        mechanisms/selection.md, theorem 1; privacy/guarantees.md, theorems 3 and 4.
     """
     dp = need_opendp()
@@ -69,7 +69,7 @@ def make_exponential_mechanism(
 
     def loss(ratio: Fraction) -> float:
         pure = up(ratio)
-        return min(up(ratio**2 / 8), PureDP(pure).to_zcdp().rho) if concentrated else pure
+        return BoundedRange(pure).to_zcdp().rho if concentrated else pure
 
     def draw(scores: NDArray[Any], eta: float) -> int:
         some_allowed(tops_of(scores)[1])
