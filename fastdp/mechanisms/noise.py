@@ -237,7 +237,7 @@ def gaussian(
     -----
     Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
                  values whose L2 sensitivity is at most `sensitivity`
-    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3
+    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3; discrete_gaussian.md
     Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta;
                  `bounds.gaussian`
     Cost         O(n), about 4 ns an entry; the same whatever the values are
