@@ -165,7 +165,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        if neighbors != "replace-one":
+        if parameters.neighbors(neighbors) != "replace-one":
             raise ValueError(
                 f"neighbors={neighbors!r}: must be 'replace-one': averages over a number of records that is private, "
                 "too, are not covered here; release_marginals and mwem are for add-remove"

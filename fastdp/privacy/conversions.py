@@ -17,6 +17,7 @@ from typing import Any
 from ..support import parameters, rounding
 from ..support.checks import probability
 from ..support.rounding import up
+from ..support.shown import shown
 from .curves import LARGE, ORDERS, SMALL, Curve
 
 
@@ -141,7 +142,9 @@ def epsilon_of_curve(curve: Curve, delta: float) -> float:
     -----
     Proof    guarantees.md, theorem 1.
     """
-    log = rounding.ln(Decimal(delta))
+    if type(curve) is not tuple or len(curve) != len(ORDERS) or set(map(type, curve)) != {float}:
+        raise ValueError(f"curve={shown(curve)}: must be a tuple of {len(ORDERS)} floats, a bound at each of ORDERS")
+    log = rounding.ln(Decimal(parameters.delta(delta)))
     found = (
         up(rounding.add(Decimal(value), rounding.subtract(constant, rounding.divide(log, a1))))
         for value, (constant, a1) in zip(curve, _order_constants(), strict=True)

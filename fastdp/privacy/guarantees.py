@@ -286,7 +286,7 @@ class ZCDP(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "rho", parameters.least_rho(self.rho))
-        if self.mu != inf:
+        if not (type(self.mu) is float and self.mu == inf):
             object.__setattr__(self, "mu", non_negative("mu", self.mu, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:

@@ -70,11 +70,13 @@ class PrivateEstimator(BaseEstimator):
         options = {"dtype": np.float64, **options}
         try:
             return validate_data(self, X, y, **options)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
             message = without_values(str(error))
-            if message == str(error):
-                raise
-        raise ValueError(message)  # outside of the block, so that the other error is not its context
+        except Exception:  # of classes that are not ours
+            kind, message = ValueError, "must be an array of numbers"
+        names = "X" if isinstance(y, str) and y == "no_validation" else "X, y"
+        raise kind(f"{names}: {message}")  # outside of the block, so that the other error is not its context
 
     # --- one budget is one budget
 

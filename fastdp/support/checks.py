@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import library_column
+from .columns import has, library_column
 from .machine import display_bytes, usable_memory
-from .shown import shown
+from .shown import shown, type_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -92,6 +92,14 @@ def non_negative(name: str, value: Any, *, toward: float) -> float:
         return positive(name, value, toward=toward)
     except ValueError:
         raise ValueError(f"{name}={shown(value)}: must be >= 0 and finite") from None
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite number as a float, rounded to nearest."""
+    result = _as_float(name, _number(name, value))
+    if not isfinite(result):
+        raise ValueError(f"{name}={shown(value)}: must be finite")
+    return result
 
 
 def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
@@ -204,9 +212,9 @@ def items_of(name: str, value: Any, rule: str, *, most: int) -> list[Any]:
     except Exception:
         if isinstance(value, Generator):  # its code is the user's own
             raise
-        raise ValueError(f"{name}={shown(value)}: must be {rule}") from None
+        raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
     if len(found) > most:
-        raise ValueError(f"{name}={shown(value)}: must be at most {most:,}")
+        raise ValueError(f"{name}: type {type_of(value)}: must be at most {most:,}")
     return found
 
 
@@ -215,7 +223,7 @@ def plain_array(name: str, value: Any, rule: str) -> NDArray[Any]:
     try:
         return np.asarray(value)
     except Exception:  # ragged lists, and classes that are not ours
-        raise ValueError(f"{name}={shown(value)}: must be {rule}") from None
+        raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -266,9 +274,12 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{name}: must be a number or a rectangular array of numbers ({error})") from None
+        why = f" ({error})" if isinstance(value, list | tuple) else ""
+        raise ValueError(f"{name}: must be a number or a rectangular array of numbers{why}") from None
+    except Exception:  # of a class that is not ours, and a range that does not fit into memory
+        raise ValueError(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
     kind = array.dtype.kind
-    if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
+    if kind == "f" and not has(value, "dtype") and _holds_large_integers(value, array):
         raise ValueError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
             "array, whose dtype decides"

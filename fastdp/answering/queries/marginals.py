@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from math import comb, prod
@@ -90,8 +91,9 @@ class Marginals(Sequence[Query]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
-            raise IndexError(f"index={index}: must be below {len(self)}")
+            raise IndexError(f"index={shown(index)}: must be below {len(self)}")
         index %= len(self)
         table = int(np.searchsorted(self._starts, index, side="right")) - 1
         codes = np.unravel_index(index - self._starts[table], self.shapes[table])

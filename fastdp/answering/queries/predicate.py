@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import signature
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -54,7 +55,7 @@ class Predicate(Query):
     function: Any
 
     def __init__(self, function: Callable[[int], bool]) -> None:
-        if not hasattr(function, "py_func") or not hasattr(function, "targetoptions"):
+        if not is_compiled(function):
             _check_c_function(function)
         self._state(function=function)
 
@@ -82,6 +83,13 @@ class Predicate(Query):
 
     def _key(self) -> Any:
         return self.function
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether numba has made it."""
+    with suppress(Exception):  # of a class that is not ours
+        return hasattr(function, "py_func") and hasattr(function, "targetoptions")
+    return False
 
 
 def _check_c_function(function: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...records.domain import Domain, check_domain
+from ...support.columns import has
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import BoundProduct
@@ -203,7 +204,7 @@ def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
 
 def _frozen(values: Any) -> Any:
     """Allowed values as they were given, in a copy of their own."""
-    if hasattr(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
+    if has(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
         return read_only(np.array(values))
     return list(values) if isinstance(values, Iterator) else copy(values)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,8 @@ def as_sequence(queries: Any) -> Sequence[Any]:
         raise ValueError(f"queries={shown(queries)}: must be several queries, such as a list of them")
     if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
         raise ValueError(f"queries: type {type(queries).__name__}: must be a sequence of queries")
-    if isinstance(queries, Sequence):
-        return queries
+    if type(queries) in (list, tuple) or type(queries).__module__.partition(".")[0] == "fastdp":
+        return cast("Sequence[Any]", queries)
     return items_of("queries", queries, "a sequence of queries", most=MOST_QUERIES)
 
 

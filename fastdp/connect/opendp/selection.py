@@ -15,6 +15,7 @@ from ...mechanisms.selection import draw_one
 from ...privacy.guarantees import BoundedRange
 from ...randomness.keys import Randomness, fresh_key
 from ...support.checks import positive
+from ...support.columns import comes_from
 from ...support.rounding import down, up
 from ...support.shown import shown
 from .inputs import InputDomain, input_distance
@@ -59,10 +60,11 @@ def make_exponential_mechanism(
     """
     dp = need_opendp()
     measure = dp.max_divergence() if output_measure is None else output_measure
-    concentrated = str(measure) == "ZeroConcentratedDivergence"
-    if not concentrated and str(measure) != "MaxDivergence":
+    named = str(measure) if comes_from(measure, "opendp", "Measure") else shown(measure)
+    concentrated = named == "ZeroConcentratedDivergence"
+    if not concentrated and named != "MaxDivergence":
         raise ValueError(
-            f"output_measure={measure}: must be max_divergence() or zero_concentrated_divergence(); combinators convert"
+            f"output_measure={named}: must be max_divergence() or zero_concentrated_divergence(); combinators convert"
         )
 
     def loss(ratio: Fraction) -> float:
@@ -125,7 +127,7 @@ def _choice(
     domain = InputDomain.of(input_domain)
     if domain.kind == "atom":
         raise ValueError(f"input_domain={input_domain}: must be a vector of scores")
-    metric = str(input_metric)
+    metric = str(input_metric) if comes_from(input_metric, "opendp", "Metric") else shown(input_metric)
     if not metric.startswith("LInfDistance("):
         raise ValueError(f"input_metric={metric}: must be linf_distance")
     factor = 1 if "monotonic" in metric else 2
