@@ -7,6 +7,7 @@ import mpmath
 import pytest
 
 import fastdp
+from fastdp.mechanisms import noise
 from fastdp.privacy import calibration
 from fastdp.privacy import discrete_gaussian as discrete
 from fastdp.privacy.discrete_gaussian import Shift
@@ -145,3 +146,17 @@ def test_releases_have_the_least_sigma_and_what_they_report_follows():
     sigma = Fraction(sigma_of(1, 1.0, 0.01, 3))
     assert guarantee.to_zcdp().rho == pytest.approx(float(1 / (2 * sigma**2)), rel=1e-15)
     assert guarantee.implies(fastdp.ApproxDP(1.0, 0.01))
+
+
+def test_error_bounds_hold_for_floats_as_well():
+    """The noise on a fine grid is larger than that on integers where these move by whole units."""
+    for epsilon, sensitivity in ((1.0, math.sqrt(2)), (10.0, 1.0), (0.5, 1.9)):
+        options = {"epsilon": epsilon, "delta": 1e-6}
+        fine = calibration.gaussian_ratio(**options) * sensitivity
+        bound = fastdp.bounds.gaussian(sensitivity=sensitivity, beta=0.05, **options)
+        assert bound >= fine * math.sqrt(2 * math.log(40))
+
+
+def test_the_grid_of_floats_does_not_go_by_what_integers_can_be():
+    wide, _ = noise._gaussian_for_floats(1.0, (30.0, 1e-6), None, 1)
+    assert wide == noise.power_below(calibration.gaussian_ratio(30.0, 1e-6) / 1024)
