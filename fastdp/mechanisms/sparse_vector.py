@@ -24,7 +24,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
 from ..support.boundary import quick_boundary
-from ..support.checks import numbers_array, plain_array, positive, power_of_two
+from ..support.checks import finite, numbers_array, plain_array, plain_integer, positive, power_of_two
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
 from ..support.shown import shown
@@ -113,10 +113,11 @@ class AboveThreshold(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
+        whole = plain_integer(threshold)
+        integer = whole is not None
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
             raise ValueError(f"threshold={shown(threshold)}: must be a finite number; an integer for integer values")
-        threshold = int(threshold) if integer else float(threshold)
+        threshold = whole if whole is not None else finite("threshold", threshold)
         self._threshold, self._neighbors = threshold, neighbors
         self._sensitivity = positive("sensitivity", sensitivity, toward=inf)
         self._epsilon = positive("epsilon", epsilon, toward=0)
