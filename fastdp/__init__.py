@@ -199,7 +199,11 @@ def __getattr__(name: str) -> Any:
         return _import_module(f".{_MODULES[name]}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'fastdp' has no attribute {name!r}")
-    value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
+    try:
+        value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
+    except ModuleNotFoundError:
+        _import_module(".kernels", __name__)  # which says what is missing, and what to do
+        raise
     globals()[name] = value
     return value
 

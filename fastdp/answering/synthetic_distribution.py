@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.accounted import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, display_count
-from ..support.checks import check_fits, integer, items_of, one_of
+from ..support.checks import check_fits, flag, integer, items_of, one_of
+from ..support.frozen import Frozen
 from ..support.parameters import MOST_QUERIES
 from ..support.public_paths import public_as
 from ..support.results import as_code
@@ -37,7 +38,7 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 @public_as("fastdp")
-class SyntheticDistribution(Accounted):
+class SyntheticDistribution(Frozen, Accounted):
     """A public distribution over the cells of a domain.
 
     Parameters
@@ -222,7 +223,7 @@ class SyntheticDistribution(Accounted):
                      that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record
         """
         kind = np.result_type(*map(code_type, self.domain.sizes))
-        coded = codes or self.domain.labels.count(None) == len(self.domain)
+        coded = flag("codes", codes) or self.domain.labels.count(None) == len(self.domain)
         n = self._count(n, kind.itemsize if coded else kind.itemsize + 16)
         if self._tables is None:
             self._tables = AliasTables(self.domain, self._parts)
@@ -240,8 +241,8 @@ class SyntheticDistribution(Accounted):
         """A data frame of sampled records.
 
         Labels that are strings become categories, in the order of the domain (an Enum in polars, a dictionary in
-        Arrow); other labels keep their type, and codes are int64. Everything here reads it back. The same key gives
-        the same records in all libraries.
+        Arrow); other labels keep their type, and codes are int64. The label None is a missing entry. Everything here
+        reads it back. The same key gives the same records in all libraries.
 
         Parameters
         ----------
@@ -281,10 +282,16 @@ class SyntheticDistribution(Accounted):
             name, labels = self.domain.names[j], self.domain.labels[j]
             if labels is None:
                 columns[name] = codes.astype(np.int64)
-            elif all(isinstance(label, str) for label in labels):
-                columns[name] = _CATEGORIES[library](made, codes.astype(np.int64), list(labels))
-            else:
-                columns[name] = self.domain.decode_column(j, codes)
+                continue
+            known = [label for label in labels if label is not None]
+            if all(isinstance(label, str) for label in known):
+                places = np.cumsum([label is not None for label in labels]) - 1
+                places[[label is None for label in labels]] = _MISSING
+                columns[name] = _CATEGORIES[library](made, places[codes], known)
+                continue
+            columns[name] = self.domain.decode_column(j, codes)
+            if None in labels and {type(label) for label in known} in ({bool}, {int}, {float}):
+                columns[name] = _WITH_MISSING[library](made, columns[name].tolist(), known)
         return _FRAMES[library](made, columns)
 
     # --- showing and pickling
@@ -318,10 +325,21 @@ class SyntheticDistribution(Accounted):
 
 # --- data frames of all libraries
 
+_MISSING = -1  # among the numbers of categories
+
 _CATEGORIES: dict[str, Callable[[Any, NDArray[np.int64], list[str]], Any]] = {
     "pandas": lambda pandas, codes, labels: pandas.Categorical.from_codes(codes, labels),
-    "polars": lambda polars, codes, labels: polars.Series(labels, dtype=polars.Enum(labels)).gather(codes),
-    "pyarrow": lambda pyarrow, codes, labels: pyarrow.DictionaryArray.from_arrays(codes.astype(np.int32), labels),
+    "polars": lambda polars, codes, labels: polars.Series(labels, dtype=polars.Enum(labels)).gather(
+        polars.Series(codes).replace(_MISSING, None)
+    ),
+    "pyarrow": lambda pyarrow, codes, labels: pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(codes.astype(np.int32), mask=codes == _MISSING), pyarrow.array(labels, pyarrow.string())
+    ),
+}
+_WITH_MISSING: dict[str, Callable[[Any, list[Any], list[Any]], Any]] = {
+    "pandas": lambda pandas, values, known: pandas.array(values, pandas.array(known).dtype),  # Int64 and its like
+    "polars": lambda polars, values, known: polars.Series(values, dtype=polars.Series(known).dtype),
+    "pyarrow": lambda pyarrow, values, known: pyarrow.array(values, pyarrow.array(known).type),
 }
 _FRAMES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "pandas": lambda pandas, columns: pandas.DataFrame(columns, copy=True),

@@ -18,9 +18,10 @@ from typing import Any
 
 from ..kernels.layout import LN2
 from ..privacy.guarantee_forms import Form
-from ..privacy.guarantees import Guarantee, Neighbors, PureDP
-from ..support import rounding
-from ..support.checks import small_delta
+from ..privacy.guarantees import A_GUARANTEE, Guarantee, Neighbors, PureDP
+from ..support import parameters, rounding
+from ..support.checks import instance_of, items_of, non_negative, small_delta
+from ..support.parameters import MOST_QUERIES
 from ..support.rounding import down
 from .requirements import is_older
 
@@ -92,7 +93,8 @@ def composed(guarantees: Iterable[Guarantee], accountant: Any = None) -> Any:
     dp_accounting.DpEvent
         The composition of their events.
     """
-    events = [dp_event(guarantee, accountant) for guarantee in guarantees]
+    given = items_of("guarantees", guarantees, "several guarantees", most=MOST_QUERIES)
+    events = [dp_event(guarantee, accountant) for guarantee in given]
     made = _library().dp_event
     return made.ComposedDpEvent(events) if events else made.NoOpDpEvent()
 
@@ -110,6 +112,7 @@ def relation_of(neighbors: Neighbors) -> Any:
     dp_accounting.NeighboringRelation
         Theirs.
     """
+    parameters.neighbors(neighbors)
     relation = _library().NeighboringRelation
     return relation.REPLACE_ONE if neighbors == "replace-one" else relation.ADD_OR_REMOVE_ONE
 
@@ -119,6 +122,7 @@ def relation_of(neighbors: Neighbors) -> Any:
 
 def _form(guarantee: Guarantee, leak: float) -> Form:
     """All that holds but for the leak."""
+    instance_of(Guarantee, "guarantee", guarantee, A_GUARANTEE)
     forms = [form for form in guarantee.forms() if form.leak <= leak]
     if not forms:
         raise ValueError(
@@ -155,8 +159,9 @@ def mu_of_range(eta: float) -> float:
     -----
     Proof    dp_accounting.md, theorem 1
     """
-    if eta == inf:
+    if isinstance(eta, float) and eta == inf:
         return inf
+    eta = non_negative("eta", eta, toward=inf)
     straight = eta * _SLOPE
     if eta < 0.5:  # the same but for a part in a thousand, where the quantile would cancel
         return straight

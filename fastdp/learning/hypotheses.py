@@ -14,7 +14,8 @@ from ..records.labels import Labelled, label_vector, names_column, positives, wi
 from ..records.rows import Block, PerRecord, Rows, column_values
 from ..records.sources import rows_of
 from ..support.boundary import boundary
-from ..support.columns import comes_from
+from ..support.checks import integer, plain_array
+from ..support.columns import comes_from, has
 from ..support.errors import warn_of_accuracy
 from ..support.public_paths import public_as
 from ..support.results import Displayed
@@ -48,6 +49,7 @@ class Hypothesis(Displayed):
         -------
         str
         """
+        column = integer("column", column, least=0, most=self.width - 1)
         return f"v{column + 1}" if self.names is None else self.names[column]
 
     @boundary
@@ -166,10 +168,11 @@ def error(h: Any, X: Any, y: Any) -> float:
 
 def predictions_of(h: Any, X: Any, name: str) -> NDArray[np.bool_]:
     """The predictions of a hypothesis, or of a function."""
-    predict = getattr(h, "predict", h)
+    predict = h.predict if has(h, "predict") else h
     if not callable(predict):
         raise ValueError(f"{name}: type {type(h).__name__}: must be a function, or have a method predict")
-    return positives(np.asarray(predict(X)), f"{name}: predictions")
+    given = plain_array(f"{name}: predictions", predict(X), "an array, one for each record")
+    return positives(given, f"{name}: predictions")
 
 
 def _without(X: Any, column: Any) -> Any:

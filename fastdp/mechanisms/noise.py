@@ -237,7 +237,7 @@ def gaussian(
     -----
     Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
                  values whose L2 sensitivity is at most `sensitivity`
-    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3
+    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3; discrete_gaussian.md
     Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta;
                  `bounds.gaussian`
     Cost         O(n), about 4 ns an entry; the same whatever the values are
@@ -382,7 +382,7 @@ def _gaussian_for_floats(
     n = max(n, 1)
     root = isqrt(n - 1) + 1
     if resolution is None:
-        sigma = _sigma(1.0, price, n) * sensitivity
+        sigma = _sigma(1.0, price, n, any_grid=True) * sensitivity
         resolution = max(power_below(min(sensitivity, sigma) / (1024 * root)), power_below(sigma) * 2.0**-38)
     grid = usable_grid(resolution, sensitivity)
     grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
@@ -394,12 +394,14 @@ def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
     return nextafter(sensitivity / grid + root_up(n), inf)
 
 
-def _sigma(sensitivity: float, price: _Price, n: int) -> float:
+def _sigma(sensitivity: float, price: _Price, n: int, *, any_grid: bool = False) -> float:
+    """The least sigma proven, in units of the grid; with `any_grid` one that does not go by what integers can be."""
     epsilon, delta = price
     sensitivity = up(upper(sensitivity))
     if delta is None:
         return zcdp_sigma(sensitivity, rho=down(lower(epsilon)))
-    return gaussian_sigma(sensitivity, epsilon=down(lower(epsilon)), delta=down(lower(delta)), dimension=n)
+    epsilon, delta = down(lower(epsilon)), down(lower(delta))
+    return gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=n, adaptive=any_grid)
 
 
 def power_below(x: float) -> float:

@@ -24,7 +24,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
 from ..support.boundary import quick_boundary
-from ..support.checks import is_due_to_entries, numbers_array, positive, power_of_two
+from ..support.checks import is_due_to_entries, numbers_array, plain_array, positive, power_of_two
 from ..support.errors import DomainError
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
@@ -199,8 +199,10 @@ class AboveThreshold(Accounted):
         bool
             The answer.
         """
-        if np.ndim(value):
-            raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
+        if type(value) is not int and type(value) is not float:
+            given = plain_array("value", value, "one number")
+            if given.ndim:
+                raise ValueError(f"value: shape {given.shape}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
 
     @quick_boundary

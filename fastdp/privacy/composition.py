@@ -16,7 +16,7 @@ from math import exp, fsum, inf, isfinite, log, nextafter, prod
 from typing import Any, Literal
 
 from ..support import rounding
-from ..support.checks import instance_of, integer
+from ..support.checks import instance_of, integer, one_of
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from ..support.shown import shown
@@ -72,8 +72,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     >>> print(compose(PureDP(1.0), PureDP(0.5)))
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
-    if using not in THEOREMS:
-        raise ValueError(f"using={shown(using)}: must be one of {', '.join(map(repr, THEOREMS))}")
+    one_of("using", using, THEOREMS)
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from ..support.boundary import boundary
 from ..support.checks import integer, items_of, plain_array, plain_integer
+from ..support.columns import Coded, Entries, column_of
 from ..support.errors import DomainError
+from ..support.frozen import Frozen
 from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
 from ..support.public_paths import public_as
 from ..support.rounding import sixty_digits
 from ..support.shown import shown
-from .outside_domain import codes_in_range, codes_of_labels
+from .outside_domain import codes_in_range, codes_of_labels, distinct, is_missing
 
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
@@ -33,7 +35,7 @@ MOST_CELLS = 2**31  # of arrays over all cells
 
 
 @public_as("fastdp")
-class Domain:
+class Domain(Frozen):
     """The values that records may have, for each attribute: how many, or which.
 
     `Domain(age=8, sex=2)` is of records that hold the codes 0 .. 7 and 0 .. 1; in
@@ -79,6 +81,8 @@ class Domain:
     >>> domain.size, domain.sizes
     (16, (8, 2))
     """
+
+    __slots__ = ("__weakref__", "_codes", "_positions", "labels", "names", "size", "sizes")
 
     def __init__(self, attributes: Mapping[str, int | Sequence[Any]] | None = None, /, **more: int | Sequence[Any]):
         if attributes is not None and not isinstance(attributes, Mapping):
@@ -151,6 +155,13 @@ class Domain:
     def __len__(self) -> int:
         """How many attributes there are."""
         return len(self.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Domain.__slots__ if name != "__weakref__"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
@@ -282,13 +293,11 @@ class Domain:
             A value is outside the domain; the message names the column and the rule, never a value.
         """
         position = self._checked(position)
-        name, size, codes = self.names[position], self.sizes[position], self._codes[position]
-        array = plain_array(f"column {name!r}", values, "labels or codes")
-        if array.ndim != 1:
-            raise ValueError(f"column {name!r}: shape {array.shape}: must have one dimension")
-        if codes is not None:
-            return codes_of_labels(name, array, codes, code_type(size), outside)
-        return codes_in_range(name, array, size, outside).astype(code_type(size), copy=False)
+        column = column_of(f"column {self.names[position]!r}", values)
+        if self.labels[position] is None:
+            return encode_entries(self, position, column.entries(0, len(column)), outside)
+        coded = column.coded(0, len(column)) or distinct(column.entries(0, len(column)))
+        return encode_labels(self, position, coded, outside)
 
     @boundary
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
@@ -378,6 +387,19 @@ class _Labels:
         return repr(list(labels))
 
 
+def encode_entries(domain: Domain, position: int, entries: Entries, outside: Outside) -> Codes:
+    """The codes of an attribute that has no labels."""
+    size = domain.sizes[position]
+    return codes_in_range(domain.names[position], entries, size, outside).astype(code_type(size), copy=False)
+
+
+def encode_labels(domain: Domain, position: int, coded: Coded, outside: Outside) -> Codes:
+    """The codes of an attribute, from labels and their places."""
+    codes, size = domain._codes[position], domain.sizes[position]
+    assert codes is not None
+    return codes_of_labels(domain.names[position], coded, codes, code_type(size), outside)
+
+
 def check_domain(domain: Any) -> None:
     """ValueError if it is none."""
     if not isinstance(domain, Domain):
@@ -415,10 +437,10 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
     if not labels:
         raise ValueError(f"{name}={shown(values)}: must have at least one label")
     try:
-        distinct, unlike_themselves = len(set(labels)), any(label != label for label in labels)
+        different, unlike_themselves = len(set(labels)), any(map(is_missing, set(labels) - {None}))
     except Exception:  # of classes that are not ours
         raise ValueError(f"{name}: labels must be hashable") from None
-    if distinct < len(labels) or unlike_themselves:
+    if different < len(labels) or unlike_themselves:
         raise ValueError(f"{name}={_some(labels)}: labels must be distinct, and not NaN")
     return len(labels), labels
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..support.checks import is_due_to_entries, numbers_array
 from ..support.columns import comes_from, library_column
 from ..support.errors import DomainError
-from ..support.shown import shown
+from ..support.shown import shown, type_of
 from .column_names import called, position_of
 from .engines import is_collection
 from .rows import PerRecord, Rows
@@ -26,6 +26,8 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels: as they were given, or as rows of one column for a column of a collection."""
     with called("X"):
         rows = rows_of(X)
+    if isinstance(y, Rows):
+        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
     if names_column(y):
         try:
             at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
@@ -86,7 +88,10 @@ def _plain(y: Any) -> NDArray[Any]:
     column = None if isinstance(y, np.ndarray | list | tuple) else library_column("y", y)
     if column is not None:
         return column.values(0, len(column))
-    return np.asarray(getattr(y, "to_numpy", lambda: y)())
+    try:
+        return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    except Exception:  # ragged lists, and classes that are not ours
+        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record") from None
 
 
 def label_vector(y: Any) -> NDArray[Any]:

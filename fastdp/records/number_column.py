@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support import parameters
+from ..support.columns import has
 from ..support.errors import DomainError
 from .column_names import called
 from .engines import is_collection
@@ -64,7 +65,7 @@ def _one_column(values: Any, *, integers: bool) -> Rows:
     """The values as records of one column; a list holds integers, or floats."""
     if isinstance(values, list | tuple | range):
         values = _array_of(values, integers=integers)
-    is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
+    is_table = (has(values, "ndim") and values.ndim == 2) or has(values, "columns")
     if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
         return column_rows("values", values)
     with called("values"):

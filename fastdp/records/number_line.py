@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import integer
+from ..support.checks import integer, items_of
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
+from ..support.parameters import MOST_DIMENSIONS
 from ..support.rounding import down, up
 from ..support.shown import shown
 from .rows import Rows
@@ -181,9 +182,10 @@ def bits_of_each(value: Any, d: int) -> tuple[int, ...]:
     """The bits of each of d columns, from one number for all of them, or one for each."""
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
         return (check_bits(value),) * d
-    if len(value) != d:
-        raise ValueError(f"domain_bits: {len(value)} numbers: must be one, or {d}, as there are columns")
-    return tuple(check_bits(each) for each in value)
+    each = items_of("domain_bits", value, "one number, or one for each column", most=MOST_DIMENSIONS)
+    if len(each) != d:
+        raise ValueError(f"domain_bits: {len(each)} numbers: must be one, or {d}, as there are columns")
+    return tuple(map(check_bits, each))
 
 
 def bits_of_columns(value: Any, rows: Rows) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.columns import BitColumn
+from ..support.frozen import Frozen
 from ..support.public_paths import public_as
 from .arrays import MemoryRows
 from .column_names import Names, label_of, names_at, position_of, positions_of
@@ -31,7 +32,7 @@ class _PackedBlock(Block):
 
 
 @public_as("fastdp.records")
-class PackedRows(MemoryRows):
+class PackedRows(Frozen, MemoryRows):
     """Records of 0 and 1, packed by columns; `pack` makes them.
 
     Parameters

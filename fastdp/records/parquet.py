@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..support.columns import column_of
+from ..support.shown import shown
 from .column_names import at_least_one, checked_names, label_of, positions_of
 from .rows import BLOCK_RECORDS, Block, LocalRows, Rows
 
@@ -102,7 +103,14 @@ class _ParquetFile:
             raise ValueError(f"data: {path}: must be a Parquet file ({error})") from None
 
     def _stamp_now(self) -> tuple[int, int]:
-        found = os.stat(self.path)
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"data={shown(self.path)}: must be the path of a Parquet file; there is none"
+            ) from None
+        except (OSError, ValueError) as error:  # of a path with a null in it
+            raise ValueError(f"data={shown(self.path)}: must be the path of a Parquet file ({error})") from None
         return found.st_size, found.st_mtime_ns
 
     def open(self) -> Any:

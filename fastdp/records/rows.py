@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.columns import Array, Coded, Column
+from ..support.columns import Array, Coded, Column, Entries
 from ..support.threads import run_chunks
 from .bit_words import as_bits, pack_bytes, pack_flags
 from .column_names import Names, label_of, position_of
@@ -64,9 +64,17 @@ class Block:
         return len(self._columns)
 
     def column(self, which: str | int) -> Array:
-        """A column as an array, perhaps read-only: a view where types allow; labels where the column has labels."""
+        """A column as an array, perhaps read-only: a view where types allow; labels where the column has labels.
+
+        DomainError if an entry is missing.
+        """
         column = self._columns[position_of(which, self._names, self.width)]
         return column.values(self._start, self._start + self.n)
+
+    def entries(self, which: str | int) -> Entries:
+        """A column as an array, and which entries are missing."""
+        column = self._columns[position_of(which, self._names, self.width)]
+        return column.entries(self._start, self._start + self.n)
 
     def matrix(self) -> Array:
         """All columns as float32 or float64, a record a row, in C order: a view where the records are such an array."""
@@ -107,7 +115,10 @@ class Block:
         return words
 
     def coded(self, which: str | int) -> Coded | None:
-        """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None."""
+        """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None.
+
+        A place below 0 is of a missing entry.
+        """
         column = self._columns[position_of(which, self._names, self.width)]
         return column.coded(self._start, self._start + self.n)
 

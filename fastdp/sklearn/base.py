@@ -45,6 +45,7 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
+_OF_SHAPES = ("Expected ", "Found ", "X has ", "y should be ", "Complex data")  # scikit-learn's errors, not of entries
 LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
@@ -70,11 +71,15 @@ class PrivateEstimator(BaseEstimator):
         options = {"dtype": np.float64, **options}
         try:
             return validate_data(self, X, y, **options)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
+            kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
+            if kind is ValueError and not str(error).startswith(_OF_SHAPES):
+                kind = DomainError  # a NaN, a string: due to the records
             message = without_values(str(error))
-            if message == str(error):
-                raise
-        raise ValueError(message)  # outside of the block, so that the other error is not its context
+        except Exception:  # of classes that are not ours
+            kind, message = ValueError, "must be an array of numbers"
+        names = "X" if isinstance(y, str) and y == "no_validation" else "X, y"
+        raise kind(f"{names}: {message}")  # outside of the block, so that the other error is not its context
 
     # --- one budget is one budget
 

@@ -14,10 +14,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import library_column
+from .columns import has, library_column
 from .errors import DomainError
 from .machine import display_bytes, usable_memory
-from .shown import shown
+from .shown import shown, type_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -93,6 +93,14 @@ def non_negative(name: str, value: Any, *, toward: float) -> float:
         return positive(name, value, toward=toward)
     except ValueError:
         raise ValueError(f"{name}={shown(value)}: must be >= 0 and finite") from None
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite number as a float, rounded to nearest."""
+    result = _as_float(name, _number(name, value))
+    if not isfinite(result):
+        raise ValueError(f"{name}={shown(value)}: must be finite")
+    return result
 
 
 def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
@@ -205,9 +213,9 @@ def items_of(name: str, value: Any, rule: str, *, most: int) -> list[Any]:
     except Exception:
         if isinstance(value, Generator):  # its code is the user's own
             raise
-        raise ValueError(f"{name}={shown(value)}: must be {rule}") from None
+        raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
     if len(found) > most:
-        raise ValueError(f"{name}={shown(value)}: must be at most {most:,}")
+        raise ValueError(f"{name}: type {type_of(value)}: must be at most {most:,}")
     return found
 
 
@@ -216,7 +224,7 @@ def plain_array(name: str, value: Any, rule: str) -> NDArray[Any]:
     try:
         return np.asarray(value)
     except Exception:  # ragged lists, and classes that are not ours
-        raise ValueError(f"{name}={shown(value)}: must be {rule}") from None
+        raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -267,9 +275,12 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise DomainError(f"{name}: must be a number or a rectangular array of numbers ({error})") from None
+        why = f" ({error})" if isinstance(value, list | tuple) else ""
+        raise DomainError(f"{name}: must be a number or a rectangular array of numbers{why}") from None
+    except Exception:  # of a class that is not ours, and a range that does not fit into memory
+        raise ValueError(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
     kind = array.dtype.kind
-    if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
+    if kind == "f" and not has(value, "dtype") and _holds_large_integers(value, array):
         raise DomainError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
             "array, whose dtype decides"
@@ -291,7 +302,7 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
 
 def is_due_to_entries(value: Any, array: NDArray[Any]) -> bool:
     """Whether it is the entries of `value` that gave its array this type: of a list, or of objects."""
-    return array.ndim > 0 and (array.dtype.kind == "O" or not hasattr(value, "dtype"))
+    return array.ndim > 0 and (array.dtype.kind == "O" or not has(value, "dtype"))
 
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from math import comb, prod
@@ -11,6 +12,7 @@ import numpy as np
 
 from ...records.domain import Domain, check_domain, display_count
 from ...support.checks import integer, items_of
+from ...support.frozen import Frozen
 from ...support.parameters import MOST_TABLE_CELLS, MOST_TABLES
 from ...support.public_paths import public_as
 from ...support.shown import shown
@@ -19,7 +21,7 @@ from .query import Query
 
 
 @public_as("fastdp.answering")
-class Marginals(Sequence[Query]):
+class Marginals(Frozen, Sequence[Query]):
     """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables.
 
     Parameters
@@ -90,8 +92,9 @@ class Marginals(Sequence[Query]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
-            raise IndexError(f"index={index}: must be below {len(self)}")
+            raise IndexError(f"index={shown(index)}: must be below {len(self)}")
         index %= len(self)
         table = int(np.searchsorted(self._starts, index, side="right")) - 1
         codes = np.unravel_index(index - self._starts[table], self.shapes[table])
