@@ -29,6 +29,7 @@ from ..randomness.keys import Randomness, word_source
 from ..support import processes
 from ..support.boundary import quick_boundary
 from ..support.checks import integer
+from ..support.parameters import MOST_CHOSEN
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
@@ -263,7 +264,7 @@ class GumbelMax(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        k = integer("k", k, least=1)
+        k = integer("k", k, least=1, most=MOST_CHOSEN)
         plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
         self._parameters = {**plan.parameters, "k": k}
         with ChargedKeys("GumbelMax", plan.guarantee, self._parameters, budget, rng) as keys:

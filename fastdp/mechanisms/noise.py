@@ -10,6 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -288,7 +289,7 @@ def laplace_noise(
         plan = _laplace_for_integers(sensitivity, epsilon)
     else:
         grid, plan = _laplace_for_floats(sensitivity, epsilon, parameters.resolution(resolution), n)
-    row = {"sensitivity": sensitivity, "epsilon": epsilon}
+    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": epsilon})
     return CalibratedNoise(grid, plan, PureDP(epsilon, neighbors=neighbors), row)
 
 
@@ -314,9 +315,9 @@ def gaussian_noise(
         grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
     mu = gaussian_mu(grid_sensitivity, plan.sigma, n)
     if price[1] is None:
-        row = {"sensitivity": sensitivity, "rho": price[0]}
+        row = MappingProxyType({"sensitivity": sensitivity, "rho": price[0]})
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
-    row = {"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]}
+    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]})
     zcdp = ZCDP(up((Fraction(grid_sensitivity) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
     return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
 

@@ -24,7 +24,15 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
 from ..support.boundary import quick_boundary
-from ..support.checks import is_due_to_entries, numbers_array, plain_array, positive, power_of_two
+from ..support.checks import (
+    finite,
+    is_due_to_entries,
+    numbers_array,
+    plain_array,
+    plain_integer,
+    positive,
+    power_of_two,
+)
 from ..support.errors import DomainError
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
@@ -114,10 +122,11 @@ class AboveThreshold(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
+        whole = plain_integer(threshold)
+        integer = whole is not None
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
             raise ValueError(f"threshold={shown(threshold)}: must be a finite number; an integer for integer values")
-        threshold = int(threshold) if integer else float(threshold)
+        threshold = whole if whole is not None else finite("threshold", threshold)
         self._threshold, self._neighbors = threshold, neighbors
         self._sensitivity = positive("sensitivity", sensitivity, toward=inf)
         self._epsilon = positive("epsilon", epsilon, toward=0)

@@ -277,7 +277,6 @@ class ZCDP(Guarantee):
         What gave the guarantee, if it is a result.
     mu : float, optional
         What more is known of Gaussian noise: neighbours are no easier to distinguish than N(0, 1) and N(mu, 1).
-        Accountants of privacy loss distributions use it (connect/dp_accounting.md); nothing here does.
     """
 
     rho: float

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import is_due_to_entries, numbers_array
+from ..support.checks import is_due_to_entries, numbers_array, plain_integer
 from ..support.columns import comes_from, library_column
 from ..support.errors import DomainError
 from ..support.shown import shown, type_of
@@ -43,7 +43,7 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
 
 def names_column(y: Any) -> bool:
     """Whether this is the name or the position of the column of labels."""
-    return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
+    return isinstance(y, str) or plain_integer(y) is not None
 
 
 class Labelled:

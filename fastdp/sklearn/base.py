@@ -19,6 +19,7 @@ from ..connect.requirements import is_older
 from ..privacy.budget import counting
 from ..randomness.keys import Randomness
 from ..support import parameters
+from ..support.checks import plain_integer
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.shown import shown
 
@@ -140,12 +141,12 @@ def randomness(random_state: Any) -> Randomness | None:
     """None: secure keys; an int is a seed, for tests; or a Randomness."""
     if random_state is None or isinstance(random_state, Randomness):
         return random_state
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+    if plain_integer(random_state) is None:
         raise ValueError(
             f"random_state: type {type(random_state).__name__}: must be None (secure), an int, for tests only, "
             "or a fastdp.Randomness"
         )
-    return Randomness(seed=int(random_state))
+    return Randomness(seed=random_state)
 
 
 def without_values(message: str) -> str:

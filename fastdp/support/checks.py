@@ -23,6 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 MAX_INT64 = 2**63 - 1
+MOST_COUNT = 2**128  # of anything that a formula counts: it is printed, and a float holds its squares
 _HELD = (np.dtype(np.int64), np.dtype(np.float64))  # in native byte order, which others equal not
 _PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data frame library
 
@@ -52,7 +53,9 @@ def remembered(function: F) -> F:
     def call(*args: Any) -> Any:
         try:
             return known(*args)
-        except (_OwnType, TypeError):  # a TypeError: without a hash
+        except Exception:  # without a hash, or of a class that is not ours
+            if _PLAIN_TYPES.issuperset(map(type, args)):
+                raise
             return function(*args)
 
     call.cache_clear = known.cache_clear  # type: ignore[attr-defined]
@@ -103,12 +106,12 @@ def finite(name: str, value: Any) -> float:
     return result
 
 
-def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
-    """An integer that is at least `least`, and at most `most` if that is given."""
+def integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
+    """An integer from `least` to `most`."""
     number = plain_integer(value)
     if number is None or number < least:
         raise ValueError(f"{name}={shown(value)}: must be an integer >= {least}")
-    if most is not None and number > most:
+    if number > most:
         raise ValueError(f"{name}={shown(value)}: must be at most {most:,}")
     return number
 
@@ -125,7 +128,7 @@ def plain_integer(value: Any) -> int | None:
     return int.__int__(value) if issubclass(kind, int) else int(value)
 
 
-def large_integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+def large_integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
     """The same for numbers that are often large, so that 1e6 may stand for a million."""
     if issubclass(type(value), float | np.floating):
         number = float.__float__(value) if issubclass(type(value), float) else float(value)
@@ -232,6 +235,13 @@ def flag(name: str, value: Any) -> bool:
     if type(value) is not bool and type(value) is not np.bool_:
         raise ValueError(f"{name}={shown(value)}: must be True or False")
     return bool(value)
+
+
+def optional_flag(name: str, value: Any) -> bool | None:
+    """True, False, or None for the default."""
+    if value is not None and type(value) is not bool and type(value) is not np.bool_:
+        raise ValueError(f"{name}={shown(value)}: must be None, True or False")
+    return None if value is None else bool(value)
 
 
 def instance_of(kind: type[T], name: str, value: Any, rule: str) -> T:
