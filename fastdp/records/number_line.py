@@ -14,12 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import integer, items_of
+from ..support.checks import integer, items_of, optional_flag
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
 from ..support.parameters import MOST_DIMENSIONS
 from ..support.rounding import down, up
-from ..support.shown import shown
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -112,8 +111,8 @@ class NumberLine:
         for value in values.tolist():
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 if isinstance(value, str | bytes):
-                    raise ValueError(f"{label}: column of strings: objects must be integers; there are others")
-                raise ValueError(
+                    raise DomainError(f"{label}: column of strings: objects must be integers; there are others")
+                raise DomainError(
                     f"{label}: objects must be integers; there are others: .astype(float) makes numbers of them"
                 )
             place = int(value) - self.least
@@ -200,9 +199,7 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 
 def check_signed(value: Any) -> bool | None:
-    if value is not None and not isinstance(value, bool | np.bool_):
-        raise ValueError(f"signed={shown(value)}: must be None, True or False")
-    return None if value is None else bool(value)
+    return optional_flag("signed", value)
 
 
 def _infinite(bits: int) -> int:

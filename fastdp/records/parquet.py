@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..support.columns import column_of
-from ..support.shown import shown
+from ..support.shown import shown, type_of
 from .column_names import at_least_one, checked_names, label_of, positions_of
 from .rows import BLOCK_RECORDS, Block, LocalRows, Rows
 
@@ -25,7 +25,7 @@ class ParquetRows(LocalRows):
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         if not paths:
             raise ValueError("data=[]: must name at least one Parquet file")
-        self._files = [_ParquetFile(os.fspath(path)) for path in paths]
+        self._files = [_ParquetFile(_text_of(path)) for path in paths]
         self._schema = self._files[0].schema
         for file in self._files[1:]:
             if not file.schema.equals(self._schema):
@@ -79,6 +79,13 @@ class ParquetRows(LocalRows):
                     first += batch.num_rows
             if first != end:
                 raise ValueError(f"data: {file.path}: must hold as many records as its metadata state")
+
+
+def _text_of(path: Any) -> str:
+    try:
+        return os.fsdecode(os.fspath(path))
+    except Exception:  # of a class that is not ours
+        raise ValueError(f"data: type {type_of(path)}: must be the path of a Parquet file") from None
 
 
 class _ParquetFile:

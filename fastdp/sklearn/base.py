@@ -19,6 +19,7 @@ from ..connect.requirements import is_older
 from ..privacy.budget import counting
 from ..randomness.keys import Randomness
 from ..support import parameters
+from ..support.checks import plain_integer
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.shown import shown
 
@@ -45,6 +46,7 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
+_OF_SHAPES = ("Expected ", "Found ", "X has ", "y should be ", "Complex data")  # scikit-learn's errors, not of entries
 LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
@@ -71,7 +73,9 @@ class PrivateEstimator(BaseEstimator):
         try:
             return validate_data(self, X, y, **options)
         except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
+            kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
+            if kind is ValueError and not str(error).startswith(_OF_SHAPES):
+                kind = DomainError  # a NaN, a string: due to the records
             message = without_values(str(error))
         except Exception:  # of classes that are not ours
             kind, message = ValueError, "must be an array of numbers"
@@ -137,12 +141,12 @@ def randomness(random_state: Any) -> Randomness | None:
     """None: secure keys; an int is a seed, for tests; or a Randomness."""
     if random_state is None or isinstance(random_state, Randomness):
         return random_state
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+    if plain_integer(random_state) is None:
         raise ValueError(
             f"random_state: type {type(random_state).__name__}: must be None (secure), an int, for tests only, "
             "or a fastdp.Randomness"
         )
-    return Randomness(seed=int(random_state))
+    return Randomness(seed=random_state)
 
 
 def without_values(message: str) -> str:

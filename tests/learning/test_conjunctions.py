@@ -86,7 +86,7 @@ def test_parameters_are_checked_before_anything_is_drawn_or_charged():
         ({"neighbors": "add-remove"}, r"records=None: must be given with neighbors='add-remove'"),
         ({"records": 50}, r"records=50: must be None with neighbors='replace-one'"),
         ({"neighbors": "add-remove", "records": 0}, r"records=0: must be an integer >= 1"),
-        ({"rng": np.random.default_rng(0)}, r"rng=Generator"),
+        ({"rng": np.random.default_rng(0)}, r"rng=<Generator>"),
         ({"budget": 1.0}, r"budget=1.0: must be a fastdp.Budget"),
         ({"epsilon": 1e-20, "delta": 0}, r"epsilon=1e-20, n=50: the scores of method='peel' would be .*2\^62"),
         ({"epsilon": 1e-20, "delta": 0, "method": "counts"}, r"2d / epsilon="),

@@ -126,12 +126,16 @@ def check_tables(name: str, tables: int, cells: int) -> None:
 
 
 def tables_size(sizes: Sequence[int], k: int) -> int:
-    """How many cells all tables of k attributes have: the k-th elementary symmetric polynomial of the sizes."""
-    sums = [1, *[0] * k]
-    for size in sizes:
-        for j in range(k, 0, -1):
-            sums[j] = min(sums[j] + size * sums[j - 1], 2**200)  # more is as much too large
-    return sums[k]
+    """How many cells all tables of k attributes have: the k-th elementary symmetric polynomial of the sizes, nearly.
+
+    It adds up positive floats, so it is right to ten digits; what is beyond them is too much in any case.
+    """
+    sums = np.zeros(k + 1)
+    sums[0] = 1.0
+    with np.errstate(over="ignore"):
+        for size in sizes:
+            sums[1:] += size * sums[:-1]
+    return int(min(sums[k], 1e300))
 
 
 def marginals(domain: Domain, k: int) -> Marginals:
