@@ -16,14 +16,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget
+from ..privacy.budget import Budget, check_open
 from ..privacy.guarantees import Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
 from ..support.boundary import quick_boundary
-from ..support.checks import finite, numbers_array, plain_array, plain_integer, positive, power_of_two
+from ..support.checks import (
+    finite,
+    is_due_to_entries,
+    numbers_array,
+    plain_array,
+    plain_integer,
+    positive,
+    power_of_two,
+)
+from ..support.errors import DomainError
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
 from ..support.shown import shown
@@ -142,6 +151,7 @@ class AboveThreshold(Accounted):
         parameters = {"threshold": threshold, "sensitivity": self._sensitivity, "epsilon": self._epsilon}
         with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
+            self._payers = keys.payers
             self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
         self._guarantee = keys.stating(guarantee)
         self._closed = False
@@ -218,11 +228,13 @@ class AboveThreshold(Accounted):
         int or None
             An index, or None where all lie below.
         """
+        check_open(self._payers)
         array = numbers_array("values", values)
         if array.ndim != 1:
             raise ValueError(f"values: shape {array.shape}: must have one dimension")
         if self._resolution is None and array.dtype != np.int64 and array.size:
-            raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")
+            wrong = DomainError if is_due_to_entries(values, array) else ValueError
+            raise wrong(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")
         if self._resolution is not None:
             array = _floats(array, self._resolution)
             noise_draws.check_finite(array)

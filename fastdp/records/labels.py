@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import numbers_array, plain_integer
+from ..support.checks import is_due_to_entries, numbers_array, plain_integer
 from ..support.columns import comes_from, library_column
 from ..support.errors import DomainError
 from ..support.shown import shown, type_of
@@ -73,7 +73,8 @@ def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
     """One number for each of n records, whose values are not read; `classes` is what errors ask for."""
     plain = _plain(y)
     if plain.dtype.kind in "OUST":
-        raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
+        wrong = DomainError if is_due_to_entries(y, plain) else ValueError
+        raise wrong(f"y: dtype {plain.dtype}: must be {classes}")
     array = plain if plain.dtype == np.bool_ else numbers_array("y", plain)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]

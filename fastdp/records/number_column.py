@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..support import parameters
 from ..support.columns import has
+from ..support.errors import DomainError
 from .column_names import called
 from .engines import is_collection
 from .number_line import NumberLine, Positions, bits_of_columns, check_bits, check_signed
@@ -83,9 +84,9 @@ def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
         array = np.empty(len(values), object)
         for i, value in enumerate(values):
             if isinstance(value, str | bytes):
-                raise ValueError("values: a list of strings: must be numbers")
+                raise DomainError("values: a list of strings: must be numbers")
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ValueError(
+                raise DomainError(
                     "values: a list is taken as integers where domain_bits is given, and there are others: "
                     "np.asarray(values, float) is taken as floats"
                 )
@@ -94,4 +95,4 @@ def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("values: a list must hold numbers, one for each entry, below 2^1024") from None
+        raise DomainError("values: a list must hold numbers, one for each entry, below 2^1024") from None

@@ -111,8 +111,8 @@ class NumberLine:
         for value in values.tolist():
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 if isinstance(value, str | bytes):
-                    raise ValueError(f"{label}: column of strings: objects must be integers; there are others")
-                raise ValueError(
+                    raise DomainError(f"{label}: column of strings: objects must be integers; there are others")
+                raise DomainError(
                     f"{label}: objects must be integers; there are others: .astype(float) makes numbers of them"
                 )
             place = int(value) - self.least

@@ -46,6 +46,7 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
+_OF_SHAPES = ("Expected ", "Found ", "X has ", "y should be ", "Complex data")  # scikit-learn's errors, not of entries
 LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
@@ -72,7 +73,9 @@ class PrivateEstimator(BaseEstimator):
         try:
             return validate_data(self, X, y, **options)
         except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
+            kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
+            if kind is ValueError and not str(error).startswith(_OF_SHAPES):
+                kind = DomainError  # a NaN, a string: due to the records
             message = without_values(str(error))
         except Exception:  # of classes that are not ours
             kind, message = ValueError, "must be an array of numbers"
