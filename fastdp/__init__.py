@@ -23,6 +23,7 @@ _HOME = {
     "Conjunction": "answering.queries",
     "Domain": "records.domain",
     "DomainError": "support.errors",
+    "GaussianDP": "privacy",
     "GumbelMax": "mechanisms.gumbel_max",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
@@ -92,6 +93,7 @@ __all__ = [
     "Conjunction",
     "Domain",
     "DomainError",
+    "GaussianDP",
     "GumbelMax",
     "Linear",
     "Mask",
@@ -184,6 +186,7 @@ if TYPE_CHECKING:
     from .optimizing.vector_sums import vector_mean, vector_sum
     from .privacy.budget import Budget, BudgetExceeded
     from .privacy.composition import compose, share
+    from .privacy.gaussian_dp import GaussianDP
     from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
     from .privacy.removal_lemma import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness

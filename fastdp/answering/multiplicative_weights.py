@@ -165,7 +165,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        if neighbors != "replace-one":
+        if parameters.neighbors(neighbors) != "replace-one":
             raise ValueError(
                 f"neighbors={neighbors!r}: must be 'replace-one': averages over a number of records that is private, "
                 "too, are not covered here; release_marginals and mwem are for add-remove"
@@ -198,7 +198,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             report(1, 1, "")
             keys.commit()
         self._guarantee = keys.stating(self._guarantee)
-        self.transcript: list[Answer] = []
+        self._transcript: list[Answer] = []
         self._updates = 0
         self._asked = 0
         self._noisy_threshold: int | None = None  # of the epoch that runs; None before its first test
@@ -331,6 +331,11 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         return self._guarantee
 
     @property
+    def transcript(self) -> list[Answer]:
+        """All answers so far, as a new list."""
+        return self._transcript.copy()
+
+    @property
     def updates(self) -> int:
         """How many times the distribution was changed."""
         return self._updates
@@ -374,7 +379,9 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             reached = stop if crossed is None else at + crossed.place
             values[at:reached] = estimates[: reached - at]
             self._asked += reached - at
-            self.transcript += [Answer(workload.queries[i], float(values[i]), i == changed) for i in range(at, reached)]
+            self._transcript += [
+                Answer(workload.queries[i], float(values[i]), i == changed) for i in range(at, reached)
+            ]
             at, window = reached, 8 * window
             if crossed is not None:
                 changed = at
@@ -427,7 +434,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             sign = 1 if noisy > self._weights.evaluate(bound) else -1
             values[at] = min(max(noisy, 0.0), 1.0)
             self._asked += 1
-            self.transcript.append(Answer(workload.queries[at], float(values[at]), True))
+            self._transcript.append(Answer(workload.queries[at], float(values[at]), True))
         with self._changing:
             self._weights.scale(bound, sign * self._schedule.rate)
         if not self.updates_left:

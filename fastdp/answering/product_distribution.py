@@ -137,7 +137,8 @@ def _shares_of(weights: Any, domain: Domain) -> NDArray[np.float64]:
     array = plain_array("weights", weights, rule)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"weights: dtype {array.dtype}: must be {rule}")
-    array = np.asarray(array, np.float64)
+    with np.errstate(all="ignore"):  # of longer floats
+        array = np.asarray(array, np.float64)
     flat = as_row("weights", array, domain)
     total = flat.sum()
     if not (flat >= 0).all() or not 0 < total < np.inf:

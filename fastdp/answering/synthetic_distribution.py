@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.accounted import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, display_count
-from ..support.checks import check_fits, integer, items_of, one_of
+from ..support.checks import check_fits, flag, integer, items_of, one_of
+from ..support.frozen import Frozen
 from ..support.parameters import MOST_QUERIES
 from ..support.public_paths import public_as
 from ..support.results import as_code
@@ -37,7 +38,7 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 @public_as("fastdp")
-class SyntheticDistribution(Accounted):
+class SyntheticDistribution(Frozen, Accounted):
     """A public distribution over the cells of a domain.
 
     Parameters
@@ -222,7 +223,7 @@ class SyntheticDistribution(Accounted):
                      that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record
         """
         kind = np.result_type(*map(code_type, self.domain.sizes))
-        coded = codes or self.domain.labels.count(None) == len(self.domain)
+        coded = flag("codes", codes) or self.domain.labels.count(None) == len(self.domain)
         n = self._count(n, kind.itemsize if coded else kind.itemsize + 16)
         if self._tables is None:
             self._tables = AliasTables(self.domain, self._parts)

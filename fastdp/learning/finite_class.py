@@ -31,7 +31,7 @@ from ..records.sources import rows_of
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import public_count
-from ..support.columns import Entries
+from ..support.columns import Entries, has
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
@@ -244,10 +244,10 @@ class _Leader:
 
 def _is_stream(predictions: Any) -> bool:
     """Whether hypotheses come one by one; a list of vectors is an array."""
-    if isinstance(predictions, Rows | np.ndarray) or hasattr(predictions, "columns"):
+    if isinstance(predictions, Rows | np.ndarray) or has(predictions, "columns"):
         return False
     if isinstance(predictions, list | tuple):
-        return any(callable(one) or hasattr(one, "predict") for one in predictions)
+        return any(callable(one) or has(one, "predict") for one in predictions)
     if isinstance(predictions, Mapping):
         return False
     if not isinstance(predictions, Iterable):
@@ -273,7 +273,7 @@ def _class_of(predictions: Any, y: Any, X: Any, outside: Outside, *, may_be_empt
         # an array has a hypothesis a row, as one of numpy's
         by_record = (
             predictions
-            if isinstance(predictions, Rows) or hasattr(predictions, "columns")
+            if isinstance(predictions, Rows) or has(predictions, "columns")
             else getattr(predictions, "T", predictions)
         )
         examples = Labelled(by_record, y, outside, may_be_empty=may_be_empty)

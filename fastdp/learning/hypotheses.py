@@ -15,7 +15,8 @@ from ..records.outside_domain import bits_of
 from ..records.rows import Block, PerRecord, Rows, column_entries
 from ..records.sources import rows_of
 from ..support.boundary import boundary
-from ..support.columns import Entries, comes_from
+from ..support.checks import integer, plain_array
+from ..support.columns import Entries, comes_from, has
 from ..support.errors import warn_of_accuracy
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
@@ -50,6 +51,7 @@ class Hypothesis(Displayed):
         -------
         str
         """
+        column = integer("column", column, least=0, most=self.width - 1)
         return f"v{column + 1}" if self.names is None else self.names[column]
 
     @boundary
@@ -168,7 +170,7 @@ def error(h: Any, X: Any, y: Any) -> float:
 
 def predictions_of(h: Any, X: Any, name: str, outside: Outside = "raise") -> NDArray[np.bool_]:
     """The predictions of a hypothesis, or of a function."""
-    predict = getattr(h, "predict", h)
+    predict = h.predict if has(h, "predict") else h
     if not callable(predict):
         raise ValueError(f"{name}: type {type(h).__name__}: must be a function, or have a method predict")
     return predicted_bits(predict(X), f"{name}: predictions", outside)
@@ -176,7 +178,7 @@ def predictions_of(h: Any, X: Any, name: str, outside: Outside = "raise") -> NDA
 
 def predicted_bits(predicted: Any, name: str, outside: Outside) -> NDArray[np.bool_]:
     """Predictions of 0 and 1."""
-    found = np.asarray(predicted)
+    found = plain_array(name, predicted, "an array, one for each record")
     if outside == "clip" and found.dtype.kind in "biufO":
         return bits_of(Entries(found, None, name))
     return positives(found, name)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import layout
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget
+from ..privacy.budget import Budget, check_open
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys
@@ -29,6 +29,7 @@ from ..randomness.keys import Randomness, word_source
 from ..support import processes
 from ..support.boundary import quick_boundary
 from ..support.checks import integer
+from ..support.parameters import MOST_CHOSEN
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
@@ -263,10 +264,11 @@ class GumbelMax(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        k = integer("k", k, least=1)
+        k = integer("k", k, least=1, most=MOST_CHOSEN)
         plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
         self._parameters = {**plan.parameters, "k": k}
         with ChargedKeys("GumbelMax", plan.guarantee, self._parameters, budget, rng) as keys:
+            self._payers = keys.payers
             self._state = GumbelState(keys.take(), plan.eta, k)
         self._guarantee = keys.stating(plan.guarantee)
         self._process: int | None = processes.here.number  # the one that may announce the winner; None of a shard
@@ -296,6 +298,7 @@ class GumbelMax(Accounted):
         shard._parameters, shard._guarantee = self._parameters, self._guarantee
         shard._state = GumbelState(self._state.key, self._state.eta, self.k)
         shard._process = shard._winners = None
+        shard._payers = []  # it may go elsewhere
         shard._begin()
         return shard
 
@@ -320,6 +323,7 @@ class GumbelMax(Accounted):
         first_index : int >= 0
             The number of the first of them.
         """
+        check_open(self._payers)
         first = integer("first_index", first_index, least=0)
         array = array_of_scores(scores, empty=True)
         if first + array.size > MOST_CANDIDATES:

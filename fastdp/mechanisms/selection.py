@@ -19,13 +19,13 @@ from ..privacy.guarantees import Neighbors
 from ..randomness.keys import Key, Randomness
 from ..support.boundary import quick_boundary
 from ..support.checks import integer, one_of
+from ..support.parameters import MOST_CANDIDATES, MOST_CHOSEN, MOST_DRAWS
 from ..support.progress import Progress, reporting
 from ..support.shown import shown
 from .buckets import Buckets
 from .gumbel_max import GumbelState
 from .permute_and_flip import draw_head
 from .scores import (
-    MOST_CANDIDATES,
     SelectionPlan,
     allowed,
     array_of_scores,
@@ -137,7 +137,7 @@ def exponential_mechanism(
     >>> far = fastdp.exponential_mechanism(lambda i, j: -np.arange(i, j), candidates=10**6, sensitivity=1, epsilon=2.0)
     """
     one_of("method", method, METHODS)
-    rounds = 1 if size is None else integer("size", size, least=1)
+    rounds = 1 if size is None else integer("size", size, least=1, most=MOST_DRAWS)
     plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=rounds, neighbors=neighbors)
     if size is not None:
         plan.parameters["size"] = rounds
@@ -231,7 +231,7 @@ def top_k(
     >>> fastdp.top_k([0, 90, 3, 60, 30], 3, sensitivity=1, epsilon=12.0)
     array([1, 3, 4])
     """
-    k = integer("k", k, least=1)
+    k = integer("k", k, least=1, most=MOST_CHOSEN)
     plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
     plan = plan._replace(mechanism="top_k")
     plan.parameters["k"] = k
@@ -347,7 +347,7 @@ def _first_of_blocks(
         raise ValueError("candidates=None: must be the number of candidates, where a function produces their scores")
     n = integer("candidates", candidates, least=1)
     if not k <= n <= MOST_CANDIDATES:
-        raise ValueError(f"candidates={shown(candidates)}: must be at least k={k}, and at most 2^62")
+        raise ValueError(f"candidates={shown(candidates)}: must be at least k={k}, and at most 2^40")
     with plan.keys(budget, rng) as keys:
         state, found = GumbelState(keys.take_ahead(), plan.eta, k), 0  # nothing is drawn yet
         with reporting(progress, "choosing") as report:

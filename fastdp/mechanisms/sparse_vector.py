@@ -17,14 +17,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget
+from ..privacy.budget import Budget, check_open
 from ..privacy.guarantees import Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
 from ..support.boundary import quick_boundary
-from ..support.checks import numbers_array, positive, power_of_two
+from ..support.checks import (
+    finite,
+    is_due_to_entries,
+    numbers_array,
+    plain_array,
+    plain_integer,
+    positive,
+    power_of_two,
+)
+from ..support.errors import DomainError
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
 from ..support.shown import shown
@@ -113,10 +122,11 @@ class AboveThreshold(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
+        whole = plain_integer(threshold)
+        integer = whole is not None
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
             raise ValueError(f"threshold={shown(threshold)}: must be a finite number; an integer for integer values")
-        threshold = int(threshold) if integer else float(threshold)
+        threshold = whole if whole is not None else finite("threshold", threshold)
         self._threshold, self._neighbors = threshold, neighbors
         self._sensitivity = positive("sensitivity", sensitivity, toward=inf)
         self._epsilon = positive("epsilon", epsilon, toward=0)
@@ -141,6 +151,7 @@ class AboveThreshold(Accounted):
         parameters = {"threshold": threshold, "sensitivity": self._sensitivity, "epsilon": self._epsilon}
         with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
+            self._payers = keys.payers
             self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
         self._guarantee = keys.stating(guarantee)
         self._closed = False
@@ -197,8 +208,10 @@ class AboveThreshold(Accounted):
         bool
             The answer.
         """
-        if np.ndim(value):
-            raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
+        if type(value) is not int and type(value) is not float:
+            given = plain_array("value", value, "one number")
+            if given.ndim:
+                raise ValueError(f"value: shape {given.shape}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
 
     @quick_boundary
@@ -215,11 +228,13 @@ class AboveThreshold(Accounted):
         int or None
             An index, or None where all lie below.
         """
+        check_open(self._payers)
         array = numbers_array("values", values)
         if array.ndim != 1:
             raise ValueError(f"values: shape {array.shape}: must have one dimension")
         if self._resolution is None and array.dtype != np.int64 and array.size:
-            raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")
+            wrong = DomainError if is_due_to_entries(values, array) else ValueError
+            raise wrong(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")
         if self._resolution is not None:
             array = _floats(array, self._resolution)
             noise_draws.check_finite(array)

@@ -7,6 +7,7 @@ from .accounted import Accounted, HasGuarantee
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
+from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 from .origin import Origin
@@ -22,6 +23,7 @@ __all__ = [
     "Counted",
     "Curve",
     "Form",
+    "GaussianDP",
     "Guarantee",
     "HasGuarantee",
     "Neighbors",

@@ -16,20 +16,22 @@ from math import exp, fsum, inf, isfinite, log, nextafter, prod
 from typing import Any, Literal
 
 from ..support import rounding
-from ..support.checks import instance_of, integer
+from ..support.checks import instance_of, integer, one_of
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from ..support.shown import shown
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
+from .gaussian_curve import epsilon_of_mu, root_above
+from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
 from .neighbors import one_relation
 from .origin import common_origin, with_origin
 
 Counted = Guarantee | tuple[Guarantee, int]
-Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"]
-THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "renyi")
+Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi"]
+THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi")
 
 
 def compose(*guarantees: Counted, delta: float | None = None, using: Using = "best") -> Guarantee:
@@ -44,7 +46,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
         A guarantee, or (guarantee, k) for k releases of that kind.
     delta : float in (0, 1), optional
         The delta of the result.
-    using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"}
+    using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi"}
         One theorem instead of the best.
 
     Returns
@@ -72,8 +74,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     >>> print(compose(PureDP(1.0), PureDP(0.5)))
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
-    if using not in THEOREMS:
-        raise ValueError(f"using={shown(using)}: must be one of {', '.join(map(repr, THEOREMS))}")
+    one_of("using", using, THEOREMS)
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
@@ -108,8 +109,8 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
 
 
 def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
-    """Each guarantee once, with how often it comes."""
-    counts: dict[Guarantee, int] = {}
+    """Each guarantee once, with how often it comes; of equal ones, those of which more is known stay apart."""
+    counts: dict[tuple[Any, ...], tuple[Guarantee, int]] = {}
     for item in items:
         if isinstance(item, Guarantee):
             guarantee, count = item, 1
@@ -117,8 +118,10 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
             raise ValueError(f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count)")
-        counts[guarantee] = counts.get(guarantee, 0) + count
-    return list(counts.items())
+        known = tuple(getattr(part, "mu", inf) for part in getattr(guarantee, "parts", (guarantee,)))
+        _, before = counts.get((guarantee, known), (guarantee, 0))
+        counts[guarantee, known] = guarantee, before + count
+    return list(counts.values())
 
 
 Parts = list[tuple[Form, int]]
@@ -139,6 +142,18 @@ def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]
 def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
     values = [(value(form), k) for form, k in parts]
     return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
+
+
+def _gaussian_sum(parts: Parts, using: Using) -> float:
+    """The root of the sum of squares of mu: gaussian_curve.md, theorem 3. "best" asks for it if some have a mu."""
+    if using == "best" and all(form.mu == inf for form, _ in parts):
+        return inf
+    values = [(form.least_mu, k) for form, k in parts]
+    return (
+        inf
+        if any(mu == inf for mu, _ in values)
+        else root_above(sum((Fraction(mu) ** 2 * k for mu, k in values), Fraction(0)))
+    )
 
 
 def _sum_of_curves(parts: Parts) -> Curve:
@@ -169,6 +184,8 @@ def _sums(parts: Parts, using: Using, neighbors: Neighbors) -> list[Guarantee]:
     rho = _sum(parts, lambda form: form.rho)
     if using in ("best", "zcdp") and rho < inf:
         sums.append(ZCDP(rho, neighbors=neighbors, theorem="zCDP"))
+    if using in ("best", "gaussian") and (mu := _gaussian_sum(parts, using)) < inf:
+        sums.append(GaussianDP(mu, neighbors=neighbors, theorem="Gaussian DP"))
     if using in ("best", "renyi"):
         curve = _sum_of_curves(parts)
         lower = rho == inf or any(map(operator.lt, curve, linear_curve(rho)))  # than what rho implies already
@@ -195,6 +212,8 @@ def _at_delta(parts: Parts, delta: float, using: Using) -> list[tuple[str, float
     rho = _sum(parts, lambda form: form.rho)
     if using in ("best", "zcdp") and rho < inf:
         found.append(("zCDP, tight conversion", epsilon_of_rho(rho, rest)))
+    if using in ("best", "gaussian") and (mu := _gaussian_sum(parts, using)) < inf:
+        found.append(("Gaussian DP", epsilon_of_mu(mu, rest)))
     if using in ("best", "renyi"):
         found.append(("Renyi", epsilon_of_curve(_sum_of_curves(parts), rest)))
     return found
@@ -287,7 +306,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
 
 def _unlimited(whole: Guarantee) -> Guarantee:
     """The same kind of guarantee, as weak as can be; `whole` itself where it has no one parameter."""
-    limits: dict[str, Any] = {name: LARGEST for name in ("epsilon", "eta", "rho") if hasattr(whole, name)}
+    limits: dict[str, Any] = {name: LARGEST for name in ("epsilon", "eta", "rho", "mu") if hasattr(whole, name)}
     if isinstance(whole, ApproxDP) and whole.delta:
         limits["delta"] = 0.99
     return replace(whole, **limits)

@@ -10,6 +10,7 @@ from math import inf
 from ..support.rounding import down, up
 from .conversions import epsilon_of_curve, epsilon_of_rho, rho_of_pure
 from .curves import NO_CURVE, Curve, least, linear_curve, pure_curve
+from .gaussian_curve import epsilon_of_mu, mu_of_range, mu_of_rho
 
 
 def no_curve() -> Curve:
@@ -87,6 +88,11 @@ class Form:
             mu=min(form.mu for form in forms),
         )
 
+    @property
+    def least_mu(self) -> float:
+        """The least mu of Gaussian DP that follows, leak aside: gaussian_curve.md, theorem 2."""
+        return min(self.mu, mu_of_range(self.range), mu_of_rho(self.rho))
+
     def full_curve(self) -> Curve:
         """The curve, with that of rho where it is lower."""
         return self.curve if self.rho == inf else least((self.curve, linear_curve(self.rho)))
@@ -112,4 +118,6 @@ class Form:
             found.append((epsilon_of_curve(self.curve, rest), "Renyi conversion"))
             if self.rho < inf:
                 found.append((epsilon_of_rho(self.rho, rest), "zCDP, tight conversion"))
+            if self.mu < inf:
+                found.append((epsilon_of_mu(self.mu, rest), "Gaussian DP"))
         return min(found)

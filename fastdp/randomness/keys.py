@@ -24,6 +24,7 @@ from ..support.parameters import MOST_DIGITS
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
+from .checked_key import checked_key
 
 if TYPE_CHECKING:
     from .bit_generator import ChaCha20
@@ -52,6 +53,8 @@ class Randomness:
     >>> Randomness().words(4).dtype
     dtype('uint64')
     """
+
+    __slots__ = ("__weakref__", "_lock", "_releases", "_seed")
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = plain_integer(seed)
@@ -89,7 +92,7 @@ class Randomness:
         """
         n = integer("n", n, least=0)
         check_fits("n", n, 8 * n, "so many words")
-        out, key = np.empty(n, np.uint64), self.key()
+        out, key = np.empty(n, np.uint64), fresh_key(self)
         fill_words(key, out)
         return out
 
@@ -115,7 +118,8 @@ class Randomness:
         return {"_seed": self._seed, "_releases": self._releases}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():
+            setattr(self, name, value)
         self._lock = threading.Lock()
 
 
@@ -135,9 +139,11 @@ def fresh_key(rng: Randomness | None) -> Key:
     """The key of one release, from `rng` or, for None, from the operating system."""
     if rng is None:
         return _secure_key()
+    if type(rng) is Randomness:
+        return rng.key()
     if not isinstance(rng, Randomness):
         raise ValueError(f"rng={shown(rng)}: must be a fastdp.Randomness or None; other generators are not secure")
-    return rng.key()
+    return checked_key(rng.key(), type(rng))
 
 
 def origin_of(rng: Randomness | None) -> Origin:

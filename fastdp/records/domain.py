@@ -20,6 +20,7 @@ from ..support.boundary import boundary
 from ..support.checks import integer, items_of, plain_array, plain_integer
 from ..support.columns import Coded, Entries, column_of
 from ..support.errors import DomainError
+from ..support.frozen import Frozen
 from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
 from ..support.public_paths import public_as
 from ..support.rounding import sixty_digits
@@ -34,7 +35,7 @@ MOST_CELLS = 2**31  # of arrays over all cells
 
 
 @public_as("fastdp")
-class Domain:
+class Domain(Frozen):
     """The values that records may have, for each attribute: how many, or which.
 
     `Domain(age=8, sex=2)` is of records that hold the codes 0 .. 7 and 0 .. 1; in
@@ -80,6 +81,8 @@ class Domain:
     >>> domain.size, domain.sizes
     (16, (8, 2))
     """
+
+    __slots__ = ("__weakref__", "_codes", "_positions", "labels", "names", "size", "sizes")
 
     def __init__(self, attributes: Mapping[str, int | Sequence[Any]] | None = None, /, **more: int | Sequence[Any]):
         if attributes is not None and not isinstance(attributes, Mapping):
@@ -152,6 +155,13 @@ class Domain:
     def __len__(self) -> int:
         """How many attributes there are."""
         return len(self.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Domain.__slots__ if name != "__weakref__"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):

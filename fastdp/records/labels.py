@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import numbers_array
+from ..support.checks import is_due_to_entries, numbers_array, plain_integer
 from ..support.columns import Entries, NumpyColumn, comes_from, library_column
 from ..support.errors import DomainError
 from ..support.parameters import Outside
-from ..support.shown import shown
+from ..support.shown import shown, type_of
 from .column_names import called, position_of
 from .engines import is_collection
 from .outside_domain import numbers_or_nan
@@ -29,6 +29,8 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels: as they were given, or as rows of one column for a column of a collection."""
     with called("X"):
         rows = rows_of(X)
+    if isinstance(y, Rows):
+        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
     if names_column(y):
         try:
             at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
@@ -44,7 +46,7 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
 
 def names_column(y: Any) -> bool:
     """Whether this is the name or the position of the column of labels."""
-    return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
+    return isinstance(y, str) or plain_integer(y) is not None
 
 
 class Labelled:
@@ -89,13 +91,22 @@ def _entries(y: Any, classes: str, outside: Outside) -> Entries:
         column = NumpyColumn("y", y)
     if column is not None and outside == "clip":
         return Entries(numbers_or_nan(column.entries(0, len(column))), None, "y")
-    plain = np.asarray(getattr(y, "to_numpy", lambda: y)()) if column is None else column.values(0, len(column))
+    plain = _plain(y) if column is None else column.values(0, len(column))
     if plain.dtype.kind == "O" and outside == "clip":
         plain = numbers_or_nan(Entries(plain.reshape(-1), None, "y")).reshape(plain.shape)
     if plain.dtype.kind in "OUST":
-        raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
+        wrong = DomainError if is_due_to_entries(y, plain) else ValueError
+        raise wrong(f"y: dtype {plain.dtype}: must be {classes}")
     array = plain if plain.dtype == np.bool_ else numbers_array("y", plain)
     return Entries(array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array, None, "y")
+
+
+def _plain(y: Any) -> NDArray[Any]:
+    """As an array."""
+    try:
+        return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    except Exception:  # ragged lists, and classes that are not ours
+        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record") from None
 
 
 def label_vector(y: Any, outside: Outside = "raise") -> Entries:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support import parameters
-from ..support.columns import Entries, objects
+from ..support.columns import Entries, has, objects
+from ..support.errors import DomainError
 from ..support.parameters import Outside
 from .column_names import called
 from .engines import is_collection
@@ -66,7 +67,7 @@ def _one_column(values: Any, *, integers: bool, outside: Outside) -> Rows:
     """The values as records of one column; a list holds integers, or floats."""
     if isinstance(values, list | tuple | range):
         values = _array_of(values, integers=integers, outside=outside)
-    is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
+    is_table = (has(values, "ndim") and values.ndim == 2) or has(values, "columns")
     if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
         return column_rows("values", values)
     with called("values"):
@@ -88,9 +89,9 @@ def _array_of(values: Sequence[Any], *, integers: bool, outside: Outside) -> NDA
         array = np.empty(len(values), object)
         for i, value in enumerate(values):
             if isinstance(value, str | bytes):
-                raise ValueError("values: a list of strings: must be numbers")
+                raise DomainError("values: a list of strings: must be numbers")
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ValueError(
+                raise DomainError(
                     "values: a list is taken as integers where domain_bits is given, and there are others: "
                     "np.asarray(values, float) is taken as floats"
                 )
@@ -99,4 +100,4 @@ def _array_of(values: Sequence[Any], *, integers: bool, outside: Outside) -> NDA
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("values: a list must hold numbers, one for each entry, below 2^1024") from None
+        raise DomainError("values: a list must hold numbers, one for each entry, below 2^1024") from None

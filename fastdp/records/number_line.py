@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import integer
+from ..support.checks import integer, items_of, optional_flag
 from ..support.columns import Entries, as_compiled
 from ..support.errors import DomainError
+from ..support.parameters import MOST_DIMENSIONS
 from ..support.rounding import down, up
-from ..support.shown import shown
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -125,8 +125,8 @@ class NumberLine:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 if isinstance(value, str | bytes):
-                    raise ValueError(f"{label}: column of strings: objects must be integers; there are others")
-                raise ValueError(
+                    raise DomainError(f"{label}: column of strings: objects must be integers; there are others")
+                raise DomainError(
                     f"{label}: objects must be integers; there are others: .astype(float) makes numbers of them"
                 )
             place = int(value) - self.least
@@ -202,9 +202,10 @@ def bits_of_each(value: Any, d: int) -> tuple[int, ...]:
     """The bits of each of d columns, from one number for all of them, or one for each."""
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
         return (check_bits(value),) * d
-    if len(value) != d:
-        raise ValueError(f"domain_bits: {len(value)} numbers: must be one, or {d}, as there are columns")
-    return tuple(check_bits(each) for each in value)
+    each = items_of("domain_bits", value, "one number, or one for each column", most=MOST_DIMENSIONS)
+    if len(each) != d:
+        raise ValueError(f"domain_bits: {len(each)} numbers: must be one, or {d}, as there are columns")
+    return tuple(map(check_bits, each))
 
 
 def bits_of_columns(value: Any, rows: Rows) -> tuple[int, ...]:
@@ -219,9 +220,7 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 
 def check_signed(value: Any) -> bool | None:
-    if value is not None and not isinstance(value, bool | np.bool_):
-        raise ValueError(f"signed={shown(value)}: must be None, True or False")
-    return None if value is None else bool(value)
+    return optional_flag("signed", value)
 
 
 def _infinite(bits: int) -> int:

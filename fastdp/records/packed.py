@@ -13,6 +13,7 @@ from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.columns import BitColumn
+from ..support.frozen import Frozen
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from .arrays import MemoryRows
@@ -33,7 +34,7 @@ class _PackedBlock(Block):
 
 
 @public_as("fastdp.records")
-class PackedRows(MemoryRows):
+class PackedRows(Frozen, MemoryRows):
     """Records of 0 and 1, packed by columns; `pack` makes them.
 
     Parameters

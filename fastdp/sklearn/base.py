@@ -20,6 +20,7 @@ from ..privacy.budget import counting
 from ..randomness.keys import Randomness
 from ..records.outside_domain import numbers_or_nan
 from ..support import parameters
+from ..support.checks import plain_integer
 from ..support.columns import Entries, column_of, comes_from, objects
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.shown import shown
@@ -47,6 +48,7 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
+_OF_SHAPES = ("Expected ", "Found ", "X has ", "y should be ", "Complex data")  # scikit-learn's errors, not of entries
 LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
@@ -85,11 +87,15 @@ class PrivateEstimator(BaseEstimator):
                 X = numbers(X)
         try:
             return validate_data(self, X, y, **options)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
+            kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
+            if kind is ValueError and not str(error).startswith(_OF_SHAPES):
+                kind = DomainError  # a NaN, a string: due to the records
             message = without_values(str(error))
-            if message == str(error):
-                raise
-        raise ValueError(message)  # outside of the block, so that the other error is not its context
+        except Exception:  # of classes that are not ours
+            kind, message = ValueError, "must be an array of numbers"
+        names = "X" if isinstance(y, str) and y == "no_validation" else "X, y"
+        raise kind(f"{names}: {message}")  # outside of the block, so that the other error is not its context
 
     # --- one budget is one budget
 
@@ -150,12 +156,12 @@ def randomness(random_state: Any) -> Randomness | None:
     """None: secure keys; an int is a seed, for tests; or a Randomness."""
     if random_state is None or isinstance(random_state, Randomness):
         return random_state
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+    if plain_integer(random_state) is None:
         raise ValueError(
             f"random_state: type {type(random_state).__name__}: must be None (secure), an int, for tests only, "
             "or a fastdp.Randomness"
         )
-    return Randomness(seed=int(random_state))
+    return Randomness(seed=random_state)
 
 
 def without_values(message: str) -> str:

@@ -77,6 +77,8 @@ def column_of(label: str, data: Any) -> Column:
 
 def library_column(label: str, data: Any) -> Column | None:
     """A column of one of these libraries, or None for anything else."""
+    if comes_from(data, "pandas", "MultiIndex"):
+        raise ValueError(f"{label}: type MultiIndex: must have one level")
     if comes_from(data, "pandas", "Series", "Index", "ExtensionArray"):
         held = getattr(data, "array", data)
         if comes_from(held, "pandas", "ArrowExtensionArray") and held.dtype.kind in "biuf":
@@ -86,10 +88,10 @@ def library_column(label: str, data: Any) -> Column | None:
         return PolarsColumn(label, data)
     if comes_from(data, "pyarrow", "Array", "ChunkedArray"):
         return ArrowColumn(label, data)
-    if not hasattr(data, "columns"):  # which a table has
-        if hasattr(data, "__arrow_c_stream__"):
+    if not has(data, "columns"):  # which a table has
+        if has(data, "__arrow_c_stream__"):
             return ArrowColumn(label, pyarrow().chunked_array(data))
-        if hasattr(data, "__arrow_c_array__"):
+        if has(data, "__arrow_c_array__"):
             return ArrowColumn(label, pyarrow().array(data))
     return None
 
@@ -101,6 +103,14 @@ def pyarrow() -> Any:
     except ImportError:
         raise ImportError("data by Arrow's C interface needs pyarrow: pip install 'fastdp[arrow]'") from None
     return pyarrow
+
+
+def has(data: Any, name: str) -> bool:
+    """Whether an object has an attribute; not one whose class raises when it is asked."""
+    try:
+        return hasattr(data, name)
+    except Exception:  # of a class that is not ours
+        return False
 
 
 def comes_from(data: Any, library: str, *names: str) -> bool:

@@ -37,14 +37,12 @@ MOST_ATTRIBUTES = 2**14  # of a domain
 MOST_LABELS = 2**22  # of an attribute: objects of Python, 100 bytes each
 MOST_TABLES = 2**22  # of a workload: objects of Python, 250 bytes each
 MOST_TABLE_CELLS = 2**40  # of all tables of a workload together
-MOST_QUERIES = 2**24  # of a list
+MOST_QUERIES = 2**22  # of a list: objects of Python, 250 bytes each
 MOST_DIMENSIONS = 2**24  # of points, vectors and records that are numbers
 MOST_STEPS = 2**24  # of a descent: 20 microseconds each
-MOST_ROUNDS = 2**16  # of mwem: a millisecond each
-MOST_DRAWS = 2**28  # of one call of the exponential mechanism: two minutes, 2 GiB
+MOST_DRAWS = 2**27  # of one call of the exponential mechanism: half a minute, 1 GiB
 MOST_CHOSEN = 2**24  # k of top-k: 100 bytes each
 MOST_CANDIDATES = 2**40  # whose scores a function produces: half an hour
-MOST_COUNT = 2**62  # of records, candidates and queries in a formula
 MOST_DIGITS = 2**12  # bits of a number that is written out
 
 NEIGHBORS = ("replace-one", "add-remove")

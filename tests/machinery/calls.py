@@ -270,6 +270,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "PureDP": lambda: fastdp.PureDP(1.0),
     "ApproxDP": lambda: fastdp.ApproxDP(1.0, 1e-6),
     "ZCDP": lambda: fastdp.ZCDP(0.1),
+    "GaussianDP": lambda: fastdp.GaussianDP(0.5),
     "BoundedRange": lambda: fastdp.BoundedRange(0.5),
     "Renyi": lambda: fastdp.Renyi.gaussian(2.0),
     "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(0.1),

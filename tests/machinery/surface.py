@@ -23,6 +23,7 @@ MODULES = (
 
 LEFT_OUT = {
     "warmup": "compiles every kernel",
+    "privacy.Origin": "where a key came from, made by sources of keys",
     "privacy.Form": "what guarantees tell compose of themselves, made by classes of guarantees",
     "privacy.Accounted": "a base class",
     "privacy.HasGuarantee": "a protocol",

