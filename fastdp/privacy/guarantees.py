@@ -44,11 +44,6 @@ class Guarantee(Originated):
     theorem: str = field(default="", kw_only=True, compare=False, repr=False)  # what gave it, if it is a result
     origin: Origin | None = field(default=None, init=False, compare=False, repr=False)  # of a release, if it is of one
 
-    def __init_subclass__(cls) -> None:
-        """What a guarantee states is charged as it stands, so the kinds are those that are proven here."""
-        if not cls.__module__.startswith("fastdp."):
-            raise TypeError(f"{cls.__name__}: must not derive from a guarantee; make one of the kinds that there are")
-
     def __post_init__(self) -> None:
         parameters.neighbors(self.neighbors)
 
