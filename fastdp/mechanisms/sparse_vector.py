@@ -7,7 +7,6 @@ the proof and the optimal split. One positive answer closes the object: another 
 
 from __future__ import annotations
 
-import threading
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isfinite
@@ -37,6 +36,7 @@ from ..support.errors import DomainError
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
 from ..support.shown import shown
+from ..support.turns import new_turn, refuse_again
 from . import noise
 
 _LARGEST_THRESHOLD = 2**50  # in grid units: far from the ends of int64, and exact in float64 together with its noise
@@ -156,7 +156,7 @@ class AboveThreshold(Accounted):
         self._guarantee = keys.stating(guarantee)
         self._closed = False
         self._drawn = 0
-        self._lock = threading.Lock()
+        self._turn = new_turn()
         self._process = processes.here.number
 
     @property
@@ -238,9 +238,9 @@ class AboveThreshold(Accounted):
         if self._resolution is not None:
             array = _floats(array, self._resolution)
             noise_draws.check_finite(array)
-        if processes.here.number != self._process:
-            raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
-        with self._lock:
+        self._check_process()
+        refuse_again(self._turn)
+        with self._turn:
             if self._closed:
                 raise ValueError(
                     "this AboveThreshold is closed: it has said True, and its epsilon is spent; make another to go on"
@@ -252,13 +252,18 @@ class AboveThreshold(Accounted):
                     return start + hit
         return None
 
+    def _check_process(self) -> None:
+        if processes.here.number != self._process:
+            raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
+
     def _first_in_chunk(self, values: NDArray[Any]) -> int | None:
         noisy = np.empty_like(values)
-        noise_draws.add_noise(self._plan, self._resolution, self._key, values, noisy, self._drawn)
-        self._drawn += -(-values.size // noise_draws.CHUNK) * noise_draws.CHUNK
+        first, self._drawn = self._drawn, self._drawn + -(-values.size // noise_draws.CHUNK) * noise_draws.CHUNK
+        noise_draws.add_noise(self._plan, self._resolution, self._key, values, noisy, first)
+        self._check_process()  # a signal handler may have forked
         over = noisy >= self._noisy_threshold * (self._resolution or 1)
-        first = int(over.argmax())
-        return first if over[first] else None
+        hit = int(over.argmax())
+        return hit if over[hit] else None
 
     def __repr__(self) -> str:
         state = ("closed" if self.closed else "open") + ", seeded: no privacy" * self.seeded

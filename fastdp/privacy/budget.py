@@ -82,6 +82,11 @@ class Budget:
     1  laplace    sensitivity=2.0, epsilon=0.25  0.25-DP    0.25-DP
     """
 
+    __slots__ = (
+        "__weakref__", "_accounts", "_delta", "_epsilon", "_holders", "_ledger", "_neighbors", "_process", "_refusals",
+        "_theorem",
+    )  # fmt: skip
+
     def __init__(
         self,
         *,
@@ -113,8 +118,20 @@ class Budget:
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
         self._refusals = Refusals(integer("refusals", refusals, least=0, most=MOST))
         self._ledger = Ledger()
-        self._process = processes.here.number
         self._holders: Holders = {}
+        self._process = processes.here.number  # the last: nothing can be set from here on
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self._refuse_change()
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._refuse_change()
+        super().__delattr__(name)
+
+    def _refuse_change(self) -> None:
+        if hasattr(self, "_process"):
+            raise AttributeError("a Budget cannot be changed; make another")
 
     @property
     def epsilon(self) -> float:
@@ -416,7 +433,7 @@ class Reservation:
 
 def _ambient() -> list[Budget]:
     """The budgets whose blocks are open around this code, the innermost first."""
-    budgets = list(dict.fromkeys(block.budget for block in around()))
+    budgets = list({id(block.budget): block.budget for block in around()}.values())
     if not budgets:
         check_thread()
     return budgets
