@@ -125,9 +125,7 @@ def test_a_loss_without_a_compiled_value_is_refused_by_name() -> None:
 
 def test_a_loss_without_a_row_is_refused_by_name() -> None:
     X, y = records(100)
-    rule = (
-        r"^loss=<SquaredHinge>: SquaredHinge is not registered: must have a row, as losses/registry.py has$"
-    )
+    rule = r"^loss=<SquaredHinge>: SquaredHinge is not registered: must have a row, as losses/registry.py has$"
     for call, more in (
         (fastdp.noisy_projected_gradient_descent, {"delta": 1e-6, "epsilon": 1.0}),
         (fastdp.exponential_erm, {"epsilon": 1.0}),
