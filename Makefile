@@ -18,7 +18,11 @@ make_venv = for python in $(2); do \
 	done; \
 	echo 'no working Python found that has venv and $(3); set PYTHON=/path/to/python' >&2; exit 1
 
-.PHONY: help demo test lint docs bench figures counts test-floor test-peers wheel clean
+# What runs for minutes each and is no part of `make test`: a name is a module of tests/machinery, a line of `make help`
+# and a step of .ci/run. `make fuzz ARGS='--calls 10000000'` hands arguments on.
+MACHINERY := fuzz interrupts forks
+
+.PHONY: help demo test lint docs bench figures counts $(MACHINERY) test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
@@ -28,6 +32,9 @@ help:
 	@echo 'make bench       every measured claim beside its target, and beside other libraries'
 	@echo 'make figures     the results files, and the tables in README and docs that are made from them'
 	@echo 'make counts      instruction counts beside their baseline; wants valgrind'
+	@echo 'make fuzz        hostile calls of the whole public interface'
+	@echo 'make interrupts  interrupts at random moments of every mechanism'
+	@echo 'make forks       forks at each stage of import, compile and run'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
 	@echo 'make test-peers  the adapters whose libraries are large: mbi, smartnoise-synth'
 	@echo 'make wheel       wheel and sdist, into dist/'
@@ -59,6 +66,9 @@ figures: $(VENV)/.ready
 
 counts: $(VENV)/.ready
 	@$(PY) -m fastdp.bench.harness.instructions
+
+$(MACHINERY): $(VENV)/.ready
+	@$(PY) -m tests.machinery.$@ $(ARGS)
 
 test-floor: $(FLOOR)/.ready
 	@$(FLOOR_PY) -m pytest -n auto --dist worksteal

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .support import processes as _processes  # noqa: F401  # which sees every fork from here on
 from .support.extensions import register as _register
-
-__version__ = "0.1.0"
+from .support.version import VERSION as __version__
 
 _HOME = {
     "AboveThreshold": "mechanisms.sparse_vector",

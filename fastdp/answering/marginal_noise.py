@@ -13,6 +13,7 @@ from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, Pu
 from ..randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ..support import parameters
 from ..support.rounding import down, lower, up
+from ..support.shown import shown
 from .queries.marginals import Marginals
 
 _FINE = 1024  # grid units that the noise should measure, so that its discreteness costs a part in a million
@@ -40,9 +41,9 @@ def marginal_noise(workload: Marginals, epsilon: float, delta: float, neighbors:
         return MarginalNoise(epsilon, delta, 0, plan, sqrt(2) * plan.scale, PureDP(epsilon, neighbors=neighbors))
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value < SMALLEST:
-            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
+            raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")
     if epsilon > MAX_EPSILON:
-        raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+        raise ValueError(f"epsilon={shown(epsilon)}: must be at most {MAX_EPSILON:g}")
     asked = down(lower(epsilon)), down(lower(delta))
     bits = min(max(0, round(log2(_FINE / (sqrt(changed) * gaussian_ratio(*asked))))), _FINEST)
     sensitivity = root_up(changed << 2 * bits)

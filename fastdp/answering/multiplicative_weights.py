@@ -25,6 +25,7 @@ from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, display_count
 from ..records.sources import rows_of
 from ..support import parameters, processes
+from ..support.boundary import boundary, quick_boundary
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -144,6 +145,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     True
     """
 
+    @boundary
     def __init__(
         self,
         data: Any,
@@ -195,6 +197,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             keys.take_ahead()  # an rng that gives none raises before anything is charged
             report(1, 1, "")
             keys.commit()
+        self._guarantee = keys.stating(self._guarantee)
         self.transcript: list[Answer] = []
         self._updates = 0
         self._asked = 0
@@ -225,6 +228,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
     # --- answering
 
+    @quick_boundary
     def answer(self, query: Any) -> float:
         """The average of the query over the records, within alpha.
 
@@ -240,6 +244,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         """
         return float(self.answer_many([query])[0])
 
+    @quick_boundary
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
         """The answers to all of these, in order: the law is that of asking one by one, the noise for a seed is another.
 
@@ -341,6 +346,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         with self._changing:
             return SyntheticDistribution(self._weights, guarantee=self.guarantee, n=self.n)
 
+    @boundary
     def nonprivate_kl(self) -> float:
         """The Kullback-Leibler divergence of the records from the distribution. Not private: for experiments only."""
         true = self._true_answers.cells() / self.n

@@ -16,6 +16,7 @@ from ..randomness.keys import Randomness
 from ..records.domain import Domain, check_domain
 from ..records.sources import rows_of
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import MAX_INT64, check_records, integer, large_integer, one_of
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -74,6 +75,7 @@ class FittedDistribution(SyntheticDistribution):
         return f"{super().__repr__()[:-1]}, {self.rounds} round{'s' * (self.rounds != 1)}{alpha})"
 
 
+@boundary
 def mwem(
     data: Any,
     domain: Domain,
@@ -182,7 +184,7 @@ def mwem(
         domain,
         alpha=plan.alpha if plan.alpha < 1 else None,
         chosen=chosen,
-        guarantee=plan.guarantee,
+        guarantee=keys.stating(plan.guarantee),
         n=plan.n if neighbors == "replace-one" else None,
     )
 

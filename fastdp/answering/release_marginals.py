@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from ..randomness.noise_draws import add_noise
 from ..records.domain import MOST_CELLS, Domain, check_domain, display_count
 from ..records.sources import rows_of
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
@@ -183,6 +184,7 @@ class MarginalsRelease(Accounted):
         return as_code(repr(self)) + below
 
 
+@boundary
 def release_marginals(
     data: Any,
     domain: Domain,
@@ -281,6 +283,7 @@ def release_marginals(
             add_noise(noise.plan, None, key, counts, counts)
         report(2, 3, "fitting")
         tables = as_tables(counts * 2.0**-noise.bits, workload)
+        noise = replace(noise, guarantee=keys.stating(noise.guarantee))
         made = _fitted(tables, workload, noise, rows.n if neighbors == "replace-one" else None, fit, report)
         report(3, 3, "")
     return made

@@ -23,6 +23,7 @@ from ..randomness import noise_draws, noise_plans
 from ..randomness.keys import Randomness, fill_words, fresh_key
 from ..support.checks import integer, moderate, non_negative, power_of_two
 from ..support.errors import DomainError
+from ..support.shown import shown
 from ..support.threads import run_chunks
 
 Vector = NDArray[np.float64]
@@ -180,7 +181,7 @@ def _over(kernel: Any, weights: Vector) -> float:
 
 def _rate(rate: float) -> float:
     if not -300 <= rate <= 300:
-        raise ValueError(f"rate={rate!r}: must be between -300 and 300")
+        raise ValueError(f"rate={shown(rate)}: must be between -300 and 300")
     return rate
 
 
@@ -205,7 +206,7 @@ def gradient_sum(
 
     name = list(LOSSES)[integer("loss", loss, least=0, most=len(LOSSES) - 1)]
     if name != "HUBER" and parameter != 0:
-        raise ValueError(f"parameter={parameter!r}: must be 0 for every loss but FASTDP_HUBER")
+        raise ValueError(f"parameter={shown(parameter)}: must be 0 for every loss but FASTDP_HUBER")
     if (derivative != 0) != (name == "CUSTOM"):
         need = "must be a function" if name == "CUSTOM" else "must be NULL for every loss but FASTDP_CUSTOM"
         raise ValueError(f"derivative: {need}")

@@ -21,6 +21,7 @@ from ..records.column_names import at_least_one, label_of, positions_of
 from ..records.exact_sums import joined
 from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
+from ..support.boundary import boundary
 from ..support.columns import Array, comes_from
 from ..support.threads import alone
 from .partitions import Count, Failure, Job, Merge, Reader, Total, Work, combine, summarise
@@ -56,6 +57,7 @@ class DaskRows(Rows):
 
     gathers = False
 
+    @boundary
     def __init__(self, data: Any, name: str = "") -> None:
         self._collection = _Collection(data, name)
         self._columns = tuple(range(len(self._collection.types)))

@@ -18,6 +18,7 @@ from ..records.arrays import MemoryRows
 from ..records.exact_sums import Halves, add_halves, halves_of
 from ..records.rows import Block, cells_below
 from ..records.sources import rows_of
+from ..support.boundary import without_values
 from ..support.columns import column_of, comes_from
 from ..support.threads import alone
 
@@ -160,7 +161,7 @@ class Failure:
     """An error, as a result: raised where it arose, it would be logged together with the records it is about."""
 
     def __init__(self, error: Exception) -> None:
-        self.error = error.with_traceback(None)
+        self.error = without_values(error).with_traceback(None)
 
 
 class Job(Generic[T]):
@@ -194,7 +195,7 @@ class Job(Generic[T]):
 def summarise(job: Job[T], first: int, n: int, partition: Any, labels: Any = None) -> T | Failure:
     """The summary of one partition, on one thread: the other cores of a host work on other partitions."""
     try:
-        with alone():
+        with alone(), np.errstate(all="ignore"):
             return job.work.of(job.blocks(first, n, partition, labels))
     except Exception as error:
         return Failure(error)

@@ -26,10 +26,12 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.domain import Domain, check_domain
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer, one_of, positive
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.rounding import down, lower, up, upper
+from ..support.shown import shown
 from .requirements import need
 
 need("snsynth", extra="smartnoise", least="1.0.8", package="smartnoise-synth")
@@ -133,6 +135,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         self.fitted: FittedDistribution | None = None
         self.guarantee: Guarantee | None = None
 
+    @boundary
     def fit(
         self,
         data: Any,
@@ -284,7 +287,9 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         unfitted = [(j, each) for j, each in enumerate(table.transformers) if not each.fit_complete]
         searching = [(j, each) for j, each in unfitted if each.needs_epsilon]
         if not searching and preprocessor_eps:
-            raise ValueError(f"preprocessor_eps={preprocessor_eps!r}: must be 0: no transformer searches for bounds")
+            raise ValueError(
+                f"preprocessor_eps={shown(preprocessor_eps)}: must be 0: no transformer searches for bounds"
+            )
         if searching and not preprocessor_eps:
             raise ValueError(
                 "preprocessor_eps=0.0: must be > 0: transformers without bounds search for them; give bounds, or this"

@@ -8,6 +8,7 @@ from rich.console import Console
 
 import fastdp
 
+from ..privacy.origin import short_form
 from .frame import LAW, MUTED, NOISY, TRUE, Strip, say, show, table_of, tidy
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def a_budget(console: Console) -> Strip:
 
 def _bare(guarantee: Any) -> str:
     """The first form of a guarantee, without its relation."""
-    return str(guarantee).split(" and ")[0].removesuffix(f", {guarantee.neighbors}")
+    return short_form(guarantee).split(" and ")[0]
 
 
 _THEOREMS: dict[str, Any] = {

@@ -23,6 +23,7 @@ from ..records.column_names import label_of
 from ..records.number_line import NumberLine
 from ..records.rows import Block
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -125,6 +126,7 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if abs(value) < 2**53 and value == int(value) else f"{value:.6g}"
 
 
+@boundary
 def learn_box(
     X: Any,
     y: Any,
@@ -234,4 +236,5 @@ def learn_box(
         orders = zip(numbers.orders, sides, strict=True)
         intervals = tuple((order.value(low), order.value(high)) for order, (low, high) in orders)
     bound = min(1.0, plan.bound / n)
-    return LearnedBox(intervals, taken, plan.guarantee, bound, privacy.beta, numbers.orders, numbers.d, numbers.names)
+    guarantee = keys.stating(plan.guarantee)
+    return LearnedBox(intervals, taken, guarantee, bound, privacy.beta, numbers.orders, numbers.d, numbers.names)

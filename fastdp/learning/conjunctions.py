@@ -23,11 +23,13 @@ from ..randomness.keys import Randomness
 from ..records.bit_words import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer, one_of, public_count
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayLines
+from ..support.shown import shown
 from .conjunction_parameters import ConjunctionProblem
 from .conjunctions_counts import prepare_counts
 from .conjunctions_exhaustive import prepare_exhaustive, refusal
@@ -110,6 +112,7 @@ class LearnedConjunction(Hypothesis, Accounted):
         return unpack_flags(left, block.n)
 
 
+@boundary
 def learn_conjunction(
     X: Any,
     y: Any,
@@ -218,14 +221,15 @@ def learn_conjunction(
         examples.read(keep=plan.rereads)
         with reporting(progress, "learning") as report:
             literals = plan.learn(examples, keys, report)
-    return _hypothesis(literals, examples, taken, plan.guarantee, min(1.0, plan.bound / n), privacy.beta)
+    guarantee = keys.stating(plan.guarantee)
+    return _hypothesis(literals, examples, taken, guarantee, min(1.0, plan.bound / n), privacy.beta)
 
 
 def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], progress: Progress) -> LearnedConjunction:
     """All literals that no positive falsifies. Exact, not private, and charged to nobody."""
     for name, value in of_privacy.items():
         if value is not None:
-            raise ValueError(f"{name}={value!r}: must be left out for method='elimination', which is not private")
+            raise ValueError(f"{name}={shown(value)}: must be left out for method='elimination', which is not private")
     warnings.warn("method='elimination' is not private", PrivacyWarning, stacklevel=levels_to_caller())
     examples = Examples(X, y)
     with reporting(progress, "learning") as report:

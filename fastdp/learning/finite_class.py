@@ -27,6 +27,7 @@ from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positives
 from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
+from ..support.boundary import boundary
 from ..support.checks import public_count
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
@@ -68,6 +69,7 @@ class Chosen(Displayed, Accounted):
     excess_bound: float
     beta: float
 
+    @boundary
     def predict(self, X: Any) -> NDArray[np.bool_]:
         """Predict with the chosen hypothesis; for classes that were given as hypotheses.
 
@@ -99,6 +101,7 @@ class Chosen(Displayed, Accounted):
         ]
 
 
+@boundary
 def learn_from_class(
     predictions: Any,
     y: Any,
@@ -196,7 +199,7 @@ def learn_from_class(
                 _stream(predictions, positives(class_.labels), X, leader, report)
         index, hypothesis = leader.winner()
     bound = min(1.0, excess(privacy, leader.seen) / n)
-    return Chosen(index, hypothesis, leader.seen, guarantee, bound, privacy.beta)
+    return Chosen(index, hypothesis, leader.seen, keys.stating(guarantee), bound, privacy.beta)
 
 
 def excess(privacy: PrivacyParameters, candidates: int) -> float:

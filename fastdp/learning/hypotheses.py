@@ -13,10 +13,12 @@ from ..records.column_names import called
 from ..records.labels import Labelled, label_vector, names_column, positives, with_labels
 from ..records.rows import Block, PerRecord, Rows, column_values
 from ..records.sources import rows_of
+from ..support.boundary import boundary
 from ..support.columns import comes_from
 from ..support.errors import warn_of_accuracy
 from ..support.public_paths import public_as
 from ..support.results import Displayed
+from ..support.shown import shown
 
 
 @public_as("fastdp.learning")
@@ -48,6 +50,7 @@ class Hypothesis(Displayed):
         """
         return f"v{column + 1}" if self.names is None else self.names[column]
 
+    @boundary
     def predict(self, X: Any) -> NDArray[np.bool_]:
         """Predict for each record whether the hypothesis holds.
 
@@ -93,6 +96,7 @@ class Hypothesis(Displayed):
             selected = rows.select(at)
         return selected, lambda block: self._holds(block, places)
 
+    @boundary
     def error(self, X: Any, y: Any) -> float:
         """Compute the share of records that it is wrong about. Not private: for fresh or public records.
 
@@ -110,6 +114,7 @@ class Hypothesis(Displayed):
         return error(self, X, y)
 
 
+@boundary
 def error(h: Any, X: Any, y: Any) -> float:
     """Compute the share of the records that a hypothesis is wrong about. Not private.
 
@@ -175,7 +180,7 @@ def _without(X: Any, column: Any) -> Any:
         return X.drop(columns=column)
     if isinstance(column, str) and comes_from(X, "polars", "DataFrame"):
         return X.drop(column)
-    raise ValueError(f"y={column!r}: must be labels, as h takes X without them")
+    raise ValueError(f"y={shown(column)}: must be labels, as h takes X without them")
 
 
 def error_line(error_bound: float | None, beta: float | None, kind: str, agnostic: bool) -> str:

@@ -22,12 +22,15 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import layout
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Neighbors
+from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, word_source
+from ..support import processes
+from ..support.boundary import quick_boundary
 from ..support.checks import integer
 from ..support.public_paths import public_as
+from ..support.shown import shown
 from ..support.threads import run_chunks
 from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, plan_exponential, tops_of
 
@@ -195,7 +198,8 @@ class GumbelMax(Accounted):
     """The exponential mechanism over candidates that come in blocks: in a stream, from threads, shards or machines.
 
     The winner is the one that `exponential_mechanism(scores, method="gumbel")` has for all scores at once with the same
-    randomness, however they are divided. For shards, copy or pickle one object, offer each copy its part, and merge.
+    randomness, however they are divided. A `shard()` takes a part of the candidates elsewhere: it may be copied and
+    pickled, and is merged in the end. This object alone announces the winner, once, so it is neither.
 
     Parameters
     ----------
@@ -223,7 +227,9 @@ class GumbelMax(Accounted):
     DomainError
         A score is NaN or +inf.
     RuntimeError
-        A winner is asked for while another thread offers.
+        A winner is asked for while another thread offers, or in a forked child.
+    TypeError
+        It is copied or pickled: each copy could announce a winner, and all together the scores.
 
     Notes
     -----
@@ -231,14 +237,14 @@ class GumbelMax(Accounted):
     Proof        selection.md, theorem 2
     Accuracy     `bounds.exponential_mechanism`, `bounds.top_k`
     Cost         about 1 ns a candidate
-    Not covered  what `sensitivity` claims. All copies of one object together may announce one winner: the copies hold
-                 the key of the draws, and scores, so they are as secret as the data
+    Not covered  what `sensitivity` claims. Shards hold the key of the draws, and scores: pickles of them are as secret
+                 as the data
 
     Examples
     --------
-    >>> import copy, fastdp
+    >>> import fastdp
     >>> choice = fastdp.GumbelMax(sensitivity=1, epsilon=8.0)
-    >>> shard = copy.deepcopy(choice)
+    >>> shard = choice.shard()
     >>> choice.offer([3, 0, 1], first_index=0)
     >>> shard.offer([50, 2], first_index=3)
     >>> choice.merge(shard).winner()
@@ -257,17 +263,53 @@ class GumbelMax(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        self.k = integer("k", k, least=1)
-        plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=self.k, neighbors=neighbors)
-        self.guarantee, self.parameters = plan.guarantee, {**plan.parameters, "k": self.k}
-        with ChargedKeys("GumbelMax", plan.guarantee, dict(self.parameters), budget, rng) as keys:
-            self._state = GumbelState(keys.take(), plan.eta, self.k)
+        k = integer("k", k, least=1)
+        plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
+        self._parameters = {**plan.parameters, "k": k}
+        with ChargedKeys("GumbelMax", plan.guarantee, self._parameters, budget, rng) as keys:
+            self._state = GumbelState(keys.take(), plan.eta, k)
+        self._guarantee = keys.stating(plan.guarantee)
+        self._process: int | None = processes.here.number  # the one that may announce the winner; None of a shard
+        self._winners: NDArray[np.int64] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Of an object that nothing has been offered to."""
         self._offered: list[tuple[int, int]] = []  # disjoint ranges of candidates, in order
         self._running = 0  # offers in progress
         self._closed = ""  # why nothing more can be offered
-        self._winners: NDArray[np.int64] | None = None
         self._lock = threading.Lock()
 
+    def shard(self) -> GumbelMax:
+        """An object that takes other candidates of this choice, here or elsewhere, and is merged into this one.
+
+        It announces no winner. It may be copied and pickled, unlike this one.
+
+        Returns
+        -------
+        GumbelMax
+            Nothing has been offered to it.
+        """
+        with self._lock:
+            self._check_open()
+        shard = GumbelMax.__new__(GumbelMax)
+        shard._parameters, shard._guarantee = self._parameters, self._guarantee
+        shard._state = GumbelState(self._state.key, self._state.eta, self.k)
+        shard._process = shard._winners = None
+        shard._begin()
+        return shard
+
+    @property
+    def k(self) -> int:
+        """How many candidates are chosen."""
+        return self._state.k
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the whole choice."""
+        return self._guarantee
+
+    @quick_boundary
     def offer(self, scores: ArrayLike, first_index: int) -> None:
         """Let candidates first_index, first_index + 1, ... take part with these scores, an empty block being none.
 
@@ -281,7 +323,7 @@ class GumbelMax(Accounted):
         first = integer("first_index", first_index, least=0)
         array = array_of_scores(scores, empty=True)
         if first + array.size > MOST_CANDIDATES:
-            raise ValueError(f"first_index={first_index!r}: must be such that candidates are numbered below 2^62")
+            raise ValueError(f"first_index={shown(first_index)}: must be such that candidates are numbered below 2^62")
         tops, top = tops_of(array) if array.size else (array, None)
         with self._lock:
             self._check_open()
@@ -300,13 +342,14 @@ class GumbelMax(Accounted):
             with self._lock:
                 self._running -= 1
 
+    @quick_boundary
     def merge(self, other: GumbelMax) -> GumbelMax:
-        """Take in what a copy of this object was offered, and close that; returns this object.
+        """Take in what a shard of this choice was offered, and close that; returns this object.
 
         Parameters
         ----------
         other : GumbelMax
-            A copy of this object, by copy.deepcopy or pickle.
+            Another shard of the same choice.
 
         Returns
         -------
@@ -316,8 +359,9 @@ class GumbelMax(Accounted):
         if not isinstance(other, GumbelMax):
             raise ValueError(f"other: type {type(other).__name__}: must be a GumbelMax")
         theirs, ours = other._state, self._state
-        if other is self or (theirs.key.tolist(), theirs.eta, theirs.k) != (ours.key.tolist(), ours.eta, ours.k):
-            raise ValueError("other: must be another copy of this GumbelMax (copy.deepcopy or pickle)")
+        same = (theirs.key.tolist(), theirs.eta, theirs.k) == (ours.key.tolist(), ours.eta, ours.k)
+        if other is self or other._process is not None or not same:
+            raise ValueError("other: must be another shard of this GumbelMax, made by its shard()")
         first, second = sorted((self, other), key=id)  # one order for everybody, so that nobody waits in a circle
         with first._lock, second._lock:
             other._check_open("other")
@@ -331,6 +375,7 @@ class GumbelMax(Accounted):
             self._offered, self._closed, other._closed = joined, "", "it was merged into another"
         return self
 
+    @quick_boundary
     def winner(self) -> int:
         """The number of the chosen candidate; nothing can be offered after that.
 
@@ -343,6 +388,7 @@ class GumbelMax(Accounted):
             raise ValueError(f"k={self.k}: must be 1 for one winner; call winners()")
         return int(self.winners()[0])
 
+    @quick_boundary
     def winners(self) -> NDArray[np.int64]:
         """The numbers of the k chosen candidates, best first; nothing can be offered after that.
 
@@ -351,6 +397,7 @@ class GumbelMax(Accounted):
         numpy.ndarray
             int64[k].
         """
+        self._check_announcer()
         with self._lock:
             if self._winners is None:
                 self._check_open()
@@ -371,6 +418,13 @@ class GumbelMax(Accounted):
         return sum(stop - start for start, stop in self._offered)
 
     # --- what may be done now
+
+    def _check_announcer(self) -> None:
+        if self._process is None:
+            self._check_open()
+            raise ValueError("this GumbelMax: must be the whole, and is a shard: merge it, and ask the whole")
+        if self._process != processes.here.number:
+            raise RuntimeError("this GumbelMax belongs to the parent process, which could announce a winner as well")
 
     def _check_open(self, name: str = "this GumbelMax") -> None:
         if self._closed:
@@ -398,6 +452,8 @@ class GumbelMax(Accounted):
         return deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._process is not None:
+            raise TypeError("a GumbelMax does not pickle or copy: each copy could announce a winner; pass .shard() on")
         with self._lock:
             self._check_idle()
             return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -407,8 +463,10 @@ class GumbelMax(Accounted):
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"GumbelMax({parameters})  # {self.candidates:,} candidates offered"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self._parameters.items())
+        shard = "a shard, " * (self._process is None)
+        seeded = ", seeded: no privacy" * self.seeded
+        return f"GumbelMax({parameters})  # {shard}{self.candidates:,} candidates offered{seeded}"
 
 
 @lru_cache(1)

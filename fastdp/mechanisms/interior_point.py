@@ -18,8 +18,10 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.number_column import NumberColumn
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of
 from ..support.parameters import Outside
+from ..support.shown import shown
 from .prefix_method import PrefixPlan
 from .quantiles import HALF, RankSelection
 
@@ -57,6 +59,7 @@ def interior_point(
     method: Method = ..., beta: float = ..., outside: Outside = ..., rng: Randomness | None = ...,
     budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
+@boundary
 def interior_point(
     values: Any,
     *,
@@ -133,7 +136,7 @@ def interior_point(
     one_of("method", method, METHODS)
     beta, delta = parameters.beta(beta), parameters.delta_or_none(delta)
     if delta and method == "exponential":
-        raise ValueError(f"delta={delta!r}: must be 0 for method='exponential', which is pure")
+        raise ValueError(f"delta={shown(delta)}: must be 0 for method='exponential', which is pure")
     selection = RankSelection.of(HALF, epsilon, neighbors)
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
     plan: PrefixPlan | RankSelection = selection

@@ -31,8 +31,10 @@ from ..randomness.noise_plans import (
     scale_in_range,
 )
 from ..support import parameters
+from ..support.boundary import quick_boundary
 from ..support.checks import numbers_array, remembered
 from ..support.rounding import down, lower, root_up, up, upper
+from ..support.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,6 +81,7 @@ def laplace(values: Sequence[int], **options: Unpack[LaplaceOptions]) -> NDArray
 def laplace(values: Sequence[float], **options: Unpack[LaplaceOptions]) -> NDArray[np.float64]: ...
 @overload
 def laplace(values: ArrayLike, **options: Unpack[LaplaceOptions]) -> Any: ...
+@quick_boundary
 def laplace(
     values: ArrayLike,
     *,
@@ -171,6 +174,7 @@ def gaussian(values: Sequence[int], **options: Unpack[GaussianOptions]) -> NDArr
 def gaussian(values: Sequence[float], **options: Unpack[GaussianOptions]) -> NDArray[np.float64]: ...
 @overload
 def gaussian(values: ArrayLike, **options: Unpack[GaussianOptions]) -> Any: ...
+@quick_boundary
 def gaussian(
     values: ArrayLike,
     *,
@@ -320,22 +324,22 @@ def gaussian_noise(
 def _gaussian_price(rho: float | None, epsilon: float | None, delta: float | None) -> _Price:
     if rho is not None:
         if epsilon is not None or delta is not None:
-            raise ValueError(f"rho={rho!r}: give either rho, or epsilon and delta")
+            raise ValueError(f"rho={shown(rho)}: give either rho, or epsilon and delta")
         return parameters.rho(rho), None
     if epsilon is None or delta is None:
-        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: give both, or rho instead")
+        raise ValueError(f"epsilon={shown(epsilon)}, delta={shown(delta)}: give both, or rho instead")
     price = parameters.epsilon(epsilon), parameters.delta(delta)
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value < SMALLEST:
-            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
+            raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")
     if price[0] > MAX_EPSILON:
-        raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+        raise ValueError(f"epsilon={shown(epsilon)}: must be at most {MAX_EPSILON:g}")
     return price
 
 
 def _no_resolution(resolution: float | None) -> None:
     if resolution is not None:
-        raise ValueError(f"resolution={resolution!r}: must be None for integers, whose grid is 1")
+        raise ValueError(f"resolution={shown(resolution)}: must be None for integers, whose grid is 1")
 
 
 _Price = tuple[float, float | None]  # (rho, None) or (epsilon, delta)

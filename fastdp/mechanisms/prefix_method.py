@@ -28,6 +28,7 @@ from ..support import rounding
 from ..support.errors import warn_of_accuracy
 from ..support.rounding import down, lower, up
 from ..support.search import least_integer
+from ..support.shown import shown
 from .quantiles import RankSelection
 from .selection import draw_one
 
@@ -44,9 +45,9 @@ _CERTAIN = 1 - 2.0**-30  # what floats must leave of a probability: their errors
 def check_prefix(delta: float, neighbors: Neighbors) -> None:
     """ValueError unless this is what the theorem is about."""
     if neighbors != "replace-one":
-        raise ValueError(f"neighbors={neighbors!r}: must be 'replace-one' for method='prefix', whose n is public")
+        raise ValueError(f"neighbors={shown(neighbors)}: must be 'replace-one' for method='prefix', whose n is public")
     if not delta:
-        raise ValueError(f"delta={delta!r}: must be > 0 for method='prefix'")
+        raise ValueError(f"delta={shown(delta)}: must be > 0 for method='prefix'")
 
 
 @dataclass(frozen=True)

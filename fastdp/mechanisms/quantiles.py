@@ -22,6 +22,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.number_column import NumberColumn
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import probability
 from ..support.errors import warn_of_accuracy
 from ..support.parameters import Outside
@@ -61,6 +62,7 @@ def quantile(
     values: Any, q: float, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
     outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
+@boundary
 def quantile(
     values: Any,
     q: float,
@@ -165,6 +167,7 @@ def median(
     values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
     outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
+@boundary
 def median(
     values: Any,
     *,

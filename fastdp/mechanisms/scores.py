@@ -23,6 +23,7 @@ from ..support import parameters
 from ..support.checks import MAX_INT64, numbers_array
 from ..support.errors import DomainError
 from ..support.rounding import down, lower, upper
+from ..support.shown import shown
 from ..support.threads import run_chunks
 
 MOST_CANDIDATES = 2**62
@@ -104,7 +105,7 @@ def range_of_each(epsilon: float, delta: float, rounds: int) -> float:
 def pair_factor(monotonic: Any) -> int:
     """The sensitivity of the difference of two scores, in units of the sensitivity of one."""
     if not isinstance(monotonic, bool | np.bool_):
-        raise ValueError(f"monotonic={monotonic!r}: must be True or False")
+        raise ValueError(f"monotonic={shown(monotonic)}: must be True or False")
     return 1 if monotonic else 2
 
 

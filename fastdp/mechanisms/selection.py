@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
 from ..randomness.keys import Key, Randomness
+from ..support.boundary import quick_boundary
 from ..support.checks import integer, one_of
 from ..support.progress import Progress, reporting
+from ..support.shown import shown
 from .buckets import Buckets
 from .gumbel_max import GumbelState
 from .permute_and_flip import draw_head
@@ -54,6 +56,7 @@ def exponential_mechanism(
     method: Method = "auto", size: int, candidates: int | None = None, progress: Progress = None,
     rng: Randomness | None = None, budget: Budget | None = None, neighbors: Neighbors = "replace-one",
 ) -> NDArray[np.int64]: ...  # fmt: skip
+@quick_boundary
 def exponential_mechanism(
     scores: ArrayLike | ScoreBlocks,
     *,
@@ -144,10 +147,10 @@ def exponential_mechanism(
                 f"method={method!r}: must be 'auto' or 'gumbel' for scores from a function, read block by block"
             )
         if size is not None:
-            raise ValueError(f"size={size!r}: must be None for scores from a function: they make one draw")
+            raise ValueError(f"size={shown(size)}: must be None for scores from a function: they make one draw")
         return int(_first_of_blocks(scores, candidates, 1, plan, progress, budget, rng)[0])
     if method == "gumbel" and size is not None:
-        raise ValueError(f"size={size!r}: must be None for method='gumbel'; 'buckets' makes many draws at once")
+        raise ValueError(f"size={shown(size)}: must be None for method='gumbel'; 'buckets' makes many draws at once")
     array = _array(scores, candidates, progress)
     if method == "gumbel" or (method == "auto" and size is None and array.size <= FEW):
         return int(_first_of_array(array, 1, plan, budget, rng)[0])
@@ -158,6 +161,7 @@ def exponential_mechanism(
     return drawn if size is not None else int(drawn[0])
 
 
+@quick_boundary
 def top_k(
     scores: ArrayLike | ScoreBlocks,
     k: int,
@@ -236,6 +240,7 @@ def top_k(
     return _first_of_array(_array(scores, candidates, progress), k, plan, budget, rng)
 
 
+@quick_boundary
 def permute_and_flip(
     scores: ArrayLike,
     *,
@@ -342,7 +347,7 @@ def _first_of_blocks(
         raise ValueError("candidates=None: must be the number of candidates, where a function produces their scores")
     n = integer("candidates", candidates, least=1)
     if not k <= n <= MOST_CANDIDATES:
-        raise ValueError(f"candidates={candidates!r}: must be at least k={k}, and at most 2^62")
+        raise ValueError(f"candidates={shown(candidates)}: must be at least k={k}, and at most 2^62")
     with plan.keys(budget, rng) as keys:
         state, found = GumbelState(keys.take_ahead(), plan.eta, k), 0
         with reporting(progress, "choosing") as report:
@@ -372,5 +377,7 @@ def _enough(k: int, found: int) -> None:
 def _array(scores: Any, candidates: int | None, progress: Progress) -> NDArray[Any]:
     for name, value in (("candidates", candidates), ("progress", progress)):
         if value is not None:
-            raise ValueError(f"{name}={value!r}: must be None for an array; it is for scores that a function produces")
+            raise ValueError(
+                f"{name}={shown(value)}: must be None for an array; it is for scores that a function produces"
+            )
     return array_of_scores(scores)

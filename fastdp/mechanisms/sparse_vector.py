@@ -23,9 +23,11 @@ from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
+from ..support.boundary import quick_boundary
 from ..support.checks import numbers_array, positive, power_of_two
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
+from ..support.shown import shown
 from . import noise
 
 _LARGEST_THRESHOLD = 2**50  # in grid units: far from the ends of int64, and exact in float64 together with its noise
@@ -113,14 +115,16 @@ class AboveThreshold(Accounted):
     ) -> None:
         integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
-            raise ValueError(f"threshold={threshold!r}: must be a finite number; an integer for integer values")
+            raise ValueError(f"threshold={shown(threshold)}: must be a finite number; an integer for integer values")
         threshold = int(threshold) if integer else float(threshold)
         self._threshold, self._neighbors = threshold, neighbors
         self._sensitivity = positive("sensitivity", sensitivity, toward=inf)
         self._epsilon = positive("epsilon", epsilon, toward=0)
         if integer:
             if resolution is not None:
-                raise ValueError(f"resolution={resolution!r}: must be None for an integer threshold, whose grid is 1")
+                raise ValueError(
+                    f"resolution={shown(resolution)}: must be None for an integer threshold, whose grid is 1"
+                )
             self._resolution, moved = None, upper(self._sensitivity)
         else:
             if resolution is None:
@@ -130,7 +134,7 @@ class AboveThreshold(Accounted):
         center = round(Fraction(threshold) / Fraction(self._resolution or 1))
         if abs(center) > _LARGEST_THRESHOLD:
             raise ValueError(
-                f"threshold={threshold!r}: must be within 2^50 units of its grid, {self._resolution or 1:g}"
+                f"threshold={shown(threshold)}: must be within 2^50 units of its grid, {self._resolution or 1:g}"
             )
         threshold_plan, self._plan = _plans(moved, self._epsilon)
         guarantee = PureDP(self._epsilon, neighbors=neighbors)
@@ -138,7 +142,7 @@ class AboveThreshold(Accounted):
         with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
             self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
-        self._guarantee = guarantee
+        self._guarantee = keys.stating(guarantee)
         self._closed = False
         self._drawn = 0
         self._lock = threading.Lock()
@@ -179,6 +183,7 @@ class AboveThreshold(Accounted):
         """Whether it has answered True."""
         return self._closed
 
+    @quick_boundary
     def above(self, value: float) -> bool:
         """Whether this value lies above the threshold, both with their noise; True closes the object.
 
@@ -196,6 +201,7 @@ class AboveThreshold(Accounted):
             raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
 
+    @quick_boundary
     def first_above(self, values: ArrayLike) -> int | None:
         """The first of these values that lies above the threshold; the same as asking `above` one by one.
 
@@ -240,7 +246,7 @@ class AboveThreshold(Accounted):
         return first if over[first] else None
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "open"
+        state = ("closed" if self.closed else "open") + ", seeded: no privacy" * self.seeded
         return (
             f"AboveThreshold({self.threshold!r}, sensitivity={self.sensitivity!r}, epsilon={self.epsilon!r}, "
             f"neighbors={self.neighbors!r})  # {state}"

@@ -18,6 +18,7 @@ from ..mechanisms.selection import draw_one
 from ..randomness.keys import Key
 from ..records.rows import Block
 from ..support.progress import Report
+from ..support.shown import shown
 from ..support.threads import run_chunks
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers
 from .losses import Custom, Loss
@@ -113,7 +114,7 @@ class GridPlan(ChoicePlan):
         limit = ceil(Fraction(loss_range) / Fraction(resolution))
         if not limit <= most:
             raise ValueError(
-                f"resolution={resolution!r}: must be such that a loss has at most {most:,} units; it has {limit:,}"
+                f"resolution={shown(resolution)}: must be such that a loss has at most {most:,} units; it has {limit:,}"
             )
         return resolution, limit
 
@@ -131,7 +132,9 @@ class GridPlan(ChoicePlan):
         points = self.net.points
         values = self.asked.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
         if not values.max() < 2.0**61:
-            raise ValueError(f"lam={lam!r}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units")
+            raise ValueError(
+                f"lam={shown(lam)}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units"
+            )
         rounded: Integers = np.rint(values).astype(np.int64)
         return rounded
 

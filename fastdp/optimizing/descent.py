@@ -22,11 +22,13 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
+from ..support.shown import shown
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
@@ -122,6 +124,7 @@ class PrivateDescent(Descent, Accounted):
         return [*rows, ("clip", clip), ("noise", noise), ("guarantee", str(self.guarantee))]
 
 
+@boundary
 def projected_gradient_descent(
     X: Any,
     y: Any = None,
@@ -217,6 +220,7 @@ def projected_gradient_descent(
     return Descent(_result(path, average), steps, rate, bound, path if history else None)
 
 
+@boundary
 def noisy_projected_gradient_descent(
     X: Any,
     y: Any = None,
@@ -355,7 +359,7 @@ def run_descent(
         step_size=float(schedule.rates[0]),
         bound=schedule.bound,
         history=path if history else None,
-        guarantee=guarantee,
+        guarantee=keys.stating(guarantee),
         clip=grid.clip,
         resolution=1 / grid.unit,
         noise=drawn.named,
@@ -392,9 +396,9 @@ def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, re
 
 def _check_result(average: Any, callback: Any) -> None:
     if average is not None and not isinstance(average, bool | np.bool_):
-        raise ValueError(f"average={average!r}: must be None, True or False")
+        raise ValueError(f"average={shown(average)}: must be None, True or False")
     if callback is not None and not callable(callback):
-        raise ValueError(f"callback={callback!r}: must be a function of (t, w), or None")
+        raise ValueError(f"callback={shown(callback)}: must be a function of (t, w), or None")
 
 
 def _rate(step_size: float) -> float:

@@ -19,11 +19,13 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of, positive, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
+from ..support.shown import shown
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan
 from .covering_nets import GridPlan
 from .one_dimension import LINES, no_line
@@ -82,6 +84,7 @@ class PrivateChoice(Displayed, Accounted):
         ]
 
 
+@boundary
 def exponential_erm(
     X: Any,
     y: Any = None,
@@ -205,8 +208,9 @@ def choose_point(
             draw = plan.read(points, report)
         w = draw(keys.take())
     return PrivateChoice(
-        w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution, plan.guarantee
-    )
+        w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution,
+        keys.stating(plan.guarantee),
+    )  # fmt: skip
 
 
 def plan_of(
@@ -219,7 +223,9 @@ def plan_of(
             f"X: d={asked.d} columns: must be at most {MOST_DIMENSIONS}, as nets grow like the d-th power; {INSTEAD}"
         )
     if over.net_dimension is None:
-        raise ValueError(f"over={over!r}: must be a Ball, a Box or the Simplex, which have nets; {INSTEAD} and set")
+        raise ValueError(
+            f"over={shown(over)}: must be a Ball, a Box or the Simplex, which have nets; {INSTEAD} and set"
+        )
     reason = "" if method == "grid" else no_line(asked, spacing, resolution)
     if reason and method == "exact":
         raise ValueError(f"method='exact': {reason}")

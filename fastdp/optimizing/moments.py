@@ -21,12 +21,14 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.rounding import root_up, up
+from ..support.shown import shown
 from .losses import SquaredError
 from .nonprivate import minimise_quadratic
 from .points import Points
@@ -80,6 +82,7 @@ class LeastSquares(Displayed, Accounted):
         ]
 
 
+@boundary
 def noisy_least_squares(
     X: Any,
     y: Any,
@@ -191,7 +194,7 @@ class MomentsPlan:
                 f"X: {d} columns: must be at most {_MOST_COLUMNS}; noisy_projected_gradient_descent takes more"
             )
         if not isinstance(loss, SquaredError):
-            raise ValueError(f"loss={loss!r}: must be fastdp.losses.SquaredError")
+            raise ValueError(f"loss={shown(loss)}: must be fastdp.losses.SquaredError")
         x_norm, y_bound = loss.declared_norm(), loss.declared_label()
         entries = d * (d + 1) // 2 + d
         grid = fit_grid(asked, lambda unit: sensitivity(unit, entries, asked.neighbors), entries, n)
@@ -217,7 +220,9 @@ class MomentsPlan:
         ridge = max(0.0, -float(np.linalg.eigvalsh(gram)[0]))
         w = minimise_quadratic(gram + (ridge + problem.lam / 2) * np.eye(self.d), cross, problem.over)
         factor = self.x_norm**2 / (n * grid.unit)
-        return LeastSquares(w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, guarantee)
+        return LeastSquares(
+            w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, keys.stating(guarantee)
+        )
 
     @property
     def entries(self) -> int:

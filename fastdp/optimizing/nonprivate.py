@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..support.boundary import boundary
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from .losses import AbsoluteDeviation, SquaredError
@@ -42,6 +43,7 @@ def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet
     return w
 
 
+@boundary
 def nonprivate_minimum(
     X: Any, y: Any = None, *, loss: Any, over: ConvexSet, outside: Outside = "raise"
 ) -> tuple[Vector, float]:
@@ -106,6 +108,7 @@ def _minimum(points: Points, problem: Problem) -> tuple[Vector, float]:
     return w, _mean_loss(points, problem, w)
 
 
+@boundary
 def nonprivate_excess_risk(
     w: ArrayLike,
     X: Any,

@@ -21,6 +21,7 @@ from ..records.rows import Block
 from ..support.progress import Report
 from ..support.rounding import lower
 from ..support.search import greatest_integer
+from ..support.shown import shown
 from .choice import ChoiceParameters, ChoicePlan, Integers
 from .losses import AbsoluteDeviation, SquaredDistance
 from .points import Points
@@ -110,9 +111,9 @@ def no_line(asked: ChoiceParameters, spacing: float | None, resolution: float | 
     if asked.problem.over.ends is None:
         return f"over={asked.problem.over!r}: must be a Ball or a Box"
     if resolution is not None:
-        return f"resolution={resolution!r}: must be None, as losses are not rounded"
+        return f"resolution={shown(resolution)}: must be None, as losses are not rounded"
     if spacing is not None and frexp(spacing)[0] != 0.5:
-        return f"spacing={spacing!r}: must be a power of two"
+        return f"spacing={shown(spacing)}: must be a power of two"
     return ""
 
 
@@ -132,13 +133,13 @@ class LinePlan(ChoicePlan):
             widest = max(high - low, self._furthest() * 2.0**-18)
             spacing = 2.0 ** (frexp(widest)[1] - 1 - _LINE_BITS)
         if not 2.0**-400 <= spacing <= 2.0**400:
-            raise ValueError(f"spacing={spacing!r}: must be between 2^-400 and 2^400")
+            raise ValueError(f"spacing={shown(spacing)}: must be between 2^-400 and 2^400")
         self.spacing = spacing
         self.steps = floor((Fraction(high) - Fraction(low)) / Fraction(spacing))
         self.candidates = self.steps + 1
         self.first, self.last = self._positions_within()
         if max(self.steps, self.last, -self.first) > _MOST_LINE:
-            raise ValueError(f"spacing={spacing!r}: must be larger; the set or the records reach over 2^62 of it")
+            raise ValueError(f"spacing={shown(spacing)}: must be larger; the set or the records reach over 2^62 of it")
         self.guarantee = BoundedRange(asked.epsilon, neighbors=asked.neighbors)
         self.eta = lower(asked.epsilon) / max(self._sensitivity(), 1)
 

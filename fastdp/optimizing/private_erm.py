@@ -16,6 +16,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.keys import Randomness
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import one_of, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -90,6 +91,7 @@ class PrivateMinimum(Accounted):
         return as_html("PrivateMinimum", self._rows()) + self.details._repr_html_()
 
 
+@boundary
 def private_erm(
     X: Any,
     y: Any = None,

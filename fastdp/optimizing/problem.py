@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..support import parameters
 from ..support.parameters import OUTSIDE as OUTSIDE
 from ..support.parameters import Outside as Outside
+from ..support.shown import shown
 from .losses import Loss, MissingBound, parts_of
 from .points import Points
 from .sets import ConvexSet, Vector, point_of
@@ -29,7 +30,7 @@ class Problem:
         """Check the parameters for points of d coordinates."""
         of_record, lam = parts_of(loss)
         if not isinstance(over, ConvexSet):
-            raise ValueError(f"over={over!r}: must be one of fastdp.sets, such as fastdp.sets.Ball(1.0)")
+            raise ValueError(f"over={shown(over)}: must be one of fastdp.sets, such as fastdp.sets.Ball(1.0)")
         over = over.of_dimension(d)
         if start is None:
             return cls(of_record, lam, over, over.center)

@@ -24,6 +24,7 @@ from ..support import parameters
 from ..support.checks import moderate, one_of
 from ..support.rounding import down, lower, root_up, up
 from ..support.search import narrow
+from ..support.shown import shown
 
 Noise = Literal["auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basic"]
 
@@ -58,10 +59,10 @@ class NoiseParameters(NamedTuple):
             raise ValueError("noise='gaussian': needs delta > 0; 'laplace' does not")
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if value < SMALLEST and not (name == "delta" and value == 0):
-                raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g}")
+                raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g}")
         most = MAX_EPSILON if self.delta else 1e9
         if self.epsilon > most:
-            raise ValueError(f"epsilon={self.epsilon!r}: must be at most {most:g}")
+            raise ValueError(f"epsilon={shown(self.epsilon)}: must be at most {most:g}")
 
     def unit_variance(self, d: int, steps: int) -> float:
         """The variance of a coordinate's noise at sensitivity 1, nearly: what schedules are made from."""

@@ -18,6 +18,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import positive, public_count
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
@@ -94,6 +95,7 @@ class Itself(Summand):
         return LINEAR
 
 
+@boundary
 def vector_sum(
     X: Any,
     *,
@@ -163,6 +165,7 @@ def vector_sum(
     return request.release(points, 1, rng, budget)
 
 
+@boundary
 def vector_mean(
     X: Any,
     *,
@@ -280,5 +283,5 @@ class VectorRequest:
             scales={each: noise.value * factor for each, noise in self.options.items()},
             clip=grid.clip,
             resolution=1 / grid.unit,
-            guarantee=guarantee,
+            guarantee=keys.stating(guarantee),
         )

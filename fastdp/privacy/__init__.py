@@ -9,6 +9,7 @@ from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
 from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
+from .origin import Origin
 
 __all__ = [
     "NEIGHBORS",
@@ -24,6 +25,7 @@ __all__ = [
     "Guarantee",
     "HasGuarantee",
     "Neighbors",
+    "Origin",
     "PureDP",
     "Renyi",
     "Using",

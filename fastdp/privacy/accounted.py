@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .guarantees import Guarantee
+from .origin import Origin
 
 
 class HasGuarantee(Protocol):
@@ -16,6 +17,16 @@ class HasGuarantee(Protocol):
 
 class Accounted:
     """Whatever has a guarantee, as something that accountants take."""
+
+    @property
+    def origin(self: HasGuarantee) -> Origin | None:
+        """What its noise was drawn from, and by which version of fastdp; None where it is of no one release."""
+        return None if self.guarantee is None else self.guarantee.origin
+
+    @property
+    def seeded(self: HasGuarantee) -> bool:
+        """Whether its noise came from a seed: then nothing is private from whoever knows that."""
+        return self.guarantee is not None and self.guarantee.seeded
 
     def dp_event(self: HasGuarantee, accountant: Any = None, *, leak: float = 0.0) -> Any:
         """What it guarantees as an event of the library dp-accounting (extra `[accounting]`).

@@ -22,10 +22,12 @@ from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
+from ..support.shown import shown
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums, short_form
+from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
+from .origin import SECURE, SEEDED, Origin, short_form, with_origin
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
@@ -93,7 +95,7 @@ class Budget:
         self._delta = small_delta("delta", delta)
         if not isinstance(theorem, str) or theorem not in THEOREMS:
             raise ValueError(
-                f"theorem={theorem!r}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
+                f"theorem={shown(theorem)}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
                 "parameters fixed in advance, use compose() for those"
             )
         if theorem == "zcdp" and not self._delta:
@@ -174,7 +176,8 @@ class Budget:
         rows, sums = [], Sums()
         for charge in self._ledger.final():
             sums = sums.plus(charge)
-            rows.append(Release(charge.mechanism, charge.parameters, charge.guarantee, self._promise(sums)))
+            guarantee = with_origin(charge.guarantee, charge.origin)
+            rows.append(Release(charge.mechanism, charge.parameters, guarantee, self._promise(sums)))
         return Releases(rows)
 
     def fits(self, guarantee: Guarantee) -> bool:
@@ -191,7 +194,7 @@ class Budget:
             False also for another relation and in a forked process.
         """
         if not isinstance(guarantee, Guarantee):
-            raise ValueError(f"guarantee={guarantee!r}: must be a guarantee, such as PureDP(0.1)")
+            raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
         ours = guarantee.neighbors == self._neighbors and processes.here.number == self._process
         return ours and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
 
@@ -321,9 +324,10 @@ class Budget:
             rho = sums.total("rho")
             epsilon = min(pure, self._concentrated(rho))
             delta = self._delta if rho and epsilon < pure else 0.0
+        promise: Guarantee = PureDP(epsilon, neighbors=self._neighbors)
         if delta:
-            return ApproxDP(epsilon, delta, neighbors=self._neighbors)
-        return PureDP(epsilon, neighbors=self._neighbors)
+            promise = ApproxDP(epsilon, delta, neighbors=self._neighbors)
+        return with_origin(promise, SEEDED if sums.seeded else None)
 
     def _concentrated(self, rho: float) -> float:
         """The epsilon of this rho at the budget's delta."""
@@ -353,14 +357,19 @@ class Reservation:
     __slots__ = ("__weakref__", "_reserved")
 
     def __init__(
-        self, budget: Budget | None, guarantee: Guarantee, mechanism: str, parameters: Mapping[str, Any]
+        self,
+        budget: Budget | None,
+        guarantee: Guarantee,
+        mechanism: str,
+        parameters: Mapping[str, Any],
+        origin: Origin = SECURE,
     ) -> None:
         if budget is not None and not isinstance(budget, Budget):
-            raise ValueError(f"budget={budget!r}: must be a fastdp.Budget or None")
+            raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
         self._reserved: list[Charge] = []
         try:
             for each in _ambient() if budget is None else [budget]:
-                made = Charge(guarantee, mechanism, parameters, self)
+                made = Charge(guarantee, mechanism, parameters, self, origin)
                 self._reserved.append(made)
                 each._reserve(made)
         except BaseException:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import erfc, exp, inf, log, log1p, nextafter, pi, sqrt
 
 from ..support.search import narrow
+from ..support.shown import shown
 
 MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use is that weak
 SMALLEST = 1e-100  # of epsilon and delta: below it float64 does not find the candidates
@@ -24,7 +25,7 @@ def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimensio
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value < SMALLEST * (1 - 1e-9):  # callers may have rounded it down
-            raise ValueError(f"{name}={value!r}: must be at least {SMALLEST:g} for Gaussian noise")
+            raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")
     through_zcdp = zcdp_sigma(sensitivity, rho=zcdp_rho(epsilon, delta))
     # theorem 3: variance tau^2 + s^2, theta = 2.001 exp(-2 pi^2 s^2) with 3.1 dimension theta <= loss
     loss = min(epsilon, 1.0) * 2.0**-20
@@ -83,7 +84,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     exact = context.divide(context.add(context.divide(top, a1), Decimal(epsilon)), order)
     rho = float(exact) * (1 - 2.0**-50)
     if not rho > 0:
-        raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: too small for Gaussian noise in float64")
+        raise ValueError(f"epsilon={shown(epsilon)}, delta={shown(delta)}: too small for Gaussian noise in float64")
     return rho
 
 

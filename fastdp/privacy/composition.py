@@ -19,11 +19,13 @@ from ..support import rounding
 from ..support.checks import instance_of, integer
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
+from ..support.shown import shown
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
 from .neighbors import one_relation
+from .origin import common_origin, with_origin
 
 Counted = Guarantee | tuple[Guarantee, int]
 Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"]
@@ -71,11 +73,13 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
     if using not in THEOREMS:
-        raise ValueError(f"using={using!r}: must be one of {', '.join(map(repr, THEOREMS))}")
+        raise ValueError(f"using={shown(using)}: must be one of {', '.join(map(repr, THEOREMS))}")
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
+    singly = (item[0] if isinstance(item, tuple) else item for item in guarantees)
+    origin = common_origin(guarantee.origin for guarantee in singly)
     leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
     if delta is not None:
         delta = positive_delta(delta)
@@ -90,7 +94,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
                 "each theorem asks for)"
             )
         epsilon, name = min(found)
-        return ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name)
+        return with_origin(ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name), origin)
     sums: list[Guarantee] = []
     for parts in _choices(counted, limit=1):
         sums += [s for s in _sums(parts, using, neighbors) if s not in sums]
@@ -100,7 +104,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
             if leak >= 1
             else f"using={using!r}: gives no sum without a delta; pass delta="
         )
-    return sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums))
+    return with_origin(sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums)), origin)
 
 
 def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
@@ -112,7 +116,7 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
         elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
-            raise ValueError(f"guarantees: {item!r}: must be a guarantee or a pair (guarantee, count)")
+            raise ValueError(f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count)")
         counts[guarantee] = counts.get(guarantee, 0) + count
     return list(counts.items())
 
@@ -248,7 +252,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
     instance_of(Guarantee, "whole", whole, A_GUARANTEE)
     count = integer("count", count, least=1)
     if not callable(kind):
-        raise ValueError(f"kind={kind!r}: must make a guarantee from its parameter, such as PureDP or ZCDP")
+        raise ValueError(f"kind={shown(kind)}: must make a guarantee from its parameter, such as PureDP or ZCDP")
 
     def fits(parameter: float, whole: Guarantee = whole) -> bool:
         one = instance_of(Guarantee, "kind: its result", kind(parameter), A_GUARANTEE)

@@ -23,12 +23,13 @@ from .guarantee_forms import Form
 from .neighbors import NEIGHBORS as NEIGHBORS
 from .neighbors import Neighbors as Neighbors
 from .neighbors import one_relation
+from .origin import Origin, Originated, common_origin, with_origin
 
 A_GUARANTEE = "a guarantee, such as PureDP(0.1)"  # what errors ask for
 
 
-@dataclass(frozen=True)
-class Guarantee:
+@dataclass(frozen=True, repr=False)
+class Guarantee(Originated):
     """What all guarantees have in common.
 
     Parameters
@@ -41,6 +42,7 @@ class Guarantee:
 
     neighbors: Neighbors = field(default="replace-one", kw_only=True)
     theorem: str = field(default="", kw_only=True, compare=False, repr=False)  # what gave it, if it is a result
+    origin: Origin | None = field(default=None, init=False, compare=False, repr=False)  # of a release, if it is of one
 
     def __post_init__(self) -> None:
         parameters.neighbors(self.neighbors)
@@ -73,7 +75,7 @@ class Guarantee:
             raise ValueError(
                 f"delta={delta!r}: {self} gives no epsilon at this delta; take a delta above {self.least_delta():.3g}"
             )
-        return ApproxDP(best, delta, neighbors=self.neighbors, theorem=theorem)
+        return with_origin(ApproxDP(best, delta, neighbors=self.neighbors, theorem=theorem), self.origin)
 
     def least_delta(self) -> float:
         """No (epsilon, delta) follows from this with a smaller delta."""
@@ -84,14 +86,14 @@ class Guarantee:
         rho = min((form.rho for form in self.forms() if not form.leak), default=inf)
         if rho == inf:
             raise ValueError(f"{self}: does not imply zero-concentrated DP; only to_approx(delta) is left")
-        return ZCDP(rho, neighbors=self.neighbors)
+        return with_origin(ZCDP(rho, neighbors=self.neighbors), self.origin)
 
     def to_renyi(self) -> Renyi:
         """The least Renyi curve that follows."""
         curve = least(form.full_curve() for form in self.forms() if not form.leak)
         if not any(map(isfinite, curve)):
             raise ValueError(f"{self}: does not bound a Renyi divergence; only to_approx(delta) is left")
-        return Renyi(curve, neighbors=self.neighbors)
+        return with_origin(Renyi(curve, neighbors=self.neighbors), self.origin)
 
     def implies(self, other: Guarantee) -> bool:
         """Whether `other` is proven to follow from this, by a change from add-remove to replace-one if need be.
@@ -131,7 +133,9 @@ class Guarantee:
         -----
         Proof    guarantees.md, theorem 2.
         """
-        return self if self.neighbors == "replace-one" else replace(self.group(2), neighbors="replace-one")
+        if self.neighbors == "replace-one":
+            return self
+        return with_origin(replace(self.group(2), neighbors="replace-one"), self.origin)
 
     def group(self, size: int) -> Guarantee:
         """The same for groups of `size` records at once.
@@ -151,7 +155,7 @@ class Guarantee:
         Proof    guarantees.md, theorem 2.
         """
         size = integer("size", size, least=1)
-        return self if size == 1 else self._group(size)
+        return with_origin(self if size == 1 else self._group(size), self.origin)
 
     def _group(self, size: int) -> Guarantee:
         raise AssertionError("every kind of guarantee has a group form")
@@ -177,12 +181,9 @@ class Guarantee:
         """
         return extensions.load("dp_event", "dp-accounting").dp_event(self, accountant, leak=leak)
 
-    def _repr_html_(self) -> str:
-        return f"<code>{self}</code>"
-
 
 @public_as("fastdp")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PureDP(Guarantee):
     """epsilon-DP: no output becomes more than e^epsilon times as likely.
 
@@ -211,12 +212,12 @@ class PureDP(Guarantee):
     def _group(self, size: int) -> Guarantee:
         return PureDP(up(size * Fraction(self.epsilon)), neighbors=self.neighbors)
 
-    def __str__(self) -> str:
-        return f"{self.epsilon:.6g}-DP, {self.neighbors}"
+    def _stated(self) -> str:
+        return f"{self.epsilon:.6g}-DP"
 
 
 @public_as("fastdp")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ApproxDP(Guarantee):
     """(epsilon, delta)-DP.
 
@@ -257,12 +258,12 @@ class ApproxDP(Guarantee):
             raise ValueError(f"size={size}: {self} has no guarantee for groups so large: delta would be {delta:.3g}")
         return ApproxDP(epsilon, delta, neighbors=self.neighbors)
 
-    def __str__(self) -> str:
-        return f"({self.epsilon:.6g}, {self.delta:.3g})-DP, {self.neighbors}"
+    def _stated(self) -> str:
+        return f"({self.epsilon:.6g}, {self.delta:.3g})-DP"
 
 
 @public_as("fastdp")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ZCDP(Guarantee):
     """rho-zero-concentrated DP: the Renyi divergence of every order a > 1 is at most a rho.
 
@@ -297,12 +298,12 @@ class ZCDP(Guarantee):
     def _group(self, size: int) -> Guarantee:
         return ZCDP(up(size**2 * Fraction(self.rho)), neighbors=self.neighbors)
 
-    def __str__(self) -> str:
-        return f"{self.rho:.6g}-zCDP, {self.neighbors}"
+    def _stated(self) -> str:
+        return f"{self.rho:.6g}-zCDP"
 
 
 @public_as("fastdp")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoundedRange(Guarantee):
     """eta-bounded range: the log-likelihood ratios of all outputs lie in one interval of length eta.
 
@@ -334,8 +335,8 @@ class BoundedRange(Guarantee):
     def _group(self, size: int) -> Guarantee:
         return BoundedRange(up(size * Fraction(self.eta)), neighbors=self.neighbors)
 
-    def __str__(self) -> str:
-        return f"{self.eta:.6g}-bounded range, {self.neighbors}"
+    def _stated(self) -> str:
+        return f"{self.eta:.6g}-bounded range"
 
 
 @public_as("fastdp")
@@ -426,14 +427,15 @@ class Renyi(Guarantee):
         )
 
     def __repr__(self) -> str:
-        return f"Renyi(<{len(ORDERS)} orders, {self.curve[84]:.4g} at order 2>, neighbors={self.neighbors!r})"
+        of = f"Renyi(<{len(ORDERS)} orders, {self.curve[84]:.4g} at order 2>, neighbors={self.neighbors!r}"
+        return of + ", seeded=True" * self.seeded + ")"
 
-    def __str__(self) -> str:
-        return f"Renyi curve ({self.curve[84]:.4g} at order 2), {self.neighbors}"
+    def _stated(self) -> str:
+        return f"Renyi curve ({self.curve[84]:.4g} at order 2)"
 
 
 @public_as("fastdp")
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class AllOf(Guarantee):
     """Several guarantees of one mechanism, all true: whoever uses it takes whichever serves.
 
@@ -456,6 +458,7 @@ class AllOf(Guarantee):
         object.__setattr__(self, "parts", tuple(flat))
         object.__setattr__(self, "neighbors", one_relation(part.neighbors for part in flat))
         object.__setattr__(self, "theorem", theorem)
+        object.__setattr__(self, "origin", common_origin(part.origin for part in flat))
 
     def forms(self) -> tuple[Form, ...]:
         forms = [form for part in self.parts for form in part.forms()]
@@ -489,9 +492,7 @@ class AllOf(Guarantee):
                 errors.append(error)
         if not changed:
             raise errors[0]
-        return AllOf(*changed)
+        return with_origin(AllOf(*changed), self.origin)
 
-    def __str__(self) -> str:
-        return (
-            " and ".join(str(part).removesuffix(f", {self.neighbors}") for part in self.parts) + f", {self.neighbors}"
-        )
+    def _stated(self) -> str:
+        return " and ".join(part._stated() for part in self.parts)

@@ -19,6 +19,7 @@ from ..support.public_paths import public_as
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from .accounted import Accounted
 from .guarantees import Guarantee
+from .origin import SECURE, SEEDED, Origin, short_form
 
 
 @public_as("fastdp.privacy")
@@ -84,10 +85,6 @@ class Releases(Sequence[Release]):
 _HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
 
 
-def short_form(guarantee: Guarantee) -> str:
-    return str(guarantee).removesuffix(f", {guarantee.neighbors}")
-
-
 class RowParameters(Mapping[str, Any]):
     """What a row says of its release: a mapping that nobody changes."""
 
@@ -123,7 +120,7 @@ class Charge:
     owner from returning it, its end does.
     """
 
-    __slots__ = ("__weakref__", "_fate", "_owner", "amounts", "exact", "guarantee", "mechanism", "parameters")
+    __slots__ = ("__weakref__", "_fate", "_owner", "amounts", "exact", "guarantee", "mechanism", "origin", "parameters")
 
     def __init__(
         self,
@@ -131,8 +128,9 @@ class Charge:
         mechanism: str = "",
         parameters: Mapping[str, Any] | None = None,
         owner: object | None = None,
+        origin: Origin = SECURE,
     ) -> None:
-        self.guarantee, self.mechanism = guarantee, mechanism
+        self.guarantee, self.mechanism, self.origin = guarantee, mechanism, origin
         self.parameters = RowParameters(parameters or {})
         self._fate: dict[int, str] = {}
         self._owner = None if owner is None else weakref.ref(owner)
@@ -156,7 +154,7 @@ class Charge:
         """FINAL, RETURNED, or None as long as it is reserved."""
         fate = self._fate.get(0)
         if fate is None and self._owner is not None and self._owner() is None:
-            return RETURNED
+            return self._fate.setdefault(0, RETURNED)  # or what the owner decided in between, before its end
         return fate
 
 
@@ -168,6 +166,8 @@ def _exactly(name: str, amount: float) -> Fraction:
 class Sums:
     """Exact sums of the amounts of some charges, as they are written; inf while one of them has none."""
 
+    seeded = False  # whether one of them is
+
     def __init__(self) -> None:
         self._finite = dict.fromkeys(("epsilon", "delta", "pure", "rho"), Fraction(0))
         self._missing = dict.fromkeys(self._finite, 0)
@@ -175,6 +175,7 @@ class Sums:
     def plus(self, charge: Charge) -> Sums:
         sums = Sums.__new__(Sums)
         sums._finite, sums._missing = dict(self._finite), dict(self._missing)
+        sums.seeded = self.seeded or charge.origin == SEEDED
         for name in self._finite:
             if (amount := charge.exact.get(name)) is None:
                 sums._missing[name] += 1

@@ -19,6 +19,7 @@ from ..support.checks import integer, non_negative, positive
 from ..support.public_paths import public_as
 from ..support.rounding import add, divide, down, exp, lower, multiply, sixty_digits, subtract, up
 from ..support.search import greatest_float, least_float
+from ..support.shown import shown
 from .composition import share
 from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors
 
@@ -47,9 +48,11 @@ class Removal(Guarantee):
         super().__post_init__()
         eta = positive("eta", self.eta, toward=inf)
         if not LEAST_ETA <= eta <= MOST_ETA:
-            raise ValueError(f"eta={self.eta!r}: must be between 1e-12 and 10; the lemma gives no useful bound beyond")
+            raise ValueError(
+                f"eta={shown(self.eta)}: must be between 1e-12 and 10; the lemma gives no useful bound beyond"
+            )
         if not isinstance(self.one_signed, bool):
-            raise ValueError(f"one_signed={self.one_signed!r}: must be True or False")
+            raise ValueError(f"one_signed={shown(self.one_signed)}: must be True or False")
         object.__setattr__(self, "eta", eta)
 
     def delta(self, epsilon: float) -> float:

@@ -8,15 +8,18 @@ wrong parameter or a record outside the domain has prevented. ../privacy/budget.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.budget import Budget, Reservation, counting
 from ..privacy.guarantees import Guarantee
+from ..privacy.origin import with_origin
 from ..support.processes import here
-from .keys import Randomness, fresh_key
+from .keys import Randomness, fresh_key, origin_of
+
+Stated = TypeVar("Stated", bound=Guarantee)
 
 
 class ChargedKeys:
@@ -49,7 +52,9 @@ class ChargedKeys:
         self._rng = rng
         self._ahead = False
         self._process = here.number  # _ENDED after the block
-        self._reservation = Reservation(budget, guarantee, mechanism, parameters) if counting(budget) else None
+        self._reservation: Reservation | None = None
+        if counting(budget):
+            self._reservation = Reservation(budget, guarantee, mechanism, parameters, origin_of(rng))
 
     def __enter__(self) -> ChargedKeys:
         return self
@@ -86,6 +91,10 @@ class ChargedKeys:
             self._refuse()
         if self._reservation is not None:
             self._reservation.commit()
+
+    def stating(self, guarantee: Stated) -> Stated:
+        """The guarantee of the release, which states what its keys came from."""
+        return with_origin(guarantee, origin_of(self._rng))
 
     def _refuse(self) -> NoReturn:
         if self._process == _ENDED:

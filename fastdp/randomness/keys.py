@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..privacy.origin import SECURE, SEEDED, Origin
 from ..support.errors import PrivacyWarning
 from ..support.public_paths import public_as
+from ..support.shown import shown
 from ..support.threads import run_chunks
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Randomness:
 
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
-            raise ValueError(f"seed={seed!r}: must be an integer, or None for secure keys")
+            raise ValueError(f"seed={shown(seed)}: must be an integer, or None for secure keys")
         self._seed = None if seed is None else int(seed)
         self._releases = 0
         self._lock = threading.Lock()
@@ -82,7 +84,7 @@ class Randomness:
             The words.
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-            raise ValueError(f"n={n!r}: must be an integer >= 0")
+            raise ValueError(f"n={shown(n)}: must be an integer >= 0")
         out, key = np.empty(int(n), np.uint64), self.key()
         fill_words(key, out)
         return out
@@ -130,8 +132,17 @@ def fresh_key(rng: Randomness | None) -> Key:
     if rng is None:
         return _secure_key()
     if not isinstance(rng, Randomness):
-        raise ValueError(f"rng={rng!r}: must be a fastdp.Randomness or None; other generators are not secure")
+        raise ValueError(f"rng={shown(rng)}: must be a fastdp.Randomness or None; other generators are not secure")
     return rng.key()
+
+
+def origin_of(rng: Randomness | None) -> Origin:
+    """Where the words of a release come from; of the seed itself it states nothing."""
+    if rng is None or not isinstance(rng, Randomness):  # the latter is refused when a key is asked for
+        return SECURE
+    if not getattr(rng, "secure", True):
+        return SEEDED
+    return SECURE if type(rng) is Randomness else Origin(type(rng).__name__)
 
 
 def fill_words(key: Key, out: NDArray[np.uint64]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..support.shown import shown
+
 _DATA = re.compile(r"^data(?=:)|\bdata(?=\[)")  # the parameter in an error
 Names = tuple[str, ...] | None  # None: the columns have positions only
 
@@ -41,22 +43,22 @@ def position_of(which: str | int, names: Names, width: int) -> int:
     """Which column has this name or position."""
     if isinstance(which, str):
         if names is None:
-            raise ValueError(f"column={which!r}: must be a position, as the columns have no names")
+            raise ValueError(f"column={shown(which)}: must be a position, as the columns have no names")
         if which not in names:
-            raise ValueError(f"column={which!r}: must be one of {', '.join(map(repr, names[:12]))}")
+            raise ValueError(f"column={shown(which)}: must be one of {', '.join(map(repr, names[:12]))}")
         return names.index(which)
     if isinstance(which, bool) or not isinstance(which, int | np.integer) or not 0 <= which < width:
-        raise ValueError(f"column={which!r}: must be a name, or a position from 0 to {width - 1}")
+        raise ValueError(f"column={shown(which)}: must be a name, or a position from 0 to {width - 1}")
     return int(which)
 
 
 def checked_names(names: Sequence[Any]) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str):
-            raise ValueError(f"data: column name {name!r}: must be a string")
+            raise ValueError(f"data: column name {shown(name)}: must be a string")
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"data: column name {twice!r}: must not repeat")
+        raise ValueError(f"data: column name {shown(twice)}: must not repeat")
     return tuple(names)
 
 

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.boundary import boundary
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
+from ..support.shown import shown
 from .outside_domain import codes_in_range, codes_of_labels
 
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
@@ -84,7 +86,7 @@ class Domain:
         both: dict[Any, Any] = dict(attributes or {})
         for name, values in more.items():
             if name in both:
-                raise ValueError(f"attributes: {name!r}: must be given once")
+                raise ValueError(f"attributes: {shown(name)}: must be given once")
             both[name] = values
         if not both:
             raise ValueError("attributes: must be at least one")
@@ -92,7 +94,7 @@ class Domain:
         labels, sizes = [], []
         for name, values in both.items():
             if not isinstance(name, str) or not name:
-                raise ValueError(f"attributes: {name!r}: names must be strings, not empty")
+                raise ValueError(f"attributes: {shown(name)}: names must be strings, not empty")
             size, of_values = _values(name, values)
             sizes.append(size)
             labels.append(of_values)
@@ -125,7 +127,7 @@ class Domain:
         ('v1', 'v2', 'v3')
         """
         if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
-            raise ValueError(f"d={d!r}: must be an integer >= 1")
+            raise ValueError(f"d={shown(d)}: must be an integer >= 1")
         return cls({f"{prefix}{i + 1}": 2 for i in range(int(d))})
 
     @property
@@ -186,7 +188,7 @@ class Domain:
         try:
             return self._positions[name]
         except (KeyError, TypeError):
-            raise ValueError(f"attribute={name!r}: must be one of {listed(self.names)}") from None
+            raise ValueError(f"attribute={shown(name)}: must be one of {listed(self.names)}") from None
 
     def positions(self, names: Iterable[Any]) -> tuple[int, ...]:
         """The positions of several attributes.
@@ -227,11 +229,11 @@ class Domain:
             try:
                 return codes[value]
             except (KeyError, TypeError):
-                raise ValueError(f"{name}={value!r}: must be one of {_some(self.labels[position])}") from None
+                raise ValueError(f"{name}={shown(value)}: must be one of {_some(self.labels[position])}") from None
         if isinstance(value, bool | np.bool_):
             value = int(value)
         if not isinstance(value, int | np.integer) or not 0 <= value < size:
-            raise ValueError(f"{name}={value!r}: must be a code from 0 to {size - 1}")
+            raise ValueError(f"{name}={shown(value)}: must be a code from 0 to {size - 1}")
         return int(value)
 
     def project(self, names: Iterable[str]) -> Domain:
@@ -252,6 +254,7 @@ class Domain:
 
     # --- coding
 
+    @boundary
     def encode_column(self, position: int, values: Any, outside: Outside = "raise") -> Codes:
         """Encode the values of a column as codes.
 
@@ -282,6 +285,7 @@ class Domain:
             return codes_of_labels(name, array, codes, code_type(size), outside)
         return codes_in_range(name, array, size, outside).astype(code_type(size), copy=False)
 
+    @boundary
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
         """Decode the codes of a column.
 
@@ -306,6 +310,7 @@ class Domain:
         table = best if best.ndim == 1 and best.dtype.kind in "biufU" else values
         return table[codes]
 
+    @boundary
     def cells(self, columns: Sequence[Codes]) -> NDArray[np.int64]:
         """The number of the cell that each record is in.
 
@@ -369,15 +374,15 @@ def code_type(size: int) -> Any:
 def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
     if isinstance(values, int | np.integer) and not isinstance(values, bool):
         if not 1 <= values <= _MOST_VALUES:
-            raise ValueError(f"{name}={values!r}: must be a number of values from 1 to 2^31")
+            raise ValueError(f"{name}={shown(values)}: must be a number of values from 1 to 2^31")
         return int(values), None
     if isinstance(values, set | frozenset):
         raise ValueError(f"{name}: a set of labels: must be a list; sets are in another order in every process")
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ValueError(f"{name}={values!r}: must be a number of values, or a sequence of labels")
+        raise ValueError(f"{name}={shown(values)}: must be a number of values, or a sequence of labels")
     labels = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     if not labels:
-        raise ValueError(f"{name}={values!r}: must have at least one label")
+        raise ValueError(f"{name}={shown(values)}: must have at least one label")
     try:
         distinct = len(set(labels))
     except TypeError:

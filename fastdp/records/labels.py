@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..support.checks import numbers_array
 from ..support.columns import comes_from, library_column
 from ..support.errors import DomainError
+from ..support.shown import shown
 from .column_names import called, position_of
 from .engines import is_collection
 from .rows import PerRecord, Rows
@@ -29,9 +30,9 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
         try:
             at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
         except ValueError as error:
-            raise ValueError(f"y={y!r}: must be labels, or the name of their column ({error})") from None
+            raise ValueError(f"y={shown(y)}: must be labels, or the name of their column ({error})") from None
         if rows.width == 1:
-            raise ValueError(f"y={y!r}: must not be the only column")
+            raise ValueError(f"y={shown(y)}: must not be the only column")
         return rows.select([j for j in range(rows.width) if j != at]).attach_labels(rows.select([at]))
     if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
         raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
@@ -90,7 +91,7 @@ def _plain(y: Any) -> NDArray[Any]:
 def label_vector(y: Any) -> NDArray[Any]:
     """Labels without records, whose values are not read."""
     if y is None or isinstance(y, str):
-        raise ValueError(f"y={y!r}: must be the labels of the records")
+        raise ValueError(f"y={shown(y)}: must be the labels of the records")
     if is_collection(y):
         raise ValueError("y: a Dask collection: must be an array here")
     given = _plain(y)

@@ -18,6 +18,7 @@ from ..support.checks import integer
 from ..support.columns import as_compiled
 from ..support.errors import DomainError
 from ..support.rounding import down, up
+from ..support.shown import shown
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -198,7 +199,7 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 def check_signed(value: Any) -> bool | None:
     if value is not None and not isinstance(value, bool | np.bool_):
-        raise ValueError(f"signed={value!r}: must be None, True or False")
+        raise ValueError(f"signed={shown(value)}: must be None, True or False")
     return None if value is None else bool(value)
 
 

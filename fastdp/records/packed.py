@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.columns import BitColumn
 from ..support.public_paths import public_as
@@ -63,6 +64,7 @@ class PackedRows(MemoryRows):
         """How many columns there are."""
         return self.width
 
+    @boundary
     def column(self, which: str | int) -> NDArray[np.bool_]:
         """A column, unpacked."""
         return self._columns[position_of(which, self.names, self.width)].values(0, self.n)
@@ -81,6 +83,7 @@ class PackedRows(MemoryRows):
         )
 
 
+@boundary
 def pack(data: Any) -> PackedRows:
     """Pack records of 0 and 1 into bits, column by column.
 

@@ -17,6 +17,7 @@ from ..privacy.budget import counting
 from ..randomness.keys import Randomness
 from ..support import parameters
 from ..support.errors import DomainError
+from ..support.shown import shown
 
 _NEEDED = "1.6"
 _EXTRA = 'pip install "fastdp[sklearn]"'
@@ -138,9 +139,9 @@ def bounds_of(name: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
         low, high = bounds
         lower, upper = (np.broadcast_to(np.asarray(end, np.float64), d).copy() for end in (low, high))
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={bounds!r}: {rule}") from None
+        raise ValueError(f"{name}={shown(bounds)}: {rule}") from None
     if not (np.abs([lower, upper]) <= 2.0**400).all() or not (lower < upper).all():
-        raise ValueError(f"{name}={bounds!r}: {rule}")
+        raise ValueError(f"{name}={shown(bounds)}: {rule}")
     return lower, upper
 
 

@@ -14,8 +14,10 @@ from ..learning.boxes import learn_box
 from ..learning.conjunctions import learn_conjunction
 from ..records.column_names import label_of
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.errors import DomainError
+from ..support.shown import shown
 from .base import Floats, PrivateEstimator
 from .grid import CellGrid
 from .labels import BinaryClassifier
@@ -109,6 +111,7 @@ class ConjunctionClassifier(BinaryClassifier):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> ConjunctionClassifier:
         """Learn from records, and charge for it.
 
@@ -137,6 +140,7 @@ class ConjunctionClassifier(BinaryClassifier):
         self.rule_ = rule_text([(cuts[j], value) for j, value in self.concept_.literals], names)
         return self
 
+    @boundary
     def predict(self, X: Any) -> Any:
         """Predict the class of each record.
 
@@ -250,6 +254,7 @@ class BoxClassifier(BinaryClassifier):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> BoxClassifier:
         """Learn from records, and charge for it.
 
@@ -283,6 +288,7 @@ class BoxClassifier(BinaryClassifier):
         below = np.where(last == grid.count - 1, np.inf, grid.edges(last + 1))
         return np.column_stack([least, below])
 
+    @boundary
     def predict(self, X: Any) -> Any:
         """Predict the class of each record; records beyond the bounds count as at them.
 
@@ -313,7 +319,7 @@ def cuts_of(thresholds: Any, names: list[str]) -> list[Cut]:
     of_columns: list[Any] = [thresholds] * len(names)
     if isinstance(thresholds, Mapping):
         if unknown := [name for name in thresholds if name not in names]:
-            raise ValueError(f"thresholds: {unknown[0]!r}: must be the name of a column")
+            raise ValueError(f"thresholds: {shown(unknown[0])}: must be the name of a column")
         of_columns = [thresholds.get(name) for name in names]
     elif isinstance(thresholds, Iterable) and not isinstance(thresholds, str):
         entries = list(thresholds)
@@ -333,7 +339,7 @@ def _numbers(given: Any) -> list[float] | list[None]:
     except (TypeError, ValueError):
         numbers = np.array([np.nan])
     if not numbers.size or not np.isfinite(numbers).all():
-        raise ValueError(f"thresholds: {given!r}: must be finite numbers, at least one, or None for 0 and 1")
+        raise ValueError(f"thresholds: {shown(given)}: must be finite numbers, at least one, or None for 0 and 1")
     return [float(number) for number in numbers]
 
 

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.shown import shown
 from .base import PrivateEstimator
 
 OBSERVED = "observed"
@@ -61,7 +62,7 @@ def declared_classes(classes: Any) -> NDArray[Any] | None:
     """Two labels as an array; None if they are to be observed."""
     if isinstance(classes, str):
         if classes != OBSERVED:
-            raise ValueError(f"classes={classes!r}: {_RULE}")
+            raise ValueError(f"classes={shown(classes)}: {_RULE}")
         return None
     try:
         negative, positive = classes
@@ -69,7 +70,7 @@ def declared_classes(classes: Any) -> NDArray[Any] | None:
     except (TypeError, ValueError):
         alike = False
     if not alike:
-        raise ValueError(f"classes={classes!r}: {_RULE}")
+        raise ValueError(f"classes={shown(classes)}: {_RULE}")
     return np.asarray([negative, positive])
 
 

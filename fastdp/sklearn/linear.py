@@ -13,8 +13,10 @@ from ..optimizing.losses import Logistic, Loss, SquaredError
 from ..optimizing.private_erm import PrivateMinimum, private_erm
 from ..optimizing.sets import Ball
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import positive
 from ..support.errors import DomainError
+from ..support.shown import shown
 from .base import Floats, PrivateEstimator, bounds_of, without_values
 from .labels import BinaryClassifier
 from .scaling import Scaling, middle
@@ -34,7 +36,7 @@ class _LinearModel(PrivateEstimator):
 
     def _scaling(self, d: int) -> Scaling:
         if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept={self.fit_intercept!r}: must be True or False")
+            raise ValueError(f"fit_intercept={shown(self.fit_intercept)}: must be True or False")
         return Scaling.of(self.bounds, self.data_norm, d, bool(self.fit_intercept))
 
     def _minimise(self, Z: Floats, y: Any, loss: Loss) -> Floats:
@@ -142,6 +144,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
         """Learn from records, and charge for it.
 
@@ -164,6 +167,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
         return self
 
+    @boundary
     def decision_function(self, X: Any) -> Floats:
         """The log odds of the positive class.
 
@@ -181,6 +185,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         X = self._records(X, reset=False)
         return np.asarray(X @ self.coef_[0] + self.intercept_[0])
 
+    @boundary
     def predict(self, X: Any) -> Any:
         """Predict the likelier class of each record.
 
@@ -196,6 +201,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         """
         return self._named(self.decision_function(X) > 0)
 
+    @boundary
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities of both classes.
 
@@ -211,6 +217,7 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
+    @boundary
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithms of the probabilities of both classes.
 
@@ -320,6 +327,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
         """Learn from records, and charge for it.
 
@@ -349,6 +357,7 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
         self.coef_, self.intercept_ = half * coefficients, half * intercept + center
         return self
 
+    @boundary
     def predict(self, X: Any) -> Floats:
         """Predict the target of each record.
 

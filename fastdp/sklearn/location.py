@@ -15,6 +15,7 @@ from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vector_sums import vector_mean
 from ..randomness.charged_keys import ChargedKeys
+from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.errors import AccuracyWarning, levels_to_caller
 from .base import Floats, PrivateEstimator
@@ -29,6 +30,7 @@ class _Centering(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     center_: Floats
 
+    @boundary
     def transform(self, X: Any) -> Floats:
         """Subtract `center_` from records.
 
@@ -45,6 +47,7 @@ class _Centering(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         check_is_fitted(self, "guarantee_")
         return np.asarray(self._records(X, reset=False) - self.center_)
 
+    @boundary
     def inverse_transform(self, X: Any) -> Floats:
         """Add `center_` to records.
 
@@ -132,6 +135,7 @@ class PrivateMean(_Centering):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any = None) -> PrivateMean:
         """Learn from records, and charge for it.
 
@@ -227,6 +231,7 @@ class PrivateMedian(_Centering):
         self.random_state = random_state
         self.budget = budget
 
+    @boundary
     def fit(self, X: Any, y: Any = None) -> PrivateMedian:
         """Learn from records, and charge for it.
 
@@ -257,7 +262,7 @@ class PrivateMedian(_Centering):
             key = keys.take()
             chosen = [choice.draw(key, j) for j, choice in enumerate(choices)]
         self.center_ = grid.centers(np.array(chosen, np.int64))
-        self.guarantee_ = guarantee
+        self.guarantee_ = keys.stating(guarantee)
         return self
 
     def _warn_if_few(self, n: int, bits: int, eta: Fraction) -> None:

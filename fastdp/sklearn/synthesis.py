@@ -14,7 +14,9 @@ from ..answering.queries import marginals
 from ..records.domain import Domain, display_count, listed
 from ..records.encoding import encode
 from ..support import parameters
+from ..support.boundary import boundary
 from ..support.checks import integer
+from ..support.shown import shown
 from .base import Floats, PrivateEstimator, missing, randomness
 from .classifiers import names_of
 from .grid import CellGrid
@@ -115,6 +117,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         tags.input_tags.string = tags.input_tags.categorical = self.domain is not None
         return tags
 
+    @boundary
     def fit(self, X: Any, y: Any = None) -> MWEMSynthesizer:
         """Learn from records, and charge for it.
 
@@ -134,7 +137,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         if (self.domain is None) == (self.bounds is None):
             if self.domain is None:
                 missing("bounds", "(lower, upper) of the columns, or domain= with the values that they may have")
-            raise ValueError(f"bounds={self.bounds!r}: must be None with a domain, which has its own")
+            raise ValueError(f"bounds={shown(self.bounds)}: must be None with a domain, which has its own")
         rng, degree = self._randomness(), integer("degree", self.degree, least=1)
         X = self._read(X, reset=True)
         names = names_of(self)
@@ -152,6 +155,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         self.guarantee_ = self.distribution_.guarantee
         return self
 
+    @boundary
     def transform(self, X: Any) -> NDArray[Any]:
         """Records as codes of the domain: numbers of bins, or places in lists of labels.
 
@@ -168,6 +172,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
         check_is_fitted(self, "guarantee_")
         return np.column_stack(encode(self._columns(self._read(X)), self.domain_, self.outside))
 
+    @boundary
     def score_samples(self, X: Any) -> Floats:
         """The logarithm of the density at each record, or of its probability where columns have labels. Not private.
 
@@ -188,6 +193,7 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
             logs = np.log(self.distribution_.probabilities()[cells])
         return np.asarray(logs if self._grid is None else logs - np.log(self._grid.width).sum())
 
+    @boundary
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`. Not private.
 

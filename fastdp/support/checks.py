@@ -4,15 +4,17 @@ Every error names the parameter, its value and the rule.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from functools import lru_cache, wraps
 from math import inf, isfinite, nextafter
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .columns import library_column
+from .shown import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -22,6 +24,7 @@ _HELD = (np.dtype(np.int64), np.dtype(np.float64))  # in native byte order, whic
 _PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data frame library
 
 
+_WORDS = (str, np.str_)
 _PLAIN_TYPES = frozenset({bool, int, float, str, type(None), np.float64, np.int64})
 
 
@@ -65,7 +68,7 @@ def positive(name: str, value: Any, *, toward: float) -> float:
         elif result > value and toward == 0:
             result = nextafter(result, 0.0)
     if not (result > 0 and isfinite(result)):
-        raise ValueError(f"{name}={value!r}: must be > 0 and finite")
+        raise ValueError(f"{name}={shown(value)}: must be > 0 and finite")
     return result
 
 
@@ -73,7 +76,7 @@ def moderate(name: str, value: Any, *, toward: float) -> float:
     """A number between 2^-400 and 2^400, whose squares and products float64 holds."""
     result = positive(name, value, toward=toward)
     if not 2.0**-400 <= result <= 2.0**400:
-        raise ValueError(f"{name}={value!r}: must be between 2^-400 and 2^400")
+        raise ValueError(f"{name}={shown(value)}: must be between 2^-400 and 2^400")
     return result
 
 
@@ -86,22 +89,35 @@ def non_negative(name: str, value: Any, *, toward: float) -> float:
     try:
         return positive(name, value, toward=toward)
     except ValueError:
-        raise ValueError(f"{name}={value!r}: must be >= 0 and finite") from None
+        raise ValueError(f"{name}={shown(value)}: must be >= 0 and finite") from None
 
 
 def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """An integer that is at least `least`, and at most `most` if that is given."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name}={value!r}: must be an integer >= {least}")
-    if most is not None and value > most:
-        raise ValueError(f"{name}={value!r}: must be at most {most:,}")
-    return int(value)
+    number = plain_integer(value)
+    if number is None or number < least:
+        raise ValueError(f"{name}={shown(value)}: must be an integer >= {least}")
+    if most is not None and number > most:
+        raise ValueError(f"{name}={shown(value)}: must be at most {most:,}")
+    return number
+
+
+def plain_integer(value: Any) -> int | None:
+    """The integer that this is; None for a flag, and for what is no integer. No method of a class derived is asked."""
+    if type(value) is int:
+        return value
+    kind = type(value)
+    if kind is bool or not issubclass(kind, int | np.integer):
+        return None
+    return int.__int__(value) if issubclass(kind, int) else int(value)
 
 
 def large_integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """The same for numbers that are often large, so that 1e6 may stand for a million."""
-    if isinstance(value, float | np.floating) and abs(float(value)) <= 2**53 and float(value).is_integer():
-        value = int(value)
+    if issubclass(type(value), float | np.floating):
+        number = float.__float__(value) if issubclass(type(value), float) else float(value)
+        if abs(number) <= 2**53 and number.is_integer():
+            value = int(number)
     return integer(name, value, least=least, most=most)
 
 
@@ -109,7 +125,7 @@ def check_records(records: Any, neighbors: str) -> None:
     """ValueError unless a public number of records is given where the number itself is private, and only there."""
     if (records is None) == (neighbors == "add-remove"):
         need = "given" if records is None else "None"
-        raise ValueError(f"records={records!r}: must be {need} with neighbors={neighbors!r}")
+        raise ValueError(f"records={shown(records)}: must be {need} with neighbors={shown(neighbors)}")
 
 
 def public_count(records: Any, neighbors: str) -> int | None:
@@ -119,25 +135,38 @@ def public_count(records: Any, neighbors: str) -> int | None:
 
 
 def _number(name: str, value: Any) -> Any:
+    """The same as a number whose arithmetic is Python's or numpy's: nobody's own class decides what it compares to."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise ValueError(f"{name}={value!r}: must be a number")
-    return int(value) if isinstance(value, np.integer) else value  # Python's integers compare with floats exactly
+    kind = type(value)
+    if kind is int or kind is float or kind is Fraction or kind is np.longdouble:
+        return value
+    if issubclass(kind, bool | np.bool_) or not issubclass(kind, Real):
+        raise ValueError(f"{name}={shown(value)}: must be a number")
+    if (number := plain_integer(value)) is not None:
+        return number  # Python's integers compare with floats exactly
+    if issubclass(kind, np.floating | float):
+        return float.__float__(value) if issubclass(kind, float) else float(value)
+    try:
+        if issubclass(kind, Rational):
+            return Fraction(int(value.numerator), int(value.denominator))
+        return float(value)
+    except Exception:  # of a class that is not ours
+        raise ValueError(f"{name}={shown(value)}: must be a number") from None
 
 
 def _as_float(name: str, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"{name}={value!r}: must be below 2^1024") from None
+        raise ValueError(f"{name}={shown(value)}: must be below 2^1024") from None
 
 
 def probability(name: str, value: Any, *, toward: float = 0) -> float:
     """A number strictly between 0 and 1."""
     result = _within(name, value, toward)
     if not 0 < result < 1:
-        raise ValueError(f"{name}={value!r}: must be between 0 and 1, both excluded")
+        raise ValueError(f"{name}={shown(value)}: must be between 0 and 1, both excluded")
     return result
 
 
@@ -145,27 +174,28 @@ def small_delta(name: str, value: Any, *, toward: float = 0) -> float:
     """A probability that may be 0, not 1."""
     result = _within(name, value, toward)
     if not result < 1:
-        raise ValueError(f"{name}={value!r}: must be between 0 and 1, 1 excluded")
+        raise ValueError(f"{name}={shown(value)}: must be between 0 and 1, 1 excluded")
     return result
 
 
 def _within(name: str, value: Any, toward: float) -> float:
     """A number from 0 to 1 as a float; 1 for any other number."""
-    return non_negative(name, value, toward=toward) if 0 <= _number(name, value) < 1 else 1.0
+    number = _number(name, value)
+    return non_negative(name, number, toward=toward) if 0 <= number < 1 else 1.0
 
 
 def instance_of(kind: type[T], name: str, value: Any, rule: str) -> T:
     """An object of this class; `rule` states what it must be."""
     if not isinstance(value, kind):
-        raise ValueError(f"{name}={value!r}: must be {rule}")
+        raise ValueError(f"{name}={shown(value)}: must be {rule}")
     return value
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> Any:
     """One of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}={value!r}: must be one of {', '.join(map(repr, choices))}")
-    return value
+    if type(value) not in _WORDS or value not in choices:  # of a class derived, `in` asks its own methods
+        raise ValueError(f"{name}={shown(value)}: must be one of {', '.join(map(repr, choices))}")
+    return str(value)
 
 
 def optional_power_of_two(name: str, value: Any) -> float | None:
@@ -177,7 +207,7 @@ def power_of_two(name: str, value: Any) -> float:
     """A power of two, fractions included."""
     result = positive(name, value, toward=0)
     if result != _number(name, value) or result.hex().split("p")[0] != "0x1.0000000000000":
-        raise ValueError(f"{name}={value!r}: must be a power of two, such as 0.25 or 2.0**-20")
+        raise ValueError(f"{name}={shown(value)}: must be a power of two, such as 0.25 or 2.0**-20")
     return result
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from .shown import shown
+
 Report: TypeAlias = Callable[[int, int, str], object]
 Progress: TypeAlias = Report | bool | None
 
@@ -25,7 +27,7 @@ def reporting(progress: Progress, title: str) -> Iterator[Report]:
     elif callable(progress):
         yield progress
     else:
-        raise ValueError(f"progress={progress!r}: must be None, False, True or a callable (done, total, what)")
+        raise ValueError(f"progress={shown(progress)}: must be None, False, True or a callable (done, total, what)")
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .shown import shown
+
 SMALLEST, LARGEST = 2.0**-200, 2.0**60
 MOST_RECORDS = 2**40  # of a search for the number of records that is enough
 
@@ -26,7 +28,7 @@ def in_reach(name: str, value: Any, search: Callable[[], T], limit: str = "") ->
     try:
         return search()
     except OutOfReachError:
-        raise ValueError(f"{name}={value!r}: is out of reach{limit}") from None
+        raise ValueError(f"{name}={shown(value)}: is out of reach{limit}") from None
 
 
 def middle_of_bracket(low: float, high: float) -> float:

@@ -1,27 +1,34 @@
 """Fixed chunks of work on a small thread pool: what makes kernels, which release the GIL, use every core.
 
 Chunks depend on the amount of work alone, never on the number of threads, so neither do results. No thread starts at
-import, and a caller never waits for a helper that has not started: calls may nest, and come from any number of threads.
+import, and a caller never waits for a helper that has not started: calls may nest, and come from any number of threads,
+from signal handlers and from finalisers. No lock is held anywhere, so none can be left held by an interrupt or a fork.
 """
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import operator
 import os
-import threading
+import time
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from numbers import Integral
-from typing import Generic, TypeVar, cast
+from queue import SimpleQueue
+from threading import local
+from typing import Any, Generic, TypeVar, cast
+from weakref import ReferenceType, ref
+
+from .processes import here
+from .shown import shown
 
 T = TypeVar("T")
 
-_lock = threading.Lock()
 _count: int | None = None
-_pool: tuple[int, ThreadPoolExecutor] | None = None
-_here = threading.local()  # .alone: whether this thread must do without helpers
+_pools: dict[int, _Pool] = {}  # by the number of threads; two only while that number changes
+_here = local()  # .alone: whether this thread must do without helpers
 
 
 def run_chunks(function: Callable[[int, int], T], n: int, chunk: int) -> list[T]:
@@ -70,7 +77,7 @@ def set_num_threads(n: int) -> None:
     """
     global _count
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"n={n!r}: must be an integer >= 1")
+        raise ValueError(f"n={shown(n)}: must be an integer >= 1")
     _count = int(n)
 
 
@@ -92,46 +99,44 @@ class _Job(Generic[T]):
         self._n = n
         self._chunk = chunk
         self._chunks = chunks
-        self._results: list[T | None] = [None] * chunks
+        self._results: list[T | object] = [_MISSING] * chunks
         self._take = itertools.count().__next__
         self._errors: list[tuple[int, BaseException]] = []
-        self._lock = threading.Lock()
-        self._helpers = 0  # at work now
         self._closed = False  # a helper that comes from now on goes away again
-        self._idle = threading.Lock()  # released when the last helper leaves a closed job
-        self._idle.acquire()
+        self._awake = allocate_lock()  # released when a helper leaves a closed job: a wake-up that decides nothing
+        self._awake.acquire()
 
-    def run(self, pool: ThreadPoolExecutor, helpers: int) -> list[T]:
+    def run(self, pool: _Pool, helpers: int) -> list[T]:
         """Call helpers, work, wait for those that have started, and hand out the results or the first error."""
         try:
-            # A RuntimeError: the interpreter is at its end or may start no more threads. Those that come are enough.
-            with suppress(RuntimeError):
-                for _ in range(helpers):
-                    pool.submit(self._help)
-            self._work()
-        except BaseException as interrupt:  # Ctrl-C between two chunks
-            self._errors.append((-1, interrupt))
-        self._wait()
+            try:
+                pool.call(self, helpers)
+                self._work()
+            except BaseException as interrupt:  # Ctrl-C between two chunks
+                self._errors.append((-1, interrupt))
+            self._wait(pool)
+        finally:
+            self._closed = True
         if self._errors:
             errors, self._errors = self._errors, []
             try:
                 raise min(errors, key=operator.itemgetter(0))[1]
             finally:
                 del errors  # its traceback leads back to this frame
+        if any(result is _MISSING for result in self._results):  # its chunk's values would be used without their noise
+            raise RuntimeError("a helper thread was stopped in the middle of its work")
         return cast("list[T]", self._results)
 
-    def _help(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            self._helpers += 1
-        try:
+    def help(self) -> None:
+        """Work on the chunks that are left, in a helper."""
+        if not self._closed:
             self._work()
-        finally:
-            with self._lock:
-                self._helpers -= 1
-                if self._closed and not self._helpers:
-                    self._idle.release()
+
+    def leave(self) -> None:
+        """Let the caller see that this helper is not at work any more."""
+        if self._closed:
+            with suppress(RuntimeError):  # another helper has woken it
+                self._awake.release()
 
     def _work(self) -> None:
         while not self._errors and (i := self._take()) < self._chunks:
@@ -142,36 +147,139 @@ class _Job(Generic[T]):
                 # Chunks are taken in order, and one that is taken is run: the first error of all is always among these.
                 self._errors.append((i, error))
 
-    def _wait(self) -> None:
-        with self._lock:
-            self._closed = True
-            if not self._helpers:
+    def _wait(self, pool: _Pool) -> None:
+        """Wait until no helper is at work. That decides, not the wake-up: an interrupt may swallow it."""
+        self._closed = True
+        for last in (False, True):
+            try:
+                while pool.works_on(self):
+                    self._awake.acquire(timeout=_LOOK_AGAIN)
+            except BaseException as interrupt:
+                # Ctrl-C: the chunks that run come to their end, and no other starts. A second Ctrl-C does get through.
+                if last:
+                    raise
+                self._errors.append((-1, interrupt))
+            else:
                 return
+
+
+_MISSING = object()
+_LOOK_AGAIN = 0.1  # seconds
+
+
+class _Helper:
+    """A thread of a pool: what it works on now."""
+
+    __slots__ = ("job",)
+
+    def __init__(self) -> None:
+        self.job: _Job[Any] | None = None
+
+    def serve(self, job: _Job[Any]) -> None:
         try:
-            self._idle.acquire()
-        except BaseException as interrupt:
-            # Ctrl-C: the chunks that run come to their end, and no other starts. A second Ctrl-C does get through.
-            self._errors.append((-1, interrupt))
-            self._idle.acquire()
+            self.job = job
+            job.help()
+        finally:
+            self.job = None  # at once, whatever exception another thread sets in this one
+        job.leave()
 
 
-def _get_pool() -> ThreadPoolExecutor:
-    global _pool
+class _Pool:
+    """At most `size` helpers, which start when they are first needed.
+
+    Queues, lists and the start of a thread are atomic, so an interrupt, a signal handler and other threads find the
+    pool whole at every moment. (An executor of concurrent.futures holds locks that do not let their owner in again.)
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._free = [None] * size  # a thread that finds no place here ends at once
+        self._helpers: list[_Helper] = []
+        self._jobs: SimpleQueue[ReferenceType[_Job[Any]] | None] = SimpleQueue()
+        self._closed = False
+        self._process = here.number
+
+    def call(self, job: _Job[Any], helpers: int) -> None:
+        """Let up to `helpers` threads work on a job, some of them later."""
+        able = len(self._helpers)
+        if self._free and not self._closed:
+            idle = sum(helper.job is None for helper in tuple(self._helpers)) - self._jobs.qsize()
+            # A RuntimeError: the interpreter is at its end or may start no more threads. Those that come are enough.
+            with suppress(RuntimeError):
+                for _ in range(min(helpers - idle, len(self._free))):
+                    start_new_thread(self._serve, ())
+                    able += 1
+        for _ in range(min(helpers, able)):
+            self._jobs.put(ref(job))  # no more than a reference: nobody may ever come for it
+
+    def works_on(self, job: _Job[Any]) -> bool:
+        if self._process != here.number:  # a fork in the middle of the job: this child has no helpers
+            return False
+        return any(helper.job is job for helper in tuple(self._helpers))
+
+    def close(self) -> None:
+        """Let helpers end when they are done."""
+        self._closed = True
+        for _ in range(self._size):
+            self._jobs.put(None)
+
+    def ended(self) -> bool:
+        return not self._helpers
+
+    def _serve(self) -> None:
+        try:
+            self._free.pop()
+        except IndexError:
+            return
+        helper = _Helper()
+        try:
+            self._helpers.append(helper)
+            _ignore_float_errors()
+            while not self._closed and self._process == here.number and self._serve_next(helper):
+                pass
+        finally:
+            with suppress(ValueError):
+                self._helpers.remove(helper)
+            self._free.append(None)
+
+    def _serve_next(self, helper: _Helper) -> bool:
+        """Wait for a job and work on it, and keep nothing of it; False at the end of the pool."""
+        reference = self._jobs.get()
+        if reference is None:
+            return False
+        if (job := reference()) is not None:
+            helper.serve(job)
+        return True
+
+
+def _ignore_float_errors() -> None:
+    """In a thread of ours, as boundary.py does in the caller's: numpy keeps a state for each."""
+    import numpy as np
+
+    np.seterr(all="ignore")
+
+
+def _get_pool() -> _Pool:
     count = get_num_threads()
-    if _pool is None or _pool[0] != count:
-        with _lock:
-            if _pool is None or _pool[0] != count:
-                if _pool is not None:
-                    _pool[1].shutdown(wait=False)
-                _pool = count, ThreadPoolExecutor(max(1, count - 1), thread_name_prefix="fastdp")
-    return _pool[1]
+    pool = _pools.get(count)
+    if pool is None or len(_pools) > 1:
+        pool = _pools.setdefault(count, _Pool(max(1, count - 1)))
+        for other in tuple(_pools):
+            if other != count and (old := _pools.pop(other, None)) is not None:
+                old.close()
+    return pool
 
 
-def _forget_pool() -> None:
-    """A forked child has none of its parent's threads, and the lock may have been held by one of them."""
-    global _lock, _pool
-    _lock = threading.Lock()
-    _pool = None
+def _end() -> None:
+    """At the end of the interpreter: calls from now on are without helpers, and those at work come to their end."""
+    end = time.monotonic() + _AT_THE_END
+    for pool in tuple(_pools.values()):
+        pool.close()
+        while not pool.ended() and time.monotonic() < end:
+            time.sleep(0.001)
 
 
-os.register_at_fork(after_in_child=_forget_pool)
+_AT_THE_END = 10.0  # seconds: longer than any chunk, except of functions that a user wrote
+
+atexit.register(_end)
+os.register_at_fork(after_in_child=_pools.clear)  # a forked child has none of its parent's threads

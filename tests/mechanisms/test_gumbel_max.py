@@ -107,26 +107,70 @@ def test_blocks_of_any_size_in_any_order(kind, k):
 def test_shards_that_are_merged_in_any_order(kind, k, copied):
     array, draw = ARRAYS[kind], random.Random(kind)
     for seed in range(2):
-        expected, first = at_once(array, k, seed), gumbel(k, seed)
-        shards = [first, *(copied(first) for _ in range(5))]
+        expected, whole = at_once(array, k, seed), gumbel(k, seed)
+        shards = [copied(whole.shard()) for _ in range(3)]
+        shards += [copied(shards[0]), shards[1].shard()]
         for start, stop in random_cuts(array.size, draw, 20):
-            draw.choice(shards).offer(array[start:stop], start)
+            draw.choice([whole, *shards]).offer(array[start:stop], start)
         shards = [copied(shard) for shard in shards]
         while len(shards) > 1:
             draw.shuffle(shards)
             other = shards.pop()
             assert shards[-1].merge(other) is shards[-1]
-        assert shards[0].candidates == array.size
-        assert shards[0].winners().tolist() == expected
+        assert whole.merge(copied(shards[0])) is whole
+        assert whole.candidates == array.size
+        assert whole.winners().tolist() == expected
 
 
-def test_copies_of_every_kind_are_apart():
-    """What a copy is offered, the other has not been."""
+def test_shards_and_their_copies_are_apart():
+    """What one is offered, the others have not been."""
     whole = gumbel()
-    for shard in (copy.deepcopy(whole), pickle.loads(pickle.dumps(whole)), copy.copy(whole)):
+    whole.offer([1, 2], 7)
+    first = whole.shard()
+    for shard in (first, first.shard(), copy.deepcopy(first), pickle.loads(pickle.dumps(first)), copy.copy(first)):
+        before = shard.candidates
         shard.offer([1, 2, 3], 0)
-        assert (shard.candidates, whole.candidates) == (3, 0)
-    assert copy.copy(shard).winner() == shard.winner()
+        assert (before, shard.candidates, whole.candidates) == (before, before + 3, 2)
+        first = whole.shard()
+
+
+ANNOUNCERS = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "deepcopy of a list": lambda whole: copy.deepcopy([whole])[0],
+    "pickle": lambda whole: pickle.loads(pickle.dumps(whole)),
+}
+
+
+@pytest.mark.parametrize("duplicate", [*ANNOUNCERS.values(), GumbelMax.shard], ids=[*ANNOUNCERS, "shard"])
+def test_one_object_alone_announces_a_winner(duplicate):
+    """Whoever could ask copies, each with other public scores, would read a private score by bisection."""
+    whole = GumbelMax(sensitivity=1, epsilon=0.01)
+    whole.offer([739.0], 0)  # what is private
+
+    def twin_wins(level):
+        twin = duplicate(whole)
+        twin.offer([level], 1)
+        return twin.winner() == 1
+
+    with pytest.raises((TypeError, ValueError), match=r"could announce a winner|must be the whole, and is a shard"):
+        twin_wins(0.0)
+    for twin in (whole.shard(), copy.deepcopy(whole.shard()), whole.shard().merge(whole.shard())):
+        twin.offer([1e9], 1)
+        for ask in (twin.winner, twin.winners):
+            with pytest.raises(ValueError, match=r"^this GumbelMax: must be the whole, and is a shard: merge it"):
+                ask()
+    assert whole.merge(twin).winner() == 1
+    with pytest.raises(ValueError, match="must be open, but it has announced its winner"):
+        whole.shard()
+
+
+def test_what_was_charged_cannot_be_set():
+    whole = gumbel(k=2)
+    for name, value in (("k", 5), ("guarantee", fastdp.PureDP(0.1))):
+        with pytest.raises(AttributeError):
+            setattr(whole, name, value)
+    assert not hasattr(whole, "parameters")
 
 
 @KINDS
@@ -199,7 +243,7 @@ def test_integers_and_floats_do_not_mix():
     """Refused whatever their values are, so that no error tells anything about scores; and nothing has happened."""
     for first, second in (([0, 1], [0.5, 1.5]), ([0.5, 1.5], [0, 1]), ([2**60], [0.0]), ([-INF], [3])):
         whole = gumbel()
-        shard = copy.deepcopy(whole)
+        shard = whole.shard()
         whole.offer(first, 0)
         shard.offer(second, 5)
         message = r"^scores: dtype (int|float)64: must be (int|float)64, as in the other blocks; make all floats$"
@@ -208,7 +252,8 @@ def test_integers_and_floats_do_not_mix():
         with pytest.raises(ValueError, match=message):
             whole.merge(shard)
         assert (whole.candidates, shard.candidates) == (len(first), len(second))
-        assert shard.winner() >= 5
+        other = gumbel()
+        assert other.merge(shard).winner() >= 5
         if first != [-INF]:
             assert whole.winner() < 2
 
@@ -248,7 +293,7 @@ def test_a_candidate_is_offered_once():
 
 def test_overlapping_shards_do_not_merge_and_stay_as_they_were():
     first = gumbel()
-    second = copy.deepcopy(first)
+    second = first.shard()
     first.offer([1, 2, 3], 0)
     second.offer([100, 100], 2)
     with pytest.raises(ValueError, match=r"^first_index: candidate 2: must be offered once"):
@@ -259,36 +304,34 @@ def test_overlapping_shards_do_not_merge_and_stay_as_they_were():
 
 def test_nothing_is_offered_after_the_winner():
     whole = gumbel()
-    shard = copy.deepcopy(whole)
+    shard = whole.shard()
     whole.offer([1, 2, 3], 0)
     shard.offer([5], 3)
     chosen = whole.winner()
     for late in (lambda: whole.offer([9], 7), lambda: whole.offer([], 7), lambda: whole.merge(shard)):
         with pytest.raises(ValueError, match=r"^this GumbelMax: must be open, but it has announced its winner"):
             late()
-    with pytest.raises(ValueError, match=r"^other: must be open, but it has announced its winner"):
+    with pytest.raises(ValueError, match=r"^other: must be another shard of this GumbelMax"):
         shard.merge(whole)
     assert whole.winner() == chosen
-    assert copy.deepcopy(whole).winner() == chosen
     whole.winners()[0] = 99
     assert whole.winner() == chosen
 
 
 @pytest.mark.parametrize("options", [{"seed": 8}, {"k": 2}, {"epsilon": 0.9}, {"sensitivity": 2}, {"monotonic": True}])
-def test_only_copies_merge(options):
+def test_only_shards_merge(options):
     whole, other = gumbel(), gumbel(**options)
-    with pytest.raises(ValueError, match=r"^other: must be another copy of this GumbelMax"):
-        whole.merge(other)
-    with pytest.raises(ValueError, match=r"^other: must be another copy of this GumbelMax"):
-        whole.merge(whole)
+    for stranger in (other, other.shard(), whole, gumbel()):
+        with pytest.raises(ValueError, match=r"^other: must be another shard of this GumbelMax, made by its shard"):
+            whole.merge(stranger)
     with pytest.raises(ValueError, match=r"^other: type int: must be a GumbelMax"):
         whole.merge(3)
 
 
 def test_an_interrupted_offer_leaves_no_winner(monkeypatch):
     whole = gumbel()
+    shard = whole.shard()
     whole.offer([1.0, 2.0], 0)
-    shard = copy.deepcopy(whole)
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -297,19 +340,27 @@ def test_an_interrupted_offer_leaves_no_winner(monkeypatch):
         patch.setattr(GumbelState, "absorb", interrupt)
         with pytest.raises(KeyboardInterrupt):
             whole.offer([50.0], 2)
-    for broken in (whole, copy.deepcopy(whole)):
-        for refused in (broken.winner, broken.winners, lambda broken=broken: broken.offer([1.0], 9)):
+    with monkeypatch.context() as patch:
+        patch.setattr(GumbelState, "absorb", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            shard.offer([50.0], 3)
+    copied = copy.deepcopy(shard)
+    for refused in (whole.winner, whole.winners, whole.shard, lambda: whole.offer([1.0], 9)):
+        with pytest.raises(ValueError, match="must be open, but an offer or a merge was interrupted"):
+            refused()
+    for broken in (shard, copied):
+        for refused in (broken.winner, broken.winners, broken.shard, lambda broken=broken: broken.offer([1.0], 9)):
             with pytest.raises(ValueError, match="must be open, but an offer or a merge was interrupted"):
                 refused()
-    with pytest.raises(ValueError, match=r"^other: must be open, but an offer or a merge was interrupted"):
-        shard.merge(whole)
-    assert shard.winner() in (0, 1)
+        with pytest.raises(ValueError, match=r"^other: must be open, but an offer or a merge was interrupted"):
+            gumbel().merge(broken)
 
 
 def test_no_winner_and_no_copy_while_a_thread_offers(monkeypatch):
     """A winner of a part of the block would depend on which part that is."""
     whole = gumbel()
-    shard = copy.deepcopy(whole)
+    shard = whole.shard()
+    other = shard.shard()
     inside, go_on = threading.Event(), threading.Event()
     run = GumbelState.add
 
@@ -319,22 +370,29 @@ def test_no_winner_and_no_copy_while_a_thread_offers(monkeypatch):
         run(*args)
 
     monkeypatch.setattr(GumbelState, "add", slow)
-    thread = threading.Thread(target=whole.offer, args=([1.0, 2.0], 0))
-    thread.start()
-    assert inside.wait(30)
-    refused = (whole.winner, lambda: copy.deepcopy(whole), lambda: pickle.dumps(whole), lambda: shard.merge(whole))
+    threads = [
+        threading.Thread(target=whole.offer, args=([1.0, 2.0], 0)),
+        threading.Thread(target=shard.offer, args=([1.0, 2.0], 2)),
+    ]
+    for thread in threads:
+        thread.start()
+        assert inside.wait(30)
+        inside.clear()
+    refused = (whole.winner, lambda: copy.deepcopy(shard), lambda: pickle.dumps(shard), lambda: other.merge(shard))
     for call in refused:
         with pytest.raises(RuntimeError, match="must have no offer in progress; wait for the threads that offer"):
             call()
     go_on.set()
-    thread.join()
-    assert copy.deepcopy(whole).winner() == whole.winner() in (0, 1)
+    for thread in threads:
+        thread.join()
+    assert gumbel().merge(copy.deepcopy(shard)).winner() in (2, 3)
+    assert whole.merge(shard).winner() in (0, 1, 2, 3)
 
 
 def test_a_shard_is_merged_once_and_closed():
     """Nothing that it might be offered afterwards would take part."""
     whole = gumbel()
-    shard = copy.deepcopy(whole)
+    shard = whole.shard()
     shard.offer([1.0, 2.0], 0)
     whole.merge(shard)
     for refused in (shard.winner, lambda: shard.offer([1.0], 5), lambda: whole.merge(shard)):
@@ -404,7 +462,7 @@ def test_it_is_charged_when_it_is_made_and_never_again():
     budget = fastdp.Budget(epsilon=3.0)
     whole = GumbelMax(sensitivity=1, epsilon=0.5, budget=budget)
     assert whole.guarantee == fastdp.BoundedRange(0.5)
-    shard = copy.deepcopy(whole)
+    shard = whole.shard()
     whole.offer([1, 2], 0)
     shard.offer([1, 2], 2)
     whole.merge(pickle.loads(pickle.dumps(shard))).winner()
@@ -454,7 +512,7 @@ def test_shards_have_the_law():
     values, counts, source = [0, 2, 1], [0, 0, 0], seeded(31)
     for _ in range(20_000):
         whole = GumbelMax(sensitivity=1, epsilon=2.0, rng=source)
-        shard = copy.deepcopy(whole)
+        shard = whole.shard()
         shard.offer(values[1:], 1)
         whole.offer(values[:1], 0)
         counts[whole.merge(shard).winner()] += 1
@@ -564,7 +622,7 @@ def test_candidates_with_the_same_words_for_long_are_told_apart_in_the_end(monke
 def test_an_interrupted_merge_leaves_no_winner_and_does_not_hang(monkeypatch):
     """The candidates may or may not be in: neither object goes on."""
     one = fastdp.GumbelMax(sensitivity=1, epsilon=1.0)
-    other = copy.deepcopy(one)
+    other = one.shard()
     one.offer([1, 2], 0)
     other.offer([3, 4], 2)
     absorb = GumbelState.absorb

@@ -40,6 +40,7 @@ from fastdp import (
 )
 from fastdp.mechanisms import noise
 from fastdp.privacy.budget import Release, Reservation, _ambient
+from fastdp.privacy.ledger import FINAL, Charge
 from fastdp.randomness import noise_draws
 from fastdp.support.rounding import decimal_value, decimal_value_up
 
@@ -1569,3 +1570,11 @@ def test_what_was_returned_is_never_final():
         reservation.commit()
     assert budget.spent == PureDP(0)
     assert not budget.releases
+
+
+def test_a_release_that_ends_between_two_looks_at_it_stays_final():
+    """Somebody else counts: not decided yet, then no owner any more. In between the owner drew noise and ended."""
+    charge = Charge(PureDP(0.1))
+    charge._owner = lambda: None if charge.decide(FINAL) else charge
+    assert charge.fate == FINAL
+    assert charge.fate == FINAL

@@ -9,6 +9,7 @@ import pytest
 
 from fastdp.support import parameters
 from fastdp.support.parameters import DECLARED
+from fastdp.support.shown import shown
 
 NUMBERS = {
     "float > 0": ([1e-300, 0.5, 1, 7.25, np.float32(0.5), np.int64(3), Fraction(1, 2)], [0, 0.0, -1, inf, nan]),
@@ -39,7 +40,7 @@ def test_declarations_take_what_they_say_and_name_what_they_refuse(declared):
         assert found == value or abs(float(found) - float(value)) <= 1e-15 * float(value)
         assert type(found) in (str, int, float, type(None))
     for value in wrong:
-        with pytest.raises(ValueError, match=rf"^{declared.name}={re.escape(repr(value))}: must be "):
+        with pytest.raises(ValueError, match=rf"^{declared.name}={re.escape(shown(value))}: must be "):
             declared(value)
 
 

@@ -103,9 +103,9 @@ def test_never_more_threads_than_asked() -> None:
 
 def test_a_single_chunk_runs_in_the_caller_and_starts_no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     set_num_threads(7)
-    monkeypatch.setattr(threads, "_pool", None)
+    monkeypatch.setattr(threads, "_pools", {})
     assert run_chunks(lambda start, stop: threading.get_ident(), 10, 10) == [threading.get_ident()]
-    assert threads._pool is None
+    assert threads._pools == {}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -193,14 +193,15 @@ def test_count_changed_while_others_call() -> None:
 
 def test_no_more_threads_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     set_num_threads(4)
-    monkeypatch.setattr(threads, "_pool", None)
+    monkeypatch.setattr(threads, "_pools", {})
 
-    def refuse(self: threading.Thread) -> None:
+    def refuse(function: Any, arguments: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(threads, "start_new_thread", refuse)
+    for _ in range(3):
         assert run_chunks(bounds, 3, 1) == [(0, 1), (1, 2), (2, 3)]
+    assert threads._get_pool()._jobs.qsize() == 0  # nobody would ever come for them
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -318,6 +319,146 @@ def test_interrupt(where: str) -> None:
     assert started == {0, 1}
 
 
+@pytest.mark.parametrize("interrupts", [1, 2])
+def test_interrupts_as_a_wake_up_arrives(interrupts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception right after the lock was taken, as CPython raises it when a signal is pending then."""
+    set_num_threads(2)
+    waits: list[float] = []
+
+    class Lock:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+            self.release = self.lock.release
+
+        def acquire(self, timeout: float = -1) -> None:
+            self.lock.acquire(timeout=timeout)
+            if timeout != -1:
+                waits.append(timeout)
+                if len(waits) <= interrupts:
+                    raise KeyboardInterrupt
+
+    caller, meeting = threading.get_ident(), threading.Barrier(2)
+
+    def work(start: int, stop: int) -> None:
+        meeting.wait(SECONDS)
+        if threading.get_ident() != caller:
+            time.sleep(0.3)
+
+    monkeypatch.setattr(threads, "allocate_lock", Lock)
+    with pytest.raises(KeyboardInterrupt):
+        run_chunks(work, 2, 1)
+    assert len(waits) >= interrupts
+    assert settled()
+
+
+class Moments:
+    """Something happens at the n-th instruction that this thread runs of threads.py, for n = 0, 1, ... to the last."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self.happens = happens
+        self.left = 0
+
+    def _trace(self, frame: Any, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != threads.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.left -= 1
+            if self.left == -1:
+                sys.settrace(None)
+                self.happens()
+        return self._trace
+
+    def each(self, call: Callable[[], None], step: int = 1) -> int:
+        """How many moments there were."""
+        for moment in itertools.count(0, step):
+            self.left = moment
+            before = sys.gettrace()
+            sys.settrace(self._trace)
+            try:
+                call()
+            finally:
+                sys.settrace(before)
+            if self.left >= 0:
+                return moment
+        raise AssertionError
+
+
+def settled() -> bool:
+    """Whether all helpers come to rest."""
+    end = time.time() + SECONDS
+    while time.time() < end:
+        if all(helper.job is None for helper in tuple(threads._get_pool()._helpers)):
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def test_an_interrupt_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets through or the call returns; helpers come to rest, and the next call has as many of them as before."""
+    set_num_threads(3)
+    monkeypatch.setattr(threads, "_pools", {})
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def call() -> None:
+        with suppress(KeyboardInterrupt):
+            assert run_chunks(bounds, 6, 1) == [(i, i + 1) for i in range(6)]
+        sys.settrace(None)
+        assert settled()
+
+    assert Moments(interrupt).each(call) > 300
+    assert within(SECONDS, meet) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_call_within_a_call_at_any_moment(nested: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a signal handler or a finaliser does: a call of its own, with a pool that is new or not."""
+    set_num_threads(3)
+    expected = [(i, i + 1) for i in range(6)]
+    results: list[Any] = []
+
+    def call() -> None:
+        if nested:
+            monkeypatch.setattr(threads, "_pools", {})
+        assert run_chunks(bounds, 6, 1) == expected
+        for pool in threads._pools.values() if nested else ():
+            pool.close()
+
+    moments = Moments(lambda: results.append(run_chunks(bounds, 6, 1))).each(call, 3 if nested else 1)
+    assert len(results) > 100
+    assert all(result == expected for result in results)
+    assert moments > 300
+    monkeypatch.setattr(threads, "_pools", {})
+    assert within(SECONDS, meet) == [0, 1, 2]
+
+
+def test_a_chunk_that_a_helper_lost_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that another thread sets in a helper: noise may be missing there."""
+    set_num_threads(2)
+    caller, meeting = threading.get_ident(), threading.Barrier(2)
+    help_ = threads._Job.help
+
+    def stopped(job: Any) -> None:
+        job._take()  # a chunk that nobody will run
+        meeting.wait(SECONDS)
+        raise SystemExit
+
+    monkeypatch.setattr(threads._Job, "help", stopped)
+
+    def work(start: int, stop: int) -> int:
+        if start == 0:
+            assert threading.get_ident() == caller
+            meeting.wait(SECONDS)
+        return start
+
+    with pytest.raises(RuntimeError, match="stopped in the middle"):
+        run_chunks(work, 4, 1)
+    monkeypatch.setattr(threads._Job, "help", help_)
+    assert within(SECONDS, meet) == [0, 1, 2]
+
+
 def test_an_error_keeps_nothing_alive() -> None:
     class Data:
         pass
@@ -370,24 +511,17 @@ def test_child_process(method: str) -> None:
     assert meet() == [0, 1, 2]
 
 
-def test_fork_while_another_thread_makes_the_pool() -> None:
-    held, release = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with threads._lock:
-            held.set()
-            release.wait(SECONDS)
-
-    holder = threading.Thread(target=hold, daemon=True)
-    holder.start()
-    held.wait(SECONDS)
+def fork(call: Callable[[], bool]) -> None:
+    """Assert that `call` is True in a forked child."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "This process", DeprecationWarning)
         pid = os.fork()
     if not pid:
-        os._exit(7 if meet() == [0, 1, 2] else 1)
-    release.set()
-    holder.join(SECONDS)
+        os._exit(7 if call() else 1)
+    wait_for(pid)
+
+
+def wait_for(pid: int) -> None:
     end = time.time() + SECONDS / 2
     while not (done := os.waitpid(pid, os.WNOHANG))[0] and time.time() < end:
         time.sleep(0.01)
@@ -396,6 +530,56 @@ def test_fork_while_another_thread_makes_the_pool() -> None:
         os.waitpid(pid, 0)
         pytest.fail("the child hangs")
     assert os.waitstatus_to_exitcode(done[1]) == 7
+
+
+def test_fork_while_another_thread_makes_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, release = threading.Event(), threading.Event()
+    caller = threading.get_ident()
+
+    class Held(threads._Pool):
+        def __init__(self, size: int) -> None:
+            super().__init__(size)
+            if threading.get_ident() != caller:
+                held.set()
+                release.wait(SECONDS)
+
+    set_num_threads(3)
+    monkeypatch.setattr(threads, "_Pool", Held)
+    monkeypatch.setattr(threads, "_pools", {})
+    holder = threading.Thread(target=run_chunks, args=(bounds, 3, 1), daemon=True)
+    holder.start()
+    held.wait(SECONDS)
+    fork(lambda: meet() == [0, 1, 2])
+    release.set()
+    holder.join(SECONDS)
+
+
+def test_fork_in_the_middle_of_a_call() -> None:
+    """The child has no helpers: it says so, and does not wait for them. The parent goes on."""
+    set_num_threads(2)
+    caller, parent, meeting = threading.get_ident(), os.getpid(), threading.Barrier(2)
+    children: list[int] = []
+
+    def work(start: int, stop: int) -> int:
+        meeting.wait(SECONDS)
+        if threading.get_ident() == caller:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "This process", DeprecationWarning)
+                children.append(os.fork())
+            if os.getpid() != parent:
+                return start
+        if threading.get_ident() != caller:
+            time.sleep(0.1)
+        return start
+
+    try:
+        result = run_chunks(work, 2, 1)
+    except RuntimeError as error:
+        os._exit(7 if os.getpid() != parent and "was stopped" in str(error) else 1)
+    if os.getpid() != parent:
+        os._exit(2)
+    assert result == [0, 1]
+    wait_for(children[0])
 
 
 def python(code: str, **env: str) -> str:

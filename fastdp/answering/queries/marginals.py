@@ -12,6 +12,7 @@ import numpy as np
 from ...records.domain import Domain, check_domain
 from ...support.checks import integer
 from ...support.public_paths import public_as
+from ...support.shown import shown
 from .product import Conjunction
 from .query import Query
 
@@ -56,7 +57,8 @@ class Marginals(Sequence[Query]):
         given = [subsets] if isinstance(subsets, str) else list(subsets)
         if alone := [subset for subset in given if isinstance(subset, str)]:
             raise ValueError(
-                f"{name}: {alone[0]!r}: must be a list of names, such as [['age', 'sex'], ['region']] for two tables"
+                f"{name}: {shown(alone[0])}: must be a list of names, such as [['age', 'sex'], ['region']] for two "
+                "tables"
             )
         subsets = [tuple(subset) for subset in given]
         if not subsets:

@@ -12,6 +12,7 @@ import numpy as np
 from ...records.domain import Domain
 from ...support.c_functions import c_function, flag_of_number
 from ...support.public_paths import public_as
+from ...support.shown import shown
 from .bound_query import BoundCells, check_cells
 from .query import Query
 
@@ -86,7 +87,9 @@ class Predicate(Query):
 def _check_c_function(function: Any) -> None:
     known = c_function(function)
     if known is None:
-        raise ValueError(f"function={function!r}: must be compiled by numba (numba.njit), or in C; for others use Mask")
+        raise ValueError(
+            f"function={shown(function)}: must be compiled by numba (numba.njit), or in C; for others use Mask"
+        )
     if not known.address or flag_of_number(known) is None:
         null = "" if known.address else " NULL"
         raise ValueError(f"function: {known.declared}{null}: must take an int64_t and return an int, int64_t or bool")
@@ -112,13 +115,15 @@ def _new_filler(function: Any) -> Any:
     try:
         signature(function.py_func).bind(0)
     except TypeError as error:
-        raise ValueError(f"function={function!r}: must be a function of one cell number ({error})") from None
+        raise ValueError(f"function={shown(function)}: must be a function of one cell number ({error})") from None
     try:
         fill, kind = compile_predicate(function)
     except Exception as error:  # of numba's many kinds; its message is the reason
         lines = (line for line in str(error).splitlines() if line.strip() and not line.startswith("Failed in"))
         reason = next(lines, type(error).__name__)
-        raise ValueError(f"function={function!r}: must compile for a cell number: {reason}") from error
+        raise ValueError(f"function={shown(function)}: must compile for a cell number: {reason}") from error
     if not isinstance(kind, types.Boolean | types.Integer):
-        raise ValueError(f"function={function!r}: returns {kind}: must return True or False; for values use Linear")
+        raise ValueError(
+            f"function={shown(function)}: returns {kind}: must return True or False; for values use Linear"
+        )
     return fill

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...records.domain import Domain
 from ...support.public_paths import public_as
+from ...support.shown import shown
 from .bound_query import BoundProduct
 from .query import Query, read_only
 
@@ -46,12 +47,14 @@ class Product(Query):
 
     def __init__(self, allowed: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         if named:
-            given = ", ".join(f"{name}={value!r}" for name, value in named.items())
-            raise ValueError(f"{given}: must be given in a mapping, as {type(self).__name__}({named!r})")
+            texts = {name: _as_given(values) for name, values in named.items()}
+            given = ", ".join(f"{name}={text}" for name, text in texts.items())
+            mapping = ", ".join(f"{name!r}: {text}" for name, text in texts.items())
+            raise ValueError(f"{given}: must be given in a mapping, as {type(self).__name__}({{{mapping}}})")
         if not isinstance(allowed, Mapping):
             form = f"{type(self).__name__}({{'region': 'north'}})"
             raise ValueError(
-                f"allowed={allowed!r}: must be a mapping from attributes to allowed values, such as {form}"
+                f"allowed={shown(allowed)}: must be a mapping from attributes to allowed values, such as {form}"
             )
         self._state(allowed=MappingProxyType({name: _frozen(values) for name, values in allowed.items()}))
 
@@ -157,7 +160,7 @@ class Range(Query):
         """
         low, high = domain.code(self.attribute, self.low), domain.code(self.attribute, self.high)
         if low > high:
-            raise ValueError(f"low={self.low!r}: must not come after high={self.high!r}")
+            raise ValueError(f"low={shown(self.low)}: must not come after high={shown(self.high)}")
         table = np.zeros(domain.sizes[domain.position(self.attribute)], bool)
         table[low : high + 1] = True
         return BoundProduct(domain, () if table.all() else ((domain.position(self.attribute), table),))
@@ -200,6 +203,13 @@ def _frozen(values: Any) -> Any:
     if hasattr(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
         return read_only(np.array(values))
     return list(values) if isinstance(values, Iterator) else copy(values)
+
+
+def _as_given(values: Any) -> str:
+    """Allowed values as an error repeats them: a value, or a few in a list."""
+    if type(values) is list and len(values) <= 12:
+        return f"[{', '.join(map(shown, values))}]"
+    return shown(values)
 
 
 def _canonical(values: Any) -> Any:

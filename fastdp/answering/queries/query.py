@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...records.domain import Domain
 from ...support.public_paths import public_as
+from ...support.shown import shown
 from .bound_query import BoundQuery
 
 
@@ -72,7 +73,7 @@ def bind(query: Any, domain: Domain) -> BoundQuery:
 def as_sequence(queries: Any) -> Sequence[Any]:
     """Several queries as a sequence, whatever iterable they were given in."""
     if isinstance(queries, Query):
-        raise ValueError(f"queries={queries!r}: must be several queries, such as a list of them")
+        raise ValueError(f"queries={shown(queries)}: must be several queries, such as a list of them")
     if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
         raise ValueError(f"queries: type {type(queries).__name__}: must be a sequence of queries")
     return queries if isinstance(queries, Sequence) else list(queries)

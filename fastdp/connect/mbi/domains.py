@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...records.domain import Domain, check_domain
 from ...records.encoding import encode
+from ...support.boundary import boundary
 from ...support.parameters import Outside
 from .library import need_mbi
 
@@ -54,6 +55,7 @@ def from_domain(domain: Any) -> Domain:
     return Domain(dict(zip(domain.attributes, values, strict=True)))
 
 
+@boundary
 def to_dataset(data: Any, domain: Domain, *, outside: Outside = "raise") -> Any:
     """Records as an `mbi.Dataset` of codes, without a copy where codes are small integers.
 

@@ -28,6 +28,7 @@ from ...support import parameters
 from ...support.checks import integer, positive, power_of_two
 from ...support.errors import DomainError
 from ...support.rounding import lower, up, upper
+from ...support.shown import shown
 
 _MOST_UNITS = 2**53  # float64 holds all integers up to this
 
@@ -134,7 +135,9 @@ class Prng:
             The chosen candidate.
         """
         if size is not None or not replace:
-            raise ValueError(f"size={size!r}, replace={replace!r}: must be None and True: one choice at a time")
+            raise ValueError(
+                f"size={shown(size)}, replace={shown(replace)}: must be None and True: one choice at a time"
+            )
         if counting(self.budget):
             raise ValueError(
                 "choice: the cost of a choice does not follow from its probabilities, so no budget can count it; put "
@@ -245,7 +248,7 @@ class Noise:
 
 def _no_location(loc: Any) -> None:
     if loc != 0:
-        raise ValueError(f"loc={loc!r}: must be 0")
+        raise ValueError(f"loc={shown(loc)}: must be 0")
 
 
 def _shape(size: Any) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...support.checks import integer, numbers_array
+from ...support.shown import shown
 from .library import need_opendp
 
 _DTYPES = {"i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8"}
@@ -42,7 +43,7 @@ def array_domain(T: str, size: int | None = None) -> Any:
     """
     dp = need_opendp()
     if T not in _OF_ARRAYS:
-        raise ValueError(f"T={T!r}: must be one of {', '.join(map(repr, _OF_ARRAYS))}")
+        raise ValueError(f"T={shown(T)}: must be one of {', '.join(map(repr, _OF_ARRAYS))}")
     size = None if size is None else integer("size", size, least=0)
     space = InputDomain("array", T, size)
 
@@ -127,5 +128,5 @@ def check_metric(metric: Any, domain: InputDomain, of_vectors: str) -> None:
 
 def input_distance(d_in: Any) -> Fraction:
     if not (isfinite(d_in) and d_in >= 0):
-        raise ValueError(f"d_in={d_in!r}: must be >= 0 and finite")
+        raise ValueError(f"d_in={shown(d_in)}: must be >= 0 and finite")
     return Fraction(d_in)

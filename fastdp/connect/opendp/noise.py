@@ -15,6 +15,7 @@ from ...randomness.keys import Randomness, fresh_key
 from ...randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ...support.checks import positive
 from ...support.rounding import up
+from ...support.shown import shown
 from .inputs import InputDomain, check_metric, input_distance
 from .library import need_opendp
 
@@ -126,7 +127,7 @@ def _plan(scale: float, k: int | None, domain: InputDomain, make: Callable[[floa
     scale = positive("scale", scale, toward=inf)
     if domain.dtype.kind in "iu":
         if k is not None:
-            raise ValueError(f"k={k!r}: must be None for integers, whose grid is 1")
+            raise ValueError(f"k={shown(k)}: must be None for integers, whose grid is 1")
         return make(scale_in_range(scale, "scale")), None
     if domain.size is None:
         raise ValueError(
@@ -138,7 +139,7 @@ def _plan(scale: float, k: int | None, domain: InputDomain, make: Callable[[floa
         grid = max(power_below(scale * share), power_below(scale) * 2.0**-38)
     else:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not -900 <= k <= 900:
-            raise ValueError(f"k={k!r}: must be an integer from -900 to 900, for the grid 2^k")
+            raise ValueError(f"k={shown(k)}: must be an integer from -900 to 900, for the grid 2^k")
         grid = ldexp(1.0, int(k))
     grid = usable_grid(grid, scale)
     return make(scale_in_range(scale / grid, "scale / 2^k")), grid

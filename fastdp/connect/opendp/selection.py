@@ -16,6 +16,7 @@ from ...privacy.guarantees import PureDP
 from ...randomness.keys import Randomness, fresh_key
 from ...support.checks import positive
 from ...support.rounding import down, up
+from ...support.shown import shown
 from .inputs import InputDomain, input_distance
 from .library import need_opendp
 
@@ -131,7 +132,7 @@ def _choice(
     scale = positive("scale", scale, toward=inf)
     eta = down(1 / Fraction(scale))
     if not 2.0**-900 <= eta <= 2.0**900:
-        raise ValueError(f"scale={scale!r}: must be between 2^-900 and 2^900")
+        raise ValueError(f"scale={shown(scale)}: must be between 2^-900 and 2^900")
 
     def function(arg: Any) -> int:
         return draw(array_of_scores(domain.read(arg)), eta)

@@ -10,6 +10,7 @@ from ...privacy.calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
 from ...support import parameters, rounding
 from ...support.checks import integer
 from ...support.rounding import up
+from ...support.shown import shown
 from ..sparse_vector import split
 from .tails import laplace_tail, least_parameter, log_ratio
 
@@ -126,10 +127,12 @@ def gaussian(
     elif rho is None and epsilon is not None and delta is not None:
         price = parameters.epsilon(epsilon), parameters.delta(delta)
         if price[0] > MAX_EPSILON:
-            raise ValueError(f"epsilon={epsilon!r}: must be at most {MAX_EPSILON:g}")
+            raise ValueError(f"epsilon={shown(epsilon)}: must be at most {MAX_EPSILON:g}")
         sigma = gaussian_sigma(sensitivity, epsilon=price[0], delta=price[1], dimension=count)
     else:
-        raise ValueError(f"rho={rho!r}, epsilon={epsilon!r}, delta={delta!r}: give either rho, or epsilon and delta")
+        raise ValueError(
+            f"rho={shown(rho)}, epsilon={shown(epsilon)}, delta={shown(delta)}: give either rho, or epsilon and delta"
+        )
     return up(rounding.multiply(Decimal(sigma), rounding.sqrt(2 * log_ratio(2 * count, parameters.beta(beta)))))
 
 
@@ -193,7 +196,7 @@ def gaussian_epsilon(*, error: float, sensitivity: float, delta: float, beta: fl
     delta = parameters.delta(delta)
     options: dict[str, Any] = {"sensitivity": sensitivity, "delta": delta, "beta": beta, "count": count}
     if gaussian(epsilon=MAX_EPSILON, **options) > error:
-        raise ValueError(f"error={error!r}: is out of reach with an epsilon of at most {MAX_EPSILON:g}")
+        raise ValueError(f"error={shown(error)}: is out of reach with an epsilon of at most {MAX_EPSILON:g}")
     return least_parameter(lambda e: gaussian(epsilon=min(e, MAX_EPSILON), **options) <= error, "error", error)
 
 

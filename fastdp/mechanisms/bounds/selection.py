@@ -11,6 +11,7 @@ from ...privacy.guarantees import BoundedRange
 from ...support import parameters, rounding
 from ...support.checks import integer
 from ...support.rounding import up
+from ...support.shown import shown
 from ..scores import eta_of, pair_factor, range_of_each
 from .tails import log_ratio
 
@@ -295,7 +296,7 @@ def _enough(
     each = up(rounding.multiply(Decimal(unit), log_ratio(events, parameters.beta(beta))))
     delta = parameters.delta_or_none(delta)
     if each > 2.0**60:
-        raise ValueError(f"error={error!r}: is out of reach")
+        raise ValueError(f"error={shown(error)}: is out of reach")
     if delta:
         epsilon = compose((BoundedRange(each), rounds), delta=delta).to_approx(delta).epsilon
     else:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...privacy.guarantees import Neighbors
 from ...support.checks import integer, positive
+from ...support.shown import shown
 from ..problem import Problem
 from ..sets import ConvexSet
 from ..step_noise import Noise, NoiseParameters
@@ -54,7 +55,7 @@ def projected_gradient_descent(
     steps = integer("steps", steps, least=1)
     radius = positive("radius", radius, toward=inf)
     if (lipschitz is None) == (smoothness is None):
-        raise ValueError(f"lipschitz={lipschitz!r}, smoothness={smoothness!r}: give one of them")
+        raise ValueError(f"lipschitz={shown(lipschitz)}, smoothness={shown(smoothness)}: give one of them")
     if lipschitz is not None:
         return radius * positive("lipschitz", lipschitz, toward=inf) / sqrt(steps)
     return positive("smoothness", smoothness, toward=inf) * radius**2 / (2 * steps)
@@ -85,7 +86,7 @@ def projected_gradient_descent_steps(
     one = projected_gradient_descent(1, radius=radius, lipschitz=lipschitz, smoothness=smoothness)
     ratio = one / excess if lipschitz is None else (one / excess) ** 2
     if ratio > 2.0**62:
-        raise ValueError(f"excess={excess!r}: is out of reach, with 2^62 steps too")
+        raise ValueError(f"excess={shown(excess)}: is out of reach, with 2^62 steps too")
     return max(1, ceil(ratio))
 
 
@@ -141,7 +142,7 @@ def noisy_projected_gradient_descent(
     steps = None if steps is None else integer("steps", steps, least=1)
     schedule = DescentSchedule.of(Problem.of(loss, over, d), n, d, asked, GivenSteps(steps=steps, average=average))
     if schedule.bound is None:
-        raise ValueError(f"average={average!r}: there is no bound for the last point of constant steps")
+        raise ValueError(f"average={shown(average)}: there is no bound for the last point of constant steps")
     return schedule.bound
 
 

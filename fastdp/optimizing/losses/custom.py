@@ -11,6 +11,7 @@ import numpy as np
 
 from ...support.c_functions import c_function
 from ...support.checks import non_negative
+from ...support.shown import shown
 from .base import REAL, Floats, MarginLoss, bound_or_none
 
 
@@ -71,7 +72,7 @@ class Custom(MarginLoss):
     ) -> None:
         function, address, kind = _compiled(derivative)
         if value is not None and not callable(value):
-            raise ValueError(f"value={value!r}: must be a function of arrays (scores, labels)")
+            raise ValueError(f"value={shown(value)}: must be a function of arrays (scores, labels)")
         for name, what in {
             "function": (function, derivative),  # both: what is called must stay alive
             "phi": value,
@@ -131,7 +132,7 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
     """(what keeps it alive, its address, what it is) of a function of two floats."""
     if isinstance(function, int | np.integer) and not isinstance(function, bool):
         if not 0 < function < 2**63:
-            raise ValueError(f"derivative={function!r}: must be the address of a C function")
+            raise ValueError(f"derivative={shown(function)}: must be the address of a C function")
         return None, int(function), "an address"
     if (known := c_function(function)) is not None:
         right = (known.arguments, known.result) == (("double", "double"), "double")
@@ -141,12 +142,12 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
             raise ValueError(f"derivative: {known.declared}{null}: must be {rule}")
         return function, known.address, known.maker
     if not callable(function):
-        raise ValueError(f"derivative={function!r}: must be a function of (score, label)")
+        raise ValueError(f"derivative={shown(function)}: must be a function of (score, label)")
     from ...kernels.compile import compile_derivative
 
     try:
         compiled = compile_derivative(function)
     except Exception as error:  # of numba's many kinds; its message is the reason
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise ValueError(f"derivative={function!r}: numba must be able to compile it ({reason})") from error
+        raise ValueError(f"derivative={shown(function)}: numba must be able to compile it ({reason})") from error
     return compiled, int(compiled.address), getattr(function, "__name__", "a function")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...support.shown import shown
 from .base import Loss
 from .classification import Hinge, Logistic
 from .custom import Custom
@@ -31,5 +32,7 @@ def parts_of(loss: Any) -> tuple[Loss, float]:
     if isinstance(loss, Regularised):
         return loss.loss, loss.l2.lam
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss={loss!r}: must be one of fastdp.losses, such as fastdp.losses.Logistic(x_norm=1.0)")
+        raise ValueError(
+            f"loss={shown(loss)}: must be one of fastdp.losses, such as fastdp.losses.Logistic(x_norm=1.0)"
+        )
     return loss, 0.0

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ...support.shown import shown
+
 ScalarFunction = Callable[[float, float], float]
 
 
@@ -77,5 +79,5 @@ def row_of(loss: Any) -> LossRow:
         if kind in _rows:
             return _rows[kind]
     raise ValueError(
-        f"loss={loss!r}: {type(loss).__name__} is not registered: must have a row, as losses/registry.py has"
+        f"loss={shown(loss)}: {type(loss).__name__} is not registered: must have a row, as losses/registry.py has"
     )

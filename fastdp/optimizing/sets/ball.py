@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...support.checks import moderate
+from ...support.shown import shown
 from .base import ConvexSet, Projection, Vector, coordinates_of, display_values, number_of
 from .nets import Floats, Net, beyond, extended
 
@@ -42,7 +43,7 @@ class Ball(ConvexSet):
 
     def __init__(self, radius: float, center: ArrayLike = 0.0, norm: int = 2) -> None:
         if norm not in (1, 2):
-            raise ValueError(f"norm={norm!r}: must be 1 or 2")
+            raise ValueError(f"norm={shown(norm)}: must be 1 or 2")
         at = coordinates_of("center", center)
         object.__setattr__(self, "radius", moderate("radius", radius, toward=inf))
         object.__setattr__(self, "at", at)

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...support.shown import shown
 from .base import ConvexSet, Projection, Vector, coordinates_of, display_values, number_of
 from .nets import Floats, Net, beyond, cells_of
 
@@ -42,7 +43,7 @@ class Box(ConvexSet):
         low, high = (side if len(side) == d else side * d for side in (low, high))
         for j, (a, b) in enumerate(zip(low, high, strict=True)):
             if not a <= b:
-                raise ValueError(f"lower={a!r}: must be at most upper={b!r} (coordinate {j})")
+                raise ValueError(f"lower={shown(a)}: must be at most upper={shown(b)} (coordinate {j})")
         if low == high:
             raise ValueError(f"lower={display_values(low)}: must be below upper in at least one coordinate")
         object.__setattr__(self, "lower", low)

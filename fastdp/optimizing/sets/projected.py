@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...support.checks import moderate
+from ...support.shown import shown
 from .base import ConvexSet, Vector, coordinates_of, point_of
 
 
@@ -45,7 +46,7 @@ class Projected(ConvexSet):
 
     def __init__(self, function: Callable[[Vector], ArrayLike], *, diameter: float, center: ArrayLike) -> None:
         if not callable(function):
-            raise ValueError(f"function={function!r}: must be callable")
+            raise ValueError(f"function={shown(function)}: must be callable")
         object.__setattr__(self, "function", function)
         object.__setattr__(self, "size", moderate("diameter", diameter, toward=inf))
         object.__setattr__(self, "at", coordinates_of("center", center))

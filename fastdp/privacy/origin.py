@@ -1,0 +1,91 @@
+"""Where a release came from: the words that its noise was drawn from, and the version of fastdp.
+
+A guarantee is about noise that nobody knows. Whoever knows the seed of a release can subtract its noise, so a guarantee
+whose release was seeded says so wherever it goes: in results, rows of budgets, sums and conversions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import fields
+from typing import NamedTuple, TypeVar
+
+from ..support.public_paths import public_as
+from ..support.version import VERSION
+
+OPERATING_SYSTEM, SEED = "operating system", "seed"
+
+
+@public_as("fastdp.privacy")
+class Origin(NamedTuple):
+    """Where a release came from.
+
+    Parameters
+    ----------
+    words : str
+        What its noise was drawn from: "operating system"; "seed", which is never shown; or the name of a class of the
+        caller's own that gave the keys.
+    version : str
+        The version of fastdp.
+    """
+
+    words: str = OPERATING_SYSTEM
+    version: str = VERSION
+
+
+SECURE, SEEDED = Origin(), Origin(SEED)
+
+T = TypeVar("T", bound="Originated")
+
+
+class Originated:
+    """A guarantee that knows which release it is of, if it is of one, and how it reads."""
+
+    neighbors: str
+    origin: Origin | None
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is of a release whose noise came from a seed: then nothing is private from who knows the seed."""
+        return self.origin is not None and self.origin.words == SEED
+
+    def _stated(self) -> str:
+        """It in words, without relation and origin."""
+        raise AssertionError("every kind of guarantee states itself")
+
+    def __str__(self) -> str:
+        return f"{self._stated()}, {self.neighbors}" + _NO_PRIVACY * self.seeded
+
+    def __repr__(self) -> str:
+        shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(shown + ['seeded=True'] * self.seeded)})"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self}</code>"
+
+
+_NO_PRIVACY = ", seeded: no privacy"
+
+
+def with_origin(guarantee: T, origin: Origin | None) -> T:
+    """The same guarantee of a release with this origin; None leaves it as it is."""
+    if origin is None or origin == guarantee.origin:
+        return guarantee
+    twin = copy(guarantee)
+    object.__setattr__(twin, "origin", origin)
+    if parts := getattr(guarantee, "parts", ()):  # all of them are of this release
+        object.__setattr__(twin, "parts", tuple(with_origin(part, origin) for part in parts))
+    return twin
+
+
+def short_form(guarantee: Originated) -> str:
+    """A guarantee without its relation, which all rows of a table share."""
+    return guarantee._stated() + _NO_PRIVACY * guarantee.seeded
+
+
+def common_origin(origins: Iterable[Origin | None]) -> Origin | None:
+    """Of several releases together: that of a seeded one, if there is one; theirs, if they have the same."""
+    found = set(origins)
+    seeded = [origin for origin in found if origin is not None and origin.words == SEED]
+    return seeded[0] if seeded else found.pop() if len(found) == 1 else None
