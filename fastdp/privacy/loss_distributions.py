@@ -14,12 +14,13 @@ from math import ceil, exp, frexp, fsum, inf, isfinite, ldexp, log, log1p, log2,
 import numpy as np
 
 from ..support.rounding import up
-from .loss_grid import Composition, connect_dots, responses_on_grid, rows_on_grid
-from .profiles import Array, Gaussian, Profile, RandomizedResponse
+from .guarantee_forms import Form
+from .loss_grid import Composition, connect_dots, lattices_on_grid, rows_on_grid
+from .profiles import Array, Exponential, Gaussian, Profile, RandomizedResponse
 
 Parts = Sequence[tuple[Profile, int]]
 
-SMALLEST_DELTA = 1e-150
+SMALLEST_DELTA, SMALLEST_LOSS = 1e-150, 1e-130
 CLOSE = 1e-3  # how far apart the bounds may be, relative; the upper one is some eight times closer to the truth
 FINEST = 2.0**-18  # of the widest release, or of the whole
 _ATTEMPTS = 3
@@ -108,13 +109,12 @@ def _tilt(shapes: Sequence[_Shape | _Gaussians], delta: float, most: float) -> t
 
 
 def _common_step(parts: Parts) -> float:
-    """The step of a grid on which all losses lie, where they are randomised responses that have one; else 0."""
-    epsilons = [profile.epsilon for profile, _ in parts if isinstance(profile, RandomizedResponse)]
-    if len(epsilons) < len(parts):
+    """The step of a grid on which all losses lie, where there is one that is not too fine; else 0."""
+    spacings = [profile.spacing for profile, _ in parts]
+    least = min(spacings)
+    if not least or any(spacing % least for spacing in spacings):  # of floats, % is exact
         return 0.0
-    least = min(epsilons)
-    common = all(epsilon % least == 0 for epsilon in epsilons)  # of floats, % is exact
-    return least if common and max(epsilons) <= least / FINEST else 0.0
+    return least if max(profile.bound for profile, _ in parts) <= least / FINEST else 0.0
 
 
 def _short(step: float) -> float:
@@ -125,68 +125,108 @@ def _short(step: float) -> float:
 
 def _aligned(parts: Parts, step: float) -> float:
     """A step of about this size, such that the bound of the release that weighs most is a multiple."""
-    bounds = [(profile.bound * count, profile.bound) for profile, count in parts if isfinite(profile.bound)]
+    bounds = [(profile.bound * count, profile.bound) for profile, count in parts if step < profile.bound < inf]
     if not bounds:
         return _short(step)
     widest = max(bounds)[1]
     return _short(widest) / 2.0 ** max(0, ceil(log2(widest / step)))
 
 
+def profiles_of(form: Form) -> tuple[Profile, ...]:
+    """All profiles that a form is known to have, each of which holds by itself."""
+    found = list(form.profiles)
+    if form.mu < inf:
+        found.append(Gaussian(form.mu) if form.mu else RandomizedResponse(0.0))
+    if form.range < inf and form.range < 2 * form.pure:
+        found.append(Exponential(form.range))
+    if form.pure < inf and not any(profile.bound <= form.pure for profile in found):
+        found.append(RandomizedResponse(form.pure))
+    return tuple(found)
+
+
+def chosen(parts: Sequence[tuple[tuple[Profile, ...], int]], delta: float) -> Parts:
+    """One profile of each: that which adds least at about the losses that matter."""
+    first = [(profiles[0], count) for profiles, count in parts]
+    if all(len(profiles) == 1 for profiles, _ in parts):
+        return first
+    tail = max(1e-300, delta * 1e-6)
+    finite = [part for part in first if part[0].bound]
+    if not finite:
+        return first
+    tilt = _tilt(_shapes(finite, tail), delta, 500 / max(profile.end(tail) for profile, _ in finite))[0]
+
+    def cost(profile: Profile) -> float:
+        return float(_shapes([(profile, 1)], tail)[0].cumulants(tilt)[0]) if profile.bound else 0.0
+
+    return [(profiles[0] if len(profiles) == 1 else min(profiles, key=cost), count) for profiles, count in parts]
+
+
 def _merged(parts: Parts) -> list[tuple[Profile, int]]:
     """Each profile once, Gaussian noise as one, what costs nothing left out; in an order of their own."""
-    square = sum(profile.mu**2 * count for profile, count in parts if isinstance(profile, Gaussian))
+    square = sum((Fraction(profile.mu) ** 2 * k for profile, k in parts if isinstance(profile, Gaussian)), Fraction(0))
     counts: dict[Profile, int] = {}
     for profile, count in parts:
         if not isinstance(profile, Gaussian) and profile.bound > 0:
             counts[profile] = counts.get(profile, 0) + count
     merged = sorted(counts.items(), key=lambda item: (type(item[0]).__name__, repr(item[0])))
-    return [*merged, (Gaussian(sqrt(square) * (1 + 2.0**-40)), 1)] if square else merged
+    if not square:
+        return merged
+    mu = sqrt(square)
+    while Fraction(mu) ** 2 < square:
+        mu = nextafter(mu, inf)
+    return [*merged, (Gaussian(mu), 1)]
 
 
 def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds | None:
-    """Epsilon at delta for all releases together, of which one fails with probability at most `leak`.
+    """Epsilon at delta for all releases together, whose leaks add up to `leak`.
 
     None where the numbers are out of the range of float64.
     """
-    if not SMALLEST_DELTA <= delta - leak or delta >= 1:
+    if not delta - leak >= SMALLEST_DELTA or delta >= 1:
         return None
+    # that some release leaks has probability from leak - leak^2/2 to leak
+    goals = (delta - leak) / (1 - leak) * (1 - 2.0**-50), (delta - leak * (1 - leak / 2)) / (1 - leak) * (1 + 2.0**-50)
     merged = _merged(parts)
     if not merged:
         return Bounds(0.0, 0.0)
     directions = [merged]
     if any(profile.directions > 1 for profile, _ in merged):
         directions.append([(profile.reversed(), count) for profile, count in merged])
-    found = [_one_direction(direction, delta, leak) for direction in directions]
+    found = [_one_direction(direction, goals) for direction in directions]
     if any(bounds is None for bounds in found):
         return None
-    return Bounds(
-        max(bounds.at_most for bounds in found if bounds), max(bounds.at_least for bounds in found if bounds)
-    )
+    at_most = max(bounds.at_most for bounds in found if bounds)
+    if not all(profile.attained for profile, _ in merged):
+        return Bounds(at_most, 0.0)
+    return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
 
 
-def _one_direction(parts: Parts, delta: float, leak: float) -> Bounds | None:
-    rest = delta - leak
-    tail = max(1e-300, rest * 1e-6 / sum(count for _, count in parts))
-    all_bounded = all(isfinite(profile.bound) for profile, _ in parts)
+def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
+    """Epsilon at the first goal, and one that is refuted at the second."""
+    if len(parts) == 1 and parts[0][1] == 1:
+        return _one_release(parts[0][0], goals)
+    bounded = all(isfinite(profile.bound) for profile, _ in parts)
+    most = up(sum(Fraction(profile.bound) * count for profile, count in parts)) if bounded else inf
+    best = Bounds(most, _all_at_bounds(parts, goals[1], most) if bounded else 0.0)
+    if most < SMALLEST_LOSS or most <= goals[0]:  # at epsilon = 0 delta is at most that
+        return Bounds(0.0 if most <= goals[0] else most, 0.0)
+    if best.at_least > (1 - CLOSE / 16) * best.at_most:
+        return best
+    total = sum(count for _, count in parts)
+    tail = max(1e-300, goals[0] * 1e-6 / total)
     widest = max(profile.end(tail) for profile, _ in parts)
-    tilt, epsilon, deviation = _tilt(_shapes(parts, tail), rest, 500 / widest)
-    sure = _sure(parts, rest) if all_bounded else None
-    if sure is not None and not leak:
-        return sure
-    most = up(sum(Fraction(profile.bound) * count for profile, count in parts)) if all_bounded and not leak else inf
-    close, best = CLOSE, Bounds(most, 0.0)
+    tilt, epsilon, deviation = _tilt(_shapes(parts, tail), goals[0], 500 / widest)
     common = _common_step(parts)
-    total = float(sum(count for _, count in parts))
+    close = CLOSE
     for _ in range(_ATTEMPTS):
         step = sqrt(close * max(epsilon, 1e-3 * deviation) / (0.68 * total * (1 + tilt)))
         step = common or _aligned(parts, max(step, FINEST * max(widest, deviation)))
-        rows = responses_on_grid(parts, step) if common else rows_on_grid(parts, step, tail)
-        off_grid = 0.0 if common else total
-        made = Composition.of(rows, tilt=tilt, step=step, leak=leak, off_grid=off_grid)
-        at_most = None if made is None else _least_epsilon(made, delta)
+        rows = lattices_on_grid(parts, step) if common else rows_on_grid(parts, step, tail)
+        made = Composition.of(rows, tilt=tilt, step=step, off_grid=0.0 if common else float(total))
+        at_most = None if made is None else _least_epsilon(made, goals[0])
         if made is None or at_most is None:
             break
-        at_least = _greatest_refuted(made, delta, at_most)
+        at_least = _greatest_refuted(made, goals[1], at_most)
         best = Bounds(min(best.at_most, at_most), max(best.at_least, at_least))
         if common or best.at_most <= best.at_least * (1 + 2 * CLOSE):
             break
@@ -194,17 +234,31 @@ def _one_direction(parts: Parts, delta: float, leak: float) -> Bounds | None:
     return best if best.at_most < inf else None
 
 
-def _sure(parts: Parts, delta: float) -> Bounds | None:
-    """Where delta is so small that nearly the sum of all bounds is needed: all losses may be at theirs at once."""
-    total = fsum(profile.bound * count for profile, count in parts)
-    if any(not profile.mass_at_bound for profile, _ in parts):
-        return None
-    probability = exp(max(-700.0, fsum(count * log(profile.mass_at_bound) for profile, count in parts)))
-    if not probability > 2 * delta:
-        return None
-    at_least = total + log1p(-delta / probability * (1 + 2.0**-30)) - 2.0**-40 * total
-    most = up(sum(Fraction(profile.bound) * count for profile, count in parts))
-    return Bounds(most, at_least) if at_least > (1 - 1e-6) * most else None
+def _one_release(profile: Profile, goals: tuple[float, float]) -> Bounds:
+    """Of one release there is nothing to compose: its profile decides, at ever finer epsilons."""
+    bounds = []
+    for goal, sign in zip(goals, (1, -1), strict=True):
+        low, high = 0.0, profile.end(goal / 2)
+        for _ in range(9):
+            epsilons = np.linspace(low, high, 64)
+            delta, error = profile.values(epsilons)
+            reached = delta + sign * error <= goal
+            if reached[0]:
+                low = high = epsilons[0]
+                break
+            i = int(np.argmax(reached)) if reached.any() else 63
+            low, high = epsilons[i - 1], epsilons[i]
+        bounds.append(float(high if sign > 0 else low))
+    return Bounds(*bounds)
+
+
+def _all_at_bounds(parts: Parts, delta: float, most: float) -> float:
+    """A refuted epsilon where delta is so small that all losses may be at their bounds at once; else 0."""
+    logs = [(count, log(profile.mass_at_bound) if profile.mass_at_bound else -inf) for profile, count in parts]
+    probability = exp(max(-700.0, fsum(count * value for count, value in logs)))
+    if not probability > 2 * delta or probability < 1e-300:
+        return 0.0
+    return max(0.0, most + log1p(-delta / probability) * (1 + 2.0**-30) - 2.0**-40 * most)
 
 
 def _least_epsilon(made: Composition, delta: float) -> float | None:

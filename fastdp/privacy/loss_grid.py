@@ -1,4 +1,4 @@
-"""Profiles on a grid of losses, and their composition: connect-the-dots, exponential tilting, FFT, bounds of all errors.
+"""Profiles on a grid of losses, and their composition: connect-the-dots, exponential tilting, FFT, bounds of errors.
 
 Everything here is given its grid and its tilt; loss_distributions.py chooses them. The bounds hold for any choice, and
 loss_distributions.md proves them.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .profiles import Array, Profile, RandomizedResponse
+from .profiles import Array, Profile
 
 RANGE_MU = 0.6267  # sqrt(2 pi) / 4, up: eta-bounded range is (RANGE_MU eta)-Gaussian DP (connect/dp_accounting.md)
 FFT_ERROR = 2.0**-48  # of a transform of N numbers, in L2: FFT_ERROR log2(N) of the input's norm
@@ -62,16 +62,17 @@ def connect_dots(delta: Array, error: Array, step: Any) -> tuple[Array, Array, A
     return masses, 2 * excess + 2.0**-50 * masses, delta[..., -1] + error[..., -1]
 
 
-def responses_on_grid(parts: Sequence[tuple[RandomizedResponse, int]], step: float) -> list[Rows]:
-    """Randomised responses whose losses are multiples of the step."""
+def lattices_on_grid(parts: Sequence[tuple[Profile, int]], step: float) -> list[Rows]:
+    """Releases whose losses are multiples of the step, as they are."""
     rows = []
     for profile, count in parts:
-        width = round(profile.epsilon / step)
-        masses = np.zeros((1, 2 * width + 1))
-        masses[0, -1], masses[0, 0] = 1 / (1 + exp(-profile.epsilon)), 1 / (1 + exp(min(700.0, profile.epsilon)))
-        masses *= 1 + 2.0**-44
+        atoms = profile.atoms()
+        stride = round(profile.spacing / step)
+        masses = np.zeros((1, stride * (len(atoms) - 1) + 1))
+        masses[0, ::stride] = atoms * (1 + 2.0**-44)
         nothing = np.zeros(1)
-        rows.append(Rows(masses, 2.0**-42 * masses, -width, nothing, nothing, np.array([float(count)])))
+        first = -stride * (len(atoms) // 2)
+        rows.append(Rows(masses, 2.0**-42 * masses, first, nothing, nothing, np.array([float(count)])))
     return rows
 
 
@@ -218,7 +219,6 @@ class Composition:
     releases: float
     exponents: float  # the sum of all |logs| in log_scale
     infinite: float  # the mass of infinite loss
-    leak: float  # as much of it as is not rounding
     cut: float  # what mass the ends of the grid may have moved
     excess: float  # how much tilted mass is rounding
     above: float  # tilted mass beyond the window
@@ -227,8 +227,8 @@ class Composition:
     spread: float  # of the absolute value of what the grid added, over that of a normal law
 
     @staticmethod
-    def of(rows: Sequence[Rows], *, tilt: float, step: float, leak: float, off_grid: float) -> Composition | None:
-        """`off_grid`: how many releases have losses that are no multiples of the step. None where it is out of range."""
+    def of(rows: Sequence[Rows], *, tilt: float, step: float, off_grid: float) -> Composition | None:
+        """None where it is out of range; `off_grid` releases have losses that are no multiples of the step."""
         if any(tilt * step * np.abs(each.indices).max() > MOST_EXPONENT for each in rows):
             return None
         tilted = [Tilted.of(each, tilt, step) for each in rows]
@@ -257,8 +257,7 @@ class Composition:
             log_scale=fsum(value for each in logs for value in each.tolist()),
             releases=float(sum(count.sum() for count in counts)),
             exponents=float(sum(np.abs(each).sum() for each in logs)),
-            infinite=(leak + sum(_dot(each.infinite, each.counts) for each in rows)) * (1 + 2.0**-40),
-            leak=leak * (1 - leak),
+            infinite=sum(_dot(each.infinite, each.counts) for each in rows) * (1 + 2.0**-40),
             cut=sum(_dot(each.cut, each.counts) for each in rows) * (1 + 2.0**-40),
             excess=sum(part.excess for part in tilted) * (1 + 2.0**-20),
             above=above,
@@ -288,8 +287,14 @@ class Composition:
             decay = np.exp(np.minimum(-self.tilt * x, 600.0))
             return self.masses[begin:], np.where(x > 0, decay * -np.expm1(-np.maximum(x, 0.0)), 0.0)
 
+    @cached_property
+    def _slack(self) -> float:
+        """How far the losses of the window may be from multiples of the step, as floats."""
+        return 2.0**-50 * (abs(self.first) + len(self.masses)) * self.step
+
     def at_most(self, epsilon: float) -> float:
         """An upper bound of delta."""
+        epsilon -= self._slack
         masses, weights = self._weights(epsilon)
         high = (self.first + len(self.masses)) * self.step
         beyond = self.above * exp(min(0.0, -self.tilt * (high - epsilon)))
@@ -298,6 +303,7 @@ class Composition:
 
     def at_least(self, epsilon: float) -> float:
         """A lower bound of delta (loss_distributions.md, theorem 5); 0 where there is none."""
+        epsilon += self._slack
         inexact = self._inexact(epsilon)
         if self.tilt * self.noise > 1 or inexact > 0.5 or self._scale(epsilon) == inf:
             return 0.0
@@ -312,8 +318,7 @@ class Composition:
             with np.errstate(under="ignore"):
                 bump = np.exp(np.minimum(-self.tilt * x - rate * np.abs(x), 600.0))
             total -= height * (_dot(np.maximum(self.masses, 0.0), bump) + self.error * sqrt(_dot(bump, bump)))
-        finite = max(0.0, self._scale(epsilon) * total * (1 - inexact) - self.cut)
-        return (self.leak + finite * (1 - self.leak)) * (1 - 2.0**-40)
+        return max(0.0, self._scale(epsilon) * total * (1 - inexact) - self.cut) * (1 - 2.0**-40)
 
 
-__all__ = ["Composition", "Rows", "connect_dots", "rows_on_grid"]
+__all__ = ["Composition", "Rows", "connect_dots", "lattices_on_grid", "rows_on_grid"]

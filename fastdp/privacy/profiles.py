@@ -8,15 +8,16 @@ composed is told in loss_grid.py. Parameters may be columns, so that profiles of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
-from math import inf, isfinite, log
-from typing import Any, ClassVar, TypeVar
+from math import exp, expm1, inf, isfinite, log
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from ..support import parameters
-from ..support.checks import instance_of, integer, non_negative, positive, probability
+from ..support.checks import instance_of, non_negative, positive
 from ..support.public_paths import public_as
 from ..support.search import least_float
 from .normal_tails import mills_ratio, upper_tail
@@ -32,6 +33,7 @@ class Profile:
     """What all profiles have in common."""
 
     directions: ClassVar[int] = 1  # 2 where removing and adding a record differ
+    attained: ClassVar[bool] = True  # whether one pair has it, so that nothing less holds however often it is composed
 
     @property
     def bound(self) -> Any:
@@ -42,6 +44,15 @@ class Profile:
     def mass_at_bound(self) -> float:
         """With at least which probability the loss is `bound`."""
         return 0.0
+
+    @property
+    def spacing(self) -> float:
+        """All losses are multiples of it; 0 where there is no such number, or they are too many."""
+        return 0.0
+
+    def atoms(self) -> Array:
+        """The probability of each multiple of `spacing`, from the least loss to the greatest, with a relative 2^-45."""
+        raise AssertionError("a profile with a spacing has atoms")
 
     def values(self, losses: Array) -> tuple[Array, Array]:
         """The profile at some losses, which are what they are as floats, and a bound of the error of each value."""
@@ -79,8 +90,40 @@ class Profile:
             Rounded up.
         """
         epsilon = non_negative("epsilon", epsilon, toward=0)
-        found = [one.values(np.array([epsilon])) for one in ((self,) if self.directions == 1 else (self, self.reversed()))]
+        found = [
+            one.values(np.array([epsilon])) for one in ((self,) if self.directions == 1 else (self, self.reversed()))
+        ]
         return float(min(1.0, max(delta[0] + error[0] for delta, error in found)))
+
+
+class HasProfile(Protocol):
+    """A guarantee that may know more of its losses than its numbers state."""
+
+    @property
+    def profile(self) -> Profile | None: ...
+
+
+G = TypeVar("G", bound=HasProfile)
+
+
+def with_profile(guarantee: G, profile: Profile) -> G:
+    """The same guarantee of a release whose losses have this profile.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What is stated in numbers.
+    profile : Profile
+        What is known beyond them: it bounds the privacy profile of every pair of neighbours, under the same relation.
+
+    Returns
+    -------
+    Guarantee
+        Equal to the one that was given; `compose` uses what it knows.
+    """
+    twin = copy(guarantee)
+    object.__setattr__(twin, "profile", instance_of(Profile, "profile", profile, "a profile, such as Laplace(0.1)"))
+    return twin
 
 
 def _bounded(losses: Array, bound: Any, within: Array) -> tuple[Array, Array]:
@@ -113,6 +156,13 @@ class RandomizedResponse(Profile):
     @property
     def mass_at_bound(self) -> float:
         return 0.5
+
+    @property
+    def spacing(self) -> float:
+        return self.epsilon
+
+    def atoms(self) -> Array:
+        return np.array([1 / (1 + exp(min(self.epsilon, 700.0))), 0.0, 1 / (1 + exp(-self.epsilon))])
 
     def values(self, losses: Array) -> tuple[Array, Array]:
         e = self.epsilon
@@ -175,6 +225,18 @@ class DiscreteLaplace(Profile):
     def mass_at_bound(self) -> float:
         return 0.5
 
+    @property
+    def spacing(self) -> float:
+        return 1 / self.scale if self.sensitivity <= 4096 else 0.0
+
+    def atoms(self) -> Array:
+        t, k = self.scale, self.sensitivity
+        odds = np.exp(-np.arange(k, -1, -1) / t) / (1 + exp(-1 / t))  # of noise k, ..., 1, 0 against 0 and above
+        odds[1:-1] *= -expm1(-1 / t)
+        masses = np.zeros(2 * k + 1)
+        masses[::2] = odds
+        return masses
+
     def values(self, losses: Array) -> tuple[Array, Array]:
         # 1 - q^((k-y)/2) (q^f + q^(1-f)) / (1 + q), q = e^(-1/t), y = loss t, f what (k-y)/2 lacks to an integer
         t, k = self.scale, self.sensitivity
@@ -198,6 +260,7 @@ class Exponential(Profile):
         The range of the log-likelihood ratios.
     """
 
+    attained: ClassVar[bool] = False
     eta: float
 
     def __post_init__(self) -> None:
@@ -298,4 +361,5 @@ __all__ = [
     "Laplace",
     "Profile",
     "RandomizedResponse",
+    "with_profile",
 ]
