@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.domain import Domain
+from ..support.checks import plain_array
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
 from .marginal_transform import marginal_tables
@@ -132,7 +133,12 @@ def average_of(parts: Sequence[ProductDistribution]) -> ProductDistribution:
 
 
 def _shares_of(weights: Any, domain: Domain) -> NDArray[np.float64]:
-    array = np.asarray(weights, np.float64)
+    rule = "numbers >= 0, one for each cell, not all 0"
+    array = plain_array("weights", weights, rule)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"weights: dtype {array.dtype}: must be {rule}")
+    with np.errstate(all="ignore"):  # of longer floats
+        array = np.asarray(array, np.float64)
     flat = as_row("weights", array, domain)
     total = flat.sum()
     if not (flat >= 0).all() or not 0 < total < np.inf:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -237,7 +238,7 @@ def gaussian(
     -----
     Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
                  values whose L2 sensitivity is at most `sensitivity`
-    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3
+    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3; discrete_gaussian.md
     Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta;
                  `bounds.gaussian`
     Cost         O(n), about 4 ns an entry; the same whatever the values are
@@ -288,7 +289,7 @@ def laplace_noise(
         plan = _laplace_for_integers(sensitivity, epsilon)
     else:
         grid, plan = _laplace_for_floats(sensitivity, epsilon, parameters.resolution(resolution), n)
-    row = {"sensitivity": sensitivity, "epsilon": epsilon}
+    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": epsilon})
     return CalibratedNoise(grid, plan, PureDP(epsilon, neighbors=neighbors), row)
 
 
@@ -314,9 +315,9 @@ def gaussian_noise(
         grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
     mu = gaussian_mu(grid_sensitivity, plan.sigma, n)
     if price[1] is None:
-        row = {"sensitivity": sensitivity, "rho": price[0]}
+        row = MappingProxyType({"sensitivity": sensitivity, "rho": price[0]})
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
-    row = {"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]}
+    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]})
     zcdp = ZCDP(up((Fraction(grid_sensitivity) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
     return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
 
@@ -382,7 +383,7 @@ def _gaussian_for_floats(
     n = max(n, 1)
     root = isqrt(n - 1) + 1
     if resolution is None:
-        sigma = _sigma(1.0, price, n) * sensitivity
+        sigma = _sigma(1.0, price, n, any_grid=True) * sensitivity
         resolution = max(power_below(min(sensitivity, sigma) / (1024 * root)), power_below(sigma) * 2.0**-38)
     grid = usable_grid(resolution, sensitivity)
     grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
@@ -394,12 +395,14 @@ def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
     return nextafter(sensitivity / grid + root_up(n), inf)
 
 
-def _sigma(sensitivity: float, price: _Price, n: int) -> float:
+def _sigma(sensitivity: float, price: _Price, n: int, *, any_grid: bool = False) -> float:
+    """The least sigma proven, in units of the grid; with `any_grid` one that does not go by what integers can be."""
     epsilon, delta = price
     sensitivity = up(upper(sensitivity))
     if delta is None:
         return zcdp_sigma(sensitivity, rho=down(lower(epsilon)))
-    return gaussian_sigma(sensitivity, epsilon=down(lower(epsilon)), delta=down(lower(delta)), dimension=n)
+    epsilon, delta = down(lower(epsilon)), down(lower(delta))
+    return gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=n, adaptive=any_grid)
 
 
 def power_below(x: float) -> float:

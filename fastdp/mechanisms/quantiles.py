@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import log
+from math import inf, log
 from typing import Any, overload
 
 import numpy as np
@@ -286,4 +286,4 @@ class RankSelection:
 
 def rank_error(bits: int, eta: Fraction, beta: float) -> float:
     """By how much the rank is off at most, but with probability beta: interior_point.md, theorem 3."""
-    return (bits * log(2.0) - log(beta)) / float(eta)
+    return (bits * log(2.0) - log(beta)) / float(eta) if float(eta) else inf

@@ -108,7 +108,7 @@ class GridPlan(ChoicePlan):
         private = self.asked.monotonic
         most = _PRIVATE_UNITS if private else min(_MOST_UNITS, 2**62 // n - 1)
         if resolution is None:
-            useful = ceil(log2(self.asked.epsilon * n + 1)) + 3  # the choice itself is no finer
+            useful = ceil(min(log2(self.asked.epsilon * n + 1), 1000.0)) + 3  # the choice itself is no finer
             bits = 21 if private else min(max(21, useful), 34, most.bit_length() - 2)
             resolution = 2.0 ** (frexp(loss_range)[1] - 1 - bits)
         limit = ceil(Fraction(loss_range) / Fraction(resolution))

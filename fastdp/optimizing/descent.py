@@ -23,8 +23,8 @@ from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer, positive, public_count
-from ..support.parameters import Outside
+from ..support.checks import integer, optional_flag, positive, public_count
+from ..support.parameters import MOST_STEPS, Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
@@ -198,7 +198,7 @@ def projected_gradient_descent(
     >>> bool(abs(fit.w - [0.5, -0.3, 0.1]).max() < 0.1)
     True
     """
-    steps = integer("steps", steps, least=1)
+    steps = integer("steps", steps, least=1, most=MOST_STEPS)
     outside = parameters.outside(outside)
     _check_result(average, callback)
     points, problem = read_points(X, y, loss, over, start, outside)
@@ -387,7 +387,7 @@ def _noisy_path(
 def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, resolution: Any) -> GivenSteps:
     return GivenSteps(
         clip=None if clip is None else positive("clip", clip, toward=0),
-        steps=None if steps is None else integer("steps", steps, least=1),
+        steps=None if steps is None else integer("steps", steps, least=1, most=MOST_STEPS),
         step_size=None if step_size is None else _rate(step_size),
         average=average,
         resolution=None if resolution is None else parameters.resolution(resolution),
@@ -395,8 +395,7 @@ def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, re
 
 
 def _check_result(average: Any, callback: Any) -> None:
-    if average is not None and not isinstance(average, bool | np.bool_):
-        raise ValueError(f"average={shown(average)}: must be None, True or False")
+    optional_flag("average", average)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback={shown(callback)}: must be a function of (t, w), or None")
 

@@ -91,5 +91,6 @@ def read_points(
 ) -> tuple[Points, Problem]:
     """The records, checked, and what is to be minimised of them."""
     of_record, _ = parts_of(loss)
+    outside = parameters.outside(outside)
     points = Points(X, y, of_record, outside, may_be_empty=records is not None)
     return points, Problem.of(loss, over, points.d, start)

@@ -7,9 +7,11 @@ from .accounted import Accounted, HasGuarantee
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
+from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 from .origin import Origin
+from .parts import parallel, subsampled
 
 __all__ = [
     "NEIGHBORS",
@@ -22,6 +24,7 @@ __all__ = [
     "Counted",
     "Curve",
     "Form",
+    "GaussianDP",
     "Guarantee",
     "HasGuarantee",
     "Neighbors",
@@ -34,7 +37,9 @@ __all__ = [
     "epsilon_of_curve",
     "epsilon_of_rho",
     "epsilon_of_rho_simply",
+    "parallel",
     "share",
+    "subsampled",
 ]
 
 publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)

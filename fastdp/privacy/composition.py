@@ -16,21 +16,24 @@ from math import exp, fsum, inf, isfinite, log, nextafter, prod
 from typing import Any, Literal
 
 from ..support import rounding
-from ..support.checks import instance_of, integer
+from ..support.checks import instance_of, integer, one_of
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from ..support.shown import shown
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
+from .gaussian_curve import epsilon_of_mu, root_above
+from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
 from .loss_distributions import chosen, epsilon_bounds, profiles_of
 from .neighbors import one_relation
 from .origin import common_origin, with_origin
+from .profiles import Gaussian
 
 Counted = Guarantee | tuple[Guarantee, int]
-Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi", "pld"]
-THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "renyi", "pld")
+Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld"]
+THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld")
 
 
 def compose(*guarantees: Counted, delta: float | None = None, using: Using = "best") -> Guarantee:
@@ -46,7 +49,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
         A guarantee, or (guarantee, k) for k releases of that kind.
     delta : float in (0, 1), optional
         The delta of the result.
-    using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "renyi", "pld"}
+    using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld"}
         One theorem instead of the best.
 
     Returns
@@ -75,8 +78,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     >>> print(compose(PureDP(1.0), PureDP(0.5)))
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
-    if using not in THEOREMS:
-        raise ValueError(f"using={shown(using)}: must be one of {', '.join(map(repr, THEOREMS))}")
+    one_of("using", using, THEOREMS)
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
@@ -147,6 +149,18 @@ def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
     return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
 
 
+def _gaussian_sum(parts: Parts, using: Using) -> float:
+    """The root of the sum of squares of mu: gaussian_curve.md, theorem 3. "best" asks for it if some have a mu."""
+    if using == "best" and all(form.mu == inf for form, _ in parts):
+        return inf
+    values = [(form.least_mu, k) for form, k in parts]
+    return (
+        inf
+        if any(mu == inf for mu, _ in values)
+        else root_above(sum((Fraction(mu) ** 2 * k for mu, k in values), Fraction(0)))
+    )
+
+
 def _sum_of_curves(parts: Parts) -> Curve:
     """By fsum, which rounds the exact sum once: fractions at every order take ten times as long."""
     if len(parts) == 1 and parts[0][1] == 1:
@@ -175,6 +189,8 @@ def _sums(parts: Parts, using: Using, neighbors: Neighbors) -> list[Guarantee]:
     rho = _sum(parts, lambda form: form.rho)
     if using in ("best", "zcdp") and rho < inf:
         sums.append(ZCDP(rho, neighbors=neighbors, theorem="zCDP"))
+    if using in ("best", "gaussian") and (mu := _gaussian_sum(parts, using)) < inf:
+        sums.append(GaussianDP(mu, neighbors=neighbors, theorem="Gaussian DP"))
     if using in ("best", "renyi"):
         curve = _sum_of_curves(parts)
         lower = rho == inf or any(map(operator.lt, curve, linear_curve(rho)))  # than what rho implies already
@@ -197,8 +213,10 @@ def _all_at_delta(counted: list[tuple[Guarantee, int]], delta: float, using: Usi
     if using == "pld":
         return found
     at_least = min((bound for _, _, bound in found), default=0.0)
-    names: tuple[Using, ...] = ("basic", "zcdp") if at_least else (using,)
     for parts in choices:
+        names: tuple[Using, ...] = ("basic", "zcdp") if at_least else (using,)
+        if at_least and any(form.mu < inf for form, _ in parts):
+            names += ("gaussian",)
         for name in names:
             found += [(epsilon, theorem, at_least) for epsilon, theorem in _at_delta(parts, delta, name)]
     return [one for one in found if one[0] < inf]
@@ -216,7 +234,9 @@ def _by_losses(choices: list[Parts], delta: float) -> list[Found]:
     for _, leak, profiles in sorted(known, key=lambda choice: choice[:2])[:_TRIED]:
         bounds = epsilon_bounds(chosen(profiles, delta), delta=delta, leak=leak)
         if bounds is not None:
-            found.append((bounds.at_most, "privacy loss distribution", bounds.at_least))
+            alone = all(kinds == (Gaussian,) for kinds in (tuple(map(type, some)) for some, _ in profiles))
+            # Gaussian noise alone has a curve of its own
+            found.append((inf if alone else bounds.at_most, "privacy loss distribution", bounds.at_least))
     return found
 
 
@@ -238,6 +258,8 @@ def _at_delta(parts: Parts, delta: float, using: Using) -> list[tuple[float, str
     rho = _sum(parts, lambda form: form.rho)
     if using in ("best", "zcdp") and rho < inf:
         found.append((epsilon_of_rho(rho, rest), "zCDP, tight conversion"))
+    if using in ("best", "gaussian") and (mu := _gaussian_sum(parts, using)) < inf:
+        found.append((epsilon_of_mu(mu, rest), "Gaussian DP"))
     if using in ("best", "renyi"):
         found.append((epsilon_of_curve(_sum_of_curves(parts), rest), "Renyi"))
     return found
@@ -330,7 +352,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
 
 def _unlimited(whole: Guarantee) -> Guarantee:
     """The same kind of guarantee, as weak as can be; `whole` itself where it has no one parameter."""
-    limits: dict[str, Any] = {name: LARGEST for name in ("epsilon", "eta", "rho") if hasattr(whole, name)}
+    limits: dict[str, Any] = {name: LARGEST for name in ("epsilon", "eta", "rho", "mu") if hasattr(whole, name)}
     if isinstance(whole, ApproxDP) and whole.delta:
         limits["delta"] = 0.99
     return replace(whole, **limits)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..support.rounding import down, up
 from .conversions import epsilon_of_curve, epsilon_of_rho, rho_of_pure
 from .curves import NO_CURVE, Curve, least, linear_curve, pure_curve
+from .gaussian_curve import epsilon_of_mu, mu_of_range, mu_of_rho
 
 if TYPE_CHECKING:
     from .profiles import Profile
@@ -108,6 +109,11 @@ class Form:
         """Whether anything but moments of its losses is known."""
         return bool(self.profiles) or min(self.pure, self.range, self.mu) < inf
 
+    @property
+    def least_mu(self) -> float:
+        """The least mu of Gaussian DP that follows, leak aside: gaussian_curve.md, theorem 2."""
+        return min(self.mu, mu_of_range(self.range), mu_of_rho(self.rho))
+
     def full_curve(self) -> Curve:
         """The curve, with that of rho where it is lower."""
         return self.curve if self.rho == inf else least((self.curve, linear_curve(self.rho)))
@@ -133,4 +139,6 @@ class Form:
             found.append((epsilon_of_curve(self.curve, rest), "Renyi conversion"))
             if self.rho < inf:
                 found.append((epsilon_of_rho(self.rho, rest), "zCDP, tight conversion"))
+            if self.mu < inf:
+                found.append((epsilon_of_mu(self.mu, rest), "Gaussian DP"))
         return min(found)

@@ -17,7 +17,7 @@ from ..support import extensions, parameters
 from ..support.checks import instance_of, integer, non_negative, positive, small_delta
 from ..support.public_paths import public_as
 from ..support.rounding import up
-from .conversions import geometric_sum, positive_delta, rho_of_pure
+from .conversions import geometric_sum, positive_delta, rho_of_range
 from .curves import ORDERS, discrete_laplace_curve, laplace_curve, least, linear_curve, on_orders, range_curve
 from .guarantee_forms import Form
 from .neighbors import NEIGHBORS as NEIGHBORS
@@ -288,7 +288,7 @@ class ZCDP(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "rho", parameters.least_rho(self.rho))
-        if self.mu != inf:
+        if not (type(self.mu) is float and self.mu == inf):
             object.__setattr__(self, "mu", non_negative("mu", self.mu, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:
@@ -309,7 +309,7 @@ class ZCDP(Guarantee):
 class BoundedRange(Guarantee):
     """eta-bounded range: the log-likelihood ratios of all outputs lie in one interval of length eta.
 
-    The exponential mechanism has it: eta-DP, and eta^2/8-zCDP, four times better than eta-DP alone.
+    The exponential mechanism has it: eta-DP, and less than eta^2/8-zCDP, four times better than eta-DP alone.
 
     Parameters
     ----------
@@ -328,8 +328,9 @@ class BoundedRange(Guarantee):
         object.__setattr__(self, "eta", non_negative("eta", self.eta, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:
-        rho = min(up(Fraction(self.eta) ** 2 / 8), rho_of_pure(self.eta))  # the latter is less from eta = 8 on
-        return (Form(pure=self.eta, rho=rho, make_curve=lambda: range_curve(self.eta), range=self.eta),)
+        return (
+            Form(pure=self.eta, rho=rho_of_range(self.eta), make_curve=lambda: range_curve(self.eta), range=self.eta),
+        )
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(form.range <= self.eta and not form.leak for form in stronger.forms())
@@ -417,10 +418,8 @@ class Renyi(Guarantee):
         return (Form(make_curve=lambda: self.curve, profiles=() if self.profile is None else (self.profile,)),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
-        return any(
-            not form.leak and all(a <= b for a, b in zip(form.full_curve(), self.curve, strict=True))
-            for form in stronger.forms()
-        )
+        curves = (form.full_curve() for form in stronger.forms() if not form.leak)
+        return any(all(a <= b for a, b in zip(curve, self.curve, strict=True)) for curve in curves)
 
     def _group(self, size: int) -> Guarantee:
         raise ValueError(

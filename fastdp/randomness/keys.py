@@ -18,10 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.origin import SECURE, SEEDED, Origin
+from ..support.checks import check_fits, integer, plain_integer
 from ..support.errors import PrivacyWarning
+from ..support.parameters import MOST_DIGITS
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
+from .checked_key import checked_key
 
 if TYPE_CHECKING:
     from .bit_generator import ChaCha20
@@ -51,10 +54,14 @@ class Randomness:
     dtype('uint64')
     """
 
+    __slots__ = ("__weakref__", "_lock", "_releases", "_seed")
+
     def __init__(self, seed: int | None = None) -> None:
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
+        self._seed = plain_integer(seed)
+        if seed is not None and self._seed is None:
             raise ValueError(f"seed={shown(seed)}: must be an integer, or None for secure keys")
-        self._seed = None if seed is None else int(seed)
+        if self._seed is not None and self._seed.bit_length() > MOST_DIGITS:
+            raise ValueError(f"seed={shown(seed)}: must have at most {MOST_DIGITS:,} bits")
         self._releases = 0
         self._lock = threading.Lock()
         if self._seed is not None:
@@ -83,9 +90,9 @@ class Randomness:
         numpy.ndarray of uint64
             The words.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-            raise ValueError(f"n={shown(n)}: must be an integer >= 0")
-        out, key = np.empty(int(n), np.uint64), self.key()
+        n = integer("n", n, least=0)
+        check_fits("n", n, 8 * n, "so many words")
+        out, key = np.empty(n, np.uint64), fresh_key(self)
         fill_words(key, out)
         return out
 
@@ -111,7 +118,8 @@ class Randomness:
         return {"_seed": self._seed, "_releases": self._releases}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():
+            setattr(self, name, value)
         self._lock = threading.Lock()
 
 
@@ -131,9 +139,11 @@ def fresh_key(rng: Randomness | None) -> Key:
     """The key of one release, from `rng` or, for None, from the operating system."""
     if rng is None:
         return _secure_key()
+    if type(rng) is Randomness:
+        return rng.key()
     if not isinstance(rng, Randomness):
         raise ValueError(f"rng={shown(rng)}: must be a fastdp.Randomness or None; other generators are not secure")
-    return rng.key()
+    return checked_key(rng.key(), type(rng))
 
 
 def origin_of(rng: Randomness | None) -> Origin:

@@ -336,7 +336,7 @@ def _numbers(given: Any) -> list[float] | list[None]:
         return [None]
     try:
         numbers = np.unique(np.asarray([given] if isinstance(given, Real) else list(given), np.float64))
-    except (TypeError, ValueError):
+    except Exception:  # of a class that is not ours, too
         numbers = np.array([np.nan])
     if not numbers.size or not np.isfinite(numbers).all():
         raise ValueError(f"thresholds: {shown(given)}: must be finite numbers, at least one, or None for 0 and 1")

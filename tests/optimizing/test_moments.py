@@ -111,6 +111,24 @@ def test_no_product_is_off_by_more_than_a_unit_and_none_is_too_large() -> None:
                     assert (abs(int(q[i, j])) + 1) ** 2 >= twice * (1 - Fraction(1, 2**38))
 
 
+def test_no_product_is_too_large_where_records_are_as_long_or_as_short_as_they_may_be() -> None:
+    """Reciprocals and products then come close to where float64 loses digits: lemma 1 counts on their not doing so."""
+    for exponent in (-400, -60, 0, 300, 508):
+        for first, second, whole in ((3, 4, 5), (20, 21, 29), (119, 120, 169)):
+            scale = 2.0 ** (exponent - whole.bit_length() + 3)
+            for x_norm in (2.0**-400, whole * scale, 2.0**400):
+                norm = max(Fraction(x_norm), whole * Fraction(scale))
+                u = [Fraction(part) * Fraction(scale) / norm for part in (first, second)] + [Fraction(0)]
+                for unit in (2.0**6, 2.0**40):
+                    for tiny in (0.0, 2.0**-500, -5e-324):
+                        q = kernel_sum(np.array([[first * scale, second * scale, tiny]]), np.ones(1), x_norm, 1.0, unit)
+                        for j in range(3):
+                            assert 0 <= int(q[3, j]) <= u[j] * Fraction(unit)
+                            assert 0 <= int(q[4, j]) <= u[j] ** 2 * Fraction(unit)
+                        assert int(q[0, 1]) ** 2 <= 2 * (u[0] * u[1] * Fraction(unit)) ** 2
+                        assert (int(q[0, 2]), int(q[1, 2])) == (0, 0)
+
+
 def test_values_on_a_coarse_grid() -> None:
     """Whole numbers of units, which the factor 1 - 2^-40 brings below: one less in magnitude, unless they are 0."""
     rng = np.random.default_rng(1)

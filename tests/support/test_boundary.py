@@ -15,7 +15,8 @@ import pytest
 import fastdp
 from fastdp import losses, sets
 from fastdp.support.boundary import boundary, quick_boundary, without_values
-from tests.machinery.calls import CALLS, hostile
+from tests.machinery.calls import CALLS
+from tests.machinery.hostile import everything_hostile
 
 SECRET = 8_675_309.25  # an entry that must not be found
 
@@ -90,7 +91,7 @@ def test_no_error_of_any_call_holds_a_value(name):
         warnings.simplefilter("ignore")
         function, arguments, keywords = make(np.random.default_rng(5))
         for place in [*range(len(arguments)), *keywords]:
-            for bad in hostile(np.random.default_rng(6)):
+            for bad in everything_hostile():
                 if isinstance(bad, int | float | np.integer) and not -(2**20) < bad < 2**20:
                     continue
                 function, given, named = make(np.random.default_rng(5))
@@ -99,7 +100,7 @@ def test_no_error_of_any_call_holds_a_value(name):
                 if (error := error_of(function, *given, **named)) is not None:
                     met += 1
                     assert_empty(error)
-    assert met > 20
+    assert met > 20 or not (arguments or keywords)
 
 
 def test_every_function_of_the_package_is_behind_the_boundary_or_takes_public_numbers():

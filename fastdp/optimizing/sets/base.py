@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...support.checks import numbers_array
+from ...support.checks import integer, numbers_array
+from ...support.parameters import MOST_DIMENSIONS
 from .nets import Floats, Net
 
 Vector = NDArray[np.float64]
@@ -217,9 +218,16 @@ class ConvexSet(ABC):
             raise ValueError(f"{self!r}: its dimension is not known: must be given by .of_dimension(d)")
         return self.dimension
 
-    def _same(self, d: int) -> None:
+    def _same(self, d: int) -> int:
+        d = dimension_of(d, "d")
         if self.dimension not in (None, d):
             raise ValueError(f"{self!r}: has dimension {self.dimension}: must be {d}, as the records have columns")
+        return d
+
+
+def dimension_of(d: Any, name: str = "dimension") -> int:
+    """A number of coordinates."""
+    return integer(name, d, least=1, most=MOST_DIMENSIONS)
 
 
 def point_of(name: str, w: ArrayLike) -> Vector:

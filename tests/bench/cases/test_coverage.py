@@ -52,7 +52,7 @@ COVERED = {  # what reads records, or draws noise
 }
 NOT_COVERED = {  # why not
     "statements about guarantees, of public numbers": {
-        *("AllOf", "ApproxDP", "BoundedRange", "PureDP", "Renyi", "ZCDP"),
+        *("AllOf", "ApproxDP", "BoundedRange", "GaussianDP", "PureDP", "Renyi", "ZCDP"),
         *("compose", "share", "peeling_eta", "removal", "removal_eta"),  # "compose-mixed" has one
     },
     "what describes a question": {"Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range"}
