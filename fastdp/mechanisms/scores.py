@@ -166,6 +166,11 @@ def some_allowed(top: Any) -> None:
         raise DomainError("scores: must not all be -inf, which forbids every candidate")
 
 
+def changed() -> DomainError:
+    """What to raise where scores are read again and are not what they were."""
+    return DomainError("scores: must not change during the call, and they did")
+
+
 def allowed(scores: NDArray[Any]) -> int:
     """How many candidates are not forbidden."""
     return scores.size if scores.dtype == np.int64 else int(_kernels().count_allowed(scores))

@@ -314,6 +314,9 @@ def limit_memory() -> None:
     machine.memory_limit = lambda: GIGABYTES * 2**30  # type: ignore[assignment,misc]  # which estimates are held against
 
 
+CHILD = ["-m", "tests.machinery.fuzz"]
+
+
 class Worker:
     """A child process and the calls that it has been given."""
 
@@ -321,7 +324,7 @@ class Worker:
         self.first, self.last = first, last
         self.place: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  # closed by finish
         self.told: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
-        command = [sys.executable, "-m", "tests.machinery.fuzz", "--child", f"{first}:{last}", "--seed", str(seed)]
+        command = [sys.executable, *CHILD, "--child", f"{first}:{last}", "--seed", str(seed)]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
