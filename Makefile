@@ -20,7 +20,7 @@ make_venv = for python in $(2); do \
 
 # What runs for minutes each and is no part of `make test`: a name is a module of tests/machinery, a line of `make help`
 # and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
-MACHINERY := fuzz interrupts forks races
+MACHINERY := fuzz races interrupts forks sanitize
 
 .PHONY: help demo test lint docs bench figures counts $(MACHINERY) test-floor test-peers wheel clean
 
@@ -36,6 +36,7 @@ help:
 	@echo 'make races       values that another thread writes during a call'
 	@echo 'make interrupts  interrupts at random moments of every mechanism'
 	@echo 'make forks       forks at each stage of import, compile and run'
+	@echo 'make sanitize    the C interface under sanitizers, kernels that check indices, memory that fails'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
 	@echo 'make test-peers  the adapters whose libraries are large: mbi, smartnoise-synth'
 	@echo 'make wheel       wheel and sdist, into dist/'

@@ -35,12 +35,14 @@ def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: floa
         """Count the heads of a chunk; returns those that had to be resolved exactly."""
         part = counts[blocks_of(start, stop)]
         room, found = _ROOM, _ROOM + 1
-        while found > room:  # twice at most, as the coins are the same
-            if room > _ROOM:
-                raise changed()
+        for _ in range(3):  # twice at most for scores that stay, as the coins are the same
             room = max(room, found)
             undecided = np.empty(room, np.int64)
             found = _kernels().count_heads_into(scores[start:stop], start, key, eta, top, slack, part, undecided)
+            if found <= room:
+                break
+        else:
+            raise changed()
         heads = [i for i in undecided[:found].tolist() if is_head(i)]
         for i in heads:
             counts[i // block] += 1

@@ -8,13 +8,13 @@ sound when parameters are chosen on the way, and why the others are not offered 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from ..support import processes
-from ..support.checks import one_of, positive, small_delta
+from ..support import boundary, processes
+from ..support.checks import integer, one_of, positive, small_delta
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
@@ -25,6 +25,7 @@ from .conversions import epsilon_of_rho
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
+from .refusals import ALLOWED, MOST, Refusals, depends_on_records, reason
 
 Theorem = Literal["basic", "zcdp", "best"]
 THEOREMS = ("basic", "zcdp", "best")
@@ -55,11 +56,15 @@ class Budget:
         has room.
     neighbors : {"replace-one", "add-remove"}
         The relation that all its releases must have.
+    refusals : int >= 0
+        How many releases may fail because of their records (a value outside of the domain, a missing entry), which is
+        told without noise. One more closes the budget: whatever is asked of it then is refused. Errors of parameters
+        do not count.
 
     Notes
     -----
     Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
-                 earlier results: budget.md, theorems 1 to 3
+                 earlier results: budget.md, theorems 1 to 3; and `refusals` bounds what errors add: theorem 4
     Not covered  what is released outside of it; a process that is forked may not use its parent's budget
 
     Examples
@@ -77,6 +82,11 @@ class Budget:
     1  laplace    sensitivity=2.0, epsilon=0.25  0.25-DP    0.25-DP
     """
 
+    __slots__ = (
+        "__weakref__", "_accounts", "_delta", "_epsilon", "_holders", "_ledger", "_neighbors", "_process", "_refusals",
+        "_theorem",
+    )  # fmt: skip
+
     def __init__(
         self,
         *,
@@ -84,6 +94,7 @@ class Budget:
         delta: float = 0.0,
         theorem: Theorem = "basic",
         neighbors: Neighbors = "replace-one",
+        refusals: int = ALLOWED,
     ) -> None:
         self._epsilon = positive("epsilon", epsilon, toward=0)
         self._delta = small_delta("delta", delta)
@@ -105,9 +116,22 @@ class Budget:
         if theorem != "basic" and self._delta:
             accounts.append({"rho": zcdp_rho(self._epsilon, self._delta)})
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
+        self._refusals = Refusals(integer("refusals", refusals, least=0, most=MOST))
         self._ledger = Ledger()
-        self._process = processes.here.number
         self._holders: Holders = {}
+        self._process = processes.here.number  # the last: nothing can be set from here on
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self._refuse_change()
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._refuse_change()
+        super().__delattr__(name)
+
+    def _refuse_change(self) -> None:
+        if hasattr(self, "_process"):
+            raise AttributeError("a Budget cannot be changed; make another")
 
     @property
     def epsilon(self) -> float:
@@ -128,6 +152,16 @@ class Budget:
     def neighbors(self) -> Neighbors:
         """The relation that all releases have."""
         return self._neighbors
+
+    @property
+    def refusals(self) -> int:
+        """How many releases may fail because of their records before the budget is closed."""
+        return self._refusals.allowed
+
+    @property
+    def refused(self) -> int:
+        """How many have."""
+        return len(self._refusals)
 
     # --- the block
 
@@ -158,7 +192,8 @@ class Budget:
     @property
     def left(self) -> PureDP:
         """The largest further release of pure DP that fits."""
-        return PureDP(self._largest(PureDP, self._ledger.sums()), neighbors=self._neighbors)
+        largest = 0.0 if self._refusals.exceeded else self._largest(PureDP, self._ledger.sums())
+        return PureDP(largest, neighbors=self._neighbors)
 
     @property
     def releases(self) -> Releases:
@@ -186,14 +221,17 @@ class Budget:
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
         ours = guarantee.neighbors == self._neighbors and processes.here.number == self._process
-        return ours and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
+        return ours and not self._refusals.exceeded and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
 
     def __repr__(self) -> str:
         delta = f", delta={self._delta!r}" if self._delta else ""
+        refusals = f", refusals={self.refusals}" if self.refusals != ALLOWED else ""
         releases = len(self._ledger.final())
+        refused = f", {self.refused} refused because of records" if self.refused else ""
         return (
-            f"Budget(epsilon={self._epsilon!r}{delta}, theorem={self._theorem!r}, neighbors={self._neighbors!r})  "
-            f"# spent {short_form(self.spent)}, {releases} release{'s' if releases != 1 else ''}"
+            f"Budget(epsilon={self._epsilon!r}{delta}, theorem={self._theorem!r}, neighbors={self._neighbors!r}"
+            f"{refusals})  # spent {short_form(self.spent)}, {releases} release{'s' if releases != 1 else ''}{refused}"
+            f"{': closed' if self._refusals.exceeded else ''}"
         )
 
     def _repr_html_(self) -> str:
@@ -218,8 +256,13 @@ class Budget:
 
     # --- charging
 
+    def _check_open(self) -> None:
+        if self._refusals.exceeded:
+            raise BudgetExceeded(f"budget: {reason(self._refusals)}")
+
     def _reserve(self, charge: Charge) -> None:
         self._check_process()
+        self._check_open()
         guarantee = charge.guarantee
         if guarantee.neighbors != self._neighbors:
             raise ValueError(
@@ -356,31 +399,65 @@ class Reservation:
     ) -> None:
         if budget is not None and not isinstance(budget, Budget):
             raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
-        self._reserved: list[Charge] = []
+        self._reserved: list[tuple[Budget, Charge]] = []
         try:
             for each in _ambient() if budget is None else [budget]:
                 made = Charge(guarantee, mechanism, parameters, self, origin)
-                self._reserved.append(made)
+                self._reserved.append((each, made))
                 each._reserve(made)
         except BaseException:
-            self.close()
+            self.close()  # what budgets say depends on no record
             raise
 
+    @property
+    def budgets(self) -> list[Budget]:
+        """Those that are charged."""
+        return [budget for budget, _ in self._reserved]
+
     def commit(self) -> None:
-        """Make it final; RuntimeError where it was returned."""
-        for made in self._reserved:
+        """Make it final; RuntimeError where it was returned, BudgetExceeded where the budget was closed meanwhile."""
+        for budget, made in self._reserved:
+            if made.fate is None:
+                budget._check_open()
+        for _, made in self._reserved:
             if not made.decide(FINAL):
                 raise RuntimeError("this release has ended, and its charge was returned; make another")
 
-    def close(self) -> None:
-        """Return what is not final."""
-        for made in self._reserved:
+    def close(self, error: BaseException | None = None) -> None:
+        """Return what is not final, and count what ended the release if that depends on records."""
+        for _, made in self._reserved:
             made.decide(RETURNED)
+        if error is not None:
+            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error))
 
 
 def _ambient() -> list[Budget]:
     """The budgets whose blocks are open around this code, the innermost first."""
-    budgets = list(dict.fromkeys(block.budget for block in around()))
+    budgets = list({id(block.budget): block.budget for block in around()}.values())
     if not budgets:
         check_thread()
     return budgets
+
+
+def check_open(budgets: Sequence[Budget]) -> None:
+    """BudgetExceeded if one of these is closed: for what goes on reading records after it has paid."""
+    for budget in budgets:
+        budget._check_open()
+
+
+def _count_refusal(error: BaseException, payer: Any, by_us: bool) -> None:
+    """Count an error that depends on records; BudgetExceeded where the budget was closed by then, and nothing is told.
+
+    A release that was under way and would have gone through is refused in the same words, by `commit`. `payer`: a
+    budget, some budgets, or None for those whose blocks are open.
+    """
+    if isinstance(error, BudgetExceeded) or not depends_on_records(error, by_us=by_us):
+        return
+    if payer is None:
+        payer = [block.budget for block in around()]
+    budgets = [each for each in (payer if isinstance(payer, list) else [payer]) if isinstance(each, Budget)]
+    for budget in [each for each in budgets if each._refusals.count(error)]:
+        raise BudgetExceeded(f"budget: {reason(budget._refusals)}") from None
+
+
+boundary.when_refused(_count_refusal)

@@ -86,12 +86,12 @@ _HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
 
 
 class RowParameters(Mapping[str, Any]):
-    """What a row says of its release: a mapping that nobody changes."""
+    """What a row says of its release: a mapping that nobody changes, lists in it included."""
 
     __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[str, Any]) -> None:
-        self._items = dict(items)
+        self._items = {name: tuple(value) if isinstance(value, list) else value for name, value in items.items()}
 
     def __getitem__(self, name: str) -> Any:
         return self._items[name]

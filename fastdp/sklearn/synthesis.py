@@ -114,7 +114,8 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are integers
-        tags.input_tags.string = tags.input_tags.categorical = self.domain is not None
+        tags.input_tags.categorical = self.domain is not None
+        tags.input_tags.string |= self.domain is not None
         return tags
 
     @boundary

@@ -83,7 +83,6 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "delta": lambda s: 1e-6,
     "rho": lambda s: 0.1,
     "eta": lambda s: 0.5,
-    "mu": lambda s: 0.5,
     "alpha": lambda s: 0.2,
     "beta": lambda s: 0.05,
     "error": lambda s: 0.25,
@@ -92,6 +91,9 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "threshold": lambda s: 5,
     "scale": lambda s: 2.0,
     "sigma": lambda s: 2.0,
+    "mu": lambda s: 0.5,
+    "rate": lambda s: 0.1,
+    "sampling": lambda s: "fixed-size",
     "curve": lambda s: {2.0: 0.1, 10.0: 0.5},
     "guarantee": lambda s: fastdp.PureDP(0.1),
     "guarantees": lambda s: [fastdp.PureDP(0.1), (fastdp.ZCDP(0.1), 3)],
@@ -206,6 +208,7 @@ SPECIAL: dict[str, _Named] = {
     "answering.MarginalsRelease.table": _Named(names=["a"]),
     "records.PackedRows.select": _Named(columns=[0]),
     "compose": _Named(delta=1e-6),
+    "privacy.parallel": _Named(parts=lambda s: [fastdp.PureDP(1.0, neighbors="add-remove")]),
     "bounds.private_multiplicative_weights": _Named(n=10**6),
     "connect.dp_accounting.composed": _Named(guarantees=lambda s: [fastdp.PureDP(0.1), fastdp.ZCDP(0.1)]),
     **{
@@ -213,6 +216,7 @@ SPECIAL: dict[str, _Named] = {
         for name in ("exponential_mechanism", "permute_and_flip")
     },
     "connect.opendp.make_gaussian": _Named(input_metric=lambda s: _opendp().l2_distance(T="i64")),
+    "privacy.parallel": _Named(parts=lambda s: [fastdp.PureDP(0.1, neighbors="add-remove")]),
     "privacy.discrete_laplace_curve": _Named(sensitivity=1),
     "privacy.epsilon_of_curve": _Named(curve=lambda s: tuple(0.1 * a for a in fastdp.privacy.ORDERS)),
 }
@@ -271,7 +275,6 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "PureDP": lambda: fastdp.PureDP(1.0),
     "ApproxDP": lambda: fastdp.ApproxDP(1.0, 1e-6),
     "ZCDP": lambda: fastdp.ZCDP(0.1),
-    "GaussianDP": lambda: fastdp.GaussianDP(0.5),
     "GaussianDP": lambda: fastdp.GaussianDP(0.5),
     "BoundedRange": lambda: fastdp.BoundedRange(0.5),
     "Renyi": lambda: fastdp.Renyi.gaussian(2.0),
@@ -356,7 +359,7 @@ def _call(name: str, scene: Scene, function: Callable[..., Any]) -> Call:
         if each.kind is inspect.Parameter.VAR_KEYWORD:
             keywords |= ARGUMENTS[each.name](scene)
         elif each.kind is inspect.Parameter.VAR_POSITIONAL:
-            arguments += ARGUMENTS[each.name](scene)
+            arguments += _value(name, each, scene)
         elif each.kind in POSITIONAL:
             arguments.append(ARGUMENTS[each.name](scene))
         else:

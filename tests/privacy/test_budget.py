@@ -686,7 +686,7 @@ def test_a_ledger_that_overwrites_would_lose_the_race():
 
 def test_winners_and_errors_together():
     """Threads that fail before they draw give their share back, and it is spent in the end."""
-    budget, values = Slow(epsilon=1), itertools.cycle([0.5, np.nan])
+    budget, values = Slow(epsilon=1, refusals=10**6), itertools.cycle([0.5, np.nan])
     lock = threading.Lock()
 
     def until_it_is_gone():
