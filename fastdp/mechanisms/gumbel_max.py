@@ -305,8 +305,7 @@ class GumbelMax(Accounted):
         GumbelMax
             Nothing has been offered to it.
         """
-        with self._turn:
-            self._check_open()
+        self._check_open()
         shard = GumbelMax.__new__(GumbelMax)
         shard._parameters, shard._guarantee = self._parameters, self._guarantee
         shard._state = GumbelState(self._state.key, self._state.eta, self.k)
@@ -342,6 +341,7 @@ class GumbelMax(Accounted):
         if first + array.size > MOST_CANDIDATES:
             raise ValueError(f"first_index={shown(first_index)}: must be such that candidates are numbered below 2^62")
         tops, top = tops_of(array) if array.size else (array, None)
+        self._check_process()  # before its lock, which a thread of the parent may hold for ever
         self._refuse_again()
         with self._turn:
             self._check_open()
@@ -449,7 +449,10 @@ class GumbelMax(Accounted):
         if self._process is None:
             self._check_open()
             raise ValueError("this GumbelMax: must be the whole, and is a shard: merge it, and ask the whole")
-        if self._process != processes.here.number:
+        self._check_process()
+
+    def _check_process(self) -> None:
+        if self._process not in (None, processes.here.number):
             raise RuntimeError("this GumbelMax belongs to the parent process, which could announce a winner as well")
 
     def _check_open(self, name: str = "this GumbelMax") -> None:

@@ -130,6 +130,7 @@ def test_an_interrupted_answer_leaves_the_turn_to_others(monkeypatch: pytest.Mon
 
 FORKS: dict[str, tuple[Callable[[], Any], Any, str, Callable[[Any], Any]]] = {
     "AboveThreshold": (watch, noise_draws, "add_noise", lambda one: one.first_above([10**6])),
+    "GumbelMax, offered to": (choice, gumbel_max, "tops_of", lambda one: one.offer([1, 2], 0) or one),
     "GumbelMax": (lambda: offered(choice()), gumbel_max.GumbelState, "ranking", lambda one: one.winner()),
     "PrivateMultiplicativeWeights": (weights, noise_draws, "integer_noise", lambda one: one.answer(QUERY)),
 }
