@@ -208,7 +208,6 @@ SPECIAL: dict[str, _Named] = {
     "answering.MarginalsRelease.table": _Named(names=["a"]),
     "records.PackedRows.select": _Named(columns=[0]),
     "compose": _Named(delta=1e-6),
-    "privacy.parallel": _Named(parts=lambda s: [fastdp.PureDP(1.0, neighbors="add-remove")]),
     "bounds.private_multiplicative_weights": _Named(n=10**6),
     "connect.dp_accounting.composed": _Named(guarantees=lambda s: [fastdp.PureDP(0.1), fastdp.ZCDP(0.1)]),
     **{
