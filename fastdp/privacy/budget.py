@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from math import inf
+from math import inf, nextafter
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -331,16 +331,17 @@ class Budget:
         """
 
         def fits(parameter: float) -> bool:
-            return self._has_room(sums.plus(Charge(kind(parameter, neighbors=self._neighbors))))
+            return parameter < inf and self._has_room(sums.plus(Charge(kind(parameter, neighbors=self._neighbors))))
 
         names = ("rho",) if kind is ZCDP else ("epsilon", "pure")
         limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
         exact = max((sums.left(name, limit) for name, limit in limits), default=0.0)
-        if exact and not fits(exact * (1 + 1e-9)):
+        if exact and not fits(max(exact * (1 + 1e-9), nextafter(exact, inf))):
             return exact
         found = greatest_float(
-            fits, guess=max(self._epsilon, 2 * exact), tolerance=1e-11, smallest=1e-12 * self._epsilon, largest=inf
-        )
+            fits, guess=max(self._epsilon, min(2 * exact, 2.0**1023)), tolerance=1e-11,
+            smallest=1e-12 * self._epsilon, largest=inf,
+        )  # fmt: skip
         return max(exact, float(f"{found * (1 - 6e-10):.9e}"))
 
     # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
