@@ -33,7 +33,7 @@ from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
 from ..support.turns import new_turn, refuse_again
-from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, changed, plan_exponential, tops_of
+from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, changed, check_again, plan_exponential, tops_of
 
 _INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
 _MOST_ROUNDS = 128  # of one chunk: two or three for scores that stay
@@ -109,12 +109,7 @@ class GumbelState:
         if found:
             indices = indices[:found]
             chosen = scores[indices - first]
-            if not (
-                all(-inf < score <= most for score in chosen.tolist())
-                if found <= _ROOM
-                else bool(((chosen > -inf) & (chosen <= most)).all())
-            ):
-                raise changed()
+            check_again(chosen, most)
             self.absorb(_Held(indices, chosen, times[layout.LOG, :found]))
 
     def absorb(self, more: _Held) -> None:
