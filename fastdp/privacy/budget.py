@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from math import inf
+from math import inf, nextafter
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -22,13 +22,16 @@ from ..support.shown import shown
 from .blocks import Exit, Holders, any_open, around, check_thread, open_block
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
+from .gaussian_curve import epsilon_of_mu, mu_of_goal
+from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
+from .ledger import BASIC, FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
 from .refusals import ALLOWED, MOST, Refusals, depends_on_records, reason
 
-Theorem = Literal["basic", "zcdp", "best"]
-THEOREMS = ("basic", "zcdp", "best")
+Theorem = Literal["basic", "zcdp", "gaussian", "best"]
+THEOREMS = ("basic", "zcdp", "gaussian", "best")
+Concentrated = type[PureDP] | type[ZCDP] | type[GaussianDP] | type[BoundedRange]
 
 
 @public_as("fastdp")
@@ -50,10 +53,11 @@ class Budget:
         The epsilon of all releases together.
     delta : float in [0, 1)
         Their delta.
-    theorem : {"basic", "zcdp", "best"}
+    theorem : {"basic", "zcdp", "gaussian", "best"}
         "basic": epsilons add up, and deltas add up. "zcdp": concentrated DP, rhos add up and are converted at the end,
-        which is what many releases want. "best": a release goes through when the sum of pure epsilons or that of rhos
-        has room.
+        which is what many releases want. "gaussian": Gaussian DP, squares of mu add up and are converted exactly, for
+        Gaussian noise above all; a release goes through when they or the pure epsilons have room. "best": the same with
+        rhos.
     neighbors : {"replace-one", "add-remove"}
         The relation that all its releases must have.
     refusals : int >= 0
@@ -64,7 +68,7 @@ class Budget:
     Notes
     -----
     Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
-                 earlier results: budget.md, theorems 1 to 3; and `refusals` bounds what errors add: theorem 4
+                 earlier results: budget.md, theorems 1 to 3a; and `refusals` bounds what errors add: theorem 4
     Not covered  what is released outside of it; a process that is forked may not use its parent's budget
 
     Examples
@@ -103,21 +107,23 @@ class Budget:
                 f"theorem={shown(theorem)}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
                 "parameters fixed in advance, use compose() for those"
             )
-        if theorem == "zcdp" and not self._delta:
-            raise ValueError("theorem='zcdp': needs a delta > 0; with delta=0 use theorem='basic'")
+        if theorem in ("zcdp", "gaussian") and not self._delta:
+            raise ValueError(f"theorem={theorem!r}: needs a delta > 0; with delta=0 use theorem='basic'")
         one_of("neighbors", neighbors, NEIGHBORS)
         self._theorem, self._neighbors = theorem, neighbors
         # what the sums may reach: a release goes through if it keeps within all limits of one of these accounts
         accounts: list[dict[str, float]] = []
         if theorem == "basic":
             accounts.append({"epsilon": self._epsilon, "delta": self._delta})
-        if theorem == "best":
+        if theorem in ("gaussian", "best"):
             accounts.append({"pure": self._epsilon})
-        if theorem != "basic" and self._delta:
+        if theorem == "gaussian":
+            accounts.append({"mu": mu_of_goal(self._epsilon, self._delta)})
+        elif theorem != "basic" and self._delta:
             accounts.append({"rho": zcdp_rho(self._epsilon, self._delta)})
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
         self._refusals = Refusals(integer("refusals", refusals, least=0, most=MOST))
-        self._ledger = Ledger()
+        self._ledger = Ledger((*BASIC, "mu") if theorem == "gaussian" else BASIC)
         self._holders: Holders = {}
         self._process = processes.here.number  # the last: nothing can be set from here on
 
@@ -198,9 +204,8 @@ class Budget:
     @property
     def releases(self) -> Releases:
         """All releases that have drawn noise."""
-        rows, sums = [], Sums()
-        for charge in self._ledger.final():
-            sums = sums.plus(charge)
+        rows = []
+        for charge, sums in self._ledger.running():
             guarantee = with_origin(charge.guarantee, charge.origin)
             rows.append(Release(charge.mechanism, charge.parameters, guarantee, self._promise(sums)))
         return Releases(rows)
@@ -296,9 +301,10 @@ class Budget:
                 "delta, or make the budget with theorem='zcdp'"
             )
         if self._theorem != "basic" and amounts["pure"] == inf == amounts["rho"]:
+            what = "squares of mu" if self._theorem == "gaussian" else "rhos"
             return (
-                f"theorem={self._theorem!r} adds up rhos and epsilons without a delta, and this has neither: make the "
-                "budget with theorem='basic'"
+                f"theorem={self._theorem!r} adds up {what} and epsilons without a delta, and this has neither: make "
+                "the budget with theorem='basic'"
             )
         needs_delta = amounts["delta"] > 0 if self._theorem == "basic" else amounts["pure"] == inf
         return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self._delta else ""
@@ -312,7 +318,7 @@ class Budget:
 
     def _fitting(self, charge: Charge, sums: Sums) -> str:
         """What would fit of the kind that was asked for."""
-        kind: type[PureDP] | type[ZCDP] | type[BoundedRange] = ZCDP
+        kind: Concentrated = GaussianDP if self._theorem == "gaussian" else ZCDP
         if self._theorem == "basic" or isinstance(charge.guarantee, PureDP):
             kind = PureDP
         elif isinstance(charge.guarantee, BoundedRange):  # one choice, whose epsilon is its range
@@ -322,25 +328,26 @@ class Budget:
             return "nothing more fits"
         leak = self._theorem == "basic" and charge.amounts["delta"]
         delta = f", delta={sums.left('delta', self._delta)!r}" if leak else ""
-        return f"{'rho' if kind is ZCDP else 'epsilon'}={largest!r}{delta} would fit"
+        return f"{_PARAMETER.get(kind, 'epsilon')}={largest!r}{delta} would fit"
 
-    def _largest(self, kind: type[PureDP] | type[ZCDP] | type[BoundedRange], sums: Sums) -> float:
+    def _largest(self, kind: Concentrated, sums: Sums) -> float:
         """The largest parameter of one more release of this kind that fits; 0 if none does.
 
         Exact where it is what is left of a sum, and to 9 digits, rounded down, where a conversion comes between.
         """
 
         def fits(parameter: float) -> bool:
-            return self._has_room(sums.plus(Charge(kind(parameter, neighbors=self._neighbors))))
+            return parameter < inf and self._has_room(sums.plus(Charge(kind(parameter, neighbors=self._neighbors))))
 
-        names = ("rho",) if kind is ZCDP else ("epsilon", "pure")
+        names = (_PARAMETER[kind],) if kind in _PARAMETER else ("epsilon", "pure")
         limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
         exact = max((sums.left(name, limit) for name, limit in limits), default=0.0)
-        if exact and not fits(exact * (1 + 1e-9)):
+        if exact and not fits(max(exact * (1 + 1e-9), nextafter(exact, inf))):
             return exact
         found = greatest_float(
-            fits, guess=max(self._epsilon, 2 * exact), tolerance=1e-11, smallest=1e-12 * self._epsilon, largest=inf
-        )
+            fits, guess=max(self._epsilon, min(2 * exact, 2.0**1023)), tolerance=1e-11,
+            smallest=1e-12 * self._epsilon, largest=inf,
+        )  # fmt: skip
         return max(exact, float(f"{found * (1 - 6e-10):.9e}"))
 
     # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
@@ -353,23 +360,25 @@ class Budget:
         if self._theorem == "basic":
             epsilon, delta = sums.total("epsilon"), sums.total("delta")
         else:
-            pure = sums.total("pure") if self._theorem == "best" else inf
-            rho = sums.total("rho")
-            epsilon = min(pure, self._concentrated(rho))
-            delta = self._delta if rho and epsilon < pure else 0.0
+            pure = sums.total("pure") if self._theorem != "zcdp" else inf
+            total = sums.total("mu" if self._theorem == "gaussian" else "rho")
+            epsilon = min(pure, self._concentrated(total))
+            delta = self._delta if total and epsilon < pure else 0.0
         promise: Guarantee = PureDP(epsilon, neighbors=self._neighbors)
         if delta:
             promise = ApproxDP(epsilon, delta, neighbors=self._neighbors)
         return with_origin(promise, SEEDED if sums.seeded else None)
 
-    def _concentrated(self, rho: float) -> float:
-        """The epsilon of this rho at the budget's delta."""
-        if rho == 0:
+    def _concentrated(self, total: float) -> float:
+        """The epsilon of this rho, or this mu, at the budget's delta."""
+        if total == 0:
             return 0.0
-        return min(epsilon_of_rho(rho, self._delta), self._epsilon) if rho < inf and self._delta else inf
+        epsilon_of = epsilon_of_mu if self._theorem == "gaussian" else epsilon_of_rho
+        return min(epsilon_of(total, self._delta), self._epsilon) if total < inf and self._delta else inf
 
 
-_NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho"}  # of sums, in messages
+_NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho", "mu": "mu"}  # of sums, in messages
+_PARAMETER: dict[Concentrated, str] = {ZCDP: "rho", GaussianDP: "mu"}
 
 
 # --- what mechanisms call

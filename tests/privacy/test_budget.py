@@ -1184,7 +1184,9 @@ def test_bad_deltas(delta):
 
 @pytest.mark.parametrize("theorem", ["heterogeneous", "advanced", "Basic", None, ["basic"], ""])
 def test_bad_theorems(theorem):
-    with pytest.raises(ValueError, match=r"^theorem=.*: must be one of 'basic', 'zcdp', 'best'; .* use compose\(\)"):
+    with pytest.raises(
+        ValueError, match=r"^theorem=.*: must be one of 'basic', 'zcdp', 'gaussian', 'best'; .* use compose\(\)"
+    ):
         Budget(epsilon=1, delta=1e-6, theorem=theorem)
 
 

@@ -7,6 +7,7 @@ import gc
 import pickle
 import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
+from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import fastdp
 from fastdp import AllOf, ApproxDP, BoundedRange, Budget, BudgetExceeded, PureDP, Renyi
+from fastdp.privacy.budget import Reservation
 
 OWN = ("epsilon", "delta", "theorem", "neighbors", "refusals", "refused", "spent", "left", "releases")
 
@@ -246,3 +248,45 @@ from fastdp.privacy import blocks
 print(blocks.any_open(), count["b"] > 600)
 """)
     assert printed.split() == ["0", "0", "0.0", "0.0", "False", "True"]
+
+
+# --- the ends of float64
+
+
+@pytest.mark.parametrize("theorem", ["basic", "zcdp", "best"])
+@pytest.mark.parametrize("delta", [0.0, 5e-324, 1e-6, 0.9])
+@pytest.mark.parametrize(
+    "epsilon", [5e-324, 1e-323, 1e-320, 2.0**-1022, 1e-300, 1e300, 1.7e308, 1.7976931348623157e308]
+)
+def test_what_is_left_at_the_ends_of_float64(epsilon: float, delta: float, theorem: Any) -> None:
+    """It is found, it fits, and not much more does: exactly that where it is a remainder."""
+    if (theorem == "zcdp" and not delta) or (theorem != "basic" and delta == 5e-324):
+        return  # which is refused
+    asked = 0
+
+    class Counted(Budget):
+        def _has_room(self, sums: Any) -> bool:
+            nonlocal asked
+            asked += 1
+            assert asked < 20_000
+            return super()._has_room(sums)
+
+    budget = Counted(epsilon=epsilon, delta=delta, theorem=theorem)
+    for _ in range(4):
+        left = budget.left.epsilon
+        if not left:
+            break
+        assert budget.fits(PureDP(left))
+        more = max(nextafter(left, inf), left * (1 + 1e-8))
+        assert more == inf or not budget.fits(PureDP(nextafter(left, inf) if theorem == "basic" else more))
+        if left < 1e308:
+            with pytest.raises(BudgetExceeded, match="would fit"):
+                spend(budget, 1.7976931348623157e308)
+        spend(budget, left if left < 1e-323 else left / 2)
+    assert asked < 20_000
+
+
+def spend(budget: Budget, epsilon: float) -> None:
+    reservation = Reservation(budget, PureDP(epsilon), "test", {})
+    reservation.commit()
+    reservation.close()
