@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records.domain import Domain
+from ..records.domain import Domain, check_domain
 from ..support.checks import plain_array
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
@@ -49,16 +50,13 @@ class ProductDistribution:
         if isinstance(weights, FactoredWeights):
             self.domain, made = weights.domain, weights.copy().parts()  # in the same memory, until they change
         elif isinstance(weights, HasFactors):
-            self.domain = on = weights.domain
-            made = {
-                positions: DenseWeights(on.project([on.names[p] for p in positions]), x=np.array(shares, np.float64))
-                for positions, shares in weights.factors()
-            }
+            self.domain, made = weights.domain, _blocks_of(weights)
         else:
             if isinstance(weights, DenseWeights):
                 block = weights.own().view()
             elif isinstance(weights, HasProbabilities):
-                block = DenseWeights(weights.domain, x=np.array(weights.probabilities(), np.float64))
+                check_domain(weights.domain)
+                block = DenseWeights(weights.domain, x=_checked(weights.probabilities(), weights.domain))
             elif domain is None:
                 raise ValueError("domain: must be given with an array of weights")
             else:
@@ -130,6 +128,28 @@ def average_of(parts: Sequence[ProductDistribution]) -> ProductDistribution:
         (block,) = part.blocks.values()
         block.add_into(total, 1.0)
     return ProductDistribution(total, parts[0].domain)
+
+
+def _blocks_of(weights: HasFactors) -> dict[tuple[int, ...], DenseWeights]:
+    """The blocks of an object of anybody's: of all attributes, each once, as kernels and products read them."""
+    on, made = weights.domain, {}
+    check_domain(on)
+    for given, shares in weights.factors():
+        positions = tuple(map(operator.index, given))
+        block = on.project([on.names[p] for p in positions])
+        made[positions] = DenseWeights(block, x=_checked(shares, block))
+    of = [p for positions in made for p in positions]
+    if sorted(of) != list(range(len(on))) or any(list(positions) != sorted(positions) for positions in made):
+        raise ValueError("weights: factors() must have each attribute in one block, in the order of the domain")
+    return made
+
+
+def _checked(shares: Any, domain: Domain) -> NDArray[np.float64]:
+    """Weights of cells, in a copy; ValueError unless there is one for each, >= 0 and finite, not all 0."""
+    own = as_row("weights", np.array(shares, np.float64, order="C"), domain)
+    if not (own >= 0).all() or not 0 < own.sum() < np.inf:
+        raise ValueError("weights: must be >= 0 and finite, not all 0")
+    return own
 
 
 def _shares_of(weights: Any, domain: Domain) -> NDArray[np.float64]:

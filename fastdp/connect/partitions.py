@@ -90,7 +90,7 @@ class _WithMissing(Column):
         return len(self._column)
 
     def entries(self, start: int, stop: int) -> Entries:
-        values, missing = self._column.entries(start, stop)
+        values, missing, _ = self._column.entries(start, stop)
         gone = np.asarray(_is_missing(values)) if missing is None else missing | _is_missing(values)
         held = np.where(gone, 0, values)
         if values.dtype.kind == "f" and (np.abs(held) > 2.0**53).any():  # of which pandas has lost the last bits
@@ -98,7 +98,7 @@ class _WithMissing(Column):
                 f"{self.label}: a partition of dtype {values.dtype}: must be {self._declared}, as the collection "
                 "declares; read it with a nullable type"
             )
-        return Entries(held.astype(self._declared), gone)
+        return Entries(held.astype(self._declared), gone, self.label)
 
 
 def _is_missing(values: Array) -> NDArray[np.bool_]:
@@ -222,9 +222,10 @@ class Job(Generic[T]):
             last = rows.width - 1
             rows, attached = rows.select(range(last)), rows.select([last])
         given = None if attached is None else attached.one_block()
+        of_labels = None if given is None else given.entries(0)
         for block in rows.blocks():
-            if given is not None:
-                block.labels = given.column(0)[block.first : block.first + block.n]
+            if of_labels is not None:
+                block.labels = of_labels.part(block.first, block.first + block.n)
             block.first += first
             yield block
 

@@ -134,14 +134,14 @@ def choose_conjunction(
 
 def _set_errors(examples: Examples, k: int, starts: Counts, total: int) -> Counts:
     """The errors of every conjunction of ones."""
-    labels = examples.labels
+    labels, outside = examples.labels, examples.outside
 
     def statistic(block: Block) -> Counts:
         from ..kernels.literals import WIDE, count_subsets_into
 
         out = np.zeros(total, np.int64)
         prefixes = np.empty((k, WIDE), np.uint64)
-        count_subsets_into(block.bits(), labels(block), k, starts, prefixes, out)
+        count_subsets_into(block.bits(outside), labels(block), k, starts, prefixes, out)
         return out
 
     return examples.rows.total(statistic)

@@ -11,6 +11,7 @@ from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 from .origin import Origin
+from .parts import parallel, subsampled
 
 __all__ = [
     "NEIGHBORS",
@@ -36,7 +37,9 @@ __all__ = [
     "epsilon_of_curve",
     "epsilon_of_rho",
     "epsilon_of_rho_simply",
+    "parallel",
     "share",
+    "subsampled",
 ]
 
 publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)

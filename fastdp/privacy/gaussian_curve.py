@@ -243,6 +243,12 @@ def root_above(square: Fraction) -> float:
     return below if Fraction(below) ** 2 >= square else root
 
 
+def root_below(square: Fraction) -> float:
+    """The largest float that is at most the square root of a fraction."""
+    root = root_above(square)
+    return root if Fraction(root) ** 2 <= square else nextafter(root, 0.0)
+
+
 @lru_cache(1024)
 @sixty_digits
 def mu_of_goal(epsilon: float, delta: float) -> float:

@@ -24,6 +24,7 @@ from .neighbors import NEIGHBORS as NEIGHBORS
 from .neighbors import Neighbors as Neighbors
 from .neighbors import one_relation
 from .origin import Origin, Originated, common_origin, with_origin
+from .profiles import DiscreteLaplace, Laplace, Profile, with_profile
 
 A_GUARANTEE = "a guarantee, such as PureDP(0.1)"  # what errors ask for
 
@@ -43,6 +44,8 @@ class Guarantee(Originated):
     neighbors: Neighbors = field(default="replace-one", kw_only=True)
     theorem: str = field(default="", kw_only=True, compare=False, repr=False)  # what gave it, if it is a result
     origin: Origin | None = field(default=None, init=False, compare=False, repr=False)  # of a release, if it is of one
+    profile: Profile | None = field(default=None, init=False, compare=False, repr=False)  # what more is known of it
+    at_least: float = field(default=0.0, init=False, compare=False, repr=False)  # of a result: no less could follow
 
     def __post_init__(self) -> None:
         parameters.neighbors(self.neighbors)
@@ -204,7 +207,7 @@ class PureDP(Guarantee):
         object.__setattr__(self, "epsilon", parameters.least_epsilon(self.epsilon))
 
     def forms(self) -> tuple[Form, ...]:
-        return (Form.of_pure(self.epsilon),)
+        return (Form.of_pure(self.epsilon, self.profile),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(form.pure <= self.epsilon and not form.leak for form in stronger.forms())
@@ -376,8 +379,8 @@ class Renyi(Guarantee):
         neighbors : {"replace-one", "add-remove"}
             The neighbouring relation.
         """
-        ratio = Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("scale", scale, toward=0))
-        return Renyi(laplace_curve(up(ratio)), neighbors=neighbors)
+        ratio = up(Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("scale", scale, toward=0)))
+        return with_profile(Renyi(laplace_curve(ratio), neighbors=neighbors), Laplace(ratio))
 
     @staticmethod
     def discrete_laplace(scale: float, *, sensitivity: int = 1, neighbors: Neighbors = "replace-one") -> Renyi:
@@ -392,8 +395,8 @@ class Renyi(Guarantee):
         neighbors : {"replace-one", "add-remove"}
             The neighbouring relation.
         """
-        scale = positive("scale", scale, toward=0)
-        return Renyi(discrete_laplace_curve(scale, parameters.integer_sensitivity(sensitivity)), neighbors=neighbors)
+        noise = DiscreteLaplace(scale, sensitivity)
+        return with_profile(Renyi(discrete_laplace_curve(noise.scale, noise.sensitivity), neighbors=neighbors), noise)
 
     @staticmethod
     def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
@@ -412,13 +415,11 @@ class Renyi(Guarantee):
         return Renyi(linear_curve(up(ratio**2 / 2)), neighbors=neighbors)
 
     def forms(self) -> tuple[Form, ...]:
-        return (Form(make_curve=lambda: self.curve),)
+        return (Form(make_curve=lambda: self.curve, profiles=() if self.profile is None else (self.profile,)),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
-        return any(
-            not form.leak and all(a <= b for a, b in zip(form.full_curve(), self.curve, strict=True))
-            for form in stronger.forms()
-        )
+        curves = (form.full_curve() for form in stronger.forms() if not form.leak)
+        return any(all(a <= b for a, b in zip(curve, self.curve, strict=True)) for curve in curves)
 
     def _group(self, size: int) -> Guarantee:
         raise ValueError(

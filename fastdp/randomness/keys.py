@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import warnings
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Randomness:
     dtype('uint64')
     """
 
-    __slots__ = ("__weakref__", "_lock", "_releases", "_seed")
+    __slots__ = ("__weakref__", "_releases", "_seed")
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = plain_integer(seed)
@@ -62,8 +62,7 @@ class Randomness:
             raise ValueError(f"seed={shown(seed)}: must be an integer, or None for secure keys")
         if self._seed is not None and self._seed.bit_length() > MOST_DIGITS:
             raise ValueError(f"seed={shown(seed)}: must have at most {MOST_DIGITS:,} bits")
-        self._releases = 0
-        self._lock = threading.Lock()
+        self._releases = count()  # which numbers them in one step: no lock for a handler or a fork to find held
         if self._seed is not None:
             _warn_once()
 
@@ -71,10 +70,7 @@ class Randomness:
         """The 256-bit key of one release, as 8 words; another one at every call."""
         if self._seed is None:
             return _secure_key()
-        with self._lock:
-            release = self._releases
-            self._releases += 1
-        digest = hashlib.sha256(f"fastdp {self._seed} {release}".encode()).digest()
+        digest = hashlib.sha256(f"fastdp {self._seed} {next(self._releases)}".encode()).digest()
         return np.frombuffer(bytearray(digest), _WORD)
 
     def words(self, n: int) -> NDArray[np.uint64]:
@@ -115,12 +111,11 @@ class Randomness:
         return "Randomness()" if self._seed is None else f"Randomness(seed={self._seed})  # for tests: not private"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_seed": self._seed, "_releases": self._releases}
+        made = int(repr(self._releases).removeprefix("count(").removesuffix(")"))  # a count shows it nowhere else
+        return {"_seed": self._seed, "_releases": made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
-        self._lock = threading.Lock()
+        self._seed, self._releases = state["_seed"], count(state["_releases"])
 
 
 def _secure_key() -> Key:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from itertools import pairwise
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -36,9 +38,9 @@ def is_missing(label: Any) -> bool:
 
 def codes_in_range(name: str, entries: Entries, size: int, outside: Outside) -> NDArray[Any]:
     """Integers 0 .. size - 1, the codes of a column; to be clipped, what is no number is 0."""
-    array, missing = entries
+    array, missing, _ = entries
     if outside == "raise":
-        array = entries.complete(f"column {name!r}")
+        array = entries.complete()
     if array.dtype.kind in "biu":
         array = np.ascontiguousarray(array)  # a column of a C-order array: one slow pass instead of three
     if array.dtype.kind == "b":
@@ -89,6 +91,34 @@ def _clipped_object(value: Any, size: int) -> int:
     return min(max(int(value), 0), size - 1) if isinstance(value, int | np.integer | np.bool_) else 0
 
 
+def bits_of(entries: Entries) -> NDArray[np.bool_]:
+    """A column of 0 and 1, from one of whatever numbers and objects."""
+    return np.asarray(codes_in_range(entries.label, entries, 2, "clip"), np.bool_)
+
+
+# --- numbers
+
+
+def numbers_or_nan(entries: Entries) -> NDArray[np.float64]:
+    """Floats; NaN for what is missing or no number, an infinity for an integer beyond every float."""
+    array, missing, label = entries
+    if array.dtype.kind == "O":
+        array = np.fromiter(map(_number_or_nan, array.tolist()), np.float64, array.size)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{label}: dtype {array.dtype}: must be numbers")
+    array = np.asarray(array, np.float64)
+    return array if missing is None else np.where(missing, np.nan, array)
+
+
+def _number_or_nan(value: Any) -> float:
+    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+        return nan
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
 # --- labels
 
 
@@ -114,7 +144,7 @@ def codes_of_labels(name: str, coded: Coded, codes: Mapping[Any, int], dtype: An
 
 def distinct(entries: Entries) -> Coded:
     """The labels that occur among entries, and the place of each."""
-    array, missing = entries
+    array, missing, _ = entries
     if array.dtype.kind == "O":
         places, labels = places_of(array)
     else:
@@ -131,7 +161,10 @@ def _code_of(name: str, label: Any, codes: Mapping[Any, int], numbers: list[Any]
     if missing and None in codes:
         return codes[None]
     if outside == "clip":
-        return codes[_nearest(label, numbers)] if numbers and _is_real(label) and not missing else codes.get(None, 0)
+        label = label.item() if isinstance(label, np.generic) else label
+        if numbers and isinstance(label, int | float) and not missing:
+            return codes[_nearest(label, numbers)]
+        return codes.get(None, 0)
     if missing:
         raise DomainError(
             f"{missing_entries(f'column {name!r}')}; or have None among the labels, or pass outside='clip'"
@@ -151,10 +184,7 @@ def _nearest(value: Any, numbers: list[Any]) -> Any:
     if above in (0, len(numbers)):
         return numbers[max(above - 1, 0)]
     low, high = numbers[above - 1], numbers[above]
-    try:
-        return high if high - value < value - low else low
-    except OverflowError:  # an integer beyond every float
-        return low
+    return high if 2 * Fraction(value) > Fraction(low) + Fraction(high) else low
 
 
 def _increasing(codes: Iterable[Any]) -> list[Any]:

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from ..connect.requirements import is_older
 from ..privacy.budget import counting
 from ..randomness.keys import Randomness
+from ..records.outside_domain import numbers_or_nan
 from ..support import parameters
-from ..support.checks import plain_integer
+from ..support.checks import one_of, plain_integer
+from ..support.columns import Entries, column_of, comes_from, objects
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.parameters import OUTSIDE
 from ..support.shown import shown
 
 _NEEDED = "1.6"
@@ -46,6 +49,7 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
+_OF_SHAPES = ("Expected ", "Found ", "X has ", "y should be ", "Complex data")  # scikit-learn's errors, not of entries
 LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
@@ -54,6 +58,12 @@ class PrivateEstimator(BaseEstimator):
 
     random_state: Any
     budget: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if getattr(self, "outside", None) == "clip":  # whatever stands in a record
+            tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
 
     def _randomness(self) -> Randomness | None:
         """Where the keys of a fit come from, once it is clear who pays for it."""
@@ -67,12 +77,22 @@ class PrivateEstimator(BaseEstimator):
         return randomness(self.random_state)
 
     def _records(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """X, and y if there is one, as scikit-learn's `validate_data` makes them; its errors, without any values."""
+        """X, and y if there is one, as scikit-learn's `validate_data` makes them; its errors, without any values.
+
+        With outside="clip" NaN stands for what is missing or no number in X. Of y scikit-learn asks that it be refused.
+        """
         options = {"dtype": np.float64, **options}
+        outside = getattr(self, "outside", None)
+        if outside is not None and one_of("outside", outside, OUTSIDE) == "clip":
+            options["ensure_all_finite"] = False
+            if options["dtype"] is not None:
+                X = numbers(X)
         try:
             return validate_data(self, X, y, **options)
         except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
+            kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
+            if kind is ValueError and not str(error).startswith(_OF_SHAPES):
+                kind = DomainError  # a NaN, a string: due to the records
             message = without_values(str(error))
         except Exception:  # of classes that are not ours
             kind, message = ValueError, "must be an array of numbers"
@@ -158,12 +178,26 @@ def without_values(message: str) -> str:
     return re.sub(r"\s*array=.*?(?=\s*Reshape your data|\Z)", "", message, flags=re.DOTALL)
 
 
+def numbers(X: Any) -> Any:
+    """Records of whatever objects as floats, in an array or in a frame with the same names."""
+    if comes_from(X, "pandas", "DataFrame"):
+        made = {j: numbers_or_nan(column_of("X", X.iloc[:, j]).entries(0, len(X))) for j in range(X.shape[1])}
+        frame = type(X)(made, index=X.index)
+        frame.columns = X.columns
+        return frame
+    if isinstance(X, list | tuple):
+        X = np.asarray([objects(row) if isinstance(row, list | tuple) else row for row in X])
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 2:
+        return numbers_or_nan(Entries(X.reshape(-1), None, "X")).reshape(X.shape)
+    return X
+
+
 def within(X: Floats, lower: Floats, upper: Floats, outside: str) -> Floats:
     """Records within bounds; DomainError for others, unless they are to be clipped."""
     parameters.outside(outside)
     if outside == "raise" and not ((lower <= X) & (upper >= X)).all():
         raise DomainError("X: must be within bounds; there are records outside: outside='clip' brings them back")
-    return np.clip(X, lower, upper)
+    return np.clip(np.where(np.isnan(X), lower, X), lower, upper)
 
 
 def bounds_of(name: str, bounds: Any, d: int) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import has, library_column
+from .errors import DomainError
 from .machine import display_bytes, usable_memory
 from .shown import shown, type_of
 
@@ -285,12 +286,12 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         array = np.asarray(value)
     except ValueError as error:
         why = f" ({error})" if isinstance(value, list | tuple) else ""
-        raise ValueError(f"{name}: must be a number or a rectangular array of numbers{why}") from None
+        raise DomainError(f"{name}: must be a number or a rectangular array of numbers{why}") from None
     except Exception:  # of a class that is not ours, and a range that does not fit into memory
         raise ValueError(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
     kind = array.dtype.kind
     if kind == "f" and not has(value, "dtype") and _holds_large_integers(value, array):
-        raise ValueError(
+        raise DomainError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
             "array, whose dtype decides"
         )
@@ -302,12 +303,16 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
     if isinstance(value, Mapping):
         raise ValueError(f"{name}: a mapping: must be an array of numbers, such as list(d.values())")
+    wrong = DomainError if is_due_to_entries(value, array) else ValueError
     if kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
-        raise ValueError(f"{name}: column of strings: must be numbers")
+        raise wrong(f"{name}: column of strings: must be numbers")
     hint = "; convert with .astype(float)" if kind == "O" else ""
-    raise ValueError(
-        f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}"
-    )
+    raise wrong(f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}")
+
+
+def is_due_to_entries(value: Any, array: NDArray[Any]) -> bool:
+    """Whether it is the entries of `value` that gave its array this type: of a list, or of objects."""
+    return array.ndim > 0 and (array.dtype.kind == "O" or not has(value, "dtype"))
 
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:

@@ -130,7 +130,7 @@ def test_elimination_takes_no_price():
 @pytest.mark.parametrize("method", PRIVATE)
 def test_records_outside_of_0_and_1_cost_nothing(method):
     X, y = sample(200, 3).astype(float), sample(200, 1)[:, 0]
-    budget = Budget(epsilon=1, delta=1e-3)
+    budget = Budget(epsilon=1, delta=1e-3, refusals=20)
     for value in (np.nan, 2.0, 0.5, -1.0):
         bad = X.copy()
         bad[7, 1] = value

@@ -91,6 +91,9 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "threshold": lambda s: 5,
     "scale": lambda s: 2.0,
     "sigma": lambda s: 2.0,
+    "mu": lambda s: 0.5,
+    "rate": lambda s: 0.1,
+    "sampling": lambda s: "fixed-size",
     "curve": lambda s: {2.0: 0.1, 10.0: 0.5},
     "guarantee": lambda s: fastdp.PureDP(0.1),
     "guarantees": lambda s: [fastdp.PureDP(0.1), (fastdp.ZCDP(0.1), 3)],
@@ -212,6 +215,7 @@ SPECIAL: dict[str, _Named] = {
         for name in ("exponential_mechanism", "permute_and_flip")
     },
     "connect.opendp.make_gaussian": _Named(input_metric=lambda s: _opendp().l2_distance(T="i64")),
+    "privacy.parallel": _Named(parts=lambda s: [fastdp.PureDP(0.1, neighbors="add-remove")]),
     "privacy.discrete_laplace_curve": _Named(sensitivity=1),
     "privacy.epsilon_of_curve": _Named(curve=lambda s: tuple(0.1 * a for a in fastdp.privacy.ORDERS)),
 }
@@ -354,7 +358,7 @@ def _call(name: str, scene: Scene, function: Callable[..., Any]) -> Call:
         if each.kind is inspect.Parameter.VAR_KEYWORD:
             keywords |= ARGUMENTS[each.name](scene)
         elif each.kind is inspect.Parameter.VAR_POSITIONAL:
-            arguments += ARGUMENTS[each.name](scene)
+            arguments += _value(name, each, scene)
         elif each.kind in POSITIONAL:
             arguments.append(ARGUMENTS[each.name](scene))
         else:

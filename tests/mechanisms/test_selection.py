@@ -657,7 +657,7 @@ def lazy_calls(function, budget, candidates=N, **options):
 @pytest.mark.parametrize("value", [math.nan, -math.nan, INF])
 def test_a_bad_score_is_charged_from_the_second_block_on(value):
     """By then scores have met noise, and the code that makes them could look at what was drawn."""
-    budget = Budget(epsilon=3.0)
+    budget = Budget(epsilon=3.0, refusals=9)
     for call in lazy_calls(lambda i, j: np.full(j - i, value), budget, candidates=10):
         with pytest.raises(fastdp.DomainError, match=r"^scores: must not be NaN or \+inf"):
             call()
@@ -788,7 +788,7 @@ NEGATIVE_NAN = np.array([0xFFF8000000000001], np.uint64).view(float)[0]
     ids=without_address,
 )
 def test_scores_that_are_none(scores, error, message):
-    budget = Budget(epsilon=10.0)
+    budget = Budget(epsilon=10.0, refusals=9)
     for draw in ARRAYS:
         with pytest.raises(error, match=message):
             draw(scores, budget=budget, rng=Watched())

@@ -58,10 +58,14 @@ def interrupted(at: int, code: CodeType, call: Callable[[], object]) -> tuple[bo
                 raise Interrupt
         return trace
 
+    def apart() -> Iterator[object]:
+        """What CPython does not take back, where an instruction of a handler fails, is this generator's."""
+        yield call()
+
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        call()
+        next(apart())
     except Interrupt as error:
         return True, error
     finally:

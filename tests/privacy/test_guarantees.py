@@ -32,6 +32,7 @@ from fastdp.privacy import (
 from fastdp.privacy import guarantees as kinds
 from fastdp.privacy.composition import THEOREMS
 from fastdp.privacy.curves import LARGE, SMALL
+from tests.oracles.loss_distributions import epsilon_of_rounded_up, laplace_losses, response_losses
 from tests.oracles.privacy import pure_rho, range_rho
 
 DIGITS = 130
@@ -652,6 +653,7 @@ def test_laws_of_composition(seed):
         "heterogeneous (Kairouz, Oh, Viswanath)",
         "zCDP, tight conversion",
         "Renyi",
+        "privacy loss distribution",
     }
     # the best is the best
     for using in THEOREMS[1:]:
@@ -914,6 +916,17 @@ def optimistic(kind, epsilon):
     return pld.from_two_probability_mass_functions(dict(enumerate(q)), dict(enumerate(p)), **options)
 
 
+def is_too_large(kind, epsilon, count, delta, estimate):
+    """Whether float64 has spoiled an "optimistic" estimate: a bound of the truth, of losses rounded up, is below it.
+
+    For 1,000 randomised responses of 2.0 at 1e-6 dp-accounting answers 1708.0, and the sum over all outcomes 1705.5.
+    """
+    if kind == "laplace":
+        step = epsilon * 2.0**-12
+        return epsilon_of_rounded_up(*laplace_losses(epsilon, 2.0**-12), count, delta, step) < estimate
+    return epsilon_of_rounded_up(*response_losses(epsilon), count, delta, step=epsilon) < estimate
+
+
 def rdp_curve(kind, epsilon, orders):
     """What dp-accounting has of the curve; the direct sum and the brute-force maximum where it has nothing."""
     import dp_accounting
@@ -968,12 +981,19 @@ def test_copies_against_dp_accounting(kind):
             for delta in DELTAS:
                 found = compose((guarantee, count), delta=delta).epsilon
                 least = composed.get_epsilon_for_delta(delta)
-                assert found >= least, (epsilon, count, delta)
+                assert found >= least * (1 - 1e-9) or is_too_large(kind, epsilon, count, delta, least), (
+                    epsilon,
+                    count,
+                    delta,
+                )
                 ratios.append(found / rdp.compute_epsilon(orders, curve * count, delta)[0])
                 slacks.append(found / least if least > 0.1 and count >= 30 else 1.0)
     assert max(ratios) <= 1.005
     assert min(ratios) < 0.95  # its orders
-    assert 1.05 < max(slacks) < 1.5  # the estimate is no idle bound
+    if kind in ("laplace", "discrete laplace"):
+        assert max(slacks) < 1.02  # of which most is the estimate's
+    else:
+        assert 1.05 < max(slacks) < 1.5  # the estimate is no idle bound
     assert len(ratios) == 210
 
 
@@ -996,7 +1016,7 @@ def test_mixtures_against_dp_accounting(seed):
             curve = curve + count * rdp_curve(kind, epsilon, orders)
         for delta in DELTAS:
             found = compose(*((ours(kind, epsilon), count) for kind, epsilon, count in parts), delta=delta).epsilon
-            assert found >= lower.get_epsilon_for_delta(delta), (parts, delta)
+            assert found >= lower.get_epsilon_for_delta(delta) * (1 - 1e-9), (parts, delta)
             assert found <= 1.005 * rdp.compute_epsilon(orders, curve, delta)[0], (parts, delta)
 
 
@@ -1083,7 +1103,7 @@ def test_share_case_by_case():
         assert share(whole, 1, kind) == pytest.approx(0.7, rel=1e-9)
     assert share(ApproxDP(1.0, 1e-6), 1, ZCDP) == pytest.approx(0.02436, rel=1e-3)
     pure, ranged = (share(ApproxDP(1.0, 1e-6), 1000, kind) for kind in (PureDP, BoundedRange))
-    assert ranged / pure == pytest.approx(2, rel=1e-2)
+    assert 1.85 < ranged / pure < 2  # twice by moments, and pure DP has a loss distribution
     assert share(PureDP(1.0), 2, lambda x: PureDP(x, **AR)) == pytest.approx(0.25, rel=1e-9)
     assert share(PureDP(1.0, **AR), 2, lambda x: PureDP(x, **AR)) == pytest.approx(0.5, rel=1e-9)
 
