@@ -49,7 +49,8 @@ class ConjunctionClassifier(BinaryClassifier):
     beta : float in (0, 1)
         The probability with which the error bound that decides about the method may fail.
     outside : {"raise", "clip"}
-        What becomes of other numbers in columns of 0 and 1: a DomainError, or the nearer of the two.
+        What becomes of other numbers in columns of 0 and 1: a DomainError, or the nearer of the two, and 0 for what is
+        no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
@@ -194,7 +195,8 @@ class BoxClassifier(BinaryClassifier):
     beta : float in (0, 1)
         The probability with which the error bound that decides about the method may fail.
     outside : {"raise", "clip"}
-        What becomes of records beyond the bounds: a DomainError, or the nearest record within them.
+        What becomes of records beyond the bounds: a DomainError, or the nearest record within them, at the
+        lower bound (0 without bounds) where an entry is missing or no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
