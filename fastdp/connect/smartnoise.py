@@ -62,7 +62,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
     variant : str, optional
         As in `mwem`.
     outside : {"raise", "clip"}
-        What becomes of records outside the domain: a DomainError, or the nearest value.
+        What becomes of records outside the domain: a DomainError, or the value that `Domain` states.
     nonprivate_labels : bool
         True: which labels occur, and kinds of columns, may be read off the records, as smartnoise's own synthesizers
         do. That is not private, costs no epsilon, and gives a PrivacyWarning.

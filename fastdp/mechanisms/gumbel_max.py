@@ -33,9 +33,10 @@ from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
 from ..support.turns import new_turn, refuse_again
-from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, plan_exponential, tops_of
+from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, changed, check_again, plan_exponential, tops_of
 
 _INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
+_MOST_ROUNDS = 128  # of one chunk: two or three for scores that stay
 _ROOM = 64  # for candidates that a chunk finds, beyond twice the number wanted
 
 
@@ -89,8 +90,11 @@ class GumbelState:
         held = self.held  # whichever bound of the k-th arrival it gives, the outcome is the same
         if held.scores.size:
             top = max(top, held.scores.max().item())
-        room, found = 2 * self.k + _ROOM, -1
+        room, found, rounds, most = 2 * self.k + _ROOM, -1, 0, top
         while found < 0:
+            rounds += 1
+            if rounds > _MOST_ROUNDS:
+                raise changed()
             heap, indices, times = np.empty(self.k), np.empty(room, np.int64), np.empty((2, room))
             heap.fill(self._kth_late(held, top) if held.scores.size >= self.k else inf)
             found = _kernels().select_gumbel_into(
@@ -104,7 +108,9 @@ class GumbelState:
             top = pivot
         if found:
             indices = indices[:found]
-            self.absorb(_Held(indices, scores[indices - first], times[layout.LOG, :found]))
+            chosen = scores[indices - first]
+            check_again(chosen, most)
+            self.absorb(_Held(indices, chosen, times[layout.LOG, :found]))
 
     def absorb(self, more: _Held) -> None:
         """Take these in, and keep whoever may be among the k first."""
@@ -190,6 +196,8 @@ def _kth_score(scores: NDArray[Any], k: int) -> Any:
     """The k-th largest score, or the smallest that is not forbidden if there are fewer."""
     if scores.dtype == np.float64:
         scores = scores[scores > -inf]
+        if not scores.size:
+            raise changed()
     k = min(k, scores.size)
     return np.partition(scores, scores.size - k)[scores.size - k].item()
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
+from ..privacy.discrete_gaussian import greatest_square
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..privacy.profiles import DiscreteLaplace, with_profile
 from ..randomness.charged_keys import ChargedKeys
@@ -318,7 +319,8 @@ def gaussian_noise(
     else:
         grid, plan = _gaussian_for_floats(sensitivity, price, parameters.resolution(resolution), n)
         grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
-    mu = gaussian_mu(grid_sensitivity, plan.sigma, n)
+    differ = min(n, max(1, greatest_square(grid_sensitivity)))  # at most so many entries of two neighbours
+    mu = gaussian_mu(grid_sensitivity, plan.sigma, differ)
     if price[1] is None:
         row = MappingProxyType({"sensitivity": sensitivity, "rho": price[0]})
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)

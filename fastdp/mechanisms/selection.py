@@ -29,6 +29,7 @@ from .scores import (
     SelectionPlan,
     allowed,
     array_of_scores,
+    changed,
     plan_exponential,
     plan_permute_and_flip,
     some_allowed,
@@ -313,7 +314,14 @@ def draw_one(array: NDArray[Any], key: Key, eta: float) -> int:
         return int(Buckets(array, eta).draw(key, 1)[0])
     state = GumbelState(key, eta, 1)
     state.add(array, 0, *tops_of(array))
-    return int(state.ranking()[0])
+    return int(_all_of(state.ranking(), 1)[0])
+
+
+def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """k candidates, which are found unless their scores changed after they were counted."""
+    if ranking.size < k:
+        raise changed()
+    return ranking
 
 
 # --- Gumbel-max, over an array or over blocks
@@ -330,7 +338,7 @@ def _first_of_array(
             _enough(k, allowed(array))
         state = GumbelState(keys.take(), plan.eta, k)
         state.add(array, 0, tops, top)
-        return state.ranking()
+        return _all_of(state.ranking(), k)
 
 
 def _first_of_blocks(

@@ -31,7 +31,7 @@ from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
-from .sets import ConvexSet, Vector
+from .sets import ConvexSet, Vector, given_point
 from .step_noise import Noise, NoiseParameters, guarantee_of
 from .step_schedule import DescentSchedule, GivenSteps
 
@@ -166,7 +166,8 @@ def projected_gradient_descent(
     callback : callable, optional
         Called as callback(t, w_t) after every step.
     outside : {"raise", "clip"}
-        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within, where 0
+        takes the place of NaN, of missing entries and of what is no number.
     progress : bool or callable, optional
         True for a bar, or a function of (done, total, what).
 
@@ -210,7 +211,7 @@ def projected_gradient_descent(
         assert lipschitz is not None
         rate = problem.radius / (lipschitz * sqrt(steps))
     _check_length(steps, points.d)
-    after = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
+    after = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.projection)
     points.check()
     with reporting(progress, "descending") as report:
         path = walk(points.plain_gradients, problem, after, np.zeros((steps, points.d), np.int64), callback, report)
@@ -284,7 +285,7 @@ def noisy_projected_gradient_descent(
         Under add-remove neighbours, where n is private: a public number that takes its place.
     outside : {"raise", "clip"}
         What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
-        nearest ones within.
+        nearest ones within, where 0 takes the place of NaN, of missing entries and of what is no number.
     progress : bool or callable, optional
         True for a bar, or a function of (done, total, what).
     rng : Randomness, optional
@@ -375,7 +376,7 @@ def _noisy_path(
 ) -> NDArray[np.float64]:  # fmt: skip
     """All points of a descent over checked records: in one compiled loop, if there is one for them."""
     unit, limit = schedule.grid.unit, schedule.grid.limit(points.d)
-    after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.over.projection)
+    after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.projection)
     if not (callback or progress):
         path = points.descend(problem.start, unit, limit, noises, after)
         if path is not None:
@@ -429,7 +430,7 @@ def walk(
         report(t, steps, "")
         take(gradients(w), noises[t], mean, after.rates[t], region, w, space)
         if after.projection is None:
-            w = problem.over.project(w)
+            w = given_point(problem.over, "project(w)", problem.over.project(w), d)
         if callback is not None:
             callback(t + 1, w.copy())
     report(steps, steps, "")

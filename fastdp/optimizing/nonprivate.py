@@ -64,7 +64,8 @@ def nonprivate_minimum(
     over : ConvexSet
         One of `fastdp.sets`.
     outside : {"raise", "clip"}
-        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within, where 0
+        takes the place of NaN, of missing entries and of what is no number.
 
     Returns
     -------
@@ -137,7 +138,8 @@ def nonprivate_excess_risk(
     least : float, optional
         The least mean loss, if `nonprivate_minimum` has found it already.
     outside : {"raise", "clip"}
-        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within, where 0
+        takes the place of NaN, of missing entries and of what is no number.
 
     Returns
     -------

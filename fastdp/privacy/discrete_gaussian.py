@@ -87,6 +87,7 @@ def discrete_sigma(sensitivity: float, *, epsilon: float, delta: float, dimensio
     return sigma * (1 + margin)
 
 
+@sixty_digits
 def _proven(sigma: float, epsilon: float, delta: float, dimension: int, shifts: list[Shift]) -> bool:
     for shift in shifts:
         if _nearly_at_most(sigma, epsilon, shift, dimension) <= _CLEAR * delta:

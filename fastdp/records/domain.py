@@ -44,7 +44,8 @@ class Domain(Frozen):
 
     Functions that read records take `outside`: "raise" a DomainError for records outside the domain, or "clip" them to
     the nearest code, or to the nearest label where labels are numbers in increasing order, such as age=range(18, 81).
-    Missing entries, fractions and labels of other kinds are refused either way.
+    What has no nearest one (a missing entry, a NaN, an unknown label) then becomes None if that is a label, and
+    otherwise the first value: a list may have the label None, which stands for missing entries of all kinds.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support import parameters
+from ..support.checks import check_fits
 from ..support.columns import Entries, has, objects
 from ..support.errors import DomainError
 from ..support.parameters import Outside
@@ -66,6 +67,7 @@ def read_positions(
 def _one_column(values: Any, *, integers: bool, outside: Outside) -> Rows:
     """The values as records of one column; a list holds integers, or floats."""
     if isinstance(values, list | tuple | range):
+        check_fits("values", values, 16 * len(values), "so many numbers")
         values = _array_of(values, integers=integers, outside=outside)
     is_table = (has(values, "ndim") and values.ndim == 2) or has(values, "columns")
     if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):

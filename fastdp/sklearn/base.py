@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..connect.requirements import is_older
-from ..privacy.budget import counting
+from ..privacy.blocks import counting
 from ..randomness.keys import Randomness
 from ..records.outside_domain import numbers_or_nan
 from ..support import parameters
-from ..support.checks import plain_integer
+from ..support.checks import one_of, plain_integer
 from ..support.columns import Entries, column_of, comes_from, objects
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.parameters import OUTSIDE
 from ..support.shown import shown
 
 _NEEDED = "1.6"
@@ -81,7 +82,8 @@ class PrivateEstimator(BaseEstimator):
         With outside="clip" NaN stands for what is missing or no number in X. Of y scikit-learn asks that it be refused.
         """
         options = {"dtype": np.float64, **options}
-        if getattr(self, "outside", None) == "clip":
+        outside = getattr(self, "outside", None)
+        if outside is not None and one_of("outside", outside, OUTSIDE) == "clip":
             options["ensure_all_finite"] = False
             if options["dtype"] is not None:
                 X = numbers(X)

@@ -47,7 +47,8 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
     variant : str, optional
         As in `fastdp.mwem`.
     outside : {"raise", "clip"}
-        What becomes of values outside domain or bounds: a DomainError, or the nearest value, where there is one.
+        What becomes of values outside domain or bounds: a DomainError, or what `Domain` says: the nearest value where
+        there is one, and at the lower bound where there is no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional

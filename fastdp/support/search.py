@@ -38,7 +38,7 @@ def middle_of_bracket(low: float, high: float) -> float:
     if high < 4 * low:
         return low + (high - low) / 2 if high > 2.0**1022 else (low + high) / 2
     product = low * high
-    return product**0.5 if 0 < product < inf else low**0.5 * high**0.5
+    return float(product**0.5 if 0 < product < inf else low**0.5 * high**0.5)
 
 
 def _finite(low: float, high: float) -> tuple[float, float]:

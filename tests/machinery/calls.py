@@ -358,7 +358,7 @@ def _call(name: str, scene: Scene, function: Callable[..., Any]) -> Call:
         if each.kind is inspect.Parameter.VAR_KEYWORD:
             keywords |= ARGUMENTS[each.name](scene)
         elif each.kind is inspect.Parameter.VAR_POSITIONAL:
-            arguments += ARGUMENTS[each.name](scene)
+            arguments += _value(name, each, scene)
         elif each.kind in POSITIONAL:
             arguments.append(ARGUMENTS[each.name](scene))
         else:

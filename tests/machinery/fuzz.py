@@ -46,16 +46,14 @@ SECONDS = 120  # against hangs; a call takes milliseconds
 GIGABYTES = 4  # of address space on top of what the process has
 CALLS_A_CHILD = 20_000
 NAMED = re.compile(r"^[\w.(][\w.\[\]'\"*()/, ^-]*(=|: |:\n)", re.DOTALL)
-_PUBLIC_WORDS = ("order=", "attribute=", "column=", "data=", "workload: ", "X: column", "y: Unknown label")
+# what begins so shows a public name or parameter, an element of a list of which may be what was marked
+_PUBLIC_WORDS = (
+    "guarantee=", "order=", "attribute=", "column=", "data=", "workload: ", "X: column", "y: Unknown label", "inside=",
+)  # fmt: skip
 _PUBLIC_NUMBERS = (
-    "guarantee=",
-    "attribute=",
-    "X: column name",
-    "y: Unknown label",
-    "lower=",
-    "column=",
+    "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=", "column=", "c=[",
     "data: column name",
-)
+)  # fmt: skip
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops
 _CALLBACKS = ("callback", "progress", "function", "derivative", "value", "h", "kind", "scores", "curve")
@@ -314,6 +312,9 @@ def limit_memory() -> None:
     machine.memory_limit = lambda: GIGABYTES * 2**30  # type: ignore[assignment,misc]  # which estimates are held against
 
 
+CHILD = ["-m", "tests.machinery.fuzz"]
+
+
 class Worker:
     """A child process and the calls that it has been given."""
 
@@ -321,7 +322,7 @@ class Worker:
         self.first, self.last = first, last
         self.place: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  # closed by finish
         self.told: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
-        command = [sys.executable, "-m", "tests.machinery.fuzz", "--child", f"{first}:{last}", "--seed", str(seed)]
+        command = [sys.executable, *CHILD, "--child", f"{first}:{last}", "--seed", str(seed)]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
