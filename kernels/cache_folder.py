@@ -104,8 +104,8 @@ class CacheFolder:
         return True
 
     @contextmanager
-    def alone(self, key: bytes, *, nested: bool) -> Iterator[bool]:
-        """Compile a kernel that no other process compiles meanwhile; says whether one did until just now.
+    def alone(self, key: bytes, *, nested: bool) -> Iterator[None]:
+        """Compile a kernel that no other process compiles meanwhile: whoever enters looks for its file first.
 
         Whoever has waited holds no lock: the file is there, or the other process could not write it, and then neither
         need the next one wait. Locks that fail (some network file systems) and folders that cannot be written to lock
@@ -113,12 +113,12 @@ class CacheFolder:
 
         nested   whether this process compiles another kernel, of which this one is a part
         """
-        waited, at = False, int.from_bytes(key[:7], "big")
+        at = int.from_bytes(key[:7], "big")
         try:
             if (path := self._usable_path()) is not None:
                 with suppress(OSError), self._folder(path) as folder:
-                    waited = self.locks.take(folder, at, nested=nested)
-            yield waited
+                    self.locks.take(folder, at, nested=nested)
+            yield
         finally:
             self.locks.leave(at, nested=nested)
 
@@ -168,25 +168,24 @@ class _Locks:
         self._file: int | None = None
         self._patient = True
 
-    def take(self, folder: int, at: int, *, nested: bool) -> bool:
+    def take(self, folder: int, at: int, *, nested: bool) -> None:
         """Lock a byte of the file in this folder; if another process has it, wait until it has not, and do without."""
         if not nested:
             self._close()  # what an interrupt may have left
         if fcntl is None or not self._patient:
-            return False
+            return
         if self._file is None:
             self._file = _open_file(_LOCKS, folder, os.O_RDWR | os.O_CREAT)
         if self._try(at):
-            return False
+            return
         pause, until = 0.01, time.monotonic() + _PATIENCE
         while not self._try(at):
             if time.monotonic() > until:  # it stands still: wait for no other kernel, either
                 self._patient = False
-                return True
+                return
             time.sleep(pause)
             pause = min(pause * 1.5, 0.1)
         self.leave(at, nested=True)
-        return True
 
     def leave(self, at: int, *, nested: bool) -> None:
         """Release this byte, or with the outermost of nested kernels all that is left."""

@@ -151,8 +151,8 @@ class KernelCache:
                 self._ask(result, "this machine's compiler")
                 _counts["private"] += 1
                 return result
-            with _store().alone(found[1], nested=_is_compiling()) as waited:
-                result, _ = self._load(*found, context) if waited else (None, False)
+            with _store().alone(found[1], nested=_is_compiling()):
+                result, _ = self._load(*found, context)  # what another process has finished meanwhile
                 if result is not None:
                     _counts["misses"] -= 1
                     _counts["hits"] += 1

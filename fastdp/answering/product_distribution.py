@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..records.domain import Domain, check_domain
 from ..support.checks import plain_array
+from ..support.columns import has
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
 from .marginal_transform import marginal_tables
@@ -21,7 +22,6 @@ from .queries.marginals import Marginals
 Factor = tuple[tuple[int, ...], NDArray[np.float64]]  # positions of attributes, and the distribution over their cells
 
 
-@runtime_checkable
 class HasProbabilities(Protocol):
     """Weights over all cells, such as DenseWeights."""
 
@@ -30,7 +30,6 @@ class HasProbabilities(Protocol):
     def probabilities(self) -> NDArray[np.float64]: ...
 
 
-@runtime_checkable
 class HasFactors(Protocol):
     """Weights as a product of blocks, such as FactoredWeights."""
 
@@ -49,12 +48,12 @@ class ProductDistribution:
         made: dict[tuple[int, ...], DenseWeights]
         if isinstance(weights, FactoredWeights):
             self.domain, made = weights.domain, weights.copy().parts()  # in the same memory, until they change
-        elif isinstance(weights, HasFactors):
+        elif offers_factors(weights):
             self.domain, made = weights.domain, _blocks_of(weights)
         else:
             if isinstance(weights, DenseWeights):
                 block = weights.own().view()
-            elif isinstance(weights, HasProbabilities):
+            elif offers_probabilities(weights):
                 check_domain(weights.domain)
                 block = DenseWeights(weights.domain, x=_checked(weights.probabilities(), weights.domain))
             elif domain is None:
@@ -119,7 +118,15 @@ class ProductDistribution:
 
 
 def are_weights(values: Sequence[Any]) -> bool:
-    return bool(values) and all(isinstance(value, HasProbabilities | HasFactors) for value in values)
+    return bool(values) and all(offers_factors(value) or offers_probabilities(value) for value in values)
+
+
+def offers_factors(weights: Any) -> bool:
+    return has(weights, "domain") and has(weights, "factors")
+
+
+def offers_probabilities(weights: Any) -> bool:
+    return has(weights, "domain") and has(weights, "probabilities")
 
 
 def average_of(parts: Sequence[ProductDistribution]) -> ProductDistribution:

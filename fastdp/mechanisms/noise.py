@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
+from ..privacy.discrete_gaussian import greatest_square
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy.profiles import DiscreteLaplace, with_profile
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import Values, add_noise, check_finite
@@ -286,11 +288,15 @@ def laplace_noise(
     grid: float | None = None
     if integers:
         _no_resolution(resolution)
-        plan = _laplace_for_integers(sensitivity, epsilon)
+        plan, moved = _laplace_for_integers(sensitivity, epsilon), int(upper(sensitivity))
     else:
         grid, plan = _laplace_for_floats(sensitivity, epsilon, parameters.resolution(resolution), n)
+        moved = _l1_on_grid(sensitivity, grid, n)
     row = MappingProxyType({"sensitivity": sensitivity, "epsilon": epsilon})
-    return CalibratedNoise(grid, plan, PureDP(epsilon, neighbors=neighbors), row)
+    guarantee = PureDP(epsilon, neighbors=neighbors)
+    if moved:  # in one coordinate or in many: loss_distributions.md, theorem 6
+        guarantee = with_profile(guarantee, DiscreteLaplace(plan.scale, moved))
+    return CalibratedNoise(grid, plan, guarantee, row)
 
 
 @remembered
@@ -313,7 +319,8 @@ def gaussian_noise(
     else:
         grid, plan = _gaussian_for_floats(sensitivity, price, parameters.resolution(resolution), n)
         grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
-    mu = gaussian_mu(grid_sensitivity, plan.sigma, n)
+    differ = min(n, max(1, greatest_square(grid_sensitivity)))  # at most so many entries of two neighbours
+    mu = gaussian_mu(grid_sensitivity, plan.sigma, differ)
     if price[1] is None:
         row = MappingProxyType({"sensitivity": sensitivity, "rho": price[0]})
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
@@ -365,10 +372,13 @@ def _laplace_for_floats(
                 f"2^39 grid units; release fewer at a time, or integers"
             )
     grid = usable_grid(resolution, sensitivity)
-    # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
-    grid_sensitivity = int(upper(sensitivity) / Fraction(grid)) + n
-    scale = up(grid_sensitivity / lower(epsilon))
+    scale = up(_l1_on_grid(sensitivity, grid, n) / lower(epsilon))
     return grid, laplace_plan(scale_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
+
+
+def _l1_on_grid(sensitivity: float, grid: float, n: int) -> int:
+    """The L1 distance of two neighbours, in units of the grid: an integer, and at most sensitivity / grid + n."""
+    return int(upper(sensitivity) / Fraction(grid)) + max(n, 1)
 
 
 @lru_cache(1024)

@@ -12,6 +12,16 @@ from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 from .origin import Origin
 from .parts import parallel, subsampled
+from .profiles import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Profile,
+    RandomizedResponse,
+    with_profile,
+)
 
 __all__ = [
     "NEIGHBORS",
@@ -23,13 +33,20 @@ __all__ = [
     "BoundedRange",
     "Counted",
     "Curve",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
     "Form",
+    "Gaussian",
     "GaussianDP",
     "Guarantee",
     "HasGuarantee",
+    "Laplace",
     "Neighbors",
     "Origin",
+    "Profile",
     "PureDP",
+    "RandomizedResponse",
     "Renyi",
     "Using",
     "compose",
@@ -40,6 +57,7 @@ __all__ = [
     "parallel",
     "share",
     "subsampled",
+    "with_profile",
 ]
 
 publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)

@@ -66,9 +66,9 @@ _current: ContextVar[tuple[Block, ...]] = ContextVar("fastdp budgets", default=(
 _open: set[Block] = set()  # open somewhere in this process; add, discard and copy are atomic
 
 
-def any_open() -> bool:
-    """Whether a release without `budget=` may concern a block."""
-    return bool(_open or _current.get())
+def counting(budget: HasBlocks | None) -> bool:
+    """Whether a release made here and now is anybody's to count."""
+    return budget is not None or bool(_open or _current.get())
 
 
 # --- opening and closing

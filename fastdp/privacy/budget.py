@@ -19,7 +19,7 @@ from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
 from ..support.shown import shown
-from .blocks import Exit, Holders, any_open, around, check_thread, open_block
+from .blocks import Exit, Holders, around, check_thread, open_block
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
 from .gaussian_curve import epsilon_of_mu, mu_of_goal
@@ -382,11 +382,6 @@ _PARAMETER: dict[Concentrated, str] = {ZCDP: "rho", GaussianDP: "mu"}
 
 
 # --- what mechanisms call
-
-
-def counting(budget: Budget | None) -> bool:
-    """Whether a release made here and now is anybody's to count."""
-    return budget is not None or any_open()
 
 
 class Reservation:

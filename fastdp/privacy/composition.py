@@ -85,7 +85,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
     singly = (item[0] if isinstance(item, tuple) else item for item in guarantees)
     origin = common_origin(guarantee.origin for guarantee in singly)
-    leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
+    leak = _exact_sum([(guarantee.least_delta(), k) for guarantee, k in counted])
     if delta is not None:
         delta = positive_delta(delta)
         found = _all_at_delta(counted, delta, using)
@@ -144,9 +144,17 @@ def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]
     return [[(form, k) for form, (_, k) in zip(pick, counted, strict=True)] for pick in picks]
 
 
+def _exact_sum(values: Sequence[tuple[float, int]]) -> float:
+    """Each number so often, rounded up once; fsum rounds a sum of floats once, and the sign of what is left decides."""
+    if any(k >> 900 or not v < 2.0**100 for v, k in values):
+        return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
+    terms = [v if k == 1 else v * 2.0**bit for v, k in values for bit in range(k.bit_length()) if k >> bit & 1]
+    total = fsum(terms)
+    return nextafter(total, inf) if fsum([*terms, -total]) > 0 else total
+
+
 def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
-    values = [(value(form), k) for form, k in parts]
-    return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
+    return _exact_sum([(value(form), k) for form, k in parts])
 
 
 def _gaussian_sum(parts: Parts, using: Using) -> float:
@@ -215,7 +223,7 @@ def _all_at_delta(counted: list[tuple[Guarantee, int]], delta: float, using: Usi
     at_least = min((bound for _, _, bound in found), default=0.0)
     for parts in choices:
         names: tuple[Using, ...] = ("basic", "zcdp") if at_least else (using,)
-        if at_least and any(form.mu < inf for form, _ in parts):
+        if at_least and all(form.mu < inf for form, _ in parts):
             names += ("gaussian",)
         for name in names:
             found += [(epsilon, theorem, at_least) for epsilon, theorem in _at_delta(parts, delta, name)]
@@ -228,7 +236,7 @@ def _by_losses(choices: list[Parts], delta: float) -> list[Found]:
     for parts in choices:
         leak = _sum(parts, lambda form: form.leak)
         if leak < delta and all(form.has_profile for form, _ in parts):
-            quick = min(_at_delta(parts, delta, "basic") + _at_delta(parts, delta, "zcdp"))
+            quick = min(_at_delta(parts, delta, "basic") + _at_delta(parts, delta, "zcdp")) if choices[1:] else ()
             known.append((quick, leak, [(profiles_of(form), k) for form, k in parts]))
     found = []
     for _, leak, profiles in sorted(known, key=lambda choice: choice[:2])[:_TRIED]:

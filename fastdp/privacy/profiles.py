@@ -29,8 +29,9 @@ Array = Any
 P = TypeVar("P", bound="Profile")
 
 
+@public_as("fastdp.privacy")
 class Profile:
-    """What all profiles have in common."""
+    """A privacy profile: the least delta of a kind of release at every epsilon."""
 
     directions: ClassVar[int] = 1  # 2 where removing and adding a record differ
     attained: ClassVar[bool] = True  # whether one pair has it, so that nothing less holds however often it is composed
@@ -55,7 +56,18 @@ class Profile:
         raise AssertionError("a profile with a spacing has atoms")
 
     def values(self, losses: Array) -> tuple[Array, Array]:
-        """The profile at some losses, which are what they are as floats, and a bound of the error of each value."""
+        """Evaluate the profile at some losses.
+
+        Parameters
+        ----------
+        losses : ndarray of float
+            Epsilons, negative ones included; taken as what they are as floats.
+
+        Returns
+        -------
+        tuple of ndarray
+            The deltas, and a bound of the error of each.
+        """
         raise AssertionError("every profile has values")
 
     def reversed(self) -> Profile:
@@ -63,14 +75,36 @@ class Profile:
         return self
 
     def end(self, tail: float) -> float:
-        """A loss beyond which the profile is at most `tail`."""
+        """Find a loss beyond which the profile is small.
+
+        Parameters
+        ----------
+        tail : float > 0
+            How small.
+
+        Returns
+        -------
+        float
+            The profile is at most `tail` there and beyond.
+        """
         if isfinite(self.bound):
             return float(self.bound)
         return least_float(lambda loss: bool(self.values(np.array([loss]))[0][0] <= tail), tolerance=0.01)
 
     @classmethod
     def stacked(cls: type[P], profiles: Sequence[P]) -> P:
-        """Several of one kind as one, whose parameters are columns."""
+        """Several of one kind as one, whose parameters are columns.
+
+        Parameters
+        ----------
+        profiles : sequence of Profile
+            All of this kind.
+
+        Returns
+        -------
+        Profile
+            Its values are a row for each of them.
+        """
         columns = object.__new__(cls)
         for each in fields(cls):  # type: ignore[arg-type]  # every kind is a dataclass
             object.__setattr__(columns, each.name, np.array([[getattr(one, each.name)] for one in profiles]))

@@ -13,7 +13,8 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.budget import Budget, Reservation, counting
+from ..privacy.blocks import counting
+from ..privacy.budget import Budget, Reservation
 from ..privacy.guarantees import Guarantee
 from ..privacy.origin import with_origin
 from ..support.processes import here

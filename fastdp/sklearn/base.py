@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..connect.requirements import is_older
-from ..privacy.budget import counting
+from ..privacy.blocks import counting
 from ..randomness.keys import Randomness
 from ..records.outside_domain import numbers_or_nan
 from ..support import parameters

@@ -284,6 +284,24 @@ class WithoutDistances(HalfBall):
         return None
 
 
+@pytest.mark.parametrize(
+    "points", [np.zeros((2, 9)), np.zeros((4, 0)), np.zeros(4), np.full((4, 9), np.nan), np.full((4, 9), 1e300)]
+)
+def test_nets_of_a_new_set_are_checked(points: Array) -> None:
+    """Kernels read four coordinates of every point."""
+
+    class Wrong(HalfBall):
+        def of_dimension(self, d: int) -> Wrong:
+            return Wrong(d)
+
+        def net(self, spacing: float) -> Net:
+            return Net(points, 0.1)
+
+    X, y = records(500)
+    with pytest.raises(ValueError, match=r"^over: net of Wrong: must have points of 4 rows"):
+        fastdp.exponential_erm(X, y, loss=losses.Logistic(x_norm=1.0), over=Wrong(), epsilon=1.0)
+
+
 def test_a_new_set_with_nets_is_chosen_from() -> None:
     X, y = records(5000)
     problem: dict[str, Any] = {"loss": losses.Logistic(x_norm=1.0), "over": HalfBall()}

@@ -127,7 +127,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_open(use: Callable[[Budg
                 break
     assert instruction > 100
     assert charged(outer) == 0
-    assert not blocks.any_open()
+    assert not blocks.counting(None)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -165,7 +165,7 @@ def test_interrupts_by_a_timer(seed: int) -> None:
         left = 0
         signal.signal(signal.SIGALRM, before)
     assert interrupts > 300
-    assert not blocks.any_open()
+    assert not blocks.counting(None)
 
 
 def test_an_interrupt_where_exit_begins() -> None:

@@ -245,7 +245,7 @@ with outer:
 print(count["outer"] - len(outer.releases), count["b"] - len(b.releases))
 print(outer.spent.epsilon - 0.125 * len(outer.releases), b.spent.epsilon - 0.125 * len(b.releases))
 from fastdp.privacy import blocks
-print(blocks.any_open(), count["b"] > 600)
+print(blocks.counting(None), count["b"] > 600)
 """)
     assert printed.split() == ["0", "0", "0.0", "0.0", "False", "True"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
+import fastdp
 from fastdp import ZCDP, ApproxDP, BoundedRange, PureDP, compose
 from fastdp.privacy import loss_distributions, loss_grid
 from fastdp.privacy.loss_distributions import CLOSE, epsilon_bounds
@@ -352,6 +353,23 @@ def test_compose_knows_when_it_is_far_from_the_truth():
     assert compose((ZCDP(0.1), 3), delta=1e-6).at_least == 0
     assert compose((ApproxDP(0.1, 1e-9), 30), delta=1e-6).at_least > 0
     assert compose(PureDP(1.0), PureDP(2.0)).at_least == 0
+
+
+def test_rows_of_a_budget_keep_what_is_known():
+    with fastdp.Budget(epsilon=100.0) as budget:
+        for _ in range(30):
+            fastdp.laplace([1.5, 2.5], sensitivity=1.0, epsilon=0.1)
+        fastdp.laplace([1, 2], sensitivity=7, epsilon=0.1)
+    assert all(row.guarantee == PureDP(0.1) for row in budget.releases)
+    profile = budget.releases[-1].guarantee.profile
+    assert isinstance(profile, DiscreteLaplace)
+    assert profile.sensitivity == 7
+    assert profile.bound <= 0.1 * (1 + 1e-15)
+    known = compose(*(row.guarantee for row in budget.releases), delta=1e-6)
+    worst = compose((PureDP(0.1), 31), delta=1e-6)
+    continuous = compose((with_profile(PureDP(0.1), Laplace(0.1)), 31), delta=1e-6)
+    assert continuous.at_least <= known.epsilon < 0.999 * worst.epsilon
+    assert known.epsilon == pytest.approx(continuous.epsilon, rel=2e-3)
 
 
 def test_what_is_known_does_not_follow_into_groups():

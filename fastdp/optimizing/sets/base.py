@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...support.checks import integer, numbers_array
 from ...support.parameters import MOST_DIMENSIONS
+from .nets import MOST_DIMENSIONS as ROWS
 from .nets import Floats, Net
 
 Vector = NDArray[np.float64]
@@ -248,6 +249,18 @@ def given_point(over: ConvexSet, what: str, w: Any, d: int) -> Vector:
             f"over: {what} of {type(over).__name__}: must have {d} coordinates, each at most 2^401 in magnitude"
         )
     return own
+
+
+def checked_net(net: Net, over: ConvexSet) -> Net:
+    """A net that a set has given, in an array that nobody else holds: kernels read four coordinates of every point."""
+    points = np.array(net.points, np.float64, order="C")
+    shaped = points.ndim == 2 and len(points) == ROWS and points.shape[1]
+    if not shaped or not (np.abs(points) <= 2 * _LARGEST).all():
+        raise ValueError(
+            f"over: net of {type(over).__name__}: must have points of {ROWS} rows, as Net.of makes them, of "
+            "numbers at most 2^401 in magnitude"
+        )
+    return Net(points, float(net.cover))
 
 
 def projection_of(over: ConvexSet, d: int) -> Projection | None:
