@@ -22,7 +22,7 @@ make_venv = for python in $(2); do \
 # and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
 MACHINERY := fuzz races interrupts forks sanitize
 
-.PHONY: help demo test lint docs bench figures counts $(MACHINERY) test-floor test-peers wheel clean
+.PHONY: help demo test lint docs bench figures counts $(MACHINERY) coverage test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
@@ -37,6 +37,7 @@ help:
 	@echo 'make interrupts  interrupts at random moments of every mechanism'
 	@echo 'make forks       forks at each stage of import, compile and run'
 	@echo 'make sanitize    the C interface under sanitizers, kernels that check indices, memory that fails'
+	@echo 'make coverage    which branches of fastdp/ the suite takes'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
 	@echo 'make test-peers  the adapters whose libraries are large: mbi, smartnoise-synth'
 	@echo 'make wheel       wheel and sdist, into dist/'
@@ -72,6 +73,13 @@ counts: $(VENV)/.ready
 fuzz: ARGS += $(if $(CALLS),--calls $(CALLS))
 $(MACHINERY): $(VENV)/.ready
 	@$(PY) -m tests.machinery.$@ $(ARGS)
+
+coverage: $(VENV)/.ready
+	@rm -rf build/coverage
+	@mkdir -p build/coverage
+	@$(PY) -m coverage run -m pytest -n auto --dist worksteal
+	@$(PY) -m coverage combine -q
+	@$(PY) -m coverage report --skip-covered --sort=cover
 
 test-floor: $(FLOOR)/.ready
 	@$(FLOOR_PY) -m pytest -n auto --dist worksteal

@@ -27,7 +27,7 @@ LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma gives nothing of use beyond
 
 
 @public_as("fastdp.privacy")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Removal(Guarantee):
     """The guarantee of any number of rounds at eta under the removal lemma: a delta for every epsilon.
 
@@ -140,9 +140,9 @@ class Removal(Guarantee):
     def _group(self, size: int) -> NoReturn:
         raise ValueError(f"size={size}: choose a point with .to_approx(delta) first")
 
-    def __str__(self) -> str:
+    def _stated(self) -> str:
         kind = "one-signed " if self.one_signed else ""
-        return f"{kind}removal at eta={self.eta:.6g}, {self.neighbors}"
+        return f"{kind}removal at eta={self.eta:.6g}"
 
 
 def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> Removal:

@@ -66,6 +66,18 @@ with fastdp.Budget(epsilon=1) as budget:
     assert last_line(code, NUMBA_DISABLE_JIT="1") == f"ImportError: {requirements.NO_COMPILER}"
 
 
+@pytest.mark.parametrize("command", ["info", "warmup"])
+@pytest.mark.parametrize(("name", "least"), [("numba", "0.61"), ("numpy", "1.26")])
+def test_the_commands_say_it_in_one_line(command: str, name: str, least: str) -> None:
+    code = f"import sys; sys.modules[{name!r}] = None; from fastdp.cli import main; sys.exit(main([{command!r}]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = f"fastdp {command}: fastdp needs {name}>={least}, which is not installed: pip install '{name}>={least}'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 @pytest.mark.parametrize("found", ["1.26", "1.26.0", "2.0.0rc1", "2.5.dev0+gabc", "10.0"])
 def test_new_enough(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "version", lambda name: found)
