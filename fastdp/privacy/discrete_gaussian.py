@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, exp, expm1, inf, isqrt, pi, sqrt
+from math import ceil, exp, expm1, inf, isqrt, log, pi, sqrt
 from typing import NamedTuple
 
 from ..support.rounding import context_of, sixty_digits
@@ -37,6 +37,8 @@ class Shift(NamedTuple):
         q = exp(-2 * pi**2 * sigma * sigma / self.square)
         root = sqrt(q)
         several = _theta(root)
+        if most * log(several) > 700:  # beyond float64, and of no use
+            return inf
         found = _theta(q) - 1
         for n in range(2, most + 1):
             found = max(found, root**n * (several**n - 1))
@@ -66,7 +68,8 @@ def discrete_sigma(sensitivity: float, *, epsilon: float, delta: float, dimensio
     """
     greatest = greatest_square(sensitivity)
     limit = SCALAR_SIGMA if dimension <= 1 or greatest < 2 else VECTOR_SIGMA
-    if not 1 <= greatest <= MOST or near > limit:
+    hopeless = min(dimension, greatest) > 8 and near * near < 0.06 * greatest  # theta would be large
+    if not 1 <= greatest <= MOST or near > limit or hopeless:
         return inf
     shifts = [Shift(1, isqrt(greatest))]
     if dimension > 1:

@@ -1,6 +1,7 @@
 """The least sigma of discrete Gaussian noise, against sums over all outcomes for every shape of a shift."""
 
 import math
+import random
 from fractions import Fraction
 
 import mpmath
@@ -123,6 +124,17 @@ def test_adaptive_parts_get_the_noise_of_theorems_2_and_3():
         options = {"epsilon": 1.0, "delta": 1e-2, "dimension": 40}
         adaptive = calibration.gaussian_sigma(math.sqrt(greatest), **options, adaptive=True)
         assert adaptive > calibration.gaussian_sigma(math.sqrt(greatest), **options)
+
+
+def test_any_parameters_give_a_sigma_and_never_a_larger_one():
+    """Large epsilons among them, where theta leaves float64."""
+    draw = random.Random(5)
+    for _ in range(60):
+        epsilon, delta = 10 ** draw.uniform(-3, 2.8), draw.choice([10 ** draw.uniform(-60, -0.1), 0.999])
+        norm = draw.choice([1.0, math.sqrt(draw.randint(1, 1200)), draw.uniform(0.3, 40)])
+        options = {"epsilon": epsilon, "delta": delta, "dimension": draw.choice([1, 2, 10, 10**6])}
+        sigma = calibration.gaussian_sigma(norm, **options)
+        assert 0 < sigma <= calibration.gaussian_sigma(norm, **options, adaptive=True)
 
 
 def test_the_integral_and_a_step_bound_the_sum():
