@@ -19,10 +19,10 @@ make_venv = for python in $(2); do \
 	echo 'no working Python found that has venv and $(3); set PYTHON=/path/to/python' >&2; exit 1
 
 # What runs for minutes each and is no part of `make test`: a name is a module of tests/machinery, a line of `make help`
-# and a step of .ci/run. `make fuzz ARGS='--calls 10000000'` hands arguments on.
-MACHINERY := fuzz interrupts forks
+# and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
+MACHINERY := fuzz races interrupts forks sanitize
 
-.PHONY: help demo test lint docs bench figures counts $(MACHINERY) test-floor test-peers wheel clean
+.PHONY: help demo test lint docs bench figures counts $(MACHINERY) coverage test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
@@ -33,8 +33,11 @@ help:
 	@echo 'make figures     the results files, and the tables in README and docs that are made from them'
 	@echo 'make counts      instruction counts beside their baseline; wants valgrind'
 	@echo 'make fuzz        hostile calls of the whole public interface'
+	@echo 'make races       values that another thread writes during a call'
 	@echo 'make interrupts  interrupts at random moments of every mechanism'
 	@echo 'make forks       forks at each stage of import, compile and run'
+	@echo 'make sanitize    the C interface under sanitizers, kernels that check indices, memory that fails'
+	@echo 'make coverage    which branches of fastdp/ the suite takes'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
 	@echo 'make test-peers  the adapters whose libraries are large: mbi, smartnoise-synth'
 	@echo 'make wheel       wheel and sdist, into dist/'
@@ -67,8 +70,16 @@ figures: $(VENV)/.ready
 counts: $(VENV)/.ready
 	@$(PY) -m fastdp.bench.harness.instructions
 
+fuzz: ARGS += $(if $(CALLS),--calls $(CALLS))
 $(MACHINERY): $(VENV)/.ready
 	@$(PY) -m tests.machinery.$@ $(ARGS)
+
+coverage: $(VENV)/.ready
+	@rm -rf build/coverage
+	@mkdir -p build/coverage
+	@$(PY) -m coverage run -m pytest -n auto --dist worksteal
+	@$(PY) -m coverage combine -q
+	@$(PY) -m coverage report --skip-covered --sort=cover
 
 test-floor: $(FLOOR)/.ready
 	@$(FLOOR_PY) -m pytest -n auto --dist worksteal

@@ -23,6 +23,7 @@ _HOME = {
     "Conjunction": "answering.queries",
     "Domain": "records.domain",
     "DomainError": "support.errors",
+    "GaussianDP": "privacy",
     "GumbelMax": "mechanisms.gumbel_max",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
@@ -92,6 +93,7 @@ __all__ = [
     "Conjunction",
     "Domain",
     "DomainError",
+    "GaussianDP",
     "GumbelMax",
     "Linear",
     "Mask",
@@ -184,6 +186,7 @@ if TYPE_CHECKING:
     from .optimizing.vector_sums import vector_mean, vector_sum
     from .privacy.budget import Budget, BudgetExceeded
     from .privacy.composition import compose, share
+    from .privacy.gaussian_dp import GaussianDP
     from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
     from .privacy.removal_lemma import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
@@ -199,7 +202,11 @@ def __getattr__(name: str) -> Any:
         return _import_module(f".{_MODULES[name]}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module 'fastdp' has no attribute {name!r}")
-    value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
+    try:
+        value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
+    except ModuleNotFoundError:
+        _import_module(".kernels", __name__)  # which says what is missing, and what to do
+        raise
     globals()[name] = value
     return value
 

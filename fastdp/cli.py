@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = int(options.run(options))
         sys.stdout.flush()  # so that a closed pipe is noticed here
         return code
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         module = (error.name or "").partition(".")[0]
         if module not in EXTRAS:
+            if reason := _cannot_compute():
+                return _complain(options.command, reason)
             raise
         needed = f'needs {module}, which is not installed: pip install "fastdp[{EXTRAS[module]}]"'
         return _complain(options.command, needed)
@@ -51,6 +54,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe, `head` say, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _cannot_compute() -> str:
+    """What is missing or too old where nothing can be computed at all."""
+    try:
+        import_module(".kernels", __package__)
+    except ImportError as error:
+        return str(error)
+    return ""
 
 
 def _complain(command: str, what: str) -> int:

@@ -9,3 +9,7 @@ if __name__ != "fastdp.kernels":
         f"{__name__!r}: this package is fastdp's compiled core and must be imported as 'fastdp.kernels' "
         "(another name would poison the kernel cache); write `import fastdp.kernels`"
     )
+
+from .requirements import check as _check
+
+_check()

@@ -24,7 +24,10 @@ MODULES = (
     "elementary", "lanes", "int_or_float",
 )  # fmt: skip
 _WIDEST = 100  # of a formula, in characters: the column of the site
-MACHINERY = ("bit_generator", "catalogue", "compile", "compile_cache", "forks", "function_pointers", "layout")
+MACHINERY = (
+    "bit_generator", "cache_folder", "catalogue", "compile", "compile_cache", "forks", "function_pointers",
+    "known_answers", "layout", "requirements",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

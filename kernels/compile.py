@@ -14,7 +14,8 @@ import numba.core.ccallback
 import numba.core.sigutils
 import numba.core.types
 
-from .compile_cache import KernelCache, compiler_lock, number_apart
+from . import requirements
+from .compile_cache import KernelCache, compiler_lock
 
 SUMS = ("reassoc", "contract", "nsz")  # what a sum over public weights may do
 
@@ -49,11 +50,12 @@ def jit(function: Any = None, /, *, inline: bool = False, fastmath: Collection[s
     def decorate(function: Any) -> Any:
         njit: Any = numba.njit
         dispatcher = njit(**options)(function)
-        if dispatcher is not function:  # NUMBA_DISABLE_JIT leaves functions as they are
-            dispatcher._cache = KernelCache(function, "kernel")
-            number_apart(dispatcher._compiler)
-            # A string is a global's name to pickle: numba's own way ships the source, and compiles it without our cache
-            dispatcher.__reduce_ex__ = lambda protocol: function.__qualname__
+        if dispatcher is function:
+            raise ImportError(requirements.NO_COMPILER)
+        dispatcher._cache = KernelCache(function, "kernel")
+        dispatcher._cache.adopt(dispatcher._compiler)
+        # A string is a global's name to pickle: numba's own way ships the source, and compiles it without our cache
+        dispatcher.__reduce_ex__ = lambda protocol: function.__qualname__
         return dispatcher
 
     return decorate if function is None else decorate(function)
@@ -85,7 +87,7 @@ class Callback:
                     options = {"nopython": True, "error_model": "numpy"}
                     compiled = _core.ccallback.CFunc(self._function, self.signature, {}, options)
                     compiled._cache = KernelCache(self._function, "callback")
-                    number_apart(compiled._compiler)
+                    compiled._cache.adopt(compiled._compiler)
                     compiled.compile()
                     self._compiled = compiled
         return int(self._compiled.address)

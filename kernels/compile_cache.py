@@ -1,6 +1,7 @@
 """The disk cache of compiled kernels: machine code that is never stale, and a warm start.
 
-It never runs bytes from a directory that another user could write, and never touches numba's configuration.
+`cache_folder` reads and writes the files, none that another user could have written; `known_answers` tries every
+kernel that draws. Nothing here touches numba's configuration.
 
 It replaces numba's own cache, which does not notice a change in a helper of another file, and whose index loses updates
 between processes and can then serve the wrong code (docs/design.md, "Compiling"). There is no index here: one file per
@@ -12,25 +13,23 @@ overload, in a directory named by a digest of everything that the machine code w
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import itertools
 import os
 import pickle
 import re
 import secrets
-import shutil
-import stat
 import sys
-import tempfile
-import time
+import warnings
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-import llvmlite
 import llvmlite.binding
 import numba.core.bytecode
 import numba.core.compiler
@@ -39,19 +38,18 @@ import numba.core.config
 import numba.core.serialize
 import numba.core.sigutils
 import numba.core.types
+import numba.core.typing.ctypes_utils
 import numpy as np
 
 from . import forks
+from .cache_folder import BY_USER, SOURCES, CacheFolder
+from .known_answers import ask_callback, ask_kernel
 
 _core: Any = numba.core  # Any: which of its parts have types changes from one numba to the next
 _types = _core.types
 compiler_lock = _core.compiler_lock.global_compiler_lock
 
 _PACKAGE = __name__.rpartition(".")[0]
-_SOURCES = os.path.dirname(__file__)
-_IMPORTED = time.time_ns()
-_MAGIC = b"fastdp kernel 1\n"
-_DIGESTS_KEPT = 4  # several interpreters or branches side by side; 3 MB each
 
 # What numba reads from its configuration while it generates code. numba's own cache leaves these out: code without
 # bounds checks would answer a run that asked for them, and code that calls SVML would be loaded where there is none.
@@ -103,7 +101,7 @@ _counts: Counter[str] = Counter()
 
 
 class KernelCache:
-    """numba's cache interface for one kernel, as Dispatcher and CFunc call it."""
+    """numba's cache interface for one kernel, as Dispatcher and CFunc call it, and what its compiler does about it."""
 
     def __init__(self, function: Any, kind: str) -> None:
         self._function = function
@@ -117,35 +115,90 @@ class KernelCache:
         context.refresh()
         if (found := self._name_and_key(signature, context.codegen())) is None:
             return None
-        name, key = found
+        result, bad = self._load(*found, context)
+        _counts["bad" if bad else "misses" if result is None else "hits"] += 1
+        return result
+
+    def _load(self, name: str, key: bytes, context: Any) -> tuple[Any, bool]:
+        """What the disk has, and whether it was unusable."""
         store = _store()
         try:
             body = store.read(name, key)
-            result = None if body is None else _core.compiler.CompileResult._rebuild(context, *pickle.loads(body))
+            if body is None:
+                return None, False
+            result = _core.compiler.CompileResult._rebuild(context, *pickle.loads(body))
         except Exception:
             # Truncated, corrupt or foreign: whatever is wrong with a cached file, compiling afresh is right.
-            _counts["bad"] += 1
-            return None
-        _counts["misses" if result is None else "hits"] += 1
-        return result
+            return None, True
+        self._ask(result, f"{store.path}/{name}")
+        return result, False
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        found = self._name_and_key(signature, result.library.codegen)
-        if found is None or result.library.has_dynamic_globals or _holds_common_numbers(result.library):
-            _counts["private"] += 1
-            return
-        name, key = found
-        store = _store()
-        if store.path is None:
-            return
-        try:
-            _counts["written"] += store.write(name, key, _core.serialize.dumps(result._reduce()))
-        except Exception:
-            # A full disk, a place that is gone: the kernel works all the same, and `fastdp info` says so.
-            _counts["unwritable"] += 1
+        """numba calls this last; it has been saved already."""
 
     def flush(self) -> None:
         """numba calls this when it recompiles; the new code overwrites the file."""
+
+    def adopt(self, compiler: Any) -> None:
+        """Let this kernel's compiler save what it makes, and wait for a process that makes the same just now."""
+        compile_common = compiler.compile
+        context = compiler.targetdescr.target_context
+
+        def compile_once(arguments: Any, result_type: Any) -> Any:
+            signature = arguments if result_type is None else result_type(*arguments)
+            found = self._name_and_key(signature, context.codegen())
+            if found is None:
+                result = _compile_apart(compile_common, arguments, result_type)
+                self._ask(result, "this machine's compiler")
+                _counts["private"] += 1
+                return result
+            with _store().alone(found[1], nested=_is_compiling()):
+                result, _ = self._load(*found, context)  # what another process has finished meanwhile
+                if result is not None:
+                    _counts["misses"] -= 1
+                    _counts["hits"] += 1
+                    if self._kind == "kernel":  # as numba does with what it finds before it compiles
+                        context.insert_user_function(result.entry_point, result.fndesc, [result.library])
+                    return result
+                result = _compile_apart(compile_common, arguments, result_type)
+                self._ask(result, "this machine's compiler")
+                self._save(*found, result)
+                return result
+
+        compiler.compile = compile_once
+
+    def _save(self, name: str, key: bytes, result: Any) -> None:
+        if result.library.has_dynamic_globals or _holds_common_numbers(result.library):
+            _counts["private"] += 1
+            return
+        store = _store()
+        why_not = store.state
+        if store.path is not None:
+            try:
+                if store.write(name, key, _core.serialize.dumps(result._reduce())):
+                    _counts["written"] += 1
+                    return
+                why_not = store.state
+            except Exception as error:
+                # A full disk, a place that is gone: the kernel works all the same, and `fastdp info` says so.
+                _counts["unwritable"] += 1
+                why_not = f"{store.path} cannot be written to: {getattr(error, 'strerror', None) or error}"
+        if why_not != BY_USER:
+            _warn_once(why_not)
+
+    def _ask(self, result: Any, where: str) -> None:
+        """KnownAnswerError unless a kernel that draws answers as it must."""
+        module = self._function.__module__
+        if not module.startswith(f"{_PACKAGE}."):
+            return
+        name = f"{module[len(_PACKAGE) + 1 :]}.{self._function.__qualname__}"
+        if self._kind == "kernel":
+            ask_kernel(name, result.signature.args, result.entry_point, where)
+            return
+        of_c = _core.typing.ctypes_utils.to_ctypes
+        prototype = ctypes.CFUNCTYPE(of_c(result.signature.return_type), *map(of_c, result.signature.args))
+        address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        ask_callback(name, prototype(address), where)
 
     def _name_and_key(self, signature: Any, codegen: Any) -> tuple[str, bytes] | None:
         identity = _identity(self._function)
@@ -163,7 +216,7 @@ def _identity(function: Any, within: tuple[Any, ...] = ()) -> tuple[Any, ...] | 
     """Name a kernel in words that mean the same in every process, or None if there are none."""
     code = function.__code__
     folder, file = os.path.split(code.co_filename)
-    if folder != _SOURCES or file not in _store().sources or "<lambda>" in function.__qualname__:
+    if folder != SOURCES or file not in _store().sources or "<lambda>" in function.__qualname__:
         return None  # not covered by the digest, or not known by its name and line
     if function in within:
         return ("recursion",)
@@ -218,23 +271,41 @@ def _is_plain(kind: Any) -> bool:
 # whichever came first: np.argsort of one kernel then calls the np.sort of another, with no error. So kernels take their
 # numbers from a range that belongs to this process.
 _COMMON = 1 << 62
-_numbers = itertools.count(_COMMON + secrets.randbits(62))
 
 
-def number_apart(compiler: Any) -> None:
-    """Let a kernel's compiler, and whatever it compiles on the way, take numbers of this process."""
-    compile_common = compiler.compile
+class _Numbers:
+    """Numbers of this process: a forked child takes others than its parent from then on."""
 
-    def compile_apart(arguments: Any, result: Any) -> Any:
-        identity = _core.bytecode.FunctionIdentity
-        common = identity._unique_ids
-        identity._unique_ids = _numbers  # under numba's compiler lock, so nobody else sees it
-        try:
-            return compile_common(arguments, result)
-        finally:
-            identity._unique_ids = common
+    def __init__(self) -> None:
+        self.begin()
 
-    compiler.compile = compile_apart
+    def begin(self) -> None:
+        self._next = itertools.count(_COMMON + secrets.randbits(62)).__next__
+
+    def __next__(self) -> int:
+        return self._next()
+
+    def __iter__(self) -> _Numbers:
+        return self
+
+
+_numbers = _Numbers()
+
+
+def _is_compiling() -> bool:
+    """Whether the kernel that is to be compiled is a part of another one that is being compiled."""
+    return _core.bytecode.FunctionIdentity._unique_ids is _numbers
+
+
+def _compile_apart(compile_common: Callable[[Any, Any], Any], arguments: Any, result: Any) -> Any:
+    """Let a kernel, and whatever is compiled on the way, take numbers of this process."""
+    identity = _core.bytecode.FunctionIdentity
+    common = identity._unique_ids
+    identity._unique_ids = _numbers  # under numba's compiler lock, so nobody else sees it
+    try:
+        return compile_common(arguments, result)
+    finally:
+        identity._unique_ids = common
 
 
 def _holds_common_numbers(library: Any) -> bool:
@@ -247,195 +318,40 @@ def _holds_common_numbers(library: Any) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# where the files live
+# the folder of this process
+
+_opened: CacheFolder | None = None
+_warned = False
 
 
-class _Refused(OSError):
-    """A directory that somebody else could have written: its contents would be executed."""
-
-
-class _Store:
-    """The directory of this process's kernels; `path` is None when there is no disk cache, and `state` says why."""
-
-    def __init__(self) -> None:
-        self.path: str | None = None
-        self.sources: dict[str, tuple[int, ...]] = {}
-        try:
-            self.sources, self._digest = _digest_sources()
-        except OSError as error:
-            self.state = f"off: kernel sources cannot be read: {error}"
-            return
-        if any(stamp[0] >= _IMPORTED for stamp in self.sources.values()):  # ctime: archives and editors can set mtime
-            self.state = _CHANGED
-            return
-        refusals = []
-        for root in _roots():
-            try:
-                self.path = _prepare(root, self._digest)
-                break
-            except OSError as error:
-                refusals.append(str(error) if isinstance(error, _Refused) else f"{root}: {error.strerror}")
-        because = "; ".join(refusals)
-        if self.path is not None:
-            self.state = f"in use, instead of {because}" if because else "in use"
-        elif os.environ.get("FASTDP_CACHE_DIR") == "":
-            self.state = "off: FASTDP_CACHE_DIR is empty"
-        else:
-            self.state = f"off: {because or 'no home and no temporary directory'}"
-
-    def read(self, name: str, key: bytes) -> memoryview | None:
-        """The body of a file, None if there is none; ValueError unless it is what was written under this key."""
-        if (path := self._usable_path()) is None:
-            return None
-        try:
-            with (
-                self._folder(path) as folder,
-                open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder), "rb") as file,
-            ):
-                content = memoryview(file.read())
-        except FileNotFoundError:
-            return None
-        header, body = content[: len(_MAGIC) + 64], content[len(_MAGIC) + 64 :]
-        if header != _MAGIC + key + hashlib.sha256(body).digest():
-            raise ValueError(f"{name}: not what was written")
-        return body
-
-    def write(self, name: str, key: bytes, body: bytes) -> bool:
-        """Write a file at once or not at all: readers and other writers see the old content or the new."""
-        if (path := self._usable_path()) is None:
-            return False
-        os.makedirs(path, mode=0o700, exist_ok=True)  # another process may have cleared it away
-        partial = f".{secrets.token_hex(8)}"
-        with self._folder(path) as folder:
-            try:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                with open(os.open(partial, flags, 0o600, dir_fd=folder), "wb") as file:
-                    file.write(_MAGIC + key + hashlib.sha256(body).digest())
-                    file.write(body)
-                os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(partial, dir_fd=folder)
-                raise
-        return True
-
-    @contextmanager
-    def _folder(self, path: str) -> Iterator[int]:
-        try:
-            with _directory(path) as folder:
-                yield folder
-        except _Refused as refused:
-            self.path, self.state = None, f"off: {refused}"
-            raise FileNotFoundError(path) from refused
-
-    def _usable_path(self) -> str | None:
-        """The directory, but None once a source has changed under this process.
-
-        What was imported is then not what was digested, and the code of the one would be filed under the other.
-        """
-        if self.path is None:
-            return None
-        with suppress(OSError):
-            if self.sources == {name: _stamp(os.stat(os.path.join(_SOURCES, name))) for name in self.sources}:
-                return self.path
-            sources, digest = _digest_sources()
-            if digest == self._digest:  # touched or linked, not edited
-                self.sources = sources
-                return self.path
-        self.path, self.state = None, _CHANGED
-        return None
-
-
-_CHANGED = "off: kernel sources changed after this process imported them"
-_opened: _Store | None = None
-
-
-def _store() -> _Store:
+def _store() -> CacheFolder:
     global _opened
     if _opened is None:
         with compiler_lock:
             if _opened is None:
-                _opened = _Store()
+                _opened = CacheFolder()
     return _opened
 
 
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+def _warn_once(why: str) -> None:
+    """Once a process, where the code that called fastdp stands: every process will wait for the compiler."""
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INNER:
+        frame = frame.f_back
+        level += 1
+    message = (
+        f"compiled kernels are not kept, so every process will compile its own: {why.removeprefix('off: ')}; name a "
+        "folder in FASTDP_CACHE_DIR, or set it to nothing to do without"
+    )
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
 
 
-def _digest_sources() -> tuple[dict[str, tuple[int, ...]], str]:
-    """Digest all kernel sources, since any may be compiled into any other; and numpy, whose promotion rules are too."""
-    python = (sys.implementation.cache_tag, sys.abiflags, sys.flags.optimize)
-    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, np.__version__, python)).encode())
-    sources = {}
-    for name in sorted(name for name in os.listdir(_SOURCES) if re.fullmatch(r"\w+\.py", name)):
-        with open(os.path.join(_SOURCES, name), "rb") as file:
-            sources[name] = _stamp(os.fstat(file.fileno()))
-            content = file.read()
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    if not sources:
-        raise FileNotFoundError(f"no .py file in {_SOURCES}")
-    return sources, digest.hexdigest()[:32]
-
-
-def _roots() -> list[str]:
-    """Where the cache may live, best first. What the user names is the only choice; an empty name means nowhere."""
-    named = os.environ.get("FASTDP_CACHE_DIR")
-    if named is not None:
-        return [os.path.abspath(named)] if named else []
-    roots = []
-    home, xdg = os.path.expanduser("~"), os.environ.get("XDG_CACHE_HOME", "")
-    if sys.platform != "darwin" and os.path.isabs(xdg):
-        roots.append(os.path.join(xdg, "fastdp", "kernels"))
-    elif os.path.isdir(home):
-        caches = os.path.join(home, *(("Library", "Caches") if sys.platform == "darwin" else (".cache",)))
-        roots.append(os.path.join(caches, "fastdp", "kernels"))
-    with suppress(OSError):
-        roots.append(os.path.join(tempfile.gettempdir(), f"fastdp-kernels-{os.geteuid()}"))
-    return roots
-
-
-def _prepare(root: str, digest: str) -> str:
-    """Make the directory of a digest and clear old ones away, or raise OSError."""
-    os.makedirs(root, mode=0o700, exist_ok=True)
-    with _directory(root):
-        pass
-    path = os.path.join(root, digest)
-    try:
-        os.mkdir(path, mode=0o700)
-    except FileExistsError:
-        with _directory(path) as folder, suppress(OSError):
-            os.utime(folder)  # in use: `_clear_old` goes by age
-    else:
-        _clear_old(root)
-    return path
-
-
-@contextmanager
-def _directory(path: str) -> Iterator[int]:
-    """Open a directory that only this user can write. Files are then reached through it, so it cannot be swapped."""
-    if os.path.islink(path):
-        raise _Refused(f"{path} is a symbolic link")
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid():
-            raise _Refused(f"{path} belongs to user {status.st_uid}, not to {os.geteuid()}")
-        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise _Refused(f"{path} has mode {stat.S_IMODE(status.st_mode):04o}: others can write to it")
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _clear_old(root: str) -> None:
-    """Remove all but the newest digests. A process that still uses one compiles what it misses and writes it anew."""
-    with suppress(OSError), os.scandir(root) as entries:
-        digests = [e for e in entries if re.fullmatch("[0-9a-f]{32}", e.name) and e.is_dir(follow_symlinks=False)]
-        digests.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime_ns, reverse=True)
-        for entry in digests[_DIGESTS_KEPT:]:
-            shutil.rmtree(entry.path, ignore_errors=True)
+_INNER = ("fastdp", "numba", "contextlib")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -445,8 +361,9 @@ forks.guard(compiler_lock, getattr(llvmlite.binding.ffi.lib, "_lock", None))
 
 
 def _after_fork_in_child() -> None:
-    global _numbers
-    _numbers = itertools.count(_COMMON + secrets.randbits(62))  # the parent and other children go on from the old ones
+    _numbers.begin()
+    if _opened is not None:
+        _opened.locks.forget()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

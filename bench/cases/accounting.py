@@ -15,12 +15,14 @@ import numpy as np
 import fastdp
 
 from ...mechanisms.sparse_vector import split
+from ...privacy.conversions import epsilon_of_rho, rho_of_pure
+from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales
 from .registry import Call, Side, beside, faster, make_case
 
 QUERIES, GUARANTEES = 1_000_000, 1_000
 THRESHOLD, EPSILON = 10**6, 1.0
-DELTA = 1e-6
+DELTA, EQUAL = 1e-6, 10.0
 
 
 # --- AboveThreshold
@@ -78,6 +80,34 @@ def _our_composition(n: int) -> Call:
     return lambda: fastdp.compose(*(kinds[kind](scale) for kind, scale in scales), delta=DELTA)
 
 
+def _known(kind: str, scale: float) -> fastdp.privacy.Guarantee:
+    """One release, with what is known of its losses."""
+    if kind == "gaussian":
+        return fastdp.GaussianDP(1 / scale)
+    return with_profile(fastdp.PureDP(1 / scale), Laplace(1 / scale))
+
+
+def _our_losses(n: int) -> Call:
+    known = [_known(kind, scale) for kind, scale in noise_scales(n)]
+    return lambda: fastdp.compose(*known, delta=DELTA)
+
+
+def _our_cold_losses(n: int) -> Call:
+    """Nothing is remembered of the guarantees before."""
+
+    def compose() -> Any:
+        for remembered in (rho_of_pure, epsilon_of_rho):
+            remembered.cache_clear()
+        return fastdp.compose(*(_known(kind, scale) for kind, scale in noise_scales(n)), delta=DELTA)
+
+    return compose
+
+
+def _our_equal_losses(n: int) -> Call:
+    known = _known("laplace", EQUAL)
+    return lambda: fastdp.compose((known, n), delta=DELTA)
+
+
 _case = partial(make_case, "accounting")
 
 CASES = (
@@ -112,6 +142,40 @@ CASES = (
         (beside("dp_accounting", "compose", delta=DELTA), None),
         oracle="Renyi, in float64",
         drawn=lambda n: (_our_composition(min(n, 100))(), noise_scales(min(n, 100))),
+        delta=DELTA,
+    ),
+    _case(
+        "compose-losses",
+        "compose 1,000 releases, all different, by loss distributions, bounds proven",
+        GUARANTEES,
+        _our_losses,
+        (beside("dp_accounting", "compose_losses", delta=DELTA), faster("dp-accounting", avx512=10, avx2=10)),
+        oracle="below Renyi",
+        drawn=lambda n: (_our_losses(n)(), noise_scales(n)),
+        delta=DELTA,
+    ),
+    _case(
+        "compose-losses-cold",
+        "the same of guarantees that are made anew",
+        GUARANTEES,
+        _our_cold_losses,
+        (beside("dp_accounting", "compose_losses", delta=DELTA), faster("dp-accounting", avx512=2, avx2=2)),
+        oracle="below Renyi",
+        drawn=lambda n: (_our_cold_losses(n)(), noise_scales(n)),
+        delta=DELTA,
+    ),
+    _case(
+        "compose-losses-equal",
+        "compose 1,000 equal Laplace releases by loss distributions, bounds proven",
+        GUARANTEES,
+        _our_equal_losses,
+        (
+            beside("dp_accounting", "compose_equal", scale=EQUAL, delta=DELTA),
+            faster("dp-accounting", avx512=20, avx2=20),
+        ),
+        oracle="below Renyi",
+        drawn=lambda n: (_our_equal_losses(n)(), [("laplace", EQUAL)] * n),
+        calls=10,
         delta=DELTA,
     ),
 )

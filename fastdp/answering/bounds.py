@@ -234,6 +234,7 @@ def mwem(
         With `.alpha`, None where nothing is guaranteed, `.rounds`, `.bytes` and what plain noise would guarantee.
     """
     n = large_integer("n", n, least=1, most=MAX_INT64)
+    parameters.neighbors(neighbors)
     records = n if neighbors == "add-remove" else None
     plan = plan_of(n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
     alpha = plan.alpha if plan.alpha < 1 else None

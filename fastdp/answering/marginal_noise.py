@@ -10,6 +10,7 @@ import numpy as np
 
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy.profiles import DiscreteLaplace, with_profile
 from ..randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
 from ..support import parameters
 from ..support.rounding import down, lower, up
@@ -38,7 +39,8 @@ def marginal_noise(workload: Marginals, epsilon: float, delta: float, neighbors:
     changed = workload.tables * (1 if neighbors == "add-remove" else 2)  # cells that one record changes, each by 1
     if not delta:
         plan = laplace_plan(scale_in_range(up(changed / lower(epsilon)), "tables / epsilon"))
-        return MarginalNoise(epsilon, delta, 0, plan, sqrt(2) * plan.scale, PureDP(epsilon, neighbors=neighbors))
+        pure = with_profile(PureDP(epsilon, neighbors=neighbors), DiscreteLaplace(plan.scale, changed))
+        return MarginalNoise(epsilon, delta, 0, plan, sqrt(2) * plan.scale, pure)
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value < SMALLEST:
             raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")

@@ -6,12 +6,13 @@ Sizes are integers throughout, since a domain may have more cells than a float c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from math import prod
 
 from ..records.domain import Domain, display_count, listed
-from ..support.machine import memory_limit
+from ..support.machine import display_bytes, usable_memory
 from .dense_weights import Precision
+
+__all__ = ["DENSE_CELLS", "check_cells_fit", "check_memory", "check_room", "display_bytes", "usable_memory"]
 
 DENSE_CELLS = 1 << 24  # cells up to which weights are held one by one, where the caller does not decide
 
@@ -50,14 +51,3 @@ def check_room(weights: int, copies: int, records: int) -> None:
             f"domain: weights take {display_bytes(weights)}, evaluating them {display_bytes(copies)} and the records "
             f"{display_bytes(records)}: together at most {display_bytes(usable_memory())}, half of the memory"
         )
-
-
-def display_bytes(size: int) -> str:
-    """A number of bytes as people read it."""
-    unit, power = ("GiB", 30) if size >= 2**30 else ("MiB", 20) if size >= 2**20 else ("KiB", 10)
-    return f"{Decimal(size) / 2**power:.3g} {unit}"
-
-
-def usable_memory() -> int:
-    """Half of the memory that there is for this process, in bytes."""
-    return memory_limit() // 2

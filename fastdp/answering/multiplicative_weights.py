@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -28,9 +27,10 @@ from ..support import parameters, processes
 from ..support.boundary import boundary, quick_boundary
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
-from ..support.progress import Progress, reporting
+from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayedOnOneLine
+from ..support.turns import new_turn, refuse_again
 from .dense_weights import Precision
 from .factored_weights import FactoredWeights
 from .memory import check_room
@@ -44,6 +44,7 @@ from .update_schedule import Variant
 from .workload import FEW, Workload
 
 _DRAWS = 1024  # noises drawn at a time
+_LOOK_AGAIN = 0.1  # seconds until a thread that waits for its turn looks whether an interrupt kept it from being told
 _FIRST_WINDOW = 4  # queries that are evaluated ahead after an update; 8 times as many each time that none fires
 
 
@@ -90,7 +91,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         Of dense weights and blocks; "float32" takes half the memory.
     outside : {"raise", "clip"}
         Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
-        increasing numbers. Missing entries and other labels raise either way.
+        increasing numbers; what has none, such as a missing entry, is None if that is a label, or the first value.
     progress : bool or callable, optional
         True for a bar, or a callable (done, total, what is being done).
     rng : Randomness, optional
@@ -165,7 +166,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        if neighbors != "replace-one":
+        if parameters.neighbors(neighbors) != "replace-one":
             raise ValueError(
                 f"neighbors={neighbors!r}: must be 'replace-one': averages over a number of records that is private, "
                 "too, are not covered here; release_marginals and mwem are for add-remove"
@@ -198,13 +199,13 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             report(1, 1, "")
             keys.commit()
         self._guarantee = keys.stating(self._guarantee)
-        self.transcript: list[Answer] = []
+        self._transcript: list[Answer] = []
         self._updates = 0
         self._asked = 0
         self._noisy_threshold: int | None = None  # of the epoch that runs; None before its first test
         self._turn = threading.Condition()
         self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
-        self._changing = threading.Lock()  # while the weights are between two states
+        self._changing = new_turn()  # while the weights are between two states
         self._process = processes.here.number
 
     def _make_noises(self, rng: Randomness | None) -> None:
@@ -263,35 +264,41 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             One value in [0, 1] for each query.
         """
         queries = as_sequence(queries)
+        self._check_process()
+        workload = Workload(queries, self.domain) if len(queries) else None
+        # Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call. An
+        # interrupt finds the turn taken only where `mine` says so: there is no call between the two.
+        me, mine = threading.get_ident(), False
+        try:
+            with self._turn:
+                if self._answering == me:
+                    raise RuntimeError(
+                        "what is called while an answer is made, such as `progress`, must not ask for another"
+                    )
+                while self._answering:
+                    self._turn.wait(_LOOK_AGAIN)
+                mine, self._answering = True, me
+            with reporting(progress, "answering") as report:
+                return self._answers(queries, workload, report)
+        finally:
+            if mine:
+                self._answering = 0
+                with self._turn:
+                    self._turn.notify()
+
+    def _answers(self, queries: Sequence[Any], workload: Workload | None, report: Report) -> NDArray[np.float64]:
+        left = self.max_queries - self._asked
+        if len(queries) > left:
+            raise ValueError(f"queries: {len(queries)} more: must be at most {left}, what is left of max_queries")
+        values = np.empty(len(queries))
+        if workload is not None:
+            self._answer_all(workload, values, report)
+        self._check_process()  # `progress`, or a signal handler, may have forked
+        return values
+
+    def _check_process(self) -> None:
         if processes.here.number != self._process:
             raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
-        workload = Workload(queries, self.domain) if len(queries) else None
-        with self._own_turn(), reporting(progress, "answering") as report:
-            left = self.max_queries - self._asked
-            if len(queries) > left:
-                raise ValueError(f"queries: {len(queries)} more: must be at most {left}, what is left of max_queries")
-            values = np.empty(len(queries))
-            if workload is not None:
-                self._answer_all(workload, values, report)
-            return values
-
-    @contextmanager
-    def _own_turn(self) -> Iterator[None]:
-        """Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call."""
-        me = threading.get_ident()
-        with self._turn:
-            if self._answering == me:
-                raise RuntimeError(
-                    "what is called while an answer is made, such as `progress`, must not ask for another"
-                )
-            self._turn.wait_for(lambda: not self._answering)
-            self._answering = me
-        try:
-            yield
-        finally:
-            with self._turn:
-                self._answering = 0
-                self._turn.notify()
 
     # what has been paid for is decided by these, so they cannot be set
 
@@ -331,6 +338,11 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         return self._guarantee
 
     @property
+    def transcript(self) -> list[Answer]:
+        """All answers so far, as a new list."""
+        return self._transcript.copy()
+
+    @property
     def updates(self) -> int:
         """How many times the distribution was changed."""
         return self._updates
@@ -343,6 +355,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     @property
     def synthetic(self) -> SyntheticDistribution:
         """The distribution as it is now, to be asked any number of queries; later updates do not change it."""
+        refuse_again(self._changing)
         with self._changing:
             return SyntheticDistribution(self._weights, guarantee=self.guarantee, n=self.n)
 
@@ -356,9 +369,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
     # --- the interaction: multiplicative_weights.md, "What is run"
 
-    def _answer_all(
-        self, workload: Workload, values: NDArray[np.float64], report: Callable[[int, int, str], object]
-    ) -> None:
+    def _answer_all(self, workload: Workload, values: NDArray[np.float64], report: Report) -> None:
         counts = workload.counts(self._true_answers) if self.updates_left else np.zeros(len(workload), np.int64)
         at, window, changed = 0, _FIRST_WINDOW, -1  # the query that the last update was for
         every: NDArray[np.float64] | None = None  # all queries on the distribution as it is
@@ -374,7 +385,9 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             reached = stop if crossed is None else at + crossed.place
             values[at:reached] = estimates[: reached - at]
             self._asked += reached - at
-            self.transcript += [Answer(workload.queries[i], float(values[i]), i == changed) for i in range(at, reached)]
+            self._transcript += [
+                Answer(workload.queries[i], float(values[i]), i == changed) for i in range(at, reached)
+            ]
             at, window = reached, 8 * window
             if crossed is not None:
                 changed = at
@@ -427,7 +440,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             sign = 1 if noisy > self._weights.evaluate(bound) else -1
             values[at] = min(max(noisy, 0.0), 1.0)
             self._asked += 1
-            self.transcript.append(Answer(workload.queries[at], float(values[at]), True))
+            self._transcript.append(Answer(workload.queries[at], float(values[at]), True))
         with self._changing:
             self._weights.scale(bound, sign * self._schedule.rate)
         if not self.updates_left:

@@ -125,7 +125,7 @@ def mwem(
         holds if there are as many.
     outside : {"raise", "clip"}
         Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
-        increasing numbers. Missing entries and other labels raise either way.
+        increasing numbers; what has none, such as a missing entry, is None if that is a label, or the first value.
     progress : bool or callable, optional
         True for a bar, or a callable (done, total, what is being done).
     rng : Randomness, optional

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..mechanisms.selection import draw_one
+from ..privacy.conversions import range_of_rho
 from ..privacy.guarantees import BoundedRange, Guarantee
 from ..randomness.charged_keys import ChargedKeys
 from ..support.errors import AccuracyWarning, levels_to_caller
@@ -51,7 +52,7 @@ class AverageRounds:
 
 def range_of_round(count: int, epsilon: float, delta: float) -> float:
     """The largest bounded range of so many choices that keep within the total: by sums, or as zCDP."""
-    return share_of_each(count, epsilon, delta, 8)
+    return share_of_each(count, epsilon, delta, range_of_rho)
 
 
 class AveragePlan(MwemPlan):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..mechanisms.selection import draw_one
 from ..privacy.calibration import zcdp_rho
+from ..privacy.conversions import range_of_rho, rho_of_range
 from ..privacy.guarantees import ZCDP, BoundedRange, Guarantee
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
@@ -71,8 +72,8 @@ class MeasuredPlan(MwemPlan):
         sensitivity = 1 if self.tables is None or self.neighbors == "add-remove" else 2
         if self.delta:
             rho = Fraction(zcdp_rho(self.epsilon, self.delta)) / count
-            self.range = sqrt(8 * float(rho) / _CHOOSING) * (1 - 2.0**-50)
-            rest = rho - Fraction(self.range) ** 2 / 8
+            self.range = range_of_rho(down(rho / _CHOOSING))
+            rest = rho - Fraction(rho_of_range(self.range))
             ratio = sensitivity / (2 * rest)
             self.sigma = up(rounding.sqrt(rounding.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
             self.noise: noise_plans.NoisePlan = noise_plans.gaussian_plan(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from math import sqrt
 
 from ..privacy.calibration import zcdp_rho
 from ..privacy.composition import compose
@@ -11,13 +11,12 @@ from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..support.rounding import down, lower
 
 
-def share_of_each(count: int, epsilon: float, delta: float, divisor: int) -> float:
-    """The largest e of each of so many steps, e-DP and e^2/divisor-zCDP, that keep within the total."""
+def share_of_each(count: int, epsilon: float, delta: float, parameter_of_rho: Callable[[float], float]) -> float:
+    """The largest e of each of so many steps that keep within the total: e-DP, and what is the e of its rho."""
     pure = down(lower(epsilon) / count)
     if not delta:
         return pure
-    rho = Fraction(zcdp_rho(epsilon, delta))
-    return max(pure, sqrt(float(divisor * rho / count)) * (1 - 2.0**-50))  # the square root is rounded down
+    return max(pure, parameter_of_rho(down(Fraction(zcdp_rho(epsilon, delta)) / count)))
 
 
 def guarantee_of_all(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records.domain import Domain
+from ..records.domain import Domain, check_domain
+from ..support.checks import plain_array
+from ..support.columns import has
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
 from .marginal_transform import marginal_tables
@@ -19,7 +22,6 @@ from .queries.marginals import Marginals
 Factor = tuple[tuple[int, ...], NDArray[np.float64]]  # positions of attributes, and the distribution over their cells
 
 
-@runtime_checkable
 class HasProbabilities(Protocol):
     """Weights over all cells, such as DenseWeights."""
 
@@ -28,7 +30,6 @@ class HasProbabilities(Protocol):
     def probabilities(self) -> NDArray[np.float64]: ...
 
 
-@runtime_checkable
 class HasFactors(Protocol):
     """Weights as a product of blocks, such as FactoredWeights."""
 
@@ -47,17 +48,14 @@ class ProductDistribution:
         made: dict[tuple[int, ...], DenseWeights]
         if isinstance(weights, FactoredWeights):
             self.domain, made = weights.domain, weights.copy().parts()  # in the same memory, until they change
-        elif isinstance(weights, HasFactors):
-            self.domain = on = weights.domain
-            made = {
-                positions: DenseWeights(on.project([on.names[p] for p in positions]), x=np.array(shares, np.float64))
-                for positions, shares in weights.factors()
-            }
+        elif offers_factors(weights):
+            self.domain, made = weights.domain, _blocks_of(weights)
         else:
             if isinstance(weights, DenseWeights):
                 block = weights.own().view()
-            elif isinstance(weights, HasProbabilities):
-                block = DenseWeights(weights.domain, x=np.array(weights.probabilities(), np.float64))
+            elif offers_probabilities(weights):
+                check_domain(weights.domain)
+                block = DenseWeights(weights.domain, x=_checked(weights.probabilities(), weights.domain))
             elif domain is None:
                 raise ValueError("domain: must be given with an array of weights")
             else:
@@ -120,7 +118,15 @@ class ProductDistribution:
 
 
 def are_weights(values: Sequence[Any]) -> bool:
-    return bool(values) and all(isinstance(value, HasProbabilities | HasFactors) for value in values)
+    return bool(values) and all(offers_factors(value) or offers_probabilities(value) for value in values)
+
+
+def offers_factors(weights: Any) -> bool:
+    return has(weights, "domain") and has(weights, "factors")
+
+
+def offers_probabilities(weights: Any) -> bool:
+    return has(weights, "domain") and has(weights, "probabilities")
 
 
 def average_of(parts: Sequence[ProductDistribution]) -> ProductDistribution:
@@ -131,8 +137,35 @@ def average_of(parts: Sequence[ProductDistribution]) -> ProductDistribution:
     return ProductDistribution(total, parts[0].domain)
 
 
+def _blocks_of(weights: HasFactors) -> dict[tuple[int, ...], DenseWeights]:
+    """The blocks of an object of anybody's: of all attributes, each once, as kernels and products read them."""
+    on, made = weights.domain, {}
+    check_domain(on)
+    for given, shares in weights.factors():
+        positions = tuple(map(operator.index, given))
+        block = on.project([on.names[p] for p in positions])
+        made[positions] = DenseWeights(block, x=_checked(shares, block))
+    of = [p for positions in made for p in positions]
+    if sorted(of) != list(range(len(on))) or any(list(positions) != sorted(positions) for positions in made):
+        raise ValueError("weights: factors() must have each attribute in one block, in the order of the domain")
+    return made
+
+
+def _checked(shares: Any, domain: Domain) -> NDArray[np.float64]:
+    """Weights of cells, in a copy; ValueError unless there is one for each, >= 0 and finite, not all 0."""
+    own = as_row("weights", np.array(shares, np.float64, order="C"), domain)
+    if not (own >= 0).all() or not 0 < own.sum() < np.inf:
+        raise ValueError("weights: must be >= 0 and finite, not all 0")
+    return own
+
+
 def _shares_of(weights: Any, domain: Domain) -> NDArray[np.float64]:
-    array = np.asarray(weights, np.float64)
+    rule = "numbers >= 0, one for each cell, not all 0"
+    array = plain_array("weights", weights, rule)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"weights: dtype {array.dtype}: must be {rule}")
+    with np.errstate(all="ignore"):  # of longer floats
+        array = np.asarray(array, np.float64)
     flat = as_row("weights", array, domain)
     total = flat.sum()
     if not (flat >= 0).all() or not 0 < total < np.inf:

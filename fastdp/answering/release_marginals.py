@@ -221,7 +221,7 @@ def release_marginals(
         if it is expected to end within 1,000 steps, which depends on public numbers alone.
     outside : {"raise", "clip"}
         Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
-        increasing numbers. Missing entries and other labels raise either way.
+        increasing numbers; what has none, such as a missing entry, is None if that is a label, or the first value.
     progress : bool or callable, optional
         True for a bar, or a callable (done, total, what is being done).
     rng : Randomness, optional

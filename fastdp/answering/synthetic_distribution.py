@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..privacy.accounted import Accounted
 from ..randomness.keys import Randomness, fresh_key
 from ..records.domain import Domain, code_type, display_count
-from ..support.checks import integer, one_of
+from ..support.checks import check_fits, flag, integer, items_of, one_of
+from ..support.frozen import Frozen
+from ..support.parameters import MOST_QUERIES
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from .marginal_transform import flat_of
@@ -36,7 +38,7 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 @public_as("fastdp")
-class SyntheticDistribution(Accounted):
+class SyntheticDistribution(Frozen, Accounted):
     """A public distribution over the cells of a domain.
 
     Parameters
@@ -136,7 +138,7 @@ class SyntheticDistribution(Accounted):
             if queries.domain != self.domain:
                 raise ValueError("queries: must be marginals of the domain of the distribution")
             return flat_of(self.marginal_tables(queries))
-        workload = Workload(list(queries), self.domain)
+        workload = Workload(items_of("queries", queries, "queries", most=MOST_QUERIES), self.domain)
         if len(self._parts) == 1 and self._parts[0].is_dense and len(workload):
             (weights,) = self._parts[0].blocks.values()
             return np.clip(workload.evaluate(weights), 0.0, 1.0)
@@ -173,12 +175,19 @@ class SyntheticDistribution(Accounted):
         list of numpy.ndarray
             Each with its attributes in the order of the domain.
         """
+        workload = Marginals.of(self.domain, workload)
         made = [part.tables(workload) for part in self._parts]
         return [np.asarray(sum(tables) / len(made)) for tables in zip(*made, strict=True)]
 
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution over all cells, in C order; a ValueError if they are too many for the memory."""
         return np.asarray(sum(part.joint() for part in self._parts) / len(self._parts))
+
+    def _count(self, n: Any, size: int) -> int:
+        """So many records, if they fit into the memory with so many bytes for each of their values."""
+        count = integer("n", n, least=0)
+        check_fits("n", n, count * len(self.domain) * size, f"{len(self.domain)} columns of so many records")
+        return count
 
     def _evaluate(self, bound: BoundQuery) -> float:
         value = sum(part.evaluate(bound) for part in self._parts) / len(self._parts)
@@ -213,12 +222,14 @@ class SyntheticDistribution(Accounted):
         Cost         once 6 ns a cell; then 10 ns a record, and 40 where the cells exceed the cache. No more for labels
                      that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record
         """
-        n = integer("n", n, least=0)
+        kind = np.result_type(*map(code_type, self.domain.sizes))
+        coded = flag("codes", codes) or self.domain.labels.count(None) == len(self.domain)
+        n = self._count(n, kind.itemsize if coded else kind.itemsize + 16)
         if self._tables is None:
             self._tables = AliasTables(self.domain, self._parts)
-        out = np.empty((len(self.domain), n), np.result_type(*map(code_type, self.domain.sizes)))
+        out = np.empty((len(self.domain), n), kind)
         self._tables.sample_into(fresh_key(rng), out)
-        if codes or self.domain.labels.count(None) == len(self.domain):
+        if coded:
             return out.T
         columns = [self.domain.decode_column(j, column) for j, column in enumerate(out)]
         records = np.empty(out.shape, _common_type([column.dtype for column in columns]))
@@ -230,8 +241,8 @@ class SyntheticDistribution(Accounted):
         """A data frame of sampled records.
 
         Labels that are strings become categories, in the order of the domain (an Enum in polars, a dictionary in
-        Arrow); other labels keep their type, and codes are int64. Everything here reads it back. The same key gives
-        the same records in all libraries.
+        Arrow); other labels keep their type, and codes are int64. The label None is a missing entry. Everything here
+        reads it back. The same key gives the same records in all libraries.
 
         Parameters
         ----------
@@ -265,15 +276,22 @@ class SyntheticDistribution(Accounted):
             if self.n is None:
                 raise ValueError("n: must be given, as there is no public number of records")
             n = self.n
+        n = self._count(n, 17)  # a code, a number or label, and the library's copy
         columns: dict[str, Any] = {}
         for j, codes in enumerate(self.sample(n, rng, codes=True).T):
             name, labels = self.domain.names[j], self.domain.labels[j]
             if labels is None:
                 columns[name] = codes.astype(np.int64)
-            elif all(isinstance(label, str) for label in labels):
-                columns[name] = _CATEGORIES[library](made, codes.astype(np.int64), list(labels))
-            else:
-                columns[name] = self.domain.decode_column(j, codes)
+                continue
+            known = [label for label in labels if label is not None]
+            if all(isinstance(label, str) for label in known):
+                places = np.cumsum([label is not None for label in labels]) - 1
+                places[[label is None for label in labels]] = _MISSING
+                columns[name] = _CATEGORIES[library](made, places[codes], known)
+                continue
+            columns[name] = self.domain.decode_column(j, codes)
+            if None in labels and {type(label) for label in known} in ({bool}, {int}, {float}):
+                columns[name] = _WITH_MISSING[library](made, columns[name].tolist(), known)
         return _FRAMES[library](made, columns)
 
     # --- showing and pickling
@@ -307,10 +325,21 @@ class SyntheticDistribution(Accounted):
 
 # --- data frames of all libraries
 
+_MISSING = -1  # among the numbers of categories
+
 _CATEGORIES: dict[str, Callable[[Any, NDArray[np.int64], list[str]], Any]] = {
     "pandas": lambda pandas, codes, labels: pandas.Categorical.from_codes(codes, labels),
-    "polars": lambda polars, codes, labels: polars.Series(labels, dtype=polars.Enum(labels)).gather(codes),
-    "pyarrow": lambda pyarrow, codes, labels: pyarrow.DictionaryArray.from_arrays(codes.astype(np.int32), labels),
+    "polars": lambda polars, codes, labels: polars.Series(labels, dtype=polars.Enum(labels)).gather(
+        polars.Series(codes).replace(_MISSING, None)
+    ),
+    "pyarrow": lambda pyarrow, codes, labels: pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(codes.astype(np.int32), mask=codes == _MISSING), pyarrow.array(labels, pyarrow.string())
+    ),
+}
+_WITH_MISSING: dict[str, Callable[[Any, list[Any], list[Any]], Any]] = {
+    "pandas": lambda pandas, values, known: pandas.array(values, pandas.array(known).dtype),  # Int64 and its like
+    "polars": lambda polars, values, known: polars.Series(values, dtype=polars.Series(known).dtype),
+    "pyarrow": lambda pyarrow, values, known: pyarrow.array(values, pyarrow.array(known).type),
 }
 _FRAMES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "pandas": lambda pandas, columns: pandas.DataFrame(columns, copy=True),

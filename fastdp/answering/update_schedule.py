@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log, sqrt
+from math import ceil, inf, log, sqrt
 from typing import Literal
 
 from ..mechanisms.bounds import laplace as laplace_error
+from ..privacy.conversions import pure_of_rho
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE
 from ..support.rounding import up
 from ..support.search import OutOfReachError, least_float
@@ -80,7 +81,7 @@ class UpdateSchedule:
         updates = max(1, ceil(2 * log_cells / alpha**2))
         epoch = epoch_epsilon(updates, epsilon, delta)
         tests = 2 * (queries + updates)
-        a, b = log(4 * updates / beta), log(4 * tests / beta)
+        a, b = _log_ratio(4 * updates, beta), _log_ratio(4 * tests, beta)
         # threshold and query noise: 1/b1 + 2/b2 = epoch, split where the sum of their tails is least
         first = max(MIN_SCALE, up(UNIT * Fraction(1 + sqrt(2 * b / a)) / Fraction(epoch)))
         second = max(MIN_SCALE, up(2 * UNIT / (Fraction(epoch) - UNIT / Fraction(first))))
@@ -109,7 +110,12 @@ class UpdateSchedule:
 
 def epoch_epsilon(updates: int, epsilon: float, delta: float) -> float:
     """The largest epsilon of an epoch such that so many keep within the total: by sums, or as zCDP."""
-    return share_of_each(updates, epsilon, delta, 2)  # an epsilon0-DP epoch is epsilon0^2/2-zCDP
+    return share_of_each(updates, epsilon, delta, pure_of_rho)
+
+
+def _log_ratio(top: int, beta: float) -> float:
+    ratio = top / beta
+    return log(ratio) if ratio < inf else log(top) - log(beta)
 
 
 def _tail(scale: float, beta: float, count: int) -> float:

@@ -22,7 +22,7 @@ from ..records.exact_sums import joined
 from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
 from ..support.boundary import boundary
-from ..support.columns import Array, comes_from
+from ..support.columns import Array, Entries, comes_from
 from ..support.threads import alone
 from .partitions import Count, Failure, Job, Merge, Reader, Total, Work, combine, summarise
 from .requirements import is_older
@@ -104,7 +104,7 @@ class DaskRows(Rows):
         rows._labels = labels._collection, labels._columns[0]
         return rows, labels
 
-    def label_reader(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
+    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
         def labels(block: Block) -> Array:
             assert block.labels is not None
             return np.ascontiguousarray(read(block.labels), dtype)

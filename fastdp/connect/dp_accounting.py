@@ -12,21 +12,20 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import version
-from math import exp, expm1, inf, log1p, pi, sqrt
-from statistics import NormalDist
+from math import exp, expm1, inf, log1p
 from typing import Any
 
 from ..kernels.layout import LN2
 from ..privacy.guarantee_forms import Form
-from ..privacy.guarantees import Guarantee, Neighbors, PureDP
-from ..support import rounding
-from ..support.checks import small_delta
+from ..privacy.guarantees import A_GUARANTEE, Guarantee, Neighbors, PureDP
+from ..support import parameters, rounding
+from ..support.checks import instance_of, items_of, small_delta
+from ..support.parameters import MOST_QUERIES
 from ..support.rounding import down
 from .requirements import is_older
 
 NEEDED = "0.6"  # the first with ZCDpEvent
-_UP = 1 + 2.0**-30  # on what libm and NormalDist compute, which are good to 15 digits
-_SLOPE = sqrt(2 * pi) / 4 * _UP
+_UP = 1 + 2.0**-30  # on what libm computes, which is good to 15 digits
 _NO_COST = 1e9  # of Laplace noise: costs an epsilon of 1e-9 at most
 
 
@@ -92,7 +91,8 @@ def composed(guarantees: Iterable[Guarantee], accountant: Any = None) -> Any:
     dp_accounting.DpEvent
         The composition of their events.
     """
-    events = [dp_event(guarantee, accountant) for guarantee in guarantees]
+    given = items_of("guarantees", guarantees, "several guarantees", most=MOST_QUERIES)
+    events = [dp_event(guarantee, accountant) for guarantee in given]
     made = _library().dp_event
     return made.ComposedDpEvent(events) if events else made.NoOpDpEvent()
 
@@ -110,6 +110,7 @@ def relation_of(neighbors: Neighbors) -> Any:
     dp_accounting.NeighboringRelation
         Theirs.
     """
+    parameters.neighbors(neighbors)
     relation = _library().NeighboringRelation
     return relation.REPLACE_ONE if neighbors == "replace-one" else relation.ADD_OR_REMOVE_ONE
 
@@ -119,6 +120,7 @@ def relation_of(neighbors: Neighbors) -> Any:
 
 def _form(guarantee: Guarantee, leak: float) -> Form:
     """All that holds but for the leak."""
+    instance_of(Guarantee, "guarantee", guarantee, A_GUARANTEE)
     forms = [form for form in guarantee.forms() if form.leak <= leak]
     if not forms:
         raise ValueError(
@@ -131,37 +133,6 @@ def _form(guarantee: Guarantee, leak: float) -> Form:
             f"{guarantee}: no event holds a Renyi curve: state its ZCDP form as well, as in ZCDP(rho) & curve"
         )
     return form
-
-
-def _gaussian_of(form: Form) -> float:
-    """The least mu of those that are proven: theorem 1 (range), theorem 2 (rho)."""
-    return min(form.mu, mu_of_range(form.range), 2 * sqrt(2 * form.rho) * _UP)
-
-
-def mu_of_range(eta: float) -> float:
-    """The mu of Gaussian DP that choices of bounded range eta have.
-
-    Parameters
-    ----------
-    eta : float >= 0
-        The range.
-
-    Returns
-    -------
-    float
-        Rounded up.
-
-    Notes
-    -----
-    Proof    dp_accounting.md, theorem 1
-    """
-    if eta == inf:
-        return inf
-    straight = eta * _SLOPE
-    if eta < 0.5:  # the same but for a part in a thousand, where the quantile would cancel
-        return straight
-    tail = exp(-eta / 2) / (1 + exp(-eta / 2))
-    return min(straight, -2 * NormalDist().inv_cdf(tail) * _UP) if tail > 1e-300 else straight
 
 
 def _concentrates(form: Form) -> bool:
@@ -185,7 +156,7 @@ def _for_renyi(events: Any, form: Form, neighbors: Neighbors) -> Any:
 
 def _for_losses(library: Any, form: Form, neighbors: Neighbors) -> Any:
     """For a PLDAccountant, which takes the pair itself. It doubles a Gaussian's sensitivity under replace-one."""
-    events, mu = library.dp_event, _gaussian_of(form)
+    events, mu = library.dp_event, form.least_mu
     if _better_as_gaussian(mu, form):
         return _gaussian(events, mu / 2 if neighbors == "replace-one" else mu)
     if neighbors == "replace-one":
@@ -195,7 +166,7 @@ def _for_losses(library: Any, form: Form, neighbors: Neighbors) -> Any:
 
 def _for_all(library: Any, form: Form, neighbors: Neighbors) -> Any:
     """For both, with parts that cost nothing by which an accountant of the other relation knows that it is wrong."""
-    events, mu = library.dp_event, _gaussian_of(form)
+    events, mu = library.dp_event, form.least_mu
     gaussian = _better_as_gaussian(mu, form)
     if neighbors == "replace-one":
         guard = events.RandomizedResponseDpEvent(noise_parameter=1.0, num_buckets=1)
@@ -300,4 +271,4 @@ def _library() -> Any:
     return dp_accounting
 
 
-__all__ = ["composed", "dp_event", "mu_of_range", "relation_of"]
+__all__ = ["composed", "dp_event", "relation_of"]

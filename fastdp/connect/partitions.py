@@ -19,7 +19,7 @@ from ..records.exact_sums import Halves, add_halves, halves_of
 from ..records.rows import Block, cells_below
 from ..records.sources import rows_of
 from ..support.boundary import without_values
-from ..support.columns import column_of, comes_from
+from ..support.columns import Array, Column, Entries, column_of, comes_from
 from ..support.threads import alone
 
 T = TypeVar("T")
@@ -64,7 +64,10 @@ class Reader:
             columns = [partition.iloc[:, j] for j in self.places]
         else:
             raise ValueError(f"data: a partition of type {type(partition).__name__}: must be of numpy or pandas")
-        found = [column_of(label, column) for label, column in zip(self.titles, columns, strict=True)]
+        found = [
+            _as_declared(column_of(label, column), declared)
+            for label, column, declared in zip(self.titles, columns, self.types, strict=True)
+        ]
         return self._checked(MemoryRows(found, self.names, len(partition)))
 
     def _checked(self, rows: MemoryRows) -> MemoryRows:
@@ -75,6 +78,40 @@ class Reader:
                     f"{label}: a partition of dtype {found}: must be {declared}, as the collection declares"
                 )
         return rows
+
+
+class _WithMissing(Column):
+    """A column of integers or bools of which pandas made floats or objects, as an entry of the partition is missing."""
+
+    def __init__(self, column: Column, declared: np.dtype[Any]) -> None:
+        self.label, self._column, self._declared = column.label, column, declared
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def entries(self, start: int, stop: int) -> Entries:
+        values, missing, _ = self._column.entries(start, stop)
+        gone = np.asarray(_is_missing(values)) if missing is None else missing | _is_missing(values)
+        held = np.where(gone, 0, values)
+        if values.dtype.kind == "f" and (np.abs(held) > 2.0**53).any():  # of which pandas has lost the last bits
+            raise ValueError(
+                f"{self.label}: a partition of dtype {values.dtype}: must be {self._declared}, as the collection "
+                "declares; read it with a nullable type"
+            )
+        return Entries(held.astype(self._declared), gone, self.label)
+
+
+def _is_missing(values: Array) -> NDArray[np.bool_]:
+    import pandas
+
+    return np.asarray(pandas.isna(values), np.bool_)
+
+
+def _as_declared(column: Column, declared: np.dtype[Any] | None) -> Column:
+    found = column.entries(0, 0).values.dtype
+    if declared is None or declared.kind not in "biu" or found.kind != ("O" if declared.kind == "b" else "f"):
+        return column
+    return _WithMissing(column, declared) if _is_missing(column.entries(0, len(column)).values).any() else column
 
 
 class Work(ABC, Generic[T]):
@@ -185,9 +222,10 @@ class Job(Generic[T]):
             last = rows.width - 1
             rows, attached = rows.select(range(last)), rows.select([last])
         given = None if attached is None else attached.one_block()
+        of_labels = None if given is None else given.entries(0)
         for block in rows.blocks():
-            if given is not None:
-                block.labels = given.column(0)[block.first : block.first + block.n]
+            if of_labels is not None:
+                block.labels = of_labels.part(block.first, block.first + block.n)
             block.first += first
             yield block
 

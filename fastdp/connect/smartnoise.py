@@ -22,6 +22,7 @@ from ..answering.mwem_plan import VARIANTS, Variant
 from ..answering.queries import marginals
 from ..privacy.budget import Budget
 from ..privacy.guarantees import ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy.origin import with_origin
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.domain import Domain, check_domain
@@ -62,7 +63,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
     variant : str, optional
         As in `mwem`.
     outside : {"raise", "clip"}
-        What becomes of records outside the domain: a DomainError, or the nearest value.
+        What becomes of records outside the domain: a DomainError, or the value that `Domain` states.
     nonprivate_labels : bool
         True: which labels occur, and kinds of columns, may be read off the records, as smartnoise's own synthesizers
         do. That is not private, costs no epsilon, and gives a PrivacyWarning.
@@ -197,7 +198,7 @@ class MWEMSynthesizer(Synthesizer):  # type: ignore[misc]
         self.fitted = self._mwem(codes, domain, rest, "raise")
         if searched:
             total = ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
-            self.guarantee = replace(total, neighbors=self.neighbors)
+            self.guarantee = with_origin(replace(total, neighbors=self.neighbors), total.origin)
         else:
             self.guarantee = self.fitted.guarantee
         if labels_read:

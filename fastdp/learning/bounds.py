@@ -14,6 +14,7 @@ from ..privacy.guarantees import Neighbors
 from ..records.number_line import bits_of_each
 from ..support import parameters
 from ..support.checks import integer, large_integer, one_of
+from ..support.parameters import MOST_DIMENSIONS
 from ..support.search import in_reach, least_float
 from . import boxes, conjunctions
 from .box_parameters import BoxProblem
@@ -323,7 +324,7 @@ def learn_box_epsilon(
 
 def _box(n: Any, d: Any, domain_bits: Any, method: Any, privacy: PrivacyParameters) -> BoxProblem:
     one_of("method", method, ("auto", *boxes.PRIVATE))
-    n, d = large_integer("n", n, least=1), integer("d", d, least=1)
+    n, d = large_integer("n", n, least=1), integer("d", d, least=1, most=MOST_DIMENSIONS)
     return BoxProblem(n, bits_of_each(domain_bits, d), privacy)
 
 

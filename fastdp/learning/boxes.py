@@ -175,7 +175,8 @@ def learn_box(
         Under add-remove neighbours, where n is private: a public number that takes its place; `.error_bound` holds if
         there are as many.
     outside : {"raise", "clip"}
-        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end.
+        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
+        entries and what is no number by the lower one, and labels other than 1 by 0.
     progress : bool or callable, optional
         True for a bar; or a callable (done, total, what is being done).
     rng : Randomness, optional

@@ -26,6 +26,7 @@ from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import integer, one_of, public_count
 from ..support.errors import PrivacyWarning, levels_to_caller
+from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayLines
@@ -123,6 +124,7 @@ def learn_conjunction(
     method: MethodName = "peel",
     beta: float = 0.05,
     records: int | None = None,
+    outside: Outside = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
@@ -157,6 +159,9 @@ def learn_conjunction(
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place in the schedules;
         `.error_bound` holds if there are as many.
+    outside : {"raise", "clip"}
+        What becomes of values and labels other than 0 and 1: a DomainError, or the nearest of them, and 0 for what is
+        missing or no number.
     progress : bool or callable, optional
         True for a bar; or a callable (done, total, what is being done).
     rng : Randomness, optional
@@ -177,7 +182,7 @@ def learn_conjunction(
         For parameters that are not as above, k > d, and for "exhaustive" beyond 2^24 sets of columns or 20 s, with an
         estimate; before anything is charged.
     DomainError
-        For values other than 0 and 1; nothing is charged.
+        For values other than 0 and 1, unless they are clipped; nothing is charged.
 
     Notes
     -----
@@ -202,16 +207,17 @@ def learn_conjunction(
     """
     one_of("method", method, (*PRIVATE, "auto", "elimination"))
     parameters.neighbors(neighbors)
+    parameters.outside(outside)
     if method == "elimination":
         of_privacy = {"k": k, "epsilon": epsilon, "delta": delta or None, "records": records, "rng": rng}
-        return _eliminate(X, y, {**of_privacy, "budget": budget}, progress)
+        return _eliminate(X, y, {**of_privacy, "budget": budget}, outside, progress)
     if epsilon is None:
         raise ValueError(
             "epsilon=None: must be a number > 0; only method='elimination', which is not private, has none"
         )
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     records = public_count(records, neighbors)
-    examples = Examples(X, y, may_be_empty=neighbors == "add-remove")
+    examples = Examples(X, y, outside, may_be_empty=neighbors == "add-remove")
     n = records or examples.n
     k = examples.d if k is None else integer("k", k, least=1, most=examples.d)
     taken, plan = choose_method(PRIVATE, method, ConjunctionProblem(n, examples.d, k, privacy))
@@ -225,13 +231,13 @@ def learn_conjunction(
     return _hypothesis(literals, examples, taken, guarantee, min(1.0, plan.bound / n), privacy.beta)
 
 
-def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], progress: Progress) -> LearnedConjunction:
+def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], outside: Outside, progress: Progress) -> LearnedConjunction:
     """All literals that no positive falsifies. Exact, not private, and charged to nobody."""
     for name, value in of_privacy.items():
         if value is not None:
             raise ValueError(f"{name}={shown(value)}: must be left out for method='elimination', which is not private")
     warnings.warn("method='elimination' is not private", PrivacyWarning, stacklevel=levels_to_caller())
-    examples = Examples(X, y)
+    examples = Examples(X, y, outside)
     with reporting(progress, "learning") as report:
         report(0, 1, "counts")
         examples.read(keep=False)

@@ -27,6 +27,7 @@ from .examples import Counts, Examples
 MOST_WORK = 2**37  # sets of columns, times words of 64 records: some 20 s on one core
 MOST_SETS, MOST_CONJUNCTIONS = 2**24, 2**31
 _SECONDS = 1.4e-10  # a word of a set takes
+_MOST_LITERALS = 1000  # up to here conjunctions are counted exactly
 _BLOCK = 2**20  # conjunctions that are scored together
 
 
@@ -35,12 +36,19 @@ def conjunctions(d: int, k: int) -> int:
     return sum(comb(d, s) << s for s in range(k + 1)) + (k >= 2)
 
 
+def _log_conjunctions(d: int, k: int) -> float:
+    """The logarithm of that number; for many literals a bound of it, as sets of at most k are at most (e d / k)^k."""
+    return log(conjunctions(d, k)) if k <= _MOST_LITERALS else k * (1 + log(2 * d / k))
+
+
 def refusal(n: int, d: int, k: int) -> str:
     """Why scoring all conjunctions is too much work; empty if it is not."""
-    sets, many = sum(comb(d, s) for s in range(1, k + 1)), conjunctions(d, k)
+    counted = min(k, _MOST_LITERALS)  # more are refused as well, and need not be counted
+    sets, many = sum(comb(d, s) for s in range(1, counted + 1)), conjunctions(d, counted)
     work = sets * -(-n // 64)
     if work <= MOST_WORK and sets <= MOST_SETS and many <= MOST_CONJUNCTIONS:
         return ""
+    work, many = min(work, 2**900), min(many, 2**900)  # floats hold these
     seconds = work * _SECONDS + many * 4e-9
     count = f"{many:,}" if many < 10**15 else f"{many:.2g}"
     return (
@@ -73,7 +81,7 @@ class ExhaustiveParameters:
 def prepare_exhaustive(problem: ConjunctionProblem) -> ExhaustiveParameters:
     """Theorem 4."""
     eta = problem.privacy.eta(1)
-    bound = (log(conjunctions(problem.d, problem.k)) - log(problem.privacy.beta)) / eta
+    bound = (_log_conjunctions(problem.d, problem.k) - log(problem.privacy.beta)) / eta
     return ExhaustiveParameters(problem.k, eta, problem.privacy.guarantee_of(1, eta), bound)
 
 
@@ -126,14 +134,14 @@ def choose_conjunction(
 
 def _set_errors(examples: Examples, k: int, starts: Counts, total: int) -> Counts:
     """The errors of every conjunction of ones."""
-    labels = examples.labels
+    labels, outside = examples.labels, examples.outside
 
     def statistic(block: Block) -> Counts:
         from ..kernels.literals import WIDE, count_subsets_into
 
         out = np.zeros(total, np.int64)
         prefixes = np.empty((k, WIDE), np.uint64)
-        count_subsets_into(block.bits(), labels(block), k, starts, prefixes, out)
+        count_subsets_into(block.bits(outside), labels(block), k, starts, prefixes, out)
         return out
 
     return examples.rows.total(statistic)

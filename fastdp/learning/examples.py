@@ -37,7 +37,7 @@ class Examples(Labelled):
         positive, self.positives = self.read_labels()
         self.labels = _Labels(positive)
         if keep:
-            self.rows = pack_if_local(self.rows)
+            self.rows = pack_if_local(self.rows, self.outside)
             block = self.rows.one_block()
             if isinstance(self.rows, PackedRows) and block is not None:  # its blocks start with a word
                 self.labels = _Labels(positive, pack_flags(positive(block)))
@@ -46,12 +46,12 @@ class Examples(Labelled):
         """Counts over the records that satisfy all of these literals."""
         columns = np.array([literal // 2 for literal in literals], np.int64)
         values = np.array([1 - literal % 2 for literal in literals], np.int64)
-        labels = self.labels
+        labels, outside = self.labels, self.outside
 
         def statistic(block: Block) -> Counts:
             from ..kernels.literals import count_among_into, satisfying_into
 
-            bits = block.bits()
+            bits = block.bits(outside)
             left = all_bits(block.n)
             counts = np.zeros((2, block.width + 1), np.int64)
             counts[0, -1] = satisfying_into(bits, columns, values, left)

@@ -17,6 +17,7 @@ from ..records.column_names import label_of
 from ..records.labels import Labelled
 from ..records.number_line import NumberLine, Positions, bits_of_columns, check_signed
 from ..records.rows import Block, PerRecord
+from ..support.parameters import Outside
 
 KEY_BITS = 32  # of a record, which separates records that stand at one position
 
@@ -49,29 +50,29 @@ class Numbers(Labelled):
     """
 
     def __init__(
-        self, X: Any, y: Any, bits: Any, signed: bool | None, outside: str, *, may_be_empty: bool = False
+        self, X: Any, y: Any, bits: Any, signed: bool | None, outside: Outside, *, may_be_empty: bool = False
     ) -> None:
         if isinstance(X, Mapping):
             for name, column in X.items():
                 if isinstance(column, list | tuple):  # its type, which decides about the domain, would be read off it
                     raise ValueError(f"X: column {name!r}: must be an array, whose type is declared, not a list")
-        super().__init__(X, y, may_be_empty=may_be_empty)
+        super().__init__(X, y, outside, may_be_empty=may_be_empty)
         self.bits = bits_of_columns(bits, self.rows)
-        self._signed, self._outside = check_signed(signed), outside
+        self._signed = check_signed(signed)
         self.orders: tuple[NumberLine, ...] = ()
 
     def read(self) -> None:
         """Read all labels and all numbers once."""
         self.labels, self.positives = self.read_labels()
         self.left = self.labels
-        bits, signed, outside, names = self.bits, self._signed, self._outside, self.names
+        bits, signed, outside, names = self.bits, self._signed, self.outside, self.names
 
         def statistic(block: Block) -> tuple[NumberLine, ...]:
             orders = []
             for i in range(block.width):
-                values = block.column(i)
-                orders.append(NumberLine.of(values.dtype, bits[i], signed, label_of(i, names)))
-                orders[i].positions(values, outside, label_of(i, names))
+                values = block.entries(i)
+                orders.append(NumberLine.of(values.values.dtype, bits[i], signed, label_of(i, names)))
+                orders[i].positions_of(values, outside, label_of(i, names))
             return tuple(orders)
 
         def same(one: tuple[NumberLine, ...], other: tuple[NumberLine, ...]) -> tuple[NumberLine, ...]:
@@ -139,7 +140,7 @@ class Lines:
     names: tuple[str, ...] | None
 
     def positions(self, block: Block, i: int) -> Positions:
-        return self.orders[i].positions(block.column(i), self.outside, label_of(i, self.names))
+        return self.orders[i].positions_of(block.entries(i), self.outside, label_of(i, self.names))
 
     def places(self, block: Block, i: int, some: NDArray[np.intp], key: Key) -> Places:
         """Of some records of a block."""

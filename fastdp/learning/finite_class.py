@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
@@ -24,16 +25,19 @@ from ..randomness.keys import Randomness
 from ..records.bit_words import all_bits, pack_flags
 from ..records.column_names import called
 from ..records.engines import is_collection
-from ..records.labels import Labelled, label_vector, positives
+from ..records.labels import Labelled, label_vector, positive_labels
 from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
+from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import public_count
+from ..support.columns import Entries, has
+from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.threads import run_chunks
-from .hypotheses import predictions_of
+from .hypotheses import predicted_bits, predictions_of
 from .privacy_parameters import PrivacyParameters
 
 Errors = NDArray[np.int64]
@@ -111,6 +115,7 @@ def learn_from_class(
     X: Any = None,
     beta: float = 0.05,
     records: int | None = None,
+    outside: Outside = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
@@ -138,6 +143,9 @@ def learn_from_class(
         The probability with which the error bound of the result may fail.
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place in `.excess_bound`.
+    outside : {"raise", "clip"}
+        What becomes of predictions and labels other than 0 and 1: a DomainError, or the nearest of them, and 0 for what
+        is missing or no number.
     progress : bool or callable, optional
         True for a bar; or a callable (done, total, what is being done).
     rng : Randomness, optional
@@ -157,8 +165,8 @@ def learn_from_class(
     ValueError
         For parameters, shapes and types that are not as above.
     DomainError
-        For labels and predictions that are other numbers. Nothing is charged; of a stream, up to its first 1,024
-        hypotheses.
+        For labels and predictions that are other numbers, unless they are clipped. Nothing is charged; of a stream, up
+        to its first 1,024 hypotheses.
 
     Notes
     -----
@@ -183,7 +191,8 @@ def learn_from_class(
     """
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     records = public_count(records, neighbors)
-    class_ = _class_of(predictions, y, X, may_be_empty=neighbors == "add-remove")
+    parameters.outside(outside)
+    class_ = _class_of(predictions, y, X, outside, may_be_empty=neighbors == "add-remove")
     n = records or class_.n
     eta = privacy.eta(1)
     guarantee = privacy.guarantee_of(1, eta)
@@ -196,7 +205,9 @@ def learn_from_class(
                 leader.offer(errors, [None] * errors.size)
                 report(1, 1, "")
             else:
-                _stream(predictions, positives(class_.labels), X, leader, report)
+                assert class_.labels is not None
+                labels = positive_labels(class_.labels, outside)
+                _stream(predictions, labels, X, outside, leader, report)
         index, hypothesis = leader.winner()
     bound = min(1.0, excess(privacy, leader.seen) / n)
     return Chosen(index, hypothesis, leader.seen, keys.stating(guarantee), bound, privacy.beta)
@@ -233,10 +244,10 @@ class _Leader:
 
 def _is_stream(predictions: Any) -> bool:
     """Whether hypotheses come one by one; a list of vectors is an array."""
-    if isinstance(predictions, Rows | np.ndarray) or hasattr(predictions, "columns"):
+    if isinstance(predictions, Rows | np.ndarray) or has(predictions, "columns"):
         return False
     if isinstance(predictions, list | tuple):
-        return any(callable(one) or hasattr(one, "predict") for one in predictions)
+        return any(callable(one) or has(one, "predict") for one in predictions)
     if isinstance(predictions, Mapping):
         return False
     if not isinstance(predictions, Iterable):
@@ -247,37 +258,39 @@ def _is_stream(predictions: Any) -> bool:
 class _Class(NamedTuple):
     """How many records there are, their labels, and how many of them each hypothesis is wrong about.
 
-    labels    nothing where they are not in this process
+    labels    None where they are not in this process
     errors    None where hypotheses come one by one
     """
 
     n: int
-    labels: NDArray[Any]
+    labels: Entries | None
     errors: Callable[[], Errors] | None
 
 
-def _class_of(predictions: Any, y: Any, X: Any, *, may_be_empty: bool) -> _Class:
+def _class_of(predictions: Any, y: Any, X: Any, outside: Outside, *, may_be_empty: bool) -> _Class:
     if is_collection(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
         _no_records(X)
         # an array has a hypothesis a row, as one of numpy's
         by_record = (
             predictions
-            if isinstance(predictions, Rows) or hasattr(predictions, "columns")
+            if isinstance(predictions, Rows) or has(predictions, "columns")
             else getattr(predictions, "T", predictions)
         )
-        examples = Labelled(by_record, y, may_be_empty=may_be_empty)
-        return _Class(examples.n, np.empty(0), lambda: _errors_of_rows(examples.rows, examples.read_labels()[0]))
-    labels = label_vector(y)
+        examples = Labelled(by_record, y, outside, may_be_empty=may_be_empty)
+        return _Class(examples.n, None, lambda: _errors_of_rows(examples.rows, examples.read_labels()[0], outside))
+    given = label_vector(y, outside)
+    labels = given.values
     if not labels.size and not may_be_empty:
         raise ValueError("y: n=0 records: must be at least one")
     if _is_stream(predictions):
-        return _Class(labels.size, labels, None)
+        return _Class(labels.size, given, None)
     table = _table(predictions, labels.size, X)
     if isinstance(table, Rows):
+        read = partial(positive_labels, outside=outside)
         return _Class(
-            labels.size, labels, lambda: _errors_of_rows(table, table.label_reader(labels, positives, np.bool_))
+            labels.size, given, lambda: _errors_of_rows(table, table.label_reader(given, read, np.bool_), outside)
         )
-    return _Class(labels.size, labels, lambda: _errors(table, positives(labels)))
+    return _Class(labels.size, given, lambda: _errors(table, positive_labels(given, outside), outside))
 
 
 def _no_records(X: Any) -> None:
@@ -304,37 +317,39 @@ def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
     return array
 
 
-def _errors(predictions: NDArray[Any], positive_: NDArray[np.bool_]) -> Errors:
+def _errors(predictions: NDArray[Any], positive_: NDArray[np.bool_], outside: Outside) -> Errors:
     """Hypothesis by hypothesis: comparing bytes is as fast as packing them."""
 
     def some(start: int, stop: int) -> list[int]:
-        return [_wrong(one, positive_) for one in predictions[start:stop]]
+        return [_wrong(one, positive_, outside) for one in predictions[start:stop]]
 
     chunk = max(1, _CHUNK // max(1, positive_.size))
     return np.array([count for part in run_chunks(some, len(predictions), chunk) for count in part], np.int64)
 
 
-def _wrong(predicted: Any, positive_: NDArray[np.bool_]) -> int:
-    found = positives(np.asarray(predicted), "predictions")
+def _wrong(predicted: Any, positive_: NDArray[np.bool_], outside: Outside) -> int:
+    found = predicted_bits(predicted, "predictions", outside)
     if found.shape != positive_.shape:
         raise ValueError(f"predictions: shape {found.shape}: must be {positive_.shape}, one for each label")
     return int(np.count_nonzero(found != positive_))
 
 
-def _errors_of_rows(table: Rows, positive_: PerRecord) -> Errors:
+def _errors_of_rows(table: Rows, positive_: PerRecord, outside: Outside) -> Errors:
     def statistic(block: Block) -> Errors:
         from ..kernels.literals import count_among_into
 
         some = positive_(block)
         labels = pack_flags(some)
         counts = np.zeros((2, block.width), np.int64)
-        count_among_into(block.bits(), labels, all_bits(block.n) ^ labels, counts)
+        count_among_into(block.bits(outside), labels, all_bits(block.n) ^ labels, counts)
         return np.asarray(np.count_nonzero(some) - counts[0] + counts[1])
 
     return table.total(statistic)
 
 
-def _stream(class_: Iterable[Any], positive_: NDArray[np.bool_], X: Any, leader: _Leader, report: Report) -> None:
+def _stream(
+    class_: Iterable[Any], positive_: NDArray[np.bool_], X: Any, outside: Outside, leader: _Leader, report: Report
+) -> None:
     errors: list[int] = []
     hypotheses: list[Any] = []
 
@@ -346,7 +361,11 @@ def _stream(class_: Iterable[Any], positive_: NDArray[np.bool_], X: Any, leader:
 
     for one in class_:
         errors.append(
-            _wrong(one if X is None else predictions_of(one, X, f"hypothesis {leader.seen + len(errors)}"), positive_)
+            _wrong(
+                one if X is None else predictions_of(one, X, f"hypothesis {leader.seen + len(errors)}", outside),
+                positive_,
+                outside,
+            )
         )
         hypotheses.append(None if X is None else one)
         if len(errors) == _STREAMED:

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.column_names import called
-from ..records.labels import Labelled, label_vector, names_column, positives, with_labels
-from ..records.rows import Block, PerRecord, Rows, column_values
+from ..records.labels import Labelled, label_vector, names_column, positive_labels, positives, with_labels
+from ..records.outside_domain import bits_of
+from ..records.rows import Block, PerRecord, Rows, column_entries
 from ..records.sources import rows_of
 from ..support.boundary import boundary
-from ..support.columns import comes_from
+from ..support.checks import integer, plain_array
+from ..support.columns import Entries, comes_from, has
 from ..support.errors import warn_of_accuracy
+from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from ..support.results import Displayed
 from ..support.shown import shown
@@ -48,6 +51,7 @@ class Hypothesis(Displayed):
         -------
         str
         """
+        column = integer("column", column, least=0, most=self.width - 1)
         return f"v{column + 1}" if self.names is None else self.names[column]
 
     @boundary
@@ -153,9 +157,9 @@ def error(h: Any, X: Any, y: Any) -> float:
         return int(used.total(lambda block: [np.count_nonzero(holds(block) != right(block))])[0]) / records.n
     if names_column(y):
         _, given = with_labels(X, y)
-        labels, X = positives(column_values(given)), _without(X, y)
+        labels, X = positive_labels(column_entries(given)), _without(X, y)
     else:
-        labels = positives(label_vector(y))
+        labels = positive_labels(label_vector(y))
         if not labels.size:
             raise ValueError("y: n=0 records: must be at least one")
     predicted = predictions_of(h, X, "h")
@@ -164,12 +168,20 @@ def error(h: Any, X: Any, y: Any) -> float:
     return float(np.mean(predicted != labels))
 
 
-def predictions_of(h: Any, X: Any, name: str) -> NDArray[np.bool_]:
+def predictions_of(h: Any, X: Any, name: str, outside: Outside = "raise") -> NDArray[np.bool_]:
     """The predictions of a hypothesis, or of a function."""
-    predict = getattr(h, "predict", h)
+    predict = h.predict if has(h, "predict") else h
     if not callable(predict):
         raise ValueError(f"{name}: type {type(h).__name__}: must be a function, or have a method predict")
-    return positives(np.asarray(predict(X)), f"{name}: predictions")
+    return predicted_bits(predict(X), f"{name}: predictions", outside)
+
+
+def predicted_bits(predicted: Any, name: str, outside: Outside) -> NDArray[np.bool_]:
+    """Predictions of 0 and 1."""
+    found = plain_array(name, predicted, "an array, one for each record")
+    if outside == "clip" and found.dtype.kind in "biufO":
+        return bits_of(Entries(found, None, name))
+    return positives(found, name)
 
 
 def _without(X: Any, column: Any) -> Any:

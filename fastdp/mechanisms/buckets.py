@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from ..randomness import exact_draws as exact
 from ..randomness.keys import word_source
 from ..support.rounding import down
 from ..support.threads import run_chunks
-from .scores import CHUNK, blocks_of, check_top
+from .scores import CHUNK, blocks_of, changed, check_top
 
 BATCH = 32  # proposals for one draw: each is accepted with probability 1/4 at least, about 1/2 mostly
 MOST = 1 << 20  # proposals made at a time
+MOST_IN_VAIN = 64  # batches without an accepted proposal, which scores that stay have once in 10^250 calls
 
 
 class Buckets:
@@ -49,14 +51,19 @@ class Buckets:
         """So many draws: the accepted ones among proposals 0, 1, 2, ..., in this order."""
         sums = np.empty((2, self._weights.size), np.uint64)
         _kernels().sum_weights_into(self.tops, self._weights, self.top, self._factor, sums)
+        if not (sums[0, -1] or sums[1, -1]):  # of scores that changed while they were added up
+            raise changed()
         found: list[NDArray[np.int64]] = []
-        missing, first = count, 0
+        missing, first, in_vain = count, 0, 0
         while missing > 0:
             proposals = np.empty((4, min(3 * (missing - 1) + BATCH, MOST)), np.uint64)
             first = _kernels().propose_into(key, first, self.tops, self.top, self._factor, sums, proposals)
             accepted = self._accepted(key, proposals)[:missing]
             found.append(accepted)
             missing -= accepted.size
+            in_vain = 0 if accepted.size else in_vain + 1
+            if in_vain > MOST_IN_VAIN:
+                raise changed()
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _accepted(self, key: NDArray[np.uint32], proposals: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -73,7 +80,10 @@ class Buckets:
         )  # fmt: skip
         members, doublings, verdicts = outcomes
         for p in np.flatnonzero(verdicts < 0).tolist():
-            distance = Fraction(self.top) - Fraction(self._scores[members[p]].item())
+            score = self._scores[members[p]].item()
+            if not -inf < score <= self.top or doublings[p] < 0:
+                raise changed()
+            distance = Fraction(self.top) - Fraction(score)
             coin = exact.proposal_coin(word_source(key), int(proposals[layout.PROPOSED_NUMBER, p]))
             exponent = -Fraction(self._eta) * distance
             verdicts[p] = exact.is_below_exp(coin, exponent, int(doublings[p]))

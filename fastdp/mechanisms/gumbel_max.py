@@ -8,7 +8,6 @@ selection.md, theorem 2, proves the law.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from copy import deepcopy
 from fractions import Fraction
@@ -21,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import layout
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget
+from ..privacy.budget import Budget, check_open
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys
@@ -29,12 +28,15 @@ from ..randomness.keys import Randomness, word_source
 from ..support import processes
 from ..support.boundary import quick_boundary
 from ..support.checks import integer
+from ..support.parameters import MOST_CHOSEN
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
-from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, plan_exponential, tops_of
+from ..support.turns import new_turn, refuse_again
+from .scores import MOST_CANDIDATES, array_of_scores, blocks_of, changed, check_again, plan_exponential, tops_of
 
 _INTERRUPTED = "an offer or a merge was interrupted, so its winner is not known"
+_MOST_ROUNDS = 128  # of one chunk: two or three for scores that stay
 _ROOM = 64  # for candidates that a chunk finds, beyond twice the number wanted
 
 
@@ -56,7 +58,7 @@ class GumbelState:
         self.key, self.eta, self.k = key, eta, k
         self.dtype: Any = None
         self.held = _NOBODY[np.dtype(np.float64)]
-        self._lock = threading.Lock()
+        self._turn = new_turn()
 
     def admit(self, dtype: Any) -> None:
         """Take scores of this type from now on; ValueError if there were others."""
@@ -66,11 +68,11 @@ class GumbelState:
             raise ValueError(f"scores: dtype {dtype}: must be {self.dtype}, as in the other blocks; make all floats")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._turn = new_turn()
 
     def add(self, scores: NDArray[Any], first: int, tops: NDArray[Any], top: Any) -> None:
         """Let candidates first, first + 1, ... take part; `tops` and `top` as `tops_of` found them."""
@@ -88,8 +90,11 @@ class GumbelState:
         held = self.held  # whichever bound of the k-th arrival it gives, the outcome is the same
         if held.scores.size:
             top = max(top, held.scores.max().item())
-        room, found = 2 * self.k + _ROOM, -1
+        room, found, rounds, most = 2 * self.k + _ROOM, -1, 0, top
         while found < 0:
+            rounds += 1
+            if rounds > _MOST_ROUNDS:
+                raise changed()
             heap, indices, times = np.empty(self.k), np.empty(room, np.int64), np.empty((2, room))
             heap.fill(self._kth_late(held, top) if held.scores.size >= self.k else inf)
             found = _kernels().select_gumbel_into(
@@ -103,7 +108,9 @@ class GumbelState:
             top = pivot
         if found:
             indices = indices[:found]
-            self.absorb(_Held(indices, scores[indices - first], times[layout.LOG, :found]))
+            chosen = scores[indices - first]
+            check_again(chosen, most)
+            self.absorb(_Held(indices, chosen, times[layout.LOG, :found]))
 
     def absorb(self, more: _Held) -> None:
         """Take these in, and keep whoever may be among the k first."""
@@ -112,7 +119,7 @@ class GumbelState:
             if isnan(log):
                 uniform = exact.candidate_uniform(word_source(self.key), int(more.indices[c]))
                 logs[c] = exact.log_exponential(uniform)
-        with self._lock:
+        with self._turn:
             held = _Held(more.indices, more.scores, logs)
             if self.held.scores.size:
                 held = _Held(*(np.concatenate(pair) for pair in zip(self.held, held, strict=True)))
@@ -189,6 +196,8 @@ def _kth_score(scores: NDArray[Any], k: int) -> Any:
     """The k-th largest score, or the smallest that is not forbidden if there are fewer."""
     if scores.dtype == np.float64:
         scores = scores[scores > -inf]
+        if not scores.size:
+            raise changed()
     k = min(k, scores.size)
     return np.partition(scores, scores.size - k)[scores.size - k].item()
 
@@ -263,10 +272,11 @@ class GumbelMax(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        k = integer("k", k, least=1)
+        k = integer("k", k, least=1, most=MOST_CHOSEN)
         plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
         self._parameters = {**plan.parameters, "k": k}
         with ChargedKeys("GumbelMax", plan.guarantee, self._parameters, budget, rng) as keys:
+            self._payers = keys.payers
             self._state = GumbelState(keys.take(), plan.eta, k)
         self._guarantee = keys.stating(plan.guarantee)
         self._process: int | None = processes.here.number  # the one that may announce the winner; None of a shard
@@ -278,7 +288,7 @@ class GumbelMax(Accounted):
         self._offered: list[tuple[int, int]] = []  # disjoint ranges of candidates, in order
         self._running = 0  # offers in progress
         self._closed = ""  # why nothing more can be offered
-        self._lock = threading.Lock()
+        self._turn = new_turn()
 
     def shard(self) -> GumbelMax:
         """An object that takes other candidates of this choice, here or elsewhere, and is merged into this one.
@@ -290,12 +300,12 @@ class GumbelMax(Accounted):
         GumbelMax
             Nothing has been offered to it.
         """
-        with self._lock:
-            self._check_open()
+        self._check_open()
         shard = GumbelMax.__new__(GumbelMax)
         shard._parameters, shard._guarantee = self._parameters, self._guarantee
         shard._state = GumbelState(self._state.key, self._state.eta, self.k)
         shard._process = shard._winners = None
+        shard._payers = []  # it may go elsewhere
         shard._begin()
         return shard
 
@@ -320,12 +330,15 @@ class GumbelMax(Accounted):
         first_index : int >= 0
             The number of the first of them.
         """
+        check_open(self._payers)
         first = integer("first_index", first_index, least=0)
         array = array_of_scores(scores, empty=True)
         if first + array.size > MOST_CANDIDATES:
             raise ValueError(f"first_index={shown(first_index)}: must be such that candidates are numbered below 2^62")
         tops, top = tops_of(array) if array.size else (array, None)
-        with self._lock:
+        self._check_process()  # before its lock, which a thread of the parent may hold for ever
+        self._refuse_again()
+        with self._turn:
             self._check_open()
             if not array.size:
                 return
@@ -339,7 +352,7 @@ class GumbelMax(Accounted):
             self._closed = _INTERRUPTED
             raise
         finally:
-            with self._lock:
+            with self._turn:
                 self._running -= 1
 
     @quick_boundary
@@ -363,7 +376,9 @@ class GumbelMax(Accounted):
         if other is self or other._process is not None or not same:
             raise ValueError("other: must be another shard of this GumbelMax, made by its shard()")
         first, second = sorted((self, other), key=id)  # one order for everybody, so that nobody waits in a circle
-        with first._lock, second._lock:
+        first._refuse_again()
+        second._refuse_again()
+        with first._turn, second._turn:
             other._check_open("other")
             other._check_idle("other")
             self._check_open()
@@ -398,11 +413,13 @@ class GumbelMax(Accounted):
             int64[k].
         """
         self._check_announcer()
-        with self._lock:
+        self._refuse_again()
+        with self._turn:
             if self._winners is None:
                 self._check_open()
                 self._check_idle()
                 ranking = self._state.ranking()
+                self._check_announcer()  # a signal handler may have forked
                 if not ranking.size:
                     raise ValueError(f"candidates={self.candidates}: must be at least one that is not -inf")
                 if ranking.size < self.k:
@@ -419,11 +436,18 @@ class GumbelMax(Accounted):
 
     # --- what may be done now
 
+    def _refuse_again(self) -> None:
+        refuse_again(self._turn)
+        refuse_again(self._state._turn)
+
     def _check_announcer(self) -> None:
         if self._process is None:
             self._check_open()
             raise ValueError("this GumbelMax: must be the whole, and is a shard: merge it, and ask the whole")
-        if self._process != processes.here.number:
+        self._check_process()
+
+    def _check_process(self) -> None:
+        if self._process not in (None, processes.here.number):
             raise RuntimeError("this GumbelMax belongs to the parent process, which could announce a winner as well")
 
     def _check_open(self, name: str = "this GumbelMax") -> None:
@@ -454,13 +478,13 @@ class GumbelMax(Accounted):
     def __getstate__(self) -> dict[str, Any]:
         if self._process is not None:
             raise TypeError("a GumbelMax does not pickle or copy: each copy could announce a winner; pass .shard() on")
-        with self._lock:
+        with self._turn:
             self._check_idle()
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return {name: value for name, value in self.__dict__.items() if name != "_turn"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._turn = new_turn()
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self._parameters.items())

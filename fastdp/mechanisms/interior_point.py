@@ -99,7 +99,8 @@ def interior_point(
         "prefix" is set up to fail with at most this probability; the least point of the line then stands for a failure
         that it notices.
     outside : {"raise", "clip"}
-        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end.
+        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
+        entries and what is no number by the lower one.
     rng : Randomness, optional
         Where the keys of the release come from; None for the operating system.
     budget : Budget, optional
@@ -117,7 +118,7 @@ def interior_point(
     ValueError
         For a parameter or a type that is not as above, before anything is charged.
     DomainError
-        For a NaN, and for values outside of the domain unless they are clipped; nothing is charged.
+        For a NaN, missing entries and values outside of the domain, unless they are clipped; nothing is charged.
 
     Notes
     -----

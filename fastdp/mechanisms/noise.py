@@ -10,6 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -17,7 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_sigma, zcdp_sigma
+from ..privacy.discrete_gaussian import greatest_square
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy.profiles import DiscreteLaplace, with_profile
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import Values, add_noise, check_finite
@@ -237,7 +240,7 @@ def gaussian(
     -----
     Guarantee    rho-zCDP, or (epsilon, delta)-DP with the least sigma proven for vectors of any dimension, for any
                  values whose L2 sensitivity is at most `sensitivity`
-    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3
+    Proof        noise.md, theorems 2 and 3; calibration.md, theorems 2 and 3; discrete_gaussian.md
     Accuracy     each entry is within sigma sqrt(2 ln(2 / beta)), and a unit of the grid, with probability 1 - beta;
                  `bounds.gaussian`
     Cost         O(n), about 4 ns an entry; the same whatever the values are
@@ -285,11 +288,15 @@ def laplace_noise(
     grid: float | None = None
     if integers:
         _no_resolution(resolution)
-        plan = _laplace_for_integers(sensitivity, epsilon)
+        plan, moved = _laplace_for_integers(sensitivity, epsilon), int(upper(sensitivity))
     else:
         grid, plan = _laplace_for_floats(sensitivity, epsilon, parameters.resolution(resolution), n)
-    row = {"sensitivity": sensitivity, "epsilon": epsilon}
-    return CalibratedNoise(grid, plan, PureDP(epsilon, neighbors=neighbors), row)
+        moved = _l1_on_grid(sensitivity, grid, n)
+    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": epsilon})
+    guarantee = PureDP(epsilon, neighbors=neighbors)
+    if moved:  # in one coordinate or in many: loss_distributions.md, theorem 6
+        guarantee = with_profile(guarantee, DiscreteLaplace(plan.scale, moved))
+    return CalibratedNoise(grid, plan, guarantee, row)
 
 
 @remembered
@@ -312,11 +319,12 @@ def gaussian_noise(
     else:
         grid, plan = _gaussian_for_floats(sensitivity, price, parameters.resolution(resolution), n)
         grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
-    mu = gaussian_mu(grid_sensitivity, plan.sigma, n)
+    differ = min(n, max(1, greatest_square(grid_sensitivity)))  # at most so many entries of two neighbours
+    mu = gaussian_mu(grid_sensitivity, plan.sigma, differ)
     if price[1] is None:
-        row = {"sensitivity": sensitivity, "rho": price[0]}
+        row = MappingProxyType({"sensitivity": sensitivity, "rho": price[0]})
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
-    row = {"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]}
+    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]})
     zcdp = ZCDP(up((Fraction(grid_sensitivity) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
     return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
 
@@ -364,10 +372,13 @@ def _laplace_for_floats(
                 f"2^39 grid units; release fewer at a time, or integers"
             )
     grid = usable_grid(resolution, sensitivity)
-    # the L1 distance of two neighbours, in units of the grid, is an integer and at most sensitivity / grid + n
-    grid_sensitivity = int(upper(sensitivity) / Fraction(grid)) + n
-    scale = up(grid_sensitivity / lower(epsilon))
+    scale = up(_l1_on_grid(sensitivity, grid, n) / lower(epsilon))
     return grid, laplace_plan(scale_in_range(scale, "(sensitivity / resolution + n) / epsilon"))
+
+
+def _l1_on_grid(sensitivity: float, grid: float, n: int) -> int:
+    """The L1 distance of two neighbours, in units of the grid: an integer, and at most sensitivity / grid + n."""
+    return int(upper(sensitivity) / Fraction(grid)) + max(n, 1)
 
 
 @lru_cache(1024)
@@ -382,7 +393,7 @@ def _gaussian_for_floats(
     n = max(n, 1)
     root = isqrt(n - 1) + 1
     if resolution is None:
-        sigma = _sigma(1.0, price, n) * sensitivity
+        sigma = _sigma(1.0, price, n, any_grid=True) * sensitivity
         resolution = max(power_below(min(sensitivity, sigma) / (1024 * root)), power_below(sigma) * 2.0**-38)
     grid = usable_grid(resolution, sensitivity)
     grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
@@ -394,12 +405,14 @@ def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
     return nextafter(sensitivity / grid + root_up(n), inf)
 
 
-def _sigma(sensitivity: float, price: _Price, n: int) -> float:
+def _sigma(sensitivity: float, price: _Price, n: int, *, any_grid: bool = False) -> float:
+    """The least sigma proven, in units of the grid; with `any_grid` one that does not go by what integers can be."""
     epsilon, delta = price
     sensitivity = up(upper(sensitivity))
     if delta is None:
         return zcdp_sigma(sensitivity, rho=down(lower(epsilon)))
-    return gaussian_sigma(sensitivity, epsilon=down(lower(epsilon)), delta=down(lower(delta)), dimension=n)
+    epsilon, delta = down(lower(epsilon)), down(lower(delta))
+    return gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=n, adaptive=any_grid)
 
 
 def power_below(x: float) -> float:

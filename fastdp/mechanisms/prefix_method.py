@@ -242,12 +242,14 @@ def points_below(prefix: int, rest: int) -> list[int]:
 # --- constants: prefix_method.md, theorem 2
 
 
+@rounding.sixty_digits
 def _log_over(x: Fraction, rate: float) -> float:
     """ln(x) / rate, rounded up."""
     log = rounding.ln(rounding.divide(Decimal(x.numerator), Decimal(x.denominator)))
     return up(rounding.divide(log, Decimal(rate)))
 
 
+@rounding.sixty_digits
 def _noise_bound(scale: float, tail: float) -> int:
     """The least k >= 0 with q^k / (1 + q) <= tail, or one more: that is Pr[Z >= k] for noise of this scale."""
     q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))

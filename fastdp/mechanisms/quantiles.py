@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import log
+from math import inf, log
 from typing import Any, overload
 
 import numpy as np
@@ -94,7 +94,8 @@ def quantile(
     epsilon : float > 0
         The privacy parameter of the release.
     outside : {"raise", "clip"}
-        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end.
+        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
+        entries and what is no number by the lower one.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -112,7 +113,7 @@ def quantile(
     ValueError
         For a parameter or a type that is not as above, before anything is charged.
     DomainError
-        For a NaN, and for values outside of the domain unless they are clipped; nothing is charged.
+        For a NaN, missing entries and values outside of the domain, unless they are clipped; nothing is charged.
 
     Notes
     -----
@@ -195,7 +196,8 @@ def median(
     epsilon : float > 0
         The privacy parameter of the release.
     outside : {"raise", "clip"}
-        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end.
+        What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
+        entries and what is no number by the lower one.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -213,7 +215,7 @@ def median(
     ValueError
         For a parameter or a type that is not as above, before anything is charged.
     DomainError
-        For a NaN, and for values outside of the domain unless they are clipped; nothing is charged.
+        For a NaN, missing entries and values outside of the domain, unless they are clipped; nothing is charged.
 
     Notes
     -----
@@ -286,4 +288,4 @@ class RankSelection:
 
 def rank_error(bits: int, eta: Fraction, beta: float) -> float:
     """By how much the rank is off at most, but with probability beta: interior_point.md, theorem 3."""
-    return (bits * log(2.0) - log(beta)) / float(eta)
+    return (bits * log(2.0) - log(beta)) / float(eta) if float(eta) else inf

@@ -166,6 +166,21 @@ def some_allowed(top: Any) -> None:
         raise DomainError("scores: must not all be -inf, which forbids every candidate")
 
 
+def changed() -> DomainError:
+    """What to raise where scores are read again and are not what they were."""
+    return DomainError("scores: must not change during the call, and they did")
+
+
+def check_again(scores: NDArray[Any], top: Any) -> None:
+    """DomainError unless these candidates, which were not forbidden, have scores of at most `top` still."""
+    if not (
+        all(-inf < score <= top for score in scores.tolist())
+        if scores.size <= 64  # half a microsecond, and numpy takes four
+        else bool(((scores > -inf) & (scores <= top)).all())
+    ):
+        raise changed()
+
+
 def allowed(scores: NDArray[Any]) -> int:
     """How many candidates are not forbidden."""
     return scores.size if scores.dtype == np.int64 else int(_kernels().count_allowed(scores))

@@ -19,16 +19,17 @@ from ..privacy.guarantees import Neighbors
 from ..randomness.keys import Key, Randomness
 from ..support.boundary import quick_boundary
 from ..support.checks import integer, one_of
+from ..support.parameters import MOST_CANDIDATES, MOST_CHOSEN, MOST_DRAWS
 from ..support.progress import Progress, reporting
 from ..support.shown import shown
 from .buckets import Buckets
 from .gumbel_max import GumbelState
 from .permute_and_flip import draw_head
 from .scores import (
-    MOST_CANDIDATES,
     SelectionPlan,
     allowed,
     array_of_scores,
+    changed,
     plan_exponential,
     plan_permute_and_flip,
     some_allowed,
@@ -137,7 +138,7 @@ def exponential_mechanism(
     >>> far = fastdp.exponential_mechanism(lambda i, j: -np.arange(i, j), candidates=10**6, sensitivity=1, epsilon=2.0)
     """
     one_of("method", method, METHODS)
-    rounds = 1 if size is None else integer("size", size, least=1)
+    rounds = 1 if size is None else integer("size", size, least=1, most=MOST_DRAWS)
     plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=rounds, neighbors=neighbors)
     if size is not None:
         plan.parameters["size"] = rounds
@@ -231,7 +232,7 @@ def top_k(
     >>> fastdp.top_k([0, 90, 3, 60, 30], 3, sensitivity=1, epsilon=12.0)
     array([1, 3, 4])
     """
-    k = integer("k", k, least=1)
+    k = integer("k", k, least=1, most=MOST_CHOSEN)
     plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
     plan = plan._replace(mechanism="top_k")
     plan.parameters["k"] = k
@@ -313,7 +314,14 @@ def draw_one(array: NDArray[Any], key: Key, eta: float) -> int:
         return int(Buckets(array, eta).draw(key, 1)[0])
     state = GumbelState(key, eta, 1)
     state.add(array, 0, *tops_of(array))
-    return int(state.ranking()[0])
+    return int(_all_of(state.ranking(), 1)[0])
+
+
+def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """k candidates, which are found unless their scores changed after they were counted."""
+    if ranking.size < k:
+        raise changed()
+    return ranking
 
 
 # --- Gumbel-max, over an array or over blocks
@@ -330,7 +338,7 @@ def _first_of_array(
             _enough(k, allowed(array))
         state = GumbelState(keys.take(), plan.eta, k)
         state.add(array, 0, tops, top)
-        return state.ranking()
+        return _all_of(state.ranking(), k)
 
 
 def _first_of_blocks(
@@ -342,14 +350,14 @@ def _first_of_blocks(
     budget: Budget | None,
     rng: Randomness | None,
 ) -> NDArray[np.int64]:
-    """The k best of what a function produces; nobody sees what is drawn if its scores turn out wrong."""
+    """The k best of what a function produces. Its code runs between draws, so the charge is final before the first."""
     if candidates is None:
         raise ValueError("candidates=None: must be the number of candidates, where a function produces their scores")
     n = integer("candidates", candidates, least=1)
     if not k <= n <= MOST_CANDIDATES:
-        raise ValueError(f"candidates={shown(candidates)}: must be at least k={k}, and at most 2^62")
+        raise ValueError(f"candidates={shown(candidates)}: must be at least k={k}, and at most 2^40")
     with plan.keys(budget, rng) as keys:
-        state, found = GumbelState(keys.take_ahead(), plan.eta, k), 0
+        state, found = GumbelState(keys.take_ahead(), plan.eta, k), 0  # nothing is drawn yet
         with reporting(progress, "choosing") as report:
             for start in range(0, n, LAZY_BLOCK):
                 stop = min(start + LAZY_BLOCK, n)
@@ -360,12 +368,15 @@ def _first_of_blocks(
                         f"scores: {array.size} for candidates {start} to {stop - 1}: must be {stop - start}"
                     )
                 state.admit(array.dtype)
-                state.add(array, start, *tops_of(array))
+                tops, top = tops_of(array)
                 found += allowed(array) if found < k else 0
+                if stop == n:
+                    some_allowed(0 if found else -inf)
+                    _enough(k, found)
+                if top > -inf:
+                    keys.commit()
+                    state.add(array, start, tops, top)
             report(n, n, "")
-        some_allowed(0 if found else -inf)
-        _enough(k, found)
-        keys.commit()
         return state.ranking()
 
 

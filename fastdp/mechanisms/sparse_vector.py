@@ -7,7 +7,6 @@ the proof and the optimal split. One positive answer closes the object: another 
 
 from __future__ import annotations
 
-import threading
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isfinite
@@ -17,17 +16,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget
+from ..privacy.budget import Budget, check_open
 from ..privacy.guarantees import Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import processes
 from ..support.boundary import quick_boundary
-from ..support.checks import numbers_array, positive, power_of_two
+from ..support.checks import (
+    finite,
+    is_due_to_entries,
+    numbers_array,
+    plain_array,
+    plain_integer,
+    positive,
+    power_of_two,
+)
+from ..support.errors import DomainError
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up, upper
 from ..support.shown import shown
+from ..support.turns import new_turn, refuse_again
 from . import noise
 
 _LARGEST_THRESHOLD = 2**50  # in grid units: far from the ends of int64, and exact in float64 together with its noise
@@ -113,10 +122,11 @@ class AboveThreshold(Accounted):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        integer = isinstance(threshold, int | np.integer) and not isinstance(threshold, bool)
+        whole = plain_integer(threshold)
+        integer = whole is not None
         if not integer and (not isinstance(threshold, float | np.floating) or not isfinite(threshold)):
             raise ValueError(f"threshold={shown(threshold)}: must be a finite number; an integer for integer values")
-        threshold = int(threshold) if integer else float(threshold)
+        threshold = whole if whole is not None else finite("threshold", threshold)
         self._threshold, self._neighbors = threshold, neighbors
         self._sensitivity = positive("sensitivity", sensitivity, toward=inf)
         self._epsilon = positive("epsilon", epsilon, toward=0)
@@ -141,11 +151,12 @@ class AboveThreshold(Accounted):
         parameters = {"threshold": threshold, "sensitivity": self._sensitivity, "epsilon": self._epsilon}
         with ChargedKeys("AboveThreshold", guarantee, parameters, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
+            self._payers = keys.payers
             self._noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
         self._guarantee = keys.stating(guarantee)
         self._closed = False
         self._drawn = 0
-        self._lock = threading.Lock()
+        self._turn = new_turn()
         self._process = processes.here.number
 
     @property
@@ -197,8 +208,10 @@ class AboveThreshold(Accounted):
         bool
             The answer.
         """
-        if np.ndim(value):
-            raise ValueError(f"value: shape {np.shape(value)}: must be one number; first_above takes many")
+        if type(value) is not int and type(value) is not float:
+            given = plain_array("value", value, "one number")
+            if given.ndim:
+                raise ValueError(f"value: shape {given.shape}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
 
     @quick_boundary
@@ -215,17 +228,19 @@ class AboveThreshold(Accounted):
         int or None
             An index, or None where all lie below.
         """
+        check_open(self._payers)
         array = numbers_array("values", values)
         if array.ndim != 1:
             raise ValueError(f"values: shape {array.shape}: must have one dimension")
         if self._resolution is None and array.dtype != np.int64 and array.size:
-            raise ValueError(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")
+            wrong = DomainError if is_due_to_entries(values, array) else ValueError
+            raise wrong(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")
         if self._resolution is not None:
             array = _floats(array, self._resolution)
             noise_draws.check_finite(array)
-        if processes.here.number != self._process:
-            raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
-        with self._lock:
+        self._check_process()
+        refuse_again(self._turn)
+        with self._turn:
             if self._closed:
                 raise ValueError(
                     "this AboveThreshold is closed: it has said True, and its epsilon is spent; make another to go on"
@@ -237,13 +252,18 @@ class AboveThreshold(Accounted):
                     return start + hit
         return None
 
+    def _check_process(self) -> None:
+        if processes.here.number != self._process:
+            raise RuntimeError("this AboveThreshold belongs to the parent process, which could say True as well")
+
     def _first_in_chunk(self, values: NDArray[Any]) -> int | None:
         noisy = np.empty_like(values)
-        noise_draws.add_noise(self._plan, self._resolution, self._key, values, noisy, self._drawn)
-        self._drawn += -(-values.size // noise_draws.CHUNK) * noise_draws.CHUNK
+        first, self._drawn = self._drawn, self._drawn + -(-values.size // noise_draws.CHUNK) * noise_draws.CHUNK
+        noise_draws.add_noise(self._plan, self._resolution, self._key, values, noisy, first)
+        self._check_process()  # a signal handler may have forked
         over = noisy >= self._noisy_threshold * (self._resolution or 1)
-        first = int(over.argmax())
-        return first if over[first] else None
+        hit = int(over.argmax())
+        return hit if over[hit] else None
 
     def __repr__(self) -> str:
         state = ("closed" if self.closed else "open") + ", seeded: no privacy" * self.seeded

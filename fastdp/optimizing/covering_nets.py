@@ -24,7 +24,7 @@ from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
-from .sets import ConvexSet, Vector
+from .sets import ConvexSet, Vector, checked_net
 from .sets.nets import MOST_DIMENSIONS, Floats
 
 MOST_POINTS = 2**22  # of a net
@@ -87,7 +87,7 @@ class GridPlan(ChoicePlan):
             spacing = _default_spacing(self._over, step, asked.lipschitz, most)
         self.spacing = spacing
         self._check_size(self._over.net_size(spacing)[0])
-        self.net = self._over.net(spacing)
+        self.net = checked_net(self._over.net(spacing), self._over)
         self.candidates = self.net.points.shape[1]
         self._check_size(self.candidates)
         self._ridge = self._regularise(problem.lam)
@@ -108,7 +108,7 @@ class GridPlan(ChoicePlan):
         private = self.asked.monotonic
         most = _PRIVATE_UNITS if private else min(_MOST_UNITS, 2**62 // n - 1)
         if resolution is None:
-            useful = ceil(log2(self.asked.epsilon * n + 1)) + 3  # the choice itself is no finer
+            useful = ceil(min(log2(self.asked.epsilon * n + 1), 1000.0)) + 3  # the choice itself is no finer
             bits = 21 if private else min(max(21, useful), 34, most.bit_length() - 2)
             resolution = 2.0 ** (frexp(loss_range)[1] - 1 - bits)
         limit = ceil(Fraction(loss_range) / Fraction(resolution))

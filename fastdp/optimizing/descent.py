@@ -23,15 +23,15 @@ from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer, positive, public_count
-from ..support.parameters import Outside
+from ..support.checks import flag, integer, optional_flag, positive, public_count
+from ..support.parameters import MOST_STEPS, Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
-from .sets import ConvexSet, Vector
+from .sets import ConvexSet, Vector, given_point
 from .step_noise import Noise, NoiseParameters, guarantee_of
 from .step_schedule import DescentSchedule, GivenSteps
 
@@ -166,7 +166,8 @@ def projected_gradient_descent(
     callback : callable, optional
         Called as callback(t, w_t) after every step.
     outside : {"raise", "clip"}
-        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within, where 0
+        takes the place of NaN, of missing entries and of what is no number.
     progress : bool or callable, optional
         True for a bar, or a function of (done, total, what).
 
@@ -198,9 +199,9 @@ def projected_gradient_descent(
     >>> bool(abs(fit.w - [0.5, -0.3, 0.1]).max() < 0.1)
     True
     """
-    steps = integer("steps", steps, least=1)
+    steps = integer("steps", steps, least=1, most=MOST_STEPS)
     outside = parameters.outside(outside)
-    _check_result(average, callback)
+    _check_result(average, history, callback)
     points, problem = read_points(X, y, loss, over, start, outside)
     of_record = problem.lipschitz() if step_size is not None else problem.lipschitz_or_error("step_size")
     lipschitz = None if of_record is None else of_record + problem.ridge
@@ -210,7 +211,7 @@ def projected_gradient_descent(
         assert lipschitz is not None
         rate = problem.radius / (lipschitz * sqrt(steps))
     _check_length(steps, points.d)
-    after = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.over.projection)
+    after = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.projection)
     points.check()
     with reporting(progress, "descending") as report:
         path = walk(points.plain_gradients, problem, after, np.zeros((steps, points.d), np.int64), callback, report)
@@ -284,7 +285,7 @@ def noisy_projected_gradient_descent(
         Under add-remove neighbours, where n is private: a public number that takes its place.
     outside : {"raise", "clip"}
         What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
-        nearest ones within.
+        nearest ones within, where 0 takes the place of NaN, of missing entries and of what is no number.
     progress : bool or callable, optional
         True for a bar, or a function of (done, total, what).
     rng : Randomness, optional
@@ -327,7 +328,7 @@ def noisy_projected_gradient_descent(
     """
     outside = parameters.outside(outside)
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors, NOISES)
-    _check_result(average, callback)
+    _check_result(average, history, callback)
     given = _given_steps(clip, steps, step_size, average, resolution)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, start, outside, records)
@@ -375,8 +376,8 @@ def _noisy_path(
 ) -> NDArray[np.float64]:  # fmt: skip
     """All points of a descent over checked records: in one compiled loop, if there is one for them."""
     unit, limit = schedule.grid.unit, schedule.grid.limit(points.d)
-    after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.over.projection)
-    if not (callback or progress):
+    after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.projection)
+    if callback is None and (progress is None or progress is False):
         path = points.descend(problem.start, unit, limit, noises, after)
         if path is not None:
             return path
@@ -387,16 +388,16 @@ def _noisy_path(
 def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, resolution: Any) -> GivenSteps:
     return GivenSteps(
         clip=None if clip is None else positive("clip", clip, toward=0),
-        steps=None if steps is None else integer("steps", steps, least=1),
+        steps=None if steps is None else integer("steps", steps, least=1, most=MOST_STEPS),
         step_size=None if step_size is None else _rate(step_size),
         average=average,
         resolution=None if resolution is None else parameters.resolution(resolution),
     )
 
 
-def _check_result(average: Any, callback: Any) -> None:
-    if average is not None and not isinstance(average, bool | np.bool_):
-        raise ValueError(f"average={shown(average)}: must be None, True or False")
+def _check_result(average: Any, history: Any, callback: Any) -> None:
+    optional_flag("average", average)
+    flag("history", history)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback={shown(callback)}: must be a function of (t, w), or None")
 
@@ -430,7 +431,7 @@ def walk(
         report(t, steps, "")
         take(gradients(w), noises[t], mean, after.rates[t], region, w, space)
         if after.projection is None:
-            w = problem.over.project(w)
+            w = given_point(problem.over, "project(w)", problem.over.project(w), d)
         if callback is not None:
             callback(t + 1, w.copy())
     report(steps, steps, "")

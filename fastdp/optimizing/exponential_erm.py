@@ -133,7 +133,7 @@ def exponential_erm(
         are as many.
     outside : {"raise", "clip"}
         What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
-        nearest ones within.
+        nearest ones within, where 0 takes the place of NaN, of missing entries and of what is no number.
     progress : bool or callable, optional
         For "grid": True for a bar, or a function of (done, total, what).
     rng : Randomness, optional

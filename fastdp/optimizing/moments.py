@@ -121,7 +121,7 @@ def noisy_least_squares(
         Under add-remove neighbours, where n is private: a public number that takes its place.
     outside : {"raise", "clip"}
         What is done with points and labels beyond the declared bounds: an error before anything is spent, or the
-        nearest ones within.
+        nearest ones within, where 0 takes the place of NaN, of missing entries and of what is no number.
     progress : bool or callable, optional
         True for a bar, or a function of (done, total, what).
     rng : Randomness, optional

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..support.boundary import boundary
+from ..support.checks import finite
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from .losses import AbsoluteDeviation, SquaredError
@@ -63,7 +64,8 @@ def nonprivate_minimum(
     over : ConvexSet
         One of `fastdp.sets`.
     outside : {"raise", "clip"}
-        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within, where 0
+        takes the place of NaN, of missing entries and of what is no number.
 
     Returns
     -------
@@ -136,7 +138,8 @@ def nonprivate_excess_risk(
     least : float, optional
         The least mean loss, if `nonprivate_minimum` has found it already.
     outside : {"raise", "clip"}
-        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within.
+        What is done with points and labels beyond the declared bounds: an error, or the nearest ones within, where 0
+        takes the place of NaN, of missing entries and of what is no number.
 
     Returns
     -------
@@ -152,13 +155,13 @@ def nonprivate_excess_risk(
     0.25
     """
     points, problem = read_points(X, y, loss, over, None, outside)
-    at = point_of("w", w)
+    at, known = point_of("w", w), None if least is None else finite("least", least)
     if at.size != points.d:
         raise ValueError(f"w: {at.size} coordinates: must be {points.d}, as the records have columns")
     points.check()
-    if least is None:
-        _, least = _minimum(points, problem)
-    return _mean_loss(points, problem, at) - least
+    if known is None:
+        _, known = _minimum(points, problem)
+    return _mean_loss(points, problem, at) - known
 
 
 def _warn(what: str) -> None:

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.labels import label_array, positives, with_labels
+from ..records.outside_domain import numbers_or_nan
 from ..records.rows import Block, PerRecord, Rows
-from ..support.columns import as_compiled
+from ..support.columns import Entries, as_compiled
 from ..support.errors import DomainError
+from ..support.parameters import Outside
 from .losses.base import SIGN, Summand
 from .sets import Projection, Vector
 
@@ -72,6 +74,7 @@ class Points:
         self._given = self._given_labels(y)
         self._labels: PerRecord | None = None
         self._norms: PerRecord | None = None
+        self._wild = False  # whether there is a record that legal_points changes
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs to read a block: where the records are is no part of it."""
@@ -80,7 +83,7 @@ class Points:
     def summing(self, loss: Summand) -> Points:
         """The same records, unchecked, of which something without labels is summed; any norm beyond is an error."""
         other = copy(self)
-        other.rows, other.loss, other._clip, other._given = self.rows, loss, False, None
+        other.rows, other.loss, other._given = self.rows, loss, None
         other._bound = inf if loss.x_norm is None else loss.x_norm
         return other
 
@@ -97,22 +100,17 @@ class Points:
             raise ValueError(f"y=None: must be the labels of the records: {type(loss).__name__} has some")
         if isinstance(y, Rows):
             return y
-        return label_array(y, self.n, "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers")
+        outside: Outside = "clip" if self._clip else "raise"
+        return label_array(y, self.n, "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers", outside)
 
     def check(self) -> None:
         """Read all records once: DomainError if one of them is outside what was declared. To be called before sums."""
         if self._given is not None:
             self._labels = self.rows.label_reader(self._given, _Reading(self.loss, self._clip), np.float64)
-        norms = self._norms = self.rows.keep(_norms_of, np.float64)
-        labels, bound = self._labels, self._bound
-
-        def statistic(block: Block) -> list[int]:
-            if labels is not None:
-                labels(block)  # fails where one is outside
-            found = norms(block)
-            return [int(not np.isfinite(found).all()), int((found > bound * (1 + _TOLERANCE)).any())]
-
-        wild, outside = self.rows.total(statistic)
+        wild, outside = self._read_norms()
+        if wild and self._clip:
+            self._wild = True
+            wild, outside = self._read_norms()
         if wild:
             raise DomainError("X: must be finite, with norms below 2^511; there are records that are not")
         if outside and not self._clip:
@@ -121,10 +119,33 @@ class Points:
                 "number, or pass outside='clip' to bring them back"
             )
 
+    def _read_norms(self) -> NDArray[np.int64]:
+        """Whether there are norms that are not finite, and some beyond the bound."""
+        norms = self._norms = self.rows.keep(self._norms_of, np.float64)
+        labels, bound = self._labels, self._bound
+
+        def statistic(block: Block) -> list[int]:
+            if labels is not None:
+                labels(block)  # fails where one is outside
+            found = norms(block)
+            return [int(not np.isfinite(found).all()), int((found > bound * (1 + _TOLERANCE)).any())]
+
+        return self.rows.total(statistic)
+
+    def _norms_of(self, block: Block) -> Vector:
+        return norms_of(self._matrix(block))
+
+    def _matrix(self, block: Block) -> NDArray[Any]:
+        """The points of a block, a record a row."""
+        if not self._clip:
+            return block.matrix()
+        X = block.matrix("clip")
+        return legal_points(X) if self._wild else X
+
     def parts(self, block: Block) -> tuple[NDArray[Any], Vector, Vector]:
         """Points (flat), labels and norms of a block."""
         assert self._norms is not None
-        X, norms = block.matrix(), self._norms(block)
+        X, norms = self._matrix(block), self._norms(block)
         if self.loss.family != "margin":
             X = X.astype(np.float64, copy=False)
             if self._clip and self._bound < inf:  # margin losses shrink as they go
@@ -245,16 +266,24 @@ class _Reading:
     loss: Summand
     clip: bool
 
-    def __call__(self, given: NDArray[Any]) -> Vector:
+    def __call__(self, labels: Entries) -> Vector:
+        loss = self.loss
+        if self.clip:
+            array = numbers_or_nan(labels)
+            if loss.labels == SIGN:
+                return np.where(array == 1, 1.0, -1.0)
+            bound = min(loss.label_bound, float(np.finfo(np.float64).max))
+            return np.clip(np.where(np.isnan(array), 0.0, array), -bound, bound)
+        given = labels.complete()
         if given.dtype.kind not in "biuf":
             raise ValueError(f"y: dtype {given.dtype}: must be numbers")
-        array, loss = np.asarray(given, np.float64), self.loss
+        array = np.asarray(given, np.float64)
         if not np.isfinite(array).all():
             raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
         if loss.labels == SIGN:
             return np.where(positives(array), 1.0, -1.0)
         if loss.label_bound < inf:
-            if not self.clip and (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
+            if (np.abs(array) > loss.label_bound * (1 + _TOLERANCE)).any():
                 raise DomainError(
                     f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others: outside='clip' "
                     "brings them back"
@@ -263,10 +292,23 @@ class _Reading:
         return array
 
 
-def _norms_of(block: Block) -> Vector:
+def legal_points(X: NDArray[Any]) -> NDArray[Any]:
+    """Points whose norms are below 2^511, by a function of each alone; those that are so already stay as they are.
+
+    In the others 0 takes the place of a NaN and the largest float that of an infinity. What then is beyond 2^500 is
+    divided by a power of two, which keeps its direction; every bound is far below, so it is shortened anyway.
+    """
+    X, wild = X.copy(), np.flatnonzero(~np.isfinite(norms_of(X)))
+    some = np.nan_to_num(X[wild])
+    _, exponents = np.frexp(np.abs(some).max(axis=1, initial=0.0))
+    X[wild] = np.ldexp(some, np.minimum(0, 500 - exponents)[:, None])
+    return X
+
+
+def norms_of(X: NDArray[Any]) -> Vector:
     from ..kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
 
-    X, norms = block.matrix(), np.empty(block.n)
+    norms = np.empty(len(X))
     least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
     norms_into(as_compiled(X.reshape(-1)), X.shape[1], least, norms)
     return norms

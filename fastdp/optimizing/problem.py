@@ -13,7 +13,7 @@ from ..support.parameters import Outside as Outside
 from ..support.shown import shown
 from .losses import Loss, MissingBound, parts_of
 from .points import Points
-from .sets import ConvexSet, Vector, point_of
+from .sets import ConvexSet, Projection, Vector, given_point, point_of, projection_of
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,18 @@ class Problem:
             raise ValueError(f"over={shown(over)}: must be one of fastdp.sets, such as fastdp.sets.Ball(1.0)")
         over = over.of_dimension(d)
         if start is None:
-            return cls(of_record, lam, over, over.center)
+            return cls(of_record, lam, over, given_point(over, "center", over.center, d))
         at = point_of("start", start)
         if at.size != d:
             raise ValueError(f"start: {at.size} coordinates: must be {d}, as the records have columns")
         if not over.contains(at):
             raise ValueError(f"start: must lie in the set that is minimised over, {over!r}")
         return cls(of_record, lam, over, at)
+
+    @property
+    def projection(self) -> Projection | None:
+        """How compiled loops project onto the set; None if they do not."""
+        return projection_of(self.over, self.start.size)
 
     @property
     def radius(self) -> float:
@@ -91,5 +96,6 @@ def read_points(
 ) -> tuple[Points, Problem]:
     """The records, checked, and what is to be minimised of them."""
     of_record, _ = parts_of(loss)
+    outside = parameters.outside(outside)
     points = Points(X, y, of_record, outside, may_be_empty=records is not None)
     return points, Problem.of(loss, over, points.d, start)

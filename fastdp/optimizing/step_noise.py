@@ -117,7 +117,7 @@ def noise_options(sensitivity: float, d: int, steps: int, epsilon: float, delta:
     if delta:
         # T sums of sensitivity K are as one of K sqrt(T): theorem 2
         far = up(Fraction(sensitivity) * Fraction(root_up(steps)))
-        sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps)
+        sigma = gaussian_sigma(far, epsilon=epsilon, delta=delta, dimension=d * steps, adaptive=True)
         found["gaussian"] = CoordinateNoise("gaussian", "Gaussian", sigma)
     spread = min(d, max(1, floor(Fraction(sensitivity) ** 2)))  # the worst direction moves so many coordinates alike
     found["laplace"] = _least(laplace_options(_over_root(sensitivity, spread), spread * steps, epsilon, delta))

@@ -20,6 +20,7 @@ from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import positive, public_count
+from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .losses.base import Summand
@@ -104,6 +105,7 @@ def vector_sum(
     delta: float = 0.0,
     noise: Noise = "auto",
     resolution: float | None = None,
+    outside: Outside = "raise",
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -125,6 +127,10 @@ def vector_sum(
         strong composition, "laplace-basic" by basic composition; "auto" takes the least of them.
     resolution : power of two, optional
         The grid; by default a 2^30th of the clip, or what n and the noise allow.
+    outside : {"raise", "clip"}
+        What becomes of records that are not finite, with norms below 2^511: a DomainError; or they are scaled to the
+        clip, too, where 0 takes the place of NaN, of missing entries and of what is no number, and the largest float
+        that of an infinity.
     rng : Randomness, optional
         Where keys come from; by default the operating system.
     budget : Budget, optional
@@ -142,7 +148,7 @@ def vector_sum(
     ValueError
         For parameters outside their range, before anything is spent.
     DomainError
-        On NaN or an infinity, before anything is spent.
+        On NaN, an infinity or a norm of 2^511 or more, unless they are clipped; before anything is spent.
 
     Notes
     -----
@@ -160,7 +166,7 @@ def vector_sum(
     ((5,), True)
     """
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
-    points = _vectors(X, neighbors)
+    points = _vectors(X, outside, neighbors)
     request = VectorRequest.of("vector_sum", points, clip, asked, resolution)
     return request.release(points, 1, rng, budget)
 
@@ -175,6 +181,7 @@ def vector_mean(
     noise: Noise = "auto",
     resolution: float | None = None,
     records: int | None = None,
+    outside: Outside = "raise",
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -198,6 +205,10 @@ def vector_mean(
         The grid; by default a 2^30th of the clip, or what n and the noise allow.
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place.
+    outside : {"raise", "clip"}
+        What becomes of records that are not finite, with norms below 2^511: a DomainError; or they are scaled to the
+        clip, too, where 0 takes the place of NaN, of missing entries and of what is no number, and the largest float
+        that of an infinity.
     rng : Randomness, optional
         Where keys come from; by default the operating system.
     budget : Budget, optional
@@ -215,7 +226,7 @@ def vector_mean(
     ValueError
         For parameters outside their range, before anything is spent.
     DomainError
-        On NaN or an infinity, before anything is spent.
+        On NaN, an infinity or a norm of 2^511 or more, unless they are clipped; before anything is spent.
 
     Notes
     -----
@@ -235,13 +246,13 @@ def vector_mean(
     parameters.neighbors(neighbors)
     records = public_count(records, neighbors)
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
-    points = _vectors(X, neighbors)
+    points = _vectors(X, outside, neighbors)
     request = VectorRequest.of("vector_mean", points, clip, asked, resolution)
     return request.release(points, records or points.n, rng, budget)
 
 
-def _vectors(X: Any, neighbors: Neighbors) -> Points:
-    return Points(X, None, Itself(None), "raise", may_be_empty=neighbors == "add-remove")
+def _vectors(X: Any, outside: Outside, neighbors: Neighbors) -> Points:
+    return Points(X, None, Itself(None), parameters.outside(outside), may_be_empty=neighbors == "add-remove")
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def _descend(loss: Any, dtype: Any) -> None:
         points = Points(np.ones((3, d), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
         points.check()
         problem = Problem.of(loss, Box(-1, 1), d)
-        step = DescentSteps(1.0, 0.0, np.ones(1), problem.over.projection)
+        step = DescentSteps(1.0, 0.0, np.ones(1), problem.projection)
         noise = np.zeros((1, d), np.int64)
         points.descend(problem.start, 1.0, 1.0, noise, step)
     points.gradients(problem.start, 1.0, 1.0)

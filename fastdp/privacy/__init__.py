@@ -7,9 +7,21 @@ from .accounted import Accounted, HasGuarantee
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
+from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 from .origin import Origin
+from .parts import parallel, subsampled
+from .profiles import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Profile,
+    RandomizedResponse,
+    with_profile,
+)
 
 __all__ = [
     "NEIGHBORS",
@@ -21,12 +33,20 @@ __all__ = [
     "BoundedRange",
     "Counted",
     "Curve",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
     "Form",
+    "Gaussian",
+    "GaussianDP",
     "Guarantee",
     "HasGuarantee",
+    "Laplace",
     "Neighbors",
     "Origin",
+    "Profile",
     "PureDP",
+    "RandomizedResponse",
     "Renyi",
     "Using",
     "compose",
@@ -34,7 +54,10 @@ __all__ = [
     "epsilon_of_curve",
     "epsilon_of_rho",
     "epsilon_of_rho_simply",
+    "parallel",
     "share",
+    "subsampled",
+    "with_profile",
 ]
 
 publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)

@@ -7,33 +7,31 @@ sound when parameters are chosen on the way, and why the others are not offered 
 
 from __future__ import annotations
 
-import threading
-import warnings
-import weakref
-from collections.abc import Mapping
-from contextvars import ContextVar
-from math import inf
-from types import MappingProxyType
-from typing import Any, Literal, NoReturn
+import sys
+from collections.abc import Mapping, Sequence
+from math import inf, nextafter
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from ..support import processes
-from ..support.checks import one_of, positive, small_delta
-from ..support.errors import PrivacyWarning, levels_to_caller
+from ..support import boundary, processes
+from ..support.checks import integer, one_of, positive, small_delta
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
 from ..support.shown import shown
+from .blocks import Exit, Holders, around, check_thread, open_block
 from .calibration import zcdp_rho
 from .conversions import epsilon_of_rho
+from .gaussian_curve import epsilon_of_mu, mu_of_goal
+from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
+from .ledger import BASIC, FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
+from .refusals import ALLOWED, MOST, Refusals, depends_on_records, reason
 
-Theorem = Literal["basic", "zcdp", "best"]
-THEOREMS = ("basic", "zcdp", "best")
-
-_current: ContextVar[tuple[Budget, ...]] = ContextVar("fastdp budgets", default=())  # open here, the innermost first
-_open: set[Budget] = set()  # open somewhere in this process; add, discard and copy are atomic
+Theorem = Literal["basic", "zcdp", "gaussian", "best"]
+THEOREMS = ("basic", "zcdp", "gaussian", "best")
+Concentrated = type[PureDP] | type[ZCDP] | type[GaussianDP] | type[BoundedRange]
 
 
 @public_as("fastdp")
@@ -55,17 +53,22 @@ class Budget:
         The epsilon of all releases together.
     delta : float in [0, 1)
         Their delta.
-    theorem : {"basic", "zcdp", "best"}
+    theorem : {"basic", "zcdp", "gaussian", "best"}
         "basic": epsilons add up, and deltas add up. "zcdp": concentrated DP, rhos add up and are converted at the end,
-        which is what many releases want. "best": a release goes through when the sum of pure epsilons or that of rhos
-        has room.
+        which is what many releases want. "gaussian": Gaussian DP, squares of mu add up and are converted exactly, for
+        Gaussian noise above all; a release goes through when they or the pure epsilons have room. "best": the same with
+        rhos.
     neighbors : {"replace-one", "add-remove"}
         The relation that all its releases must have.
+    refusals : int >= 0
+        How many releases may fail because of their records (a value outside of the domain, a missing entry), which is
+        told without noise. One more closes the budget: whatever is asked of it then is refused. Errors of parameters
+        do not count.
 
     Notes
     -----
     Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
-                 earlier results: budget.md, theorems 1 to 3
+                 earlier results: budget.md, theorems 1 to 3a; and `refusals` bounds what errors add: theorem 4
     Not covered  what is released outside of it; a process that is forked may not use its parent's budget
 
     Examples
@@ -83,6 +86,11 @@ class Budget:
     1  laplace    sensitivity=2.0, epsilon=0.25  0.25-DP    0.25-DP
     """
 
+    __slots__ = (
+        "__weakref__", "_accounts", "_delta", "_epsilon", "_holders", "_ledger", "_neighbors", "_process", "_refusals",
+        "_theorem",
+    )  # fmt: skip
+
     def __init__(
         self,
         *,
@@ -90,6 +98,7 @@ class Budget:
         delta: float = 0.0,
         theorem: Theorem = "basic",
         neighbors: Neighbors = "replace-one",
+        refusals: int = ALLOWED,
     ) -> None:
         self._epsilon = positive("epsilon", epsilon, toward=0)
         self._delta = small_delta("delta", delta)
@@ -98,23 +107,37 @@ class Budget:
                 f"theorem={shown(theorem)}: must be one of {', '.join(map(repr, THEOREMS))}; other theorems need all "
                 "parameters fixed in advance, use compose() for those"
             )
-        if theorem == "zcdp" and not self._delta:
-            raise ValueError("theorem='zcdp': needs a delta > 0; with delta=0 use theorem='basic'")
+        if theorem in ("zcdp", "gaussian") and not self._delta:
+            raise ValueError(f"theorem={theorem!r}: needs a delta > 0; with delta=0 use theorem='basic'")
         one_of("neighbors", neighbors, NEIGHBORS)
         self._theorem, self._neighbors = theorem, neighbors
         # what the sums may reach: a release goes through if it keeps within all limits of one of these accounts
         accounts: list[dict[str, float]] = []
         if theorem == "basic":
             accounts.append({"epsilon": self._epsilon, "delta": self._delta})
-        if theorem == "best":
+        if theorem in ("gaussian", "best"):
             accounts.append({"pure": self._epsilon})
-        if theorem != "basic" and self._delta:
+        if theorem == "gaussian":
+            accounts.append({"mu": mu_of_goal(self._epsilon, self._delta)})
+        elif theorem != "basic" and self._delta:
             accounts.append({"rho": zcdp_rho(self._epsilon, self._delta)})
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
-        self._ledger = Ledger()
-        self._process = processes.here.number
-        self._opening = threading.Lock()
-        self._present: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads older than the block
+        self._refusals = Refusals(integer("refusals", refusals, least=0, most=MOST))
+        self._ledger = Ledger((*BASIC, "mu") if theorem == "gaussian" else BASIC)
+        self._holders: Holders = {}
+        self._process = processes.here.number  # the last: nothing can be set from here on
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self._refuse_change()
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._refuse_change()
+        super().__delattr__(name)
+
+    def _refuse_change(self) -> None:
+        if hasattr(self, "_process"):
+            raise AttributeError("a Budget cannot be changed; make another")
 
     @property
     def epsilon(self) -> float:
@@ -136,24 +159,31 @@ class Budget:
         """The relation that all releases have."""
         return self._neighbors
 
+    @property
+    def refusals(self) -> int:
+        """How many releases may fail because of their records before the budget is closed."""
+        return self._refusals.allowed
+
+    @property
+    def refused(self) -> int:
+        """How many have."""
+        return len(self._refusals)
+
     # --- the block
 
     def __enter__(self) -> Budget:
         self._check_process()
-        with self._opening:
-            if self in _open:
-                raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
-            self._present = weakref.WeakSet(threading.enumerate())
-            _open.add(self)
-        _current.set((self, *_current.get()))
+        open_block(self, sys._getframe(1))
         return self
 
-    def __exit__(self, *error: object) -> None:
-        _open.discard(self)
-        here = list(_current.get())
-        if self in here:  # it is not where a generator that holds the block is closed by another task
-            here.remove(self)
-        _current.set(tuple(here))
+    if TYPE_CHECKING:
+
+        def __exit__(
+            self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        ) -> None: ...
+
+    else:
+        __exit__ = Exit()
 
     # --- what it holds
 
@@ -168,14 +198,14 @@ class Budget:
     @property
     def left(self) -> PureDP:
         """The largest further release of pure DP that fits."""
-        return PureDP(self._largest(PureDP, self._ledger.sums()), neighbors=self._neighbors)
+        largest = 0.0 if self._refusals.exceeded else self._largest(PureDP, self._ledger.sums())
+        return PureDP(largest, neighbors=self._neighbors)
 
     @property
     def releases(self) -> Releases:
         """All releases that have drawn noise."""
-        rows, sums = [], Sums()
-        for charge in self._ledger.final():
-            sums = sums.plus(charge)
+        rows = []
+        for charge, sums in self._ledger.running():
             guarantee = with_origin(charge.guarantee, charge.origin)
             rows.append(Release(charge.mechanism, charge.parameters, guarantee, self._promise(sums)))
         return Releases(rows)
@@ -196,14 +226,17 @@ class Budget:
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
         ours = guarantee.neighbors == self._neighbors and processes.here.number == self._process
-        return ours and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
+        return ours and not self._refusals.exceeded and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
 
     def __repr__(self) -> str:
         delta = f", delta={self._delta!r}" if self._delta else ""
+        refusals = f", refusals={self.refusals}" if self.refusals != ALLOWED else ""
         releases = len(self._ledger.final())
+        refused = f", {self.refused} refused because of records" if self.refused else ""
         return (
-            f"Budget(epsilon={self._epsilon!r}{delta}, theorem={self._theorem!r}, neighbors={self._neighbors!r})  "
-            f"# spent {short_form(self.spent)}, {releases} release{'s' if releases != 1 else ''}"
+            f"Budget(epsilon={self._epsilon!r}{delta}, theorem={self._theorem!r}, neighbors={self._neighbors!r}"
+            f"{refusals})  # spent {short_form(self.spent)}, {releases} release{'s' if releases != 1 else ''}{refused}"
+            f"{': closed' if self._refusals.exceeded else ''}"
         )
 
     def _repr_html_(self) -> str:
@@ -228,8 +261,13 @@ class Budget:
 
     # --- charging
 
+    def _check_open(self) -> None:
+        if self._refusals.exceeded:
+            raise BudgetExceeded(f"budget: {reason(self._refusals)}")
+
     def _reserve(self, charge: Charge) -> None:
         self._check_process()
+        self._check_open()
         guarantee = charge.guarantee
         if guarantee.neighbors != self._neighbors:
             raise ValueError(
@@ -263,9 +301,10 @@ class Budget:
                 "delta, or make the budget with theorem='zcdp'"
             )
         if self._theorem != "basic" and amounts["pure"] == inf == amounts["rho"]:
+            what = "squares of mu" if self._theorem == "gaussian" else "rhos"
             return (
-                f"theorem={self._theorem!r} adds up rhos and epsilons without a delta, and this has neither: make the "
-                "budget with theorem='basic'"
+                f"theorem={self._theorem!r} adds up {what} and epsilons without a delta, and this has neither: make "
+                "the budget with theorem='basic'"
             )
         needs_delta = amounts["delta"] > 0 if self._theorem == "basic" else amounts["pure"] == inf
         return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self._delta else ""
@@ -279,7 +318,7 @@ class Budget:
 
     def _fitting(self, charge: Charge, sums: Sums) -> str:
         """What would fit of the kind that was asked for."""
-        kind: type[PureDP] | type[ZCDP] | type[BoundedRange] = ZCDP
+        kind: Concentrated = GaussianDP if self._theorem == "gaussian" else ZCDP
         if self._theorem == "basic" or isinstance(charge.guarantee, PureDP):
             kind = PureDP
         elif isinstance(charge.guarantee, BoundedRange):  # one choice, whose epsilon is its range
@@ -289,25 +328,26 @@ class Budget:
             return "nothing more fits"
         leak = self._theorem == "basic" and charge.amounts["delta"]
         delta = f", delta={sums.left('delta', self._delta)!r}" if leak else ""
-        return f"{'rho' if kind is ZCDP else 'epsilon'}={largest!r}{delta} would fit"
+        return f"{_PARAMETER.get(kind, 'epsilon')}={largest!r}{delta} would fit"
 
-    def _largest(self, kind: type[PureDP] | type[ZCDP] | type[BoundedRange], sums: Sums) -> float:
+    def _largest(self, kind: Concentrated, sums: Sums) -> float:
         """The largest parameter of one more release of this kind that fits; 0 if none does.
 
         Exact where it is what is left of a sum, and to 9 digits, rounded down, where a conversion comes between.
         """
 
         def fits(parameter: float) -> bool:
-            return self._has_room(sums.plus(Charge(kind(parameter, neighbors=self._neighbors))))
+            return parameter < inf and self._has_room(sums.plus(Charge(kind(parameter, neighbors=self._neighbors))))
 
-        names = ("rho",) if kind is ZCDP else ("epsilon", "pure")
+        names = (_PARAMETER[kind],) if kind in _PARAMETER else ("epsilon", "pure")
         limits = ((name, account[name]) for account in self._accounts for name in names if name in account)
         exact = max((sums.left(name, limit) for name, limit in limits), default=0.0)
-        if exact and not fits(exact * (1 + 1e-9)):
+        if exact and not fits(max(exact * (1 + 1e-9), nextafter(exact, inf))):
             return exact
         found = greatest_float(
-            fits, guess=max(self._epsilon, 2 * exact), tolerance=1e-11, smallest=1e-12 * self._epsilon, largest=inf
-        )
+            fits, guess=max(self._epsilon, min(2 * exact, 2.0**1023)), tolerance=1e-11,
+            smallest=1e-12 * self._epsilon, largest=inf,
+        )  # fmt: skip
         return max(exact, float(f"{found * (1 - 6e-10):.9e}"))
 
     # --- the filters: budget.md, theorem 1 for sums of (epsilon, delta), 2 for sums of rho, 3 for "best"
@@ -320,31 +360,28 @@ class Budget:
         if self._theorem == "basic":
             epsilon, delta = sums.total("epsilon"), sums.total("delta")
         else:
-            pure = sums.total("pure") if self._theorem == "best" else inf
-            rho = sums.total("rho")
-            epsilon = min(pure, self._concentrated(rho))
-            delta = self._delta if rho and epsilon < pure else 0.0
+            pure = sums.total("pure") if self._theorem != "zcdp" else inf
+            total = sums.total("mu" if self._theorem == "gaussian" else "rho")
+            epsilon = min(pure, self._concentrated(total))
+            delta = self._delta if total and epsilon < pure else 0.0
         promise: Guarantee = PureDP(epsilon, neighbors=self._neighbors)
         if delta:
             promise = ApproxDP(epsilon, delta, neighbors=self._neighbors)
         return with_origin(promise, SEEDED if sums.seeded else None)
 
-    def _concentrated(self, rho: float) -> float:
-        """The epsilon of this rho at the budget's delta."""
-        if rho == 0:
+    def _concentrated(self, total: float) -> float:
+        """The epsilon of this rho, or this mu, at the budget's delta."""
+        if total == 0:
             return 0.0
-        return min(epsilon_of_rho(rho, self._delta), self._epsilon) if rho < inf and self._delta else inf
+        epsilon_of = epsilon_of_mu if self._theorem == "gaussian" else epsilon_of_rho
+        return min(epsilon_of(total, self._delta), self._epsilon) if total < inf and self._delta else inf
 
 
-_NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho"}  # of sums, in messages
+_NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho", "mu": "mu"}  # of sums, in messages
+_PARAMETER: dict[Concentrated, str] = {ZCDP: "rho", GaussianDP: "mu"}
 
 
 # --- what mechanisms call
-
-
-def counting(budget: Budget | None) -> bool:
-    """Whether a release made here and now is anybody's to count."""
-    return budget is not None or bool(_open or _current.get())
 
 
 class Reservation:
@@ -366,36 +403,65 @@ class Reservation:
     ) -> None:
         if budget is not None and not isinstance(budget, Budget):
             raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
-        self._reserved: list[Charge] = []
+        self._reserved: list[tuple[Budget, Charge]] = []
         try:
             for each in _ambient() if budget is None else [budget]:
                 made = Charge(guarantee, mechanism, parameters, self, origin)
-                self._reserved.append(made)
+                self._reserved.append((each, made))
                 each._reserve(made)
         except BaseException:
-            self.close()
+            self.close()  # what budgets say depends on no record
             raise
 
+    @property
+    def budgets(self) -> list[Budget]:
+        """Those that are charged."""
+        return [budget for budget, _ in self._reserved]
+
     def commit(self) -> None:
-        """Make it final; RuntimeError where it was returned."""
-        for made in self._reserved:
+        """Make it final; RuntimeError where it was returned, BudgetExceeded where the budget was closed meanwhile."""
+        for budget, made in self._reserved:
+            if made.fate is None:
+                budget._check_open()
+        for _, made in self._reserved:
             if not made.decide(FINAL):
                 raise RuntimeError("this release has ended, and its charge was returned; make another")
 
-    def close(self) -> None:
-        """Return what is not final."""
-        for made in self._reserved:
+    def close(self, error: BaseException | None = None) -> None:
+        """Return what is not final, and count what ended the release if that depends on records."""
+        for _, made in self._reserved:
             made.decide(RETURNED)
+        if error is not None:
+            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error))
 
 
 def _ambient() -> list[Budget]:
-    """The budgets whose blocks are open around this code, the innermost first; warns in a thread that has none."""
-    budgets = list(dict.fromkeys(_current.get()))
-    if not budgets and any(threading.current_thread() not in other._present for other in _open.copy()):
-        warnings.warn(
-            "a release in a thread that was started inside a Budget block is not charged to that budget; "
-            "pass budget= to charge it",
-            PrivacyWarning,
-            stacklevel=levels_to_caller(),
-        )
+    """The budgets whose blocks are open around this code, the innermost first."""
+    budgets = list({id(block.budget): block.budget for block in around()}.values())
+    if not budgets:
+        check_thread()
     return budgets
+
+
+def check_open(budgets: Sequence[Budget]) -> None:
+    """BudgetExceeded if one of these is closed: for what goes on reading records after it has paid."""
+    for budget in budgets:
+        budget._check_open()
+
+
+def _count_refusal(error: BaseException, payer: Any, by_us: bool) -> None:
+    """Count an error that depends on records; BudgetExceeded where the budget was closed by then, and nothing is told.
+
+    A release that was under way and would have gone through is refused in the same words, by `commit`. `payer`: a
+    budget, some budgets, or None for those whose blocks are open.
+    """
+    if isinstance(error, BudgetExceeded) or not depends_on_records(error, by_us=by_us):
+        return
+    if payer is None:
+        payer = [block.budget for block in around()]
+    budgets = [each for each in (payer if isinstance(payer, list) else [payer]) if isinstance(each, Budget)]
+    for budget in [each for each in budgets if each._refusals.count(error)]:
+        raise BudgetExceeded(f"budget: {reason(budget._refusals)}") from None
+
+
+boundary.when_refused(_count_refusal)

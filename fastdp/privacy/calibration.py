@@ -6,35 +6,48 @@ and a candidate that does not pass is enlarged. calibration.md has the proofs.
 
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
-from math import erfc, exp, inf, log, log1p, nextafter, pi, sqrt
+from math import exp, inf, log, log1p, nextafter, pi, sqrt
 
+from ..support.rounding import sixty_digits
 from ..support.search import narrow
 from ..support.shown import shown
+from .discrete_gaussian import discrete_sigma, greatest_square
+from .gaussian_curve import nearly_delta
 
 MAX_EPSILON = 700.0  # beyond it e^epsilon leaves float64, and no noise of use is that weak
+COARSE = 100.0  # a sigma in units of the grid, up to which it matters how the noise is discrete: a part in 10,000
 SMALLEST = 1e-100  # of epsilon and delta: below it float64 does not find the candidates
 
 
 @lru_cache(1024)
-def gaussian_sigma(sensitivity: float, *, epsilon: float, delta: float, dimension: int) -> float:
+def gaussian_sigma(
+    sensitivity: float, *, epsilon: float, delta: float, dimension: int, adaptive: bool = False
+) -> float:
     """The least sigma proven here for discrete Gaussian noise on integer vectors: (epsilon, delta)-DP.
 
-    `sensitivity` is in L2 and in units of the grid. The smaller of two calibrations (calibration.md, theorems 2 and 3):
-    concentrated DP with the tight conversion, and the analytic Gaussian curve with a little variance on top that
-    pays for the discreteness of the noise in every coordinate.
+    `sensitivity` is in L2 and in units of the grid. The smallest of three calibrations: concentrated DP with the tight
+    conversion, and the analytic Gaussian curve with a little variance on top that pays for the discreteness of the
+    noise in every coordinate (calibration.md, theorems 2 and 3); and, where the grid is coarse, the curve of the
+    discrete noise itself (discrete_gaussian.md). The last is for one vector; where parts of it are chosen after the
+    noise of others, `adaptive` leaves it out.
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value < SMALLEST * (1 - 1e-9):  # callers may have rounded it down
             raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")
     through_zcdp = zcdp_sigma(sensitivity, rho=zcdp_rho(epsilon, delta))
+    exact = inf
+    if not adaptive and (near := sensitivity * gaussian_ratio(epsilon, delta)) <= COARSE:
+        exact = discrete_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=dimension, near=near)
+        dimension = min(dimension, max(greatest_square(sensitivity), 1))  # as many coordinates differ at most
     # theorem 3: variance tau^2 + s^2, theta = 2.001 exp(-2 pi^2 s^2) with 3.1 dimension theta <= loss
     loss = min(epsilon, 1.0) * 2.0**-20
     spread = log(2.001 * 3.1 * max(dimension, 1) / loss) / (2 * pi**2)
     tau = sensitivity * gaussian_ratio(epsilon - 2 * loss, delta * (1 - 2.0**-19))
     analytic = sqrt(tau * tau + spread) * (1 + 2.0**-48)
-    return min(through_zcdp, analytic)
+    return min(through_zcdp, analytic, exact)
 
 
+@sixty_digits
 def zcdp_sigma(sensitivity: float, *, rho: float) -> float:
     """The least sigma with sensitivity^2 / (2 sigma^2) <= rho."""
     context = Context(prec=40, rounding=ROUND_CEILING)
@@ -61,6 +74,7 @@ def gaussian_mu(sensitivity: float, sigma: float, dimension: int) -> float:
 
 
 @lru_cache(1024)
+@sixty_digits
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho found such that rho-zCDP implies (epsilon, delta)-DP, by the tight conversion.
 
@@ -89,6 +103,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 @lru_cache(1024)
+@sixty_digits
 def gaussian_ratio(epsilon: float, delta: float) -> float:
     """The least sigma / sensitivity for which continuous Gaussian noise is (epsilon, delta)-DP, to 9 digits and up.
 
@@ -96,12 +111,12 @@ def gaussian_ratio(epsilon: float, delta: float) -> float:
     delta = Q(epsilon r - 1 / (2 r)) - e^epsilon Q(epsilon r + 1 / (2 r)), which falls in r.
     """
     low, high = 1e-3, 1.0
-    while _delta_float(low, epsilon) < delta:
+    while nearly_delta(low, epsilon) < delta:
         low /= 2
-    while _delta_float(high, epsilon) > delta:
+    while nearly_delta(high, epsilon) > delta:
         high *= 2
     high = narrow(
-        lambda r: _delta_float(r, epsilon) <= delta, low, high, tolerance=0.0, middle_of=lambda a, b: (a + b) / 2
+        lambda r: nearly_delta(r, epsilon) <= delta, low, high, tolerance=0.0, middle_of=lambda a, b: (a + b) / 2
     )[1]
     margin = 1e-12
     digits = 1 - Decimal(delta).adjusted()
@@ -110,16 +125,7 @@ def gaussian_ratio(epsilon: float, delta: float) -> float:
     return high * (1 + margin)
 
 
-def _delta_float(r: float, epsilon: float) -> float:
-    a, b = epsilon * r - 0.5 / r, epsilon * r + 0.5 / r
-    if b > 25:  # e^epsilon and Q(b) would leave the range together: e^epsilon Q(b) = phi(a) m(b), m the Mills ratio
-        mills = 1 / (b + 1 / (b + 2 / (b + 3 / (b + 4 / b))))
-        second = exp(-a * a / 2) / sqrt(2 * pi) * mills
-    else:
-        second = exp(epsilon) * erfc(b / sqrt(2)) / 2
-    return erfc(a / sqrt(2)) / 2 - second
-
-
+@sixty_digits
 def _delta_decimal(r: float, epsilon: float, digits: int) -> Decimal:
     """An upper bound, close, of a delta of at least 10^-digits."""
     x = epsilon * r + 0.5 / r

@@ -16,27 +16,32 @@ from math import exp, fsum, inf, isfinite, log, nextafter, prod
 from typing import Any, Literal
 
 from ..support import rounding
-from ..support.checks import instance_of, integer
+from ..support.checks import instance_of, integer, one_of
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
 from ..support.shown import shown
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
+from .gaussian_curve import epsilon_of_mu, root_above
+from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
+from .loss_distributions import chosen, epsilon_bounds, profiles_of
 from .neighbors import one_relation
 from .origin import common_origin, with_origin
+from .profiles import Gaussian
 
 Counted = Guarantee | tuple[Guarantee, int]
-Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"]
-THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "renyi")
+Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld"]
+THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld")
 
 
 def compose(*guarantees: Counted, delta: float | None = None, using: Using = "best") -> Guarantee:
     """What several releases on the same records guarantee together.
 
-    With `delta` the result is the smallest (epsilon, delta) that a theorem gives; without, all sums that hold: pure,
-    concentrated, Renyi. The result's `.theorem` names what gave it.
+    With `delta` the result is the smallest (epsilon, delta) that a theorem gives, and its `.at_least` is an epsilon
+    that is too small for all that is known of the releases (0 where that is not known); without, the result is all sums
+    that hold: pure, concentrated, Renyi. The result's `.theorem` names what gave it.
 
     Parameters
     ----------
@@ -44,7 +49,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
         A guarantee, or (guarantee, k) for k releases of that kind.
     delta : float in (0, 1), optional
         The delta of the result.
-    using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "renyi"}
+    using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld"}
         One theorem instead of the best.
 
     Returns
@@ -60,32 +65,30 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     Notes
     -----
     Guarantee    guarantees.md, theorems 6 and 7. Basic, zCDP and Renyi sums hold when each mechanism is chosen after
-                 the results of those before; that the *parameters* are fixed in advance is needed by "advanced" and
-                 "heterogeneous" only, and is up to the caller. For parameters chosen on the way use `Budget`.
+                 the results of those before, and so do loss distributions ("pld", loss_distributions.md, theorem 1);
+                 that the *parameters* are fixed in advance is needed by "advanced", "heterogeneous" and "pld", and is
+                 up to the caller. For parameters chosen on the way use `Budget`.
 
     Examples
     --------
     >>> from fastdp import PureDP, compose
     >>> together = compose((PureDP(0.1), 100), delta=1e-6)
     >>> print(together, "by", together.theorem)
-    (5.07467, 1e-06)-DP, replace-one by Renyi
+    (4.77457, 1e-06)-DP, replace-one by privacy loss distribution
     >>> print(compose(PureDP(1.0), PureDP(0.5)))
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
-    if using not in THEOREMS:
-        raise ValueError(f"using={shown(using)}: must be one of {', '.join(map(repr, THEOREMS))}")
+    one_of("using", using, THEOREMS)
     counted = _counted(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
     singly = (item[0] if isinstance(item, tuple) else item for item in guarantees)
     origin = common_origin(guarantee.origin for guarantee in singly)
-    leak = up(sum(Fraction(guarantee.least_delta()) * k for guarantee, k in counted))
+    leak = _exact_sum([(guarantee.least_delta(), k) for guarantee, k in counted])
     if delta is not None:
         delta = positive_delta(delta)
-        found = []
-        for parts in _choices(counted, limit=64):
-            found += [(e, name) for name, e in _at_delta(parts, delta, using) if e < inf]
+        found = _all_at_delta(counted, delta, using)
         if not found:
             raise ValueError(
                 f"delta={delta!r}: the deltas of the parts add up to {leak:.3g}; take a larger one"
@@ -93,8 +96,10 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
                 else f"using={using!r}: gives no epsilon for these; take 'best' (guarantees.md, theorem 6, says what "
                 "each theorem asks for)"
             )
-        epsilon, name = min(found)
-        return with_origin(ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name), origin)
+        epsilon, name, at_least = min(found)
+        result = ApproxDP(epsilon, delta, neighbors=neighbors, theorem=name)
+        object.__setattr__(result, "at_least", min(epsilon, at_least))
+        return with_origin(result, origin)
     sums: list[Guarantee] = []
     for parts in _choices(counted, limit=1):
         sums += [s for s in _sums(parts, using, neighbors) if s not in sums]
@@ -108,8 +113,8 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
 
 
 def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
-    """Each guarantee once, with how often it comes."""
-    counts: dict[Guarantee, int] = {}
+    """Each guarantee once, with how often it comes; of equal ones, those of which more is known stay apart."""
+    counts: dict[tuple[Any, ...], tuple[Guarantee, int]] = {}
     for item in items:
         if isinstance(item, Guarantee):
             guarantee, count = item, 1
@@ -117,11 +122,14 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
             raise ValueError(f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count)")
-        counts[guarantee] = counts.get(guarantee, 0) + count
-    return list(counts.items())
+        known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
+        _, before = counts.get((guarantee, known), (guarantee, 0))
+        counts[guarantee, known] = guarantee, before + count
+    return list(counts.values())
 
 
 Parts = list[tuple[Form, int]]
+_TRIED = 3  # choices of forms whose loss distributions are composed
 
 
 def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]:
@@ -136,9 +144,29 @@ def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]
     return [[(form, k) for form, (_, k) in zip(pick, counted, strict=True)] for pick in picks]
 
 
+def _exact_sum(values: Sequence[tuple[float, int]]) -> float:
+    """Each number so often, rounded up once; fsum rounds a sum of floats once, and the sign of what is left decides."""
+    if any(k >> 900 or not v < 2.0**100 for v, k in values):
+        return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
+    terms = [v if k == 1 else v * 2.0**bit for v, k in values for bit in range(k.bit_length()) if k >> bit & 1]
+    total = fsum(terms)
+    return nextafter(total, inf) if fsum([*terms, -total]) > 0 else total
+
+
 def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
-    values = [(value(form), k) for form, k in parts]
-    return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
+    return _exact_sum([(value(form), k) for form, k in parts])
+
+
+def _gaussian_sum(parts: Parts, using: Using) -> float:
+    """The root of the sum of squares of mu: gaussian_curve.md, theorem 3. "best" asks for it if some have a mu."""
+    if using == "best" and all(form.mu == inf for form, _ in parts):
+        return inf
+    values = [(form.least_mu, k) for form, k in parts]
+    return (
+        inf
+        if any(mu == inf for mu, _ in values)
+        else root_above(sum((Fraction(mu) ** 2 * k for mu, k in values), Fraction(0)))
+    )
 
 
 def _sum_of_curves(parts: Parts) -> Curve:
@@ -169,6 +197,8 @@ def _sums(parts: Parts, using: Using, neighbors: Neighbors) -> list[Guarantee]:
     rho = _sum(parts, lambda form: form.rho)
     if using in ("best", "zcdp") and rho < inf:
         sums.append(ZCDP(rho, neighbors=neighbors, theorem="zCDP"))
+    if using in ("best", "gaussian") and (mu := _gaussian_sum(parts, using)) < inf:
+        sums.append(GaussianDP(mu, neighbors=neighbors, theorem="Gaussian DP"))
     if using in ("best", "renyi"):
         curve = _sum_of_curves(parts)
         lower = rho == inf or any(map(operator.lt, curve, linear_curve(rho)))  # than what rho implies already
@@ -177,26 +207,69 @@ def _sums(parts: Parts, using: Using, neighbors: Neighbors) -> list[Guarantee]:
     return sums
 
 
-def _at_delta(parts: Parts, delta: float, using: Using) -> list[tuple[str, float]]:
-    """(theorem, epsilon) for every theorem that applies."""
+Found = tuple[float, str, float]  # an epsilon, the theorem that gives it, and what no theorem can fall below
+
+
+def _all_at_delta(counted: list[tuple[Guarantee, int]], delta: float, using: Using) -> list[Found]:
+    """What every theorem gives, for the choices of forms that are tried.
+
+    Where all losses have profiles that are attained, theorems that know less of them are left out, but for two that
+    cost next to nothing.
+    """
+    choices = _choices(counted, limit=64)
+    found = _by_losses(choices, delta) if using in ("best", "pld") else []
+    if using == "pld":
+        return found
+    at_least = min((bound for _, _, bound in found), default=0.0)
+    for parts in choices:
+        names: tuple[Using, ...] = ("basic", "zcdp") if at_least else (using,)
+        if at_least and all(form.mu < inf for form, _ in parts):
+            names += ("gaussian",)
+        for name in names:
+            found += [(epsilon, theorem, at_least) for epsilon, theorem in _at_delta(parts, delta, name)]
+    return [one for one in found if one[0] < inf]
+
+
+def _by_losses(choices: list[Parts], delta: float) -> list[Found]:
+    """By privacy loss distributions, for the few choices that other theorems favour."""
+    known = []
+    for parts in choices:
+        leak = _sum(parts, lambda form: form.leak)
+        if leak < delta and all(form.has_profile for form, _ in parts):
+            quick = min(_at_delta(parts, delta, "basic") + _at_delta(parts, delta, "zcdp")) if choices[1:] else ()
+            known.append((quick, leak, [(profiles_of(form), k) for form, k in parts]))
+    found = []
+    for _, leak, profiles in sorted(known, key=lambda choice: choice[:2])[:_TRIED]:
+        bounds = epsilon_bounds(chosen(profiles, delta), delta=delta, leak=leak)
+        if bounds is not None:
+            alone = all(kinds == (Gaussian,) for kinds in (tuple(map(type, some)) for some, _ in profiles))
+            # Gaussian noise alone has a curve of its own
+            found.append((inf if alone else bounds.at_most, "privacy loss distribution", bounds.at_least))
+    return found
+
+
+def _at_delta(parts: Parts, delta: float, using: Using) -> list[tuple[float, str]]:
+    """(epsilon, theorem) for every theorem that applies."""
     leak = _sum(parts, lambda form: form.leak)
     rest = down(Fraction(delta) - Fraction(leak))
     if rest < 0:
         return []
     pure = _sum(parts, lambda form: form.pure)
-    found = [("basic", pure)] if using in ("best", "basic") else []
+    found = [(pure, "basic")] if using in ("best", "basic") else []
     if rest == 0:
         return found
     if pure < inf:
         if using in ("best", "advanced") and len({form.pure for form, _ in parts}) == 1:
-            found.append(("advanced (Dwork, Rothblum, Vadhan)", _advanced(parts, rest)))
+            found.append((_advanced(parts, rest), "advanced (Dwork, Rothblum, Vadhan)"))
         if using in ("best", "heterogeneous"):
-            found.append(("heterogeneous (Kairouz, Oh, Viswanath)", _heterogeneous(parts, rest)))
+            found.append((_heterogeneous(parts, rest), "heterogeneous (Kairouz, Oh, Viswanath)"))
     rho = _sum(parts, lambda form: form.rho)
     if using in ("best", "zcdp") and rho < inf:
-        found.append(("zCDP, tight conversion", epsilon_of_rho(rho, rest)))
+        found.append((epsilon_of_rho(rho, rest), "zCDP, tight conversion"))
+    if using in ("best", "gaussian") and (mu := _gaussian_sum(parts, using)) < inf:
+        found.append((epsilon_of_mu(mu, rest), "Gaussian DP"))
     if using in ("best", "renyi"):
-        found.append(("Renyi", epsilon_of_curve(_sum_of_curves(parts), rest)))
+        found.append((epsilon_of_curve(_sum_of_curves(parts), rest), "Renyi"))
     return found
 
 
@@ -287,7 +360,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
 
 def _unlimited(whole: Guarantee) -> Guarantee:
     """The same kind of guarantee, as weak as can be; `whole` itself where it has no one parameter."""
-    limits: dict[str, Any] = {name: LARGEST for name in ("epsilon", "eta", "rho") if hasattr(whole, name)}
+    limits: dict[str, Any] = {name: LARGEST for name in ("epsilon", "eta", "rho", "mu") if hasattr(whole, name)}
     if isinstance(whole, ApproxDP) and whole.delta:
         limits["delta"] = 0.99
     return replace(whole, **limits)

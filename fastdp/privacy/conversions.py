@@ -1,10 +1,12 @@
-"""Conversions between kinds of guarantees: from a Renyi curve or a rho to (epsilon, delta), from an epsilon to a rho.
+"""Conversions between kinds of guarantees: from a Renyi curve or a rho to (epsilon, delta), from an epsilon or a
+range to a rho and back.
 
 All arithmetic rounds toward more privacy loss (support/rounding.py); guarantees.md has the theorems.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -12,9 +14,10 @@ from math import exp, inf, log, log1p
 from numbers import Real
 from typing import Any
 
-from ..support import rounding
+from ..support import parameters, rounding
 from ..support.checks import probability
 from ..support.rounding import up
+from ..support.shown import shown
 from .curves import LARGE, ORDERS, SMALL, Curve
 
 
@@ -39,6 +42,70 @@ def rho_of_pure(epsilon: float) -> float:
         return epsilon
     grown = rounding.exp(Decimal(epsilon))
     return min(epsilon, up(rounding.multiply(Decimal(epsilon), rounding.divide(grown - 1, grown + 1))))
+
+
+@lru_cache(4096)
+@rounding.sixty_digits
+def rho_of_range(eta: float) -> float:
+    """r - 1 - ln r with r = eta / (e^eta - 1), the least rho of eta-bounded range: guarantees.md, theorem 4."""
+    if eta < SMALL:
+        return up(Fraction(eta) ** 2 / 8)
+    if eta > LARGE:  # r is less than 10^-400
+        return up(Decimal(eta) - 1 - rounding.ln(Decimal(eta)))
+    r = rounding.divide(Decimal(eta), rounding.exp(Decimal(eta)) - 1)
+    return up(r - 1 - rounding.ln(r))
+
+
+def range_of_rho(rho: float) -> float:
+    """The largest bounded range, to 15 digits, whose rho is at most this one.
+
+    Parameters
+    ----------
+    rho : float >= 0
+        Of zero-concentrated DP.
+
+    Returns
+    -------
+    float
+        Rounded down.
+    """
+    return _greatest_with(rho_of_range, rho, (8 * rho) ** 0.5)
+
+
+def pure_of_rho(rho: float) -> float:
+    """The largest epsilon, to 15 digits, such that epsilon-DP implies this rho.
+
+    Parameters
+    ----------
+    rho : float >= 0
+        Of zero-concentrated DP.
+
+    Returns
+    -------
+    float
+        Rounded down.
+    """
+    return _greatest_with(rho_of_pure, rho, (2 * rho) ** 0.5)
+
+
+def _greatest_with(rho_of: Callable[[float], float], rho: float, small: float) -> float:
+    """The greatest x with rho_of(x) <= rho; `small` is that of a small rho, and a lower bound of all.
+
+    The slope of ln rho_of over ln x lies between 1 and 2: steps that take it for 2 at least halve the distance.
+    """
+    if not 1e-200 < rho < LARGE / 2:  # the squares of floats, and of no use
+        return min(small, rho) * (1 - 2.0**-50)
+    x = max(small, rho)
+    for _ in range(60):
+        ratio = rho_of(x) / rho
+        following = x * (1 - (ratio - 1) / (2 * ratio))
+        if abs(following - x) < 1e-15 * x:
+            break
+        x = following
+    margin = 2.0**-52
+    while rho_of(x) > rho:
+        x, margin = x * (1 - margin), 2 * margin
+    return x
 
 
 def _order_constant(order: Decimal) -> Decimal:
@@ -75,7 +142,9 @@ def epsilon_of_curve(curve: Curve, delta: float) -> float:
     -----
     Proof    guarantees.md, theorem 1.
     """
-    log = rounding.ln(Decimal(delta))
+    if type(curve) is not tuple or len(curve) != len(ORDERS) or set(map(type, curve)) != {float}:
+        raise ValueError(f"curve={shown(curve)}: must be a tuple of {len(ORDERS)} floats, a bound at each of ORDERS")
+    log = rounding.ln(Decimal(parameters.delta(delta)))
     found = (
         up(rounding.add(Decimal(value), rounding.subtract(constant, rounding.divide(log, a1))))
         for value, (constant, a1) in zip(curve, _order_constants(), strict=True)
@@ -126,7 +195,7 @@ def epsilon_of_rho_simply(rho: float, delta: float) -> float:
     float
         Rounded up.
     """
-    r = Decimal(rho)
+    r, delta = Decimal(parameters.least_rho(rho)), parameters.delta(delta)
     return up(rounding.add(r, 2 * rounding.sqrt(rounding.multiply(r, -rounding.ln(Decimal(delta))))))
 
 

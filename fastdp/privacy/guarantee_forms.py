@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
+from typing import TYPE_CHECKING
 
 from ..support.rounding import down, up
 from .conversions import epsilon_of_curve, epsilon_of_rho, rho_of_pure
 from .curves import NO_CURVE, Curve, least, linear_curve, pure_curve
+from .gaussian_curve import epsilon_of_mu, mu_of_range, mu_of_rho
+
+if TYPE_CHECKING:
+    from .profiles import Profile
 
 
 def no_curve() -> Curve:
@@ -35,6 +40,8 @@ class Form:
         The bound of the range of log-likelihood ratios.
     mu : float
         The bound of Gaussian DP.
+    profiles : tuple of Profile
+        What is known of the losses beyond these bounds: each bounds the privacy profile.
     """
 
     leak: float = 0.0
@@ -43,19 +50,22 @@ class Form:
     make_curve: Callable[[], Curve] = no_curve
     range: float = inf
     mu: float = inf
+    profiles: tuple[Profile, ...] = ()
 
     @property
     def curve(self) -> Curve:
         return self.make_curve()
 
     @staticmethod
-    def of_pure(epsilon: float) -> Form:
+    def of_pure(epsilon: float, profile: Profile | None = None) -> Form:
         """The form of epsilon-DP.
 
         Parameters
         ----------
         epsilon : float >= 0
             The bound of the privacy loss.
+        profile : Profile, optional
+            What more is known of it.
 
         Returns
         -------
@@ -63,7 +73,13 @@ class Form:
             With all that follows from it.
         """
         rho, twice = rho_of_pure(epsilon), up(2 * Fraction(epsilon))
-        return Form(pure=epsilon, rho=rho, make_curve=lambda: pure_curve(epsilon), range=twice)
+        return Form(
+            pure=epsilon,
+            rho=rho,
+            make_curve=lambda: pure_curve(epsilon),
+            range=twice,
+            profiles=() if profile is None else (profile,),
+        )
 
     @staticmethod
     def strongest(forms: Sequence[Form]) -> Form:
@@ -85,7 +101,18 @@ class Form:
             make_curve=lambda: least(form.full_curve() for form in forms),
             range=min(form.range for form in forms),
             mu=min(form.mu for form in forms),
+            profiles=tuple(dict.fromkeys(profile for form in forms for profile in form.profiles)),
         )
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether anything but moments of its losses is known."""
+        return bool(self.profiles) or min(self.pure, self.range, self.mu) < inf
+
+    @property
+    def least_mu(self) -> float:
+        """The least mu of Gaussian DP that follows, leak aside: gaussian_curve.md, theorem 2."""
+        return min(self.mu, mu_of_range(self.range), mu_of_rho(self.rho))
 
     def full_curve(self) -> Curve:
         """The curve, with that of rho where it is lower."""
@@ -112,4 +139,6 @@ class Form:
             found.append((epsilon_of_curve(self.curve, rest), "Renyi conversion"))
             if self.rho < inf:
                 found.append((epsilon_of_rho(self.rho, rest), "zCDP, tight conversion"))
+            if self.mu < inf:
+                found.append((epsilon_of_mu(self.mu, rest), "Gaussian DP"))
         return min(found)

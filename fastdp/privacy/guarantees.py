@@ -17,13 +17,14 @@ from ..support import extensions, parameters
 from ..support.checks import instance_of, integer, non_negative, positive, small_delta
 from ..support.public_paths import public_as
 from ..support.rounding import up
-from .conversions import geometric_sum, positive_delta, rho_of_pure
+from .conversions import geometric_sum, positive_delta, rho_of_range
 from .curves import ORDERS, discrete_laplace_curve, laplace_curve, least, linear_curve, on_orders, range_curve
 from .guarantee_forms import Form
 from .neighbors import NEIGHBORS as NEIGHBORS
 from .neighbors import Neighbors as Neighbors
 from .neighbors import one_relation
 from .origin import Origin, Originated, common_origin, with_origin
+from .profiles import DiscreteLaplace, Laplace, Profile, with_profile
 
 A_GUARANTEE = "a guarantee, such as PureDP(0.1)"  # what errors ask for
 
@@ -43,6 +44,8 @@ class Guarantee(Originated):
     neighbors: Neighbors = field(default="replace-one", kw_only=True)
     theorem: str = field(default="", kw_only=True, compare=False, repr=False)  # what gave it, if it is a result
     origin: Origin | None = field(default=None, init=False, compare=False, repr=False)  # of a release, if it is of one
+    profile: Profile | None = field(default=None, init=False, compare=False, repr=False)  # what more is known of it
+    at_least: float = field(default=0.0, init=False, compare=False, repr=False)  # of a result: no less could follow
 
     def __post_init__(self) -> None:
         parameters.neighbors(self.neighbors)
@@ -204,7 +207,7 @@ class PureDP(Guarantee):
         object.__setattr__(self, "epsilon", parameters.least_epsilon(self.epsilon))
 
     def forms(self) -> tuple[Form, ...]:
-        return (Form.of_pure(self.epsilon),)
+        return (Form.of_pure(self.epsilon, self.profile),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(form.pure <= self.epsilon and not form.leak for form in stronger.forms())
@@ -277,7 +280,6 @@ class ZCDP(Guarantee):
         What gave the guarantee, if it is a result.
     mu : float, optional
         What more is known of Gaussian noise: neighbours are no easier to distinguish than N(0, 1) and N(mu, 1).
-        Accountants of privacy loss distributions use it (connect/dp_accounting.md); nothing here does.
     """
 
     rho: float
@@ -286,7 +288,7 @@ class ZCDP(Guarantee):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "rho", parameters.least_rho(self.rho))
-        if self.mu != inf:
+        if not (type(self.mu) is float and self.mu == inf):
             object.__setattr__(self, "mu", non_negative("mu", self.mu, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:
@@ -307,7 +309,7 @@ class ZCDP(Guarantee):
 class BoundedRange(Guarantee):
     """eta-bounded range: the log-likelihood ratios of all outputs lie in one interval of length eta.
 
-    The exponential mechanism has it: eta-DP, and eta^2/8-zCDP, four times better than eta-DP alone.
+    The exponential mechanism has it: eta-DP, and less than eta^2/8-zCDP, four times better than eta-DP alone.
 
     Parameters
     ----------
@@ -326,8 +328,9 @@ class BoundedRange(Guarantee):
         object.__setattr__(self, "eta", non_negative("eta", self.eta, toward=inf))
 
     def forms(self) -> tuple[Form, ...]:
-        rho = min(up(Fraction(self.eta) ** 2 / 8), rho_of_pure(self.eta))  # the latter is less from eta = 8 on
-        return (Form(pure=self.eta, rho=rho, make_curve=lambda: range_curve(self.eta), range=self.eta),)
+        return (
+            Form(pure=self.eta, rho=rho_of_range(self.eta), make_curve=lambda: range_curve(self.eta), range=self.eta),
+        )
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         return any(form.range <= self.eta and not form.leak for form in stronger.forms())
@@ -376,8 +379,8 @@ class Renyi(Guarantee):
         neighbors : {"replace-one", "add-remove"}
             The neighbouring relation.
         """
-        ratio = Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("scale", scale, toward=0))
-        return Renyi(laplace_curve(up(ratio)), neighbors=neighbors)
+        ratio = up(Fraction(parameters.sensitivity(sensitivity)) / Fraction(positive("scale", scale, toward=0)))
+        return with_profile(Renyi(laplace_curve(ratio), neighbors=neighbors), Laplace(ratio))
 
     @staticmethod
     def discrete_laplace(scale: float, *, sensitivity: int = 1, neighbors: Neighbors = "replace-one") -> Renyi:
@@ -392,8 +395,8 @@ class Renyi(Guarantee):
         neighbors : {"replace-one", "add-remove"}
             The neighbouring relation.
         """
-        scale = positive("scale", scale, toward=0)
-        return Renyi(discrete_laplace_curve(scale, parameters.integer_sensitivity(sensitivity)), neighbors=neighbors)
+        noise = DiscreteLaplace(scale, sensitivity)
+        return with_profile(Renyi(discrete_laplace_curve(noise.scale, noise.sensitivity), neighbors=neighbors), noise)
 
     @staticmethod
     def gaussian(sigma: float, *, sensitivity: float = 1.0, neighbors: Neighbors = "replace-one") -> Renyi:
@@ -412,13 +415,11 @@ class Renyi(Guarantee):
         return Renyi(linear_curve(up(ratio**2 / 2)), neighbors=neighbors)
 
     def forms(self) -> tuple[Form, ...]:
-        return (Form(make_curve=lambda: self.curve),)
+        return (Form(make_curve=lambda: self.curve, profiles=() if self.profile is None else (self.profile,)),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
-        return any(
-            not form.leak and all(a <= b for a, b in zip(form.full_curve(), self.curve, strict=True))
-            for form in stronger.forms()
-        )
+        curves = (form.full_curve() for form in stronger.forms() if not form.leak)
+        return any(all(a <= b for a, b in zip(curve, self.curve, strict=True)) for curve in curves)
 
     def _group(self, size: int) -> Guarantee:
         raise ValueError(

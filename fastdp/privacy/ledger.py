@@ -18,6 +18,7 @@ from ..support import extensions
 from ..support.public_paths import public_as
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from .accounted import Accounted
+from .gaussian_curve import root_above, root_below
 from .guarantees import Guarantee
 from .origin import SECURE, SEEDED, Origin, short_form
 
@@ -86,12 +87,12 @@ _HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
 
 
 class RowParameters(Mapping[str, Any]):
-    """What a row says of its release: a mapping that nobody changes."""
+    """What a row says of its release: a mapping that nobody changes, lists in it included."""
 
     __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[str, Any]) -> None:
-        self._items = dict(items)
+        self._items = {name: tuple(value) if isinstance(value, list) else value for name, value in items.items()}
 
     def __getitem__(self, name: str) -> Any:
         return self._items[name]
@@ -145,6 +146,14 @@ class Charge:
         }
         self.exact = {name: _exactly(name, amount) for name, amount in self.amounts.items() if amount < inf}
 
+    def count_mu(self) -> None:
+        """State what it costs in Gaussian DP, which takes a thousandth of a second: for budgets that add it up."""
+        if "mu" not in self.amounts:
+            mu = min((form.least_mu for form in self.guarantee.forms() if not form.leak), default=inf)
+            if mu < inf:
+                self.exact["mu"] = _exactly("mu", mu)
+            self.amounts["mu"] = mu
+
     def decide(self, fate: str) -> bool:
         """Whether this is the fate of the charge, which it is unless the other was decided before; atomic."""
         return self._fate.setdefault(0, fate) == fate
@@ -159,8 +168,16 @@ class Charge:
 
 
 def _exactly(name: str, amount: float) -> Fraction:
-    """An epsilon or delta is what it is written as; a rho, often the result of a formula, what it is in binary."""
+    """An epsilon or delta is what it is written as; a rho, often the result of a formula, what it is in binary.
+
+    Of a mu it is the square that adds up.
+    """
+    if name == "mu":
+        return Fraction(amount) ** 2
     return Fraction(amount) if name == "rho" else decimal_value(amount)
+
+
+BASIC = ("epsilon", "delta", "pure", "rho")  # what sums are kept of; "mu" is kept where it is asked for
 
 
 class Sums:
@@ -168,14 +185,16 @@ class Sums:
 
     seeded = False  # whether one of them is
 
-    def __init__(self) -> None:
-        self._finite = dict.fromkeys(("epsilon", "delta", "pure", "rho"), Fraction(0))
+    def __init__(self, names: Sequence[str] = BASIC) -> None:
+        self._finite = dict.fromkeys(names, Fraction(0))
         self._missing = dict.fromkeys(self._finite, 0)
 
     def plus(self, charge: Charge) -> Sums:
         sums = Sums.__new__(Sums)
         sums._finite, sums._missing = dict(self._finite), dict(self._missing)
         sums.seeded = self.seeded or charge.origin == SEEDED
+        if "mu" in self._finite:
+            charge.count_mu()
         for name in self._finite:
             if (amount := charge.exact.get(name)) is None:
                 sums._missing[name] += 1
@@ -186,6 +205,8 @@ class Sums:
     def total(self, name: str) -> float:
         if self._missing[name]:
             return inf
+        if name == "mu":
+            return root_above(self._finite[name])
         return up(self._finite[name]) if name == "rho" else decimal_value_up(self._finite[name])
 
     def left(self, name: str, limit: float) -> float:
@@ -193,6 +214,8 @@ class Sums:
         if self._missing[name]:
             return 0.0
         rest = _exactly(name, limit) - self._finite[name]
+        if name == "mu":
+            return root_below(rest) if rest > 0 else 0.0
         return max(0.0, down(rest) if name == "rho" else decimal_value_down(rest))
 
     def within(self, name: str, limit: float) -> bool:
@@ -211,11 +234,15 @@ class Ledger:
     fates are decided, and any prefix that was ever right stays right.
     """
 
-    __slots__ = ("_charges", "_decided")
+    __slots__ = ("_charges", "_decided", "_nothing")
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str] = BASIC) -> None:
         self._charges: dict[int, Charge] = {}
-        self._decided = 0, Sums()  # how many charges of the beginning have a fate, and the sums of the final ones
+        self._nothing = Sums(names)
+        self._decided = (
+            0,
+            self._nothing,
+        )  # how many charges of the beginning have a fate, and the sums of the final ones
 
     def sums(self) -> Sums:
         """The sums of all that is reserved or final."""
@@ -249,3 +276,10 @@ class Ledger:
         """All charges whose releases have drawn noise."""
         charges = (self._charges[i] for i in range(len(self._charges)))
         return [charge for charge in charges if charge.fate == FINAL]
+
+    def running(self) -> Iterator[tuple[Charge, Sums]]:
+        """The same, each with the sums of it and all before it."""
+        sums = self._nothing
+        for charge in self.final():
+            sums = sums.plus(charge)
+            yield charge, sums

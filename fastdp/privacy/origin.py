@@ -45,6 +45,11 @@ class Originated:
     neighbors: str
     origin: Origin | None
 
+    def __init_subclass__(cls) -> None:
+        """What a guarantee states is charged as it stands, so the kinds are those that are proven here."""
+        if not cls.__module__.startswith("fastdp."):
+            raise TypeError(f"{cls.__name__}: must not derive from a guarantee; make one of the kinds that there are")
+
     @property
     def seeded(self) -> bool:
         """Whether it is of a release whose noise came from a seed: then nothing is private from who knows the seed."""

@@ -15,7 +15,7 @@ from math import inf
 from typing import NoReturn
 
 from ..support import parameters
-from ..support.checks import integer, non_negative, positive
+from ..support.checks import flag, integer, non_negative, positive
 from ..support.public_paths import public_as
 from ..support.rounding import add, divide, down, exp, lower, multiply, sixty_digits, subtract, up
 from ..support.search import greatest_float, least_float
@@ -27,7 +27,7 @@ LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma gives nothing of use beyond
 
 
 @public_as("fastdp.privacy")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Removal(Guarantee):
     """The guarantee of any number of rounds at eta under the removal lemma: a delta for every epsilon.
 
@@ -55,6 +55,7 @@ class Removal(Guarantee):
             raise ValueError(f"one_signed={shown(self.one_signed)}: must be True or False")
         object.__setattr__(self, "eta", eta)
 
+    @sixty_digits
     def delta(self, epsilon: float) -> float:
         """Compute the delta at epsilon: of the general form or, from `least_epsilon` on, the lesser of both.
 
@@ -139,9 +140,9 @@ class Removal(Guarantee):
     def _group(self, size: int) -> NoReturn:
         raise ValueError(f"size={size}: choose a point with .to_approx(delta) first")
 
-    def __str__(self) -> str:
+    def _stated(self) -> str:
         kind = "one-signed " if self.one_signed else ""
-        return f"{kind}removal at eta={self.eta:.6g}, {self.neighbors}"
+        return f"{kind}removal at eta={self.eta:.6g}"
 
 
 def removal(eta: float, *, one_signed: bool, neighbors: Neighbors = "replace-one") -> Removal:
@@ -200,7 +201,7 @@ def removal_eta(epsilon: float, delta: float, *, one_signed: bool, neighbors: Ne
         Where epsilon and delta are too small for the lemma.
     """
     goal = ApproxDP(parameters.epsilon(epsilon), parameters.delta(delta), neighbors=neighbors)
-    return _removal_eta(goal, one_signed)
+    return _removal_eta(goal, flag("one_signed", one_signed))
 
 
 @lru_cache(1024)
@@ -250,6 +251,7 @@ def peeling_eta(
     """
     rounds = integer("rounds", rounds, least=1)
     goal = ApproxDP(parameters.epsilon(epsilon), parameters.delta(delta), neighbors=neighbors)
+    one_signed = flag("one_signed", one_signed)
     by_lemma = lemma_eta(epsilon, delta, one_signed=one_signed, neighbors=neighbors)
     score_range = 1 if one_signed and neighbors == "add-remove" else 2
     composed = share(goal, rounds, lambda eta: BoundedRange(eta, neighbors=neighbors)) / score_range

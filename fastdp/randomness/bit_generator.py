@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.bit_generator import STATE_WORDS, next_double, next_uint32, next_uint64
+from .checked_key import checked_key
 
 if TYPE_CHECKING:
     from .keys import Randomness
@@ -69,7 +70,7 @@ class ChaCha20(np.random.BitGenerator):
 
     def _rekey(self) -> None:
         self._words[:] = 0
-        self._words[_KEY] = self._rng.key().view(np.uint64)
+        self._words[_KEY] = checked_key(self._rng.key(), type(self._rng)).view(np.uint64)
         self._words[_POSITION] = STATE_WORDS - _BUFFER  # the buffer counts as used up
 
     @property

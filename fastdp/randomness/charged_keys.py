@@ -13,7 +13,8 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.budget import Budget, Reservation, counting
+from ..privacy.blocks import counting
+from ..privacy.budget import Budget, Reservation
 from ..privacy.guarantees import Guarantee
 from ..privacy.origin import with_origin
 from ..support.processes import here
@@ -59,12 +60,12 @@ class ChargedKeys:
     def __enter__(self) -> ChargedKeys:
         return self
 
-    def __exit__(self, kind: object, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._ahead and kind is None:
             self.commit()
         forked, self._process = self._process != here.number, _ENDED
         if self._reservation is not None:
-            self._reservation.close()
+            self._reservation.close(error)
         if forked:  # a child that a callback has forked returns nothing of what its parent has begun
             raise RuntimeError(_BEGUN_ELSEWHERE)
 
@@ -91,6 +92,11 @@ class ChargedKeys:
             self._refuse()
         if self._reservation is not None:
             self._reservation.commit()
+
+    @property
+    def payers(self) -> list[Budget]:
+        """The budgets that are charged. What reads records after the block asks `check_open` of them before each."""
+        return [] if self._reservation is None else self._reservation.budgets
 
     def stating(self, guarantee: Stated) -> Stated:
         """The guarantee of the release, which states what its keys came from."""

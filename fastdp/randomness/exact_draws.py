@@ -22,6 +22,9 @@ from ..support.rounding import context_of
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
 
 
+MOST_BITS = 2**16  # of one draw: every loop here that asks for more bits ends
+
+
 class Uniform:
     """A number in (0, 1) of which more bits can always be had."""
 
@@ -30,6 +33,11 @@ class Uniform:
 
     def to(self, bits: int) -> tuple[int, int]:
         """(N, b) with the number in [N, N + 1] / 2^b and b >= bits."""
+        if bits > MOST_BITS:
+            raise RuntimeError(
+                f"a draw: must be decided by {MOST_BITS:,} random bits, as all but one in 2^60,000 are: its key is not "
+                "random, or values were changed during the call"
+            )
         while self._bits < bits:
             self._prefix = self._prefix << 64 | next(self._more)
             self._bits += 64

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import warnings
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.origin import SECURE, SEEDED, Origin
+from ..support.checks import check_fits, integer, plain_integer
 from ..support.errors import PrivacyWarning
+from ..support.parameters import MOST_DIGITS
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
+from .checked_key import checked_key
 
 if TYPE_CHECKING:
     from .bit_generator import ChaCha20
@@ -51,12 +54,15 @@ class Randomness:
     dtype('uint64')
     """
 
+    __slots__ = ("__weakref__", "_releases", "_seed")
+
     def __init__(self, seed: int | None = None) -> None:
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
+        self._seed = plain_integer(seed)
+        if seed is not None and self._seed is None:
             raise ValueError(f"seed={shown(seed)}: must be an integer, or None for secure keys")
-        self._seed = None if seed is None else int(seed)
-        self._releases = 0
-        self._lock = threading.Lock()
+        if self._seed is not None and self._seed.bit_length() > MOST_DIGITS:
+            raise ValueError(f"seed={shown(seed)}: must have at most {MOST_DIGITS:,} bits")
+        self._releases = count()  # which numbers them in one step: no lock for a handler or a fork to find held
         if self._seed is not None:
             _warn_once()
 
@@ -64,10 +70,7 @@ class Randomness:
         """The 256-bit key of one release, as 8 words; another one at every call."""
         if self._seed is None:
             return _secure_key()
-        with self._lock:
-            release = self._releases
-            self._releases += 1
-        digest = hashlib.sha256(f"fastdp {self._seed} {release}".encode()).digest()
+        digest = hashlib.sha256(f"fastdp {self._seed} {next(self._releases)}".encode()).digest()
         return np.frombuffer(bytearray(digest), _WORD)
 
     def words(self, n: int) -> NDArray[np.uint64]:
@@ -83,9 +86,9 @@ class Randomness:
         numpy.ndarray of uint64
             The words.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-            raise ValueError(f"n={shown(n)}: must be an integer >= 0")
-        out, key = np.empty(int(n), np.uint64), self.key()
+        n = integer("n", n, least=0)
+        check_fits("n", n, 8 * n, "so many words")
+        out, key = np.empty(n, np.uint64), fresh_key(self)
         fill_words(key, out)
         return out
 
@@ -108,11 +111,11 @@ class Randomness:
         return "Randomness()" if self._seed is None else f"Randomness(seed={self._seed})  # for tests: not private"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_seed": self._seed, "_releases": self._releases}
+        made = int(repr(self._releases).removeprefix("count(").removesuffix(")"))  # a count shows it nowhere else
+        return {"_seed": self._seed, "_releases": made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._seed, self._releases = state["_seed"], count(state["_releases"])
 
 
 def _secure_key() -> Key:
@@ -131,9 +134,11 @@ def fresh_key(rng: Randomness | None) -> Key:
     """The key of one release, from `rng` or, for None, from the operating system."""
     if rng is None:
         return _secure_key()
+    if type(rng) is Randomness:
+        return rng.key()
     if not isinstance(rng, Randomness):
         raise ValueError(f"rng={shown(rng)}: must be a fastdp.Randomness or None; other generators are not secure")
-    return rng.key()
+    return checked_key(rng.key(), type(rng))
 
 
 def origin_of(rng: Randomness | None) -> Origin:

@@ -70,9 +70,21 @@ def add_noise(
         found = add(*place, key, block, plan.extra, plan.law, out, undecided)
         if found:
             resolve_exactly(plan, grid, key, out, undecided[:found].tolist(), first)
+        if grid is not None and out is not values and kernels.count_not_finite(out):
+            _check_overflow(values, out)
     except BaseException:
         out.fill(0)  # interrupted: leave no value behind that has no noise
         raise
+
+
+def _check_overflow(values: Values, out: Values) -> None:
+    """DomainError unless what is infinite with its noise was next to the largest float, and finite, without.
+
+    The values have been checked, but a NaN or an infinity that another thread wrote since would leave as it is.
+    """
+    before = np.abs(values[~np.isfinite(out)])
+    if not ((before >= 2.0**1000) & (before < np.inf)).all():
+        raise DomainError("values: must not change during the call, and they did")
 
 
 def resolve_exactly(

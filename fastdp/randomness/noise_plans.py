@@ -1,7 +1,8 @@
 """Plans of noise: what a kernel needs to know of a law, computed once.
 
 A plan is the scale of the noise and the constants with which float64 decides nearly every draw; they are computed in 60
-digits. mechanisms/noise.md derives them, kernels/layout.py states what stands where.
+digits. Plans are cached, so nobody can write to them. mechanisms/noise.md derives them, kernels/layout.py states what
+stands where.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import layout
+from ..support.frozen import frozen
+from ..support.rounding import sixty_digits
 from . import exact_draws as exact
 
 MIN_SCALE, MAX_SCALE = 2.0**-20, 2.0**40
@@ -68,6 +71,7 @@ def scale_in_range(scale: float, name: str) -> float:
     return scale
 
 
+@sixty_digits
 def laplace_plan(scale: float) -> LaplacePlan:
     """The plan for discrete Laplace noise of this scale; noise.md, lemmas 2 and 3, derive the constants."""
     d = _DIGITS
@@ -78,9 +82,10 @@ def laplace_plan(scale: float) -> LaplacePlan:
     law[[layout.LAPLACE_OFFSET, layout.LAPLACE_OFFSET_LOW]] = _pair(d.multiply(Decimal(-scale), d.ln(half)))
     law[layout.LAPLACE_ERROR] = layout.U * (5 * scale + 2)
     law[layout.LAPLACE_ERROR_PAIR] = 2.0**-78 * scale
-    return LaplacePlan(exact.extra_bits(scale), scale, law)
+    return LaplacePlan(exact.extra_bits(scale), scale, frozen(law))
 
 
+@sixty_digits
 def gaussian_plan(sigma: float) -> GaussianPlan:
     """The plan for discrete Gaussian noise of this sigma; noise.md, lemmas 4 and 5, derive the constants."""
     d = _DIGITS
@@ -108,7 +113,7 @@ def gaussian_plan(sigma: float) -> GaussianPlan:
     law[layout.COIN_ERROR] = 2.0**-31 + layout.U * (8 + peak / sigma)
     law[layout.COIN_ERROR_PAIR] = 2.0**-51 + layout.U * (8 + peak / sigma)
     law[layout.ERROR_PAIR] = 2.0**-78 * (tail + size)
-    return GaussianPlan(exact.extra_bits(sigma), sigma, law)
+    return GaussianPlan(exact.extra_bits(sigma), sigma, frozen(law))
 
 
 def _pair(x: Decimal) -> tuple[float, float]:

@@ -16,11 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support import parameters
 from ..support.boundary import boundary
-from ..support.parameters import Outside
+from ..support.checks import integer, items_of, plain_array, plain_integer
+from ..support.columns import Coded, Entries, column_of
+from ..support.errors import DomainError
+from ..support.frozen import Frozen
+from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
 from ..support.public_paths import public_as
+from ..support.rounding import sixty_digits
 from ..support.shown import shown
-from .outside_domain import codes_in_range, codes_of_labels
+from .outside_domain import codes_in_range, codes_of_labels, distinct, is_missing
 
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
 
@@ -30,7 +36,7 @@ MOST_CELLS = 2**31  # of arrays over all cells
 
 
 @public_as("fastdp")
-class Domain:
+class Domain(Frozen):
     """The values that records may have, for each attribute: how many, or which.
 
     `Domain(age=8, sex=2)` is of records that hold the codes 0 .. 7 and 0 .. 1; in
@@ -39,7 +45,8 @@ class Domain:
 
     Functions that read records take `outside`: "raise" a DomainError for records outside the domain, or "clip" them to
     the nearest code, or to the nearest label where labels are numbers in increasing order, such as age=range(18, 81).
-    Missing entries, fractions and labels of other kinds are refused either way.
+    What has no nearest one (a missing entry, a NaN, an unknown label) then becomes None if that is a label, and
+    otherwise the first value: a list may have the label None, which stands for missing entries of all kinds.
 
     Parameters
     ----------
@@ -77,6 +84,8 @@ class Domain:
     (16, (8, 2))
     """
 
+    __slots__ = ("__weakref__", "_codes", "_positions", "labels", "names", "size", "sizes")
+
     def __init__(self, attributes: Mapping[str, int | Sequence[Any]] | None = None, /, **more: int | Sequence[Any]):
         if attributes is not None and not isinstance(attributes, Mapping):
             raise ValueError(
@@ -88,8 +97,8 @@ class Domain:
             if name in both:
                 raise ValueError(f"attributes: {shown(name)}: must be given once")
             both[name] = values
-        if not both:
-            raise ValueError("attributes: must be at least one")
+        if not 1 <= len(both) <= MOST_ATTRIBUTES:
+            raise ValueError(f"attributes: must be at least one{f', at most {MOST_ATTRIBUTES:,}' if both else ''}")
         self.names: tuple[str, ...] = tuple(both)
         labels, sizes = [], []
         for name, values in both.items():
@@ -126,9 +135,10 @@ class Domain:
         >>> Domain.binary(3).names
         ('v1', 'v2', 'v3')
         """
-        if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
-            raise ValueError(f"d={shown(d)}: must be an integer >= 1")
-        return cls({f"{prefix}{i + 1}": 2 for i in range(int(d))})
+        d = integer("d", d, least=1, most=MOST_ATTRIBUTES)
+        if not isinstance(prefix, str):
+            raise ValueError(f"prefix={shown(prefix)}: must be a string")
+        return cls({f"{prefix}{i + 1}": 2 for i in range(d)})
 
     @property
     def is_binary(self) -> bool:
@@ -147,6 +157,13 @@ class Domain:
     def __len__(self) -> int:
         """How many attributes there are."""
         return len(self.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Domain.__slots__ if name != "__weakref__"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
@@ -187,7 +204,7 @@ class Domain:
         """
         try:
             return self._positions[name]
-        except (KeyError, TypeError):
+        except Exception:  # of a class that is not ours
             raise ValueError(f"attribute={shown(name)}: must be one of {listed(self.names)}") from None
 
     def positions(self, names: Iterable[Any]) -> tuple[int, ...]:
@@ -203,7 +220,8 @@ class Domain:
         tuple of int
             Their positions, in the order of the names.
         """
-        positions = tuple(self.position(name) for name in ([names] if isinstance(names, str) else names))
+        given = [names] if isinstance(names, str) else items_of("names", names, "names of attributes", most=len(self))
+        positions = tuple(map(self.position, given))
         if len(set(positions)) < len(positions):
             raise ValueError(f"attributes={[self.names[p] for p in positions]!r}: must not repeat")
         return positions
@@ -228,13 +246,12 @@ class Domain:
         if codes is not None:
             try:
                 return codes[value]
-            except (KeyError, TypeError):
+            except Exception:  # of a class that is not ours
                 raise ValueError(f"{name}={shown(value)}: must be one of {_some(self.labels[position])}") from None
-        if isinstance(value, bool | np.bool_):
-            value = int(value)
-        if not isinstance(value, int | np.integer) or not 0 <= value < size:
+        code = int(value) if isinstance(value, bool | np.bool_) else plain_integer(value)
+        if code is None or not 0 <= code < size:
             raise ValueError(f"{name}={shown(value)}: must be a code from 0 to {size - 1}")
-        return int(value)
+        return code
 
     def project(self, names: Iterable[str]) -> Domain:
         """The domain of some of the attributes.
@@ -277,13 +294,12 @@ class Domain:
         DomainError
             A value is outside the domain; the message names the column and the rule, never a value.
         """
-        name, size, codes = self.names[position], self.sizes[position], self._codes[position]
-        array = np.asarray(values)
-        if array.ndim != 1:
-            raise ValueError(f"column {name!r}: shape {array.shape}: must have one dimension")
-        if codes is not None:
-            return codes_of_labels(name, array, codes, code_type(size), outside)
-        return codes_in_range(name, array, size, outside).astype(code_type(size), copy=False)
+        position, outside = self._checked(position), parameters.outside(outside)
+        column = column_of(f"column {self.names[position]!r}", values)
+        if self.labels[position] is None:
+            return encode_entries(self, position, column.entries(0, len(column)), outside)
+        coded = column.coded(0, len(column)) or distinct(column.entries(0, len(column)))
+        return encode_labels(self, position, coded, outside)
 
     @boundary
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
@@ -301,14 +317,23 @@ class Domain:
         numpy.ndarray
             Labels, or the codes themselves where the attribute has no labels.
         """
+        position = self._checked(position)
         labels = self.labels[position]
+        array = plain_array("codes", codes, "the codes of an attribute")
+        if array.dtype.kind not in "iu" and array.size:
+            raise ValueError(f"codes: dtype {array.dtype}: must be integers")
+        if array.size and not (array.min() >= 0 and array.max() < self.sizes[position]):
+            raise DomainError(f"codes: must be from 0 to {self.sizes[position] - 1}; there are others")
         if labels is None:
             return codes
         values = np.empty(len(labels), object)
         values[:] = labels
         best = np.array(labels) if len({type(label) for label in labels}) == 1 else values
         table = best if best.ndim == 1 and best.dtype.kind in "biufU" else values
-        return table[codes]
+        return np.asarray(table[array if array.size else array.astype(np.intp)])
+
+    def _checked(self, position: Any) -> int:
+        return integer("position", position, least=0, most=len(self) - 1)
 
     @boundary
     def cells(self, columns: Sequence[Codes]) -> NDArray[np.int64]:
@@ -326,10 +351,24 @@ class Domain:
         """
         if self.size > 2**62:
             raise ValueError(f"domain: {display_count(self.size)} cells: must be at most 2^62 to number them")
-        cells = np.zeros(len(columns[0]), np.int64)
-        for codes, size in zip(columns, self.sizes, strict=True):
-            cells *= size
-            cells += codes
+        given = items_of("columns", columns, "the codes of every attribute", most=len(self))
+        if len(given) < len(self):
+            raise ValueError(f"columns: {len(given)}: must be {len(self)}, the codes of every attribute")
+        cells: NDArray[np.int64] | None = None
+        for j, codes in enumerate(given):
+            values = plain_array(f"columns[{j}]", codes, "codes")
+            if values.ndim != 1 or (cells is not None and values.shape != cells.shape):
+                raise ValueError(f"columns[{j}]: shape {values.shape}: must be one code for each record")
+            if values.dtype.kind not in "iub" and values.size:
+                raise ValueError(f"columns[{j}]: dtype {values.dtype}: must be integers")
+            if values.size and not (values.min() >= 0 and values.max() < self.sizes[j]):
+                raise DomainError(f"columns[{j}]: must be codes from 0 to {self.sizes[j] - 1}; there are others")
+            if cells is None:
+                cells = values.astype(np.int64)
+            else:
+                cells *= self.sizes[j]
+                np.add(cells, values, out=cells, casting="unsafe")
+        assert cells is not None
         return cells
 
 
@@ -350,6 +389,19 @@ class _Labels:
         return repr(list(labels))
 
 
+def encode_entries(domain: Domain, position: int, entries: Entries, outside: Outside) -> Codes:
+    """The codes of an attribute that has no labels."""
+    size = domain.sizes[position]
+    return codes_in_range(domain.names[position], entries, size, outside).astype(code_type(size), copy=False)
+
+
+def encode_labels(domain: Domain, position: int, coded: Coded, outside: Outside) -> Codes:
+    """The codes of an attribute, from labels and their places."""
+    codes, size = domain._codes[position], domain.sizes[position]
+    assert codes is not None
+    return codes_of_labels(domain.names[position], coded, codes, code_type(size), outside)
+
+
 def check_domain(domain: Any) -> None:
     """ValueError if it is none."""
     if not isinstance(domain, Domain):
@@ -361,6 +413,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
+@sixty_digits
 def display_count(cells: int) -> str:
     """A number of cells as people read it: in full below 10^12; it may be larger than any float."""
     return f"{cells:,}" if cells < 10**12 else f"{Decimal(cells):.3g}"
@@ -372,26 +425,28 @@ def code_type(size: int) -> Any:
 
 
 def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
-    if isinstance(values, int | np.integer) and not isinstance(values, bool):
-        if not 1 <= values <= _MOST_VALUES:
+    size = plain_integer(values)
+    if size is not None:
+        if not 1 <= size <= _MOST_VALUES:
             raise ValueError(f"{name}={shown(values)}: must be a number of values from 1 to 2^31")
-        return int(values), None
+        return size, None
     if isinstance(values, set | frozenset):
         raise ValueError(f"{name}: a set of labels: must be a list; sets are in another order in every process")
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise ValueError(f"{name}={shown(values)}: must be a number of values, or a sequence of labels")
-    labels = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    given = items_of(name, values, "a number of values, or a sequence of labels", most=MOST_LABELS)
+    labels = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
     if not labels:
         raise ValueError(f"{name}={shown(values)}: must have at least one label")
     try:
-        distinct = len(set(labels))
-    except TypeError:
+        different, unlike_themselves = len(set(labels)), any(map(is_missing, set(labels) - {None}))
+    except Exception:  # of classes that are not ours
         raise ValueError(f"{name}: labels must be hashable") from None
-    if distinct < len(labels) or any(label != label for label in labels):
+    if different < len(labels) or unlike_themselves:
         raise ValueError(f"{name}={_some(labels)}: labels must be distinct, and not NaN")
     return len(labels), labels
 
 
 def _some(labels: Any) -> str:
-    some = ", ".join(map(repr, labels[:8]))
+    some = ", ".join(map(shown, labels[:8]))
     return f"[{some}, ...]" if len(labels) > 8 else f"[{some}]"

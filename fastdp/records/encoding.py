@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
-from .domain import MOST_CELLS, Codes, Domain, code_type, display_count
+from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries, encode_labels
+from .outside_domain import distinct
 from .rows import Block, Rows
 from .sources import rows_of
 
@@ -88,15 +89,6 @@ def of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
 def codes_of(domain: Domain, position: int, block: Block, outside: Outside, column: int | None = None) -> Codes:
     """The codes of an attribute, from the column at its own position or at another one."""
     column = position if column is None else column
-    if domain.labels[position] is not None and (coded := block.coded(column)):
-        places, labels = coded
-        used = np.flatnonzero(np.bincount(places, minlength=len(labels)))  # the others need not be in the domain
-        table = np.zeros(len(labels), code_type(domain.sizes[position]))
-        table[used] = domain.encode_column(position, labels[used], outside)
-        return np.asarray(table[places])
-    values = block.column(column)
-    if values.dtype.kind in "biu":
-        values = np.ascontiguousarray(values)  # a column of a C-order array: one slow pass instead of three
-    if values.dtype == np.float16:
-        values = values.astype(np.float32)  # float16 cannot be compared with large numbers
-    return domain.encode_column(position, values, outside)
+    if domain.labels[position] is None:
+        return encode_entries(domain, position, block.entries(column), outside)
+    return encode_labels(domain, position, block.coded(column) or distinct(block.entries(column)), outside)

@@ -5,17 +5,20 @@ The class of a label depends on that label alone, so no record changes the class
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import numbers_array
-from ..support.columns import comes_from, library_column
+from ..support.checks import is_due_to_entries, numbers_array, plain_integer
+from ..support.columns import Entries, NumpyColumn, comes_from, library_column
 from ..support.errors import DomainError
-from ..support.shown import shown
+from ..support.parameters import Outside
+from ..support.shown import shown, type_of
 from .column_names import called, position_of
 from .engines import is_collection
+from .outside_domain import numbers_or_nan
 from .rows import PerRecord, Rows
 from .sources import column_rows, rows_of
 
@@ -26,9 +29,11 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels: as they were given, or as rows of one column for a column of a collection."""
     with called("X"):
         rows = rows_of(X)
+    if isinstance(y, Rows):
+        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
     if names_column(y):
         try:
-            at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
+            at = position_of(y, rows.names, rows.width)
         except ValueError as error:
             raise ValueError(f"y={shown(y)}: must be labels, or the name of their column ({error})") from None
         if rows.width == 1:
@@ -41,7 +46,7 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
 
 def names_column(y: Any) -> bool:
     """Whether this is the name or the position of the column of labels."""
-    return isinstance(y, str | int | np.integer) and not isinstance(y, bool)
+    return isinstance(y, str) or plain_integer(y) is not None
 
 
 class Labelled:
@@ -52,50 +57,73 @@ class Labelled:
     Raises    ValueError for what has the wrong shape or type, before a record is read; DomainError when labels are read
     """
 
-    def __init__(self, X: Any, y: Any, *, may_be_empty: bool = False) -> None:
+    def __init__(self, X: Any, y: Any, outside: Outside = "raise", *, may_be_empty: bool = False) -> None:
+        self.outside = outside
         self.rows, labels = with_labels(X, y)
         self.n, self.d, self.names = self.rows.n, self.rows.width, self.rows.names
         if not self.n and not may_be_empty:
             raise ValueError("X: n=0 records: must be at least one")
         if labels is None:
             raise ValueError("y=None: must be the labels of the records, or the name of their column")
-        self.given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES)
+        self.given = labels if isinstance(labels, Rows) else label_array(labels, self.n, _CLASSES, outside)
 
     def read_labels(self) -> tuple[PerRecord, int]:
         """Which records are labelled 1, as a function of a block, and how many."""
-        labels = self.rows.label_reader(self.given, positives, np.bool_)
+        labels = self.rows.label_reader(self.given, partial(positive_labels, outside=self.outside), np.bool_)
         return labels, int(self.rows.total(lambda block: [np.count_nonzero(labels(block))])[0])
 
 
-def label_array(y: Any, n: int, classes: str) -> NDArray[Any]:
+def label_array(y: Any, n: int, classes: str, outside: Outside = "raise") -> Entries:
     """One number for each of n records, whose values are not read; `classes` is what errors ask for."""
-    plain = _plain(y)
+    return _of_shape(_entries(y, classes, outside), n)
+
+
+def _of_shape(labels: Entries, n: int) -> Entries:
+    if labels.values.shape != (n,):
+        raise ValueError(f"y: shape {labels.values.shape}: must be ({n},), a label for each record")
+    return labels
+
+
+def _entries(y: Any, classes: str, outside: Outside) -> Entries:
+    """Labels, in the memory of their library where types allow; to be clipped, as floats, with NaN for what is none."""
+    column = None if isinstance(y, np.ndarray | list | tuple) else library_column("y", y)
+    if outside == "clip" and isinstance(y, list | tuple) and not all(isinstance(each, list | tuple) for each in y):
+        column = NumpyColumn("y", y)
+    if column is not None and outside == "clip":
+        return Entries(numbers_or_nan(column.entries(0, len(column))), None, "y")
+    plain = _plain(y) if column is None else column.values(0, len(column))
+    if plain.dtype.kind == "O" and outside == "clip":
+        plain = numbers_or_nan(Entries(plain.reshape(-1), None, "y")).reshape(plain.shape)
     if plain.dtype.kind in "OUST":
-        raise ValueError(f"y: dtype {plain.dtype}: must be {classes}")
+        wrong = DomainError if is_due_to_entries(y, plain) else ValueError
+        raise wrong(f"y: dtype {plain.dtype}: must be {classes}")
     array = plain if plain.dtype == np.bool_ else numbers_array("y", plain)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.shape != (n,):
-        raise ValueError(f"y: shape {array.shape}: must be ({n},), a label for each record")
-    return array
+    return Entries(array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array, None, "y")
 
 
 def _plain(y: Any) -> NDArray[Any]:
-    """As an array, in the memory of its library where types allow; missing labels are refused."""
-    column = None if isinstance(y, np.ndarray | list | tuple) else library_column("y", y)
-    if column is not None:
-        return column.values(0, len(column))
-    return np.asarray(getattr(y, "to_numpy", lambda: y)())
+    """As an array."""
+    try:
+        return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    except Exception:  # ragged lists, and classes that are not ours
+        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record") from None
 
 
-def label_vector(y: Any) -> NDArray[Any]:
+def label_vector(y: Any, outside: Outside = "raise") -> Entries:
     """Labels without records, whose values are not read."""
     if y is None or isinstance(y, str):
         raise ValueError(f"y={shown(y)}: must be the labels of the records")
     if is_collection(y):
         raise ValueError("y: a Dask collection: must be an array here")
-    given = _plain(y)
-    return label_array(given, given.size, _CLASSES)
+    given = _entries(y, _CLASSES, outside)
+    return _of_shape(given, given.values.size)
+
+
+def positive_labels(labels: Entries, outside: Outside = "raise") -> NDArray[np.bool_]:
+    """Which labels are 1; DomainError unless the others are 0 or -1, or whatever they are if they are to be clipped."""
+    if outside == "clip" and (labels.values.dtype != np.bool_ or labels.missing is not None):
+        return np.asarray(numbers_or_nan(labels) == 1)
+    return positives(labels.complete())
 
 
 def positives(labels: NDArray[Any], name: str = "y") -> NDArray[np.bool_]:

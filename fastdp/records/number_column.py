@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support import parameters
+from ..support.checks import check_fits
+from ..support.columns import Entries, has, objects
+from ..support.errors import DomainError
+from ..support.parameters import Outside
 from .column_names import called
 from .engines import is_collection
 from .number_line import NumberLine, Positions, bits_of_columns, check_bits, check_signed
+from .outside_domain import numbers_or_nan
 from .rank_search import RankSearch, may_gather
 from .rows import Rows
 from .sources import column_rows, rows_of
@@ -25,9 +30,9 @@ class NumberColumn:
     """
 
     def __init__(self, values: Any, domain_bits: Any, signed: Any, outside: str, *, may_be_empty: bool) -> None:
-        self.rows = _one_column(values, integers=domain_bits is not None)
-        self.bits = bits_of_columns(None if domain_bits is None else check_bits(domain_bits), self.rows)[0]
         self._outside, self._signed = parameters.outside(outside), check_signed(signed)
+        self.rows = _one_column(values, integers=domain_bits is not None, outside=self._outside)
+        self.bits = bits_of_columns(None if domain_bits is None else check_bits(domain_bits), self.rows)[0]
         self.n = self.rows.n
         if not self.n and not may_be_empty:
             raise ValueError("values: must hold at least one")
@@ -43,14 +48,14 @@ def read_positions(
     """A column as positions, and the line that they are on."""
     if not may_gather(rows) and bits <= 64:
         line = NumberLine.of(rows.dtypes()[column], bits, signed, label)
-        return line, RankSearch(rows, lambda block: line.positions(block.column(column), outside, label), line.last)
+        return line, RankSearch(rows, lambda block: line.positions_of(block.entries(column), outside, label), line.last)
     if not rows.gathers:
         raise ValueError(f"domain_bits={bits}: must be at most 64 for a Dask collection")
 
     def statistic(block: Any) -> list[tuple[NumberLine, Positions]]:
-        found = block.column(column)
-        order = NumberLine.of(found.dtype, bits, signed, label)
-        return [(order, order.positions(found, outside, label))]
+        found = block.entries(column)
+        order = NumberLine.of(found.values.dtype, bits, signed, label)
+        return [(order, order.positions_of(found, outside, label))]
 
     parts: list[tuple[NumberLine, Positions]] = rows.merge(statistic, lambda a, b: a + b)
     order = parts[0][0]
@@ -59,11 +64,12 @@ def read_positions(
     return order, np.concatenate([positions for _, positions in parts]) if len(parts) > 1 else parts[0][1]
 
 
-def _one_column(values: Any, *, integers: bool) -> Rows:
+def _one_column(values: Any, *, integers: bool, outside: Outside) -> Rows:
     """The values as records of one column; a list holds integers, or floats."""
     if isinstance(values, list | tuple | range):
-        values = _array_of(values, integers=integers)
-    is_table = getattr(values, "ndim", 1) == 2 or hasattr(values, "columns")
+        check_fits("values", values, 16 * len(values), "so many numbers")
+        values = _array_of(values, integers=integers, outside=outside)
+    is_table = (has(values, "ndim") and values.ndim == 2) or has(values, "columns")
     if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
         return column_rows("values", values)
     with called("values"):
@@ -73,18 +79,21 @@ def _one_column(values: Any, *, integers: bool) -> Rows:
     return rows
 
 
-def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
+def _array_of(values: Sequence[Any], *, integers: bool, outside: Outside) -> NDArray[Any]:
     """A list as an array of a type that public parameters decide, never its entries.
 
     numpy would make all of them floats because of one, and the type decides about the line and the release.
     """
+    if outside == "clip":
+        array = objects([value.item() if isinstance(value, np.generic) else value for value in values])
+        return array if integers else numbers_or_nan(Entries(array, None, "values"))
     if integers:
         array = np.empty(len(values), object)
         for i, value in enumerate(values):
             if isinstance(value, str | bytes):
-                raise ValueError("values: a list of strings: must be numbers")
+                raise DomainError("values: a list of strings: must be numbers")
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise ValueError(
+                raise DomainError(
                     "values: a list is taken as integers where domain_bits is given, and there are others: "
                     "np.asarray(values, float) is taken as floats"
                 )
@@ -93,4 +102,4 @@ def _array_of(values: Sequence[Any], *, integers: bool) -> NDArray[Any]:
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("values: a list must hold numbers, one for each entry, below 2^1024") from None
+        raise DomainError("values: a list must hold numbers, one for each entry, below 2^1024") from None

@@ -9,16 +9,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import floor, inf
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import integer
-from ..support.columns import as_compiled
+from ..support.checks import integer, items_of, optional_flag
+from ..support.columns import Entries, as_compiled
 from ..support.errors import DomainError
+from ..support.parameters import MOST_DIMENSIONS
 from ..support.rounding import down, up
-from ..support.shown import shown
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -60,11 +61,20 @@ class NumberLine:
             signed = dtype.kind == "i" and 8 * dtype.itemsize <= bits
         return cls(bits, -(2 ** (bits - 1)) if signed else 0, 2**bits - 1)
 
-    def positions(self, values: NDArray[Any], outside: str, label: str) -> Positions:
-        """The positions of values; DomainError for a NaN and, unless `outside` is "clip", for values off the line.
+    def positions_of(self, entries: Entries, outside: str, label: str) -> Positions:
+        """The positions of values; DomainError for a NaN, missing entries and values off the line.
 
-        Floats are rounded to floats of that many bits.
+        Unless `outside` is "clip": then NaN, missing entries and objects that are no numbers are at position 0,
+        fractions in a list of integers at the one below, and other values at the nearest. Floats are rounded to floats
+        of that many bits.
         """
+        found = self.positions(entries.values if outside == "clip" else entries.complete(), outside, label)
+        if entries.missing is not None and entries.missing.any():
+            found[entries.missing] = 0
+        return found
+
+    def positions(self, values: NDArray[Any], outside: str, label: str) -> Positions:
+        """Of values none of which is missing."""
         if self.least is None:
             return self._of_floats(values, outside, label)
         if values.dtype.kind == "b":
@@ -94,38 +104,49 @@ class NumberLine:
                 values = values.astype(_FLOATS[self.bits][0])
         out = np.empty(values.size, np.uint64)
         flags = place_floats_into(as_compiled(np.ascontiguousarray(values, np.float64)), out)
-        if flags & NAN:
+        if flags & NAN and outside == "raise":
             raise DomainError(f"{label}: must not be NaN; there is one")
         if flags & BEYOND and outside == "raise":
             raise self._beyond(label)
         if self.bits == 64:
-            return out
+            return np.where(np.isnan(values), np.uint64(0), out) if flags & NAN else out
         narrow = values.view(f"i{self.bits // 8}").astype(np.int64)
         top = _infinite(self.bits) - 1
         size = np.minimum(narrow & (2 ** (self.bits - 1) - 1), top)
-        return np.asarray(np.where(narrow < 0, top - size, top + size), np.uint64)
+        places = np.asarray(np.where(narrow < 0, top - size, top + size), np.uint64)
+        return np.where(np.isnan(values), np.uint64(0), places) if flags & NAN else places
 
     def _of_objects(self, values: NDArray[Any], outside: str, label: str) -> Positions:
         assert self.least is not None
         found = []
         for value in values.tolist():
+            if outside == "clip":
+                found.append(self._clipped(value))
+                continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 if isinstance(value, str | bytes):
-                    raise ValueError(f"{label}: column of strings: objects must be integers; there are others")
-                raise ValueError(
+                    raise DomainError(f"{label}: column of strings: objects must be integers; there are others")
+                raise DomainError(
                     f"{label}: objects must be integers; there are others: .astype(float) makes numbers of them"
                 )
             place = int(value) - self.least
             if not 0 <= place <= self.last:
-                if outside == "raise":
-                    raise self._beyond(label)
-                place = min(max(place, 0), self.last)
+                raise self._beyond(label)
             found.append(place)
         if self.bits <= 64:
             return np.array(found, np.uint64)
         out = np.empty(len(found), object)
         out[:] = found
         return out
+
+    def _clipped(self, value: Any) -> int:
+        assert self.least is not None
+        if isinstance(value, float | np.floating) and value == value:
+            number = float(value)
+            value = floor(number) if abs(number) < inf else self.least + (self.last if number > 0 else 0)
+        if not isinstance(value, int | np.integer | np.bool_):
+            return 0
+        return min(max(int(value) - self.least, 0), self.last)
 
     def _beyond(self, label: str) -> DomainError:
         more = "" if self.least is None else "declare more domain_bits, or signed=True for negative numbers, or "
@@ -181,9 +202,10 @@ def bits_of_each(value: Any, d: int) -> tuple[int, ...]:
     """The bits of each of d columns, from one number for all of them, or one for each."""
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
         return (check_bits(value),) * d
-    if len(value) != d:
-        raise ValueError(f"domain_bits: {len(value)} numbers: must be one, or {d}, as there are columns")
-    return tuple(check_bits(each) for each in value)
+    each = items_of("domain_bits", value, "one number, or one for each column", most=MOST_DIMENSIONS)
+    if len(each) != d:
+        raise ValueError(f"domain_bits: {len(each)} numbers: must be one, or {d}, as there are columns")
+    return tuple(map(check_bits, each))
 
 
 def bits_of_columns(value: Any, rows: Rows) -> tuple[int, ...]:
@@ -198,9 +220,7 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 
 def check_signed(value: Any) -> bool | None:
-    if value is not None and not isinstance(value, bool | np.bool_):
-        raise ValueError(f"signed={shown(value)}: must be None, True or False")
-    return None if value is None else bool(value)
+    return optional_flag("signed", value)
 
 
 def _infinite(bits: int) -> int:

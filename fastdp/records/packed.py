@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.columns import BitColumn
+from ..support.frozen import Frozen
+from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from .arrays import MemoryRows
 from .column_names import Names, label_of, names_at, position_of, positions_of
@@ -26,12 +29,12 @@ class _PackedBlock(Block):
 
     _words: NDArray[np.uint64]
 
-    def bits(self) -> NDArray[np.uint64]:
+    def bits(self, outside: Outside = "raise") -> NDArray[np.uint64]:
         return self._words
 
 
 @public_as("fastdp.records")
-class PackedRows(MemoryRows):
+class PackedRows(Frozen, MemoryRows):
     """Records of 0 and 1, packed by columns; `pack` makes them.
 
     Parameters
@@ -84,7 +87,7 @@ class PackedRows(MemoryRows):
 
 
 @boundary
-def pack(data: Any) -> PackedRows:
+def pack(data: Any, *, outside: Outside = "raise") -> PackedRows:
     """Pack records of 0 and 1 into bits, column by column.
 
     Packed records take an eighth of the memory of bools and can be given to several learners, none of which then packs
@@ -94,6 +97,8 @@ def pack(data: Any) -> PackedRows:
     ----------
     data : array_like, DataFrame, Arrow table, Parquet files or mapping
         Records whose columns hold 0 and 1 only.
+    outside : {"raise", "clip"}
+        What becomes of other values: a DomainError, or the nearest of the two, and 0 for what is missing or no number.
 
     Returns
     -------
@@ -105,7 +110,7 @@ def pack(data: Any) -> PackedRows:
     ValueError
         "data: a Dask collection is not packed into this process: learners pack it where it is".
     DomainError
-        A column holds other values than 0 and 1.
+        A column holds other values than 0 and 1, which are not to be clipped.
 
     Examples
     --------
@@ -118,6 +123,7 @@ def pack(data: Any) -> PackedRows:
     array([[3],
            [6]], dtype=uint64)
     """
+    parameters.outside(outside)
     rows = rows_of(data)
     if isinstance(rows, PackedRows):
         return rows
@@ -126,12 +132,12 @@ def pack(data: Any) -> PackedRows:
 
     block = rows.one_block()
     if block is not None and not block.by_records:  # column by column: blocks would be short pieces of each
-        return PackedRows(block.bits(), rows.n, rows.names)
+        return PackedRows(block.bits(outside), rows.n, rows.names)
     words = np.zeros((rows.width, -(-rows.n // 64)), np.uint64)
     lock = threading.Lock()
 
     def write(block: Block) -> None:
-        bits = block.bits()
+        bits = block.bits(outside)
         word, skip = divmod(block.first, 64)
         after = -(-(block.first + block.n) // 64) - word
         with lock:  # blocks of files may share a word
@@ -145,6 +151,6 @@ def pack(data: Any) -> PackedRows:
     return PackedRows(words, rows.n, rows.names)
 
 
-def pack_if_local(rows: Rows) -> Rows:
+def pack_if_local(rows: Rows, outside: Outside) -> Rows:
     """The records packed, where this process reads them; an engine's as they are, whose workers pack each block."""
-    return pack(rows) if isinstance(rows, LocalRows) else rows
+    return pack(rows, outside=outside) if isinstance(rows, LocalRows) else rows

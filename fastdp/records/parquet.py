@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..support.columns import column_of
+from ..support.shown import shown, type_of
 from .column_names import at_least_one, checked_names, label_of, positions_of
 from .rows import BLOCK_RECORDS, Block, LocalRows, Rows
 
@@ -24,7 +25,7 @@ class ParquetRows(LocalRows):
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         if not paths:
             raise ValueError("data=[]: must name at least one Parquet file")
-        self._files = [_ParquetFile(os.fspath(path)) for path in paths]
+        self._files = [_ParquetFile(_text_of(path)) for path in paths]
         self._schema = self._files[0].schema
         for file in self._files[1:]:
             if not file.schema.equals(self._schema):
@@ -80,6 +81,13 @@ class ParquetRows(LocalRows):
                 raise ValueError(f"data: {file.path}: must hold as many records as its metadata state")
 
 
+def _text_of(path: Any) -> str:
+    try:
+        return os.fsdecode(os.fspath(path))
+    except Exception:  # of a class that is not ours
+        raise ValueError(f"data: type {type_of(path)}: must be the path of a Parquet file") from None
+
+
 class _ParquetFile:
     """A file whose metadata have been read; it is opened for each task, and must stay as it is."""
 
@@ -102,7 +110,14 @@ class _ParquetFile:
             raise ValueError(f"data: {path}: must be a Parquet file ({error})") from None
 
     def _stamp_now(self) -> tuple[int, int]:
-        found = os.stat(self.path)
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"data={shown(self.path)}: must be the path of a Parquet file; there is none"
+            ) from None
+        except (OSError, ValueError) as error:  # of a path with a null in it
+            raise ValueError(f"data={shown(self.path)}: must be the path of a Parquet file ({error})") from None
         return found.st_size, found.st_mtime_ns
 
     def open(self) -> Any:

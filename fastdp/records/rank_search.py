@@ -12,6 +12,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.errors import DomainError
 from .rows import Block, PerRecord, Rows
 
 _GATHERED = 2**27  # numbers that are brought together in this process: 1 GiB
@@ -25,6 +26,13 @@ Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]  # distinct positions in o
 def may_gather(rows: Rows) -> bool:
     """Whether one number for each record is brought together in this process; the results are the same if not."""
     return rows.gathers and (rows.n <= _GATHERED or rows.one_block() is not None)
+
+
+_MOST_PASSES = 64  # for one rank: a pass cuts a part in thousands, or lists it, so six are enough
+
+
+def _changed() -> DomainError:
+    return DomainError("data: must not change during the call, and it did")
 
 
 class RankSearch:
@@ -54,20 +62,28 @@ class RankSearch:
 
     def at(self, rank: int) -> int:
         """The position at a rank from 1 to m."""
-        while not self._resolved[j := bisect_left(self._counts, rank)]:
+        for _ in range(_MOST_PASSES):
+            j = bisect_left(self._counts, rank)
+            if j == len(self._ends):
+                break
+            if self._resolved[j]:
+                return self._ends[j]
             self._refine(j)
-        return self._ends[j]
+        raise _changed()
 
     def up_to(self, z: int) -> tuple[int, int]:
         """How many positions are at most z, and their sum, or 0 without `add`."""
         if z < 0 or not self.m:
             return 0, 0
         z = min(z, self._ends[-1])
-        while self._ends[j := bisect_left(self._ends, z)] != z:
+        for _ in range(_MOST_PASSES):
+            j = bisect_left(self._ends, z)
+            if self._ends[j] == z:
+                return self._counts[j], self._sums[j]
             if self._resolved[j]:
                 return (self._counts[j - 1], self._sums[j - 1]) if j else (0, 0)
             self._refine(j)
-        return self._counts[j], self._sums[j]
+        raise _changed()
 
     def _before(self, j: int) -> tuple[int, int, int]:
         """Where a part begins, how many positions are before it, and their sum."""

@@ -16,11 +16,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.columns import Array, Coded, Column
+from ..support.columns import Array, Coded, Column, Entries
+from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .bit_words import as_bits, pack_bytes, pack_flags
 from .column_names import Names, label_of, position_of
 from .exact_sums import ExactSum
+from .outside_domain import bits_of, numbers_or_nan
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class Block:
     labels  their labels, where records are read together with labels
     """
 
-    labels: Array | None = None
+    labels: Entries | None = None
 
     def __init__(
         self,
@@ -64,16 +66,30 @@ class Block:
         return len(self._columns)
 
     def column(self, which: str | int) -> Array:
-        """A column as an array, perhaps read-only: a view where types allow; labels where the column has labels."""
+        """A column as an array, perhaps read-only: a view where types allow; labels where the column has labels.
+
+        DomainError if an entry is missing.
+        """
         column = self._columns[position_of(which, self._names, self.width)]
         return column.values(self._start, self._start + self.n)
 
-    def matrix(self) -> Array:
-        """All columns as float32 or float64, a record a row, in C order: a view where the records are such an array."""
+    def entries(self, which: str | int) -> Entries:
+        """A column as an array, and which entries are missing."""
+        column = self._columns[position_of(which, self._names, self.width)]
+        return column.entries(self._start, self._start + self.n)
+
+    def matrix(self, outside: Outside = "raise") -> Array:
+        """All columns as float32 or float64, a record a row, in C order: a view where the records are such an array.
+
+        To be clipped, NaN stands for what is missing or no number.
+        """
         if self._matrix is not None and self._matrix.dtype in (np.float32, np.float64):
             return np.ascontiguousarray(self._matrix[self._start : self._start + self.n])
         out = np.empty((self.n, self.width), np.float64)
         for j in range(self.width):
+            if outside == "clip":
+                out[:, j] = numbers_or_nan(self.entries(j))
+                continue
             values = self.column(j)
             if values.dtype.kind not in "biuf":
                 raise ValueError(f"{label_of(j, self._names)}: dtype {values.dtype}: must be numbers")
@@ -90,24 +106,31 @@ class Block:
             and matrix.strides[0] >= matrix.strides[1]
         )
 
-    def bits(self) -> NDArray[np.uint64]:
+    def bits(self, outside: Outside = "raise") -> NDArray[np.uint64]:
         """All columns, of 0 and 1, packed: bit i % 64 of word i // 64 is record i of the block; spare bits are 0.
 
-        A view where the records are packed. DomainError if there are other values.
+        A view where the records are packed. DomainError if there are other values, unless they are to be clipped.
         """
         if self._matrix is not None and self.by_records:
-            return pack_bytes(np.ascontiguousarray(self._matrix[self._start : self._start + self.n]))
+            matrix = np.ascontiguousarray(self._matrix[self._start : self._start + self.n])
+            return pack_bytes(matrix.clip(0, 1) if outside == "clip" and matrix.dtype != np.bool_ else matrix)
         words = np.empty((self.width, -(-self.n // 64)), np.uint64)
 
         def fill(start: int, stop: int) -> None:
             for j in range(start, stop):
-                words[j] = pack_flags(as_bits(self.column(j), label_of(j, self._names)))
+                if outside == "clip":
+                    words[j] = pack_flags(bits_of(self.entries(j)))
+                else:
+                    words[j] = pack_flags(as_bits(self.column(j), label_of(j, self._names)))
 
         run_chunks(fill, self.width, max(1, _BITS_OF_A_CHUNK // max(1, self.n)))
         return words
 
     def coded(self, which: str | int) -> Coded | None:
-        """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None."""
+        """A column as (places, labels), record i having labels[places[i]], where that is cheap; otherwise None.
+
+        A place below 0 is of a missing entry.
+        """
         column = self._columns[position_of(which, self._names, self.width)]
         return column.coded(self._start, self._start + self.n)
 
@@ -168,7 +191,7 @@ class Rows(ABC):
         """
 
     @abstractmethod
-    def label_reader(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
+    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
         """What `read` makes of the labels that are attached to these records: the same number of entries."""
 
     @abstractmethod
@@ -222,9 +245,9 @@ class LocalRows(Rows):
             raise ValueError("y: a Dask collection: must be an array, as the records are in this process")
         return self, labels
 
-    def label_reader(self, given: Any, read: Callable[[Array], Array], dtype: Any) -> PerRecord:
-        values = column_values(given) if isinstance(given, Rows) else given
-        return _Kept(np.ascontiguousarray(read(values), dtype))
+    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
+        entries = column_entries(given) if isinstance(given, Rows) else given
+        return _Kept(np.ascontiguousarray(read(entries), dtype))
 
     def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
         summaries = self._run(statistic, combine)
@@ -283,7 +306,10 @@ def cells_below(cells: Array, size: int) -> NDArray[np.uint32]:
     return cells
 
 
-def column_values(rows: Rows) -> Array:
+def column_entries(rows: Rows) -> Entries:
     """All of the first column."""
-    parts: list[Array] = rows.merge(lambda block: [block.column(0)], lambda a, b: a + b)
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    parts: list[Entries] = rows.merge(lambda block: [block.entries(0)], lambda a, b: a + b)
+    if len(parts) == 1:
+        return parts[0]
+    missing = [np.zeros(len(part.values), np.bool_) if part.missing is None else part.missing for part in parts]
+    return Entries(np.concatenate([part.values for part in parts]), np.concatenate(missing), parts[0].label)

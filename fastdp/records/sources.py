@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..support.columns import column_of, comes_from, pyarrow
+from ..support.columns import column_of, comes_from, has, pyarrow
 from .arrays import MemoryRows, array_rows, columns_rows
 from .engines import engine_of, open_collection
 from .rows import Rows
@@ -26,7 +26,7 @@ def rows_of(data: Any) -> Rows:
         return data
     if isinstance(data, str | os.PathLike):
         data = [data]
-    if isinstance(data, list | tuple) and all(isinstance(path, str | os.PathLike) for path in data):
+    if type(data) in (list, tuple) and all(isinstance(path, str | os.PathLike) for path in data):
         from .parquet import ParquetRows
 
         return ParquetRows(data)
@@ -44,7 +44,7 @@ def rows_of(data: Any) -> Rows:
         return columns_rows(data.schema.names, data.columns, data.num_rows)
     if (engine := engine_of(data)) is not None:
         return open_collection(engine, data)
-    if hasattr(data, "__arrow_c_stream__"):  # any other library's table; its columns are shared, not copied
+    if has(data, "__arrow_c_stream__"):  # any other library's table; its columns are shared, not copied
         try:
             table = pyarrow().table(data)
         except ValueError:  # a column, say

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import html
 import re
+import sys
+import warnings
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..connect.requirements import is_older
-from ..privacy.budget import counting
+from ..privacy.blocks import counting
 from ..randomness.keys import Randomness
+from ..records.outside_domain import numbers_or_nan
 from ..support import parameters
-from ..support.errors import DomainError
+from ..support.checks import one_of, plain_integer
+from ..support.columns import Entries, column_of, comes_from, objects
+from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
+from ..support.parameters import OUTSIDE
 from ..support.shown import shown
 
 _NEEDED = "1.6"
@@ -42,7 +49,8 @@ from sklearn.utils import estimator_html_repr  # noqa: E402
 from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
-LEFT_BEHIND = "left behind in the process that pickled this"  # what a fitted estimator has for a budget: no Budget
+_OF_SHAPES = ("Expected ", "Found ", "X has ", "y should be ", "Complex data")  # scikit-learn's errors, not of entries
+LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
 class PrivateEstimator(BaseEstimator):
@@ -51,27 +59,54 @@ class PrivateEstimator(BaseEstimator):
     random_state: Any
     budget: Any
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if getattr(self, "outside", None) == "clip":  # whatever stands in a record
+            tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
+
     def _randomness(self) -> Randomness | None:
+        """Where the keys of a fit come from, once it is clear who pays for it."""
+        if isinstance(self.budget, str) and self.budget == LEFT_BEHIND:
+            raise ValueError(
+                f"budget={self.budget!r}: must be a fastdp.Budget of this process, or None: this estimator belonged to "
+                "a budget that cannot be charged here; set_params(budget=...) states who pays for a fit"
+            )
+        if self.budget is not None or counting(None):
+            _warn_of_scores()
         return randomness(self.random_state)
 
     def _records(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """X, and y if there is one, as scikit-learn's `validate_data` makes them; its errors, without any values."""
+        """X, and y if there is one, as scikit-learn's `validate_data` makes them; its errors, without any values.
+
+        With outside="clip" NaN stands for what is missing or no number in X. Of y scikit-learn asks that it be refused.
+        """
         options = {"dtype": np.float64, **options}
+        outside = getattr(self, "outside", None)
+        if outside is not None and one_of("outside", outside, OUTSIDE) == "clip":
+            options["ensure_all_finite"] = False
+            if options["dtype"] is not None:
+                X = numbers(X)
         try:
             return validate_data(self, X, y, **options)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
+            kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
+            if kind is ValueError and not str(error).startswith(_OF_SHAPES):
+                kind = DomainError  # a NaN, a string: due to the records
             message = without_values(str(error))
-            if message == str(error):
-                raise
-        raise ValueError(message)  # outside of the block, so that the other error is not its context
+        except Exception:  # of classes that are not ours
+            kind, message = ValueError, "must be an array of numbers"
+        names = "X" if isinstance(y, str) and y == "no_validation" else "X, y"
+        raise kind(f"{names}: {message}")  # outside of the block, so that the other error is not its context
 
     # --- one budget is one budget
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
+        charged = state["budget"] is not None or counting(None)  # which a fit elsewhere would not be
         if "guarantee_" in state:
-            return {**state, "budget": state["budget"] and LEFT_BEHIND}
-        if state["budget"] is None and counting(None):
+            return {**state, "budget": LEFT_BEHIND if charged else None}
+        if state["budget"] is None and charged:
             _refuse_to_travel()
         return state  # which a Budget in it makes impossible
 
@@ -96,16 +131,39 @@ def _refuse_to_travel() -> NoReturn:
     )
 
 
+def _warn_of_scores() -> None:
+    """A PrivacyWarning if scikit-learn scores the fit that is asked for, and does not leave the choice to a function.
+
+    A search that runs its fits in threads cannot be seen from them, and warns.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_fit_and_score":
+        frame = frame.f_back
+    if frame is None or not frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
+        return
+    while frame is not None:
+        if callable(getattr(frame.f_locals.get("self"), "refit", None)):  # of a search
+            return
+        frame = frame.f_back
+    warnings.warn(
+        "the budget pays for the fits of a search or a cross-validation, and not for their scores, which are computed "
+        "from the records: neither the scores nor what is chosen by them is private; refit= takes a function that "
+        "chooses privately, and cv_results_ must not be published",
+        PrivacyWarning,
+        stacklevel=levels_to_caller(),
+    )
+
+
 def randomness(random_state: Any) -> Randomness | None:
     """None: secure keys; an int is a seed, for tests; or a Randomness."""
     if random_state is None or isinstance(random_state, Randomness):
         return random_state
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+    if plain_integer(random_state) is None:
         raise ValueError(
             f"random_state: type {type(random_state).__name__}: must be None (secure), an int, for tests only, "
             "or a fastdp.Randomness"
         )
-    return Randomness(seed=int(random_state))
+    return Randomness(seed=random_state)
 
 
 def without_values(message: str) -> str:
@@ -120,12 +178,26 @@ def without_values(message: str) -> str:
     return re.sub(r"\s*array=.*?(?=\s*Reshape your data|\Z)", "", message, flags=re.DOTALL)
 
 
+def numbers(X: Any) -> Any:
+    """Records of whatever objects as floats, in an array or in a frame with the same names."""
+    if comes_from(X, "pandas", "DataFrame"):
+        made = {j: numbers_or_nan(column_of("X", X.iloc[:, j]).entries(0, len(X))) for j in range(X.shape[1])}
+        frame = type(X)(made, index=X.index)
+        frame.columns = X.columns
+        return frame
+    if isinstance(X, list | tuple):
+        X = np.asarray([objects(row) if isinstance(row, list | tuple) else row for row in X])
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 2:
+        return numbers_or_nan(Entries(X.reshape(-1), None, "X")).reshape(X.shape)
+    return X
+
+
 def within(X: Floats, lower: Floats, upper: Floats, outside: str) -> Floats:
     """Records within bounds; DomainError for others, unless they are to be clipped."""
     parameters.outside(outside)
     if outside == "raise" and not ((lower <= X) & (upper >= X)).all():
         raise DomainError("X: must be within bounds; there are records outside: outside='clip' brings them back")
-    return np.clip(X, lower, upper)
+    return np.clip(np.where(np.isnan(X), lower, X), lower, upper)
 
 
 def bounds_of(name: str, bounds: Any, d: int) -> tuple[Floats, Floats]:

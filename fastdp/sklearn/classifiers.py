@@ -15,8 +15,9 @@ from ..learning.conjunctions import learn_conjunction
 from ..records.column_names import label_of
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer
+from ..support.checks import integer, items_of
 from ..support.errors import DomainError
+from ..support.parameters import MOST_DIMENSIONS
 from ..support.shown import shown
 from .base import Floats, PrivateEstimator
 from .grid import CellGrid
@@ -48,7 +49,8 @@ class ConjunctionClassifier(BinaryClassifier):
     beta : float in (0, 1)
         The probability with which the error bound that decides about the method may fail.
     outside : {"raise", "clip"}
-        What becomes of other numbers in columns of 0 and 1: a DomainError, or the nearer of the two.
+        What becomes of other numbers in columns of 0 and 1: a DomainError, or the nearer of the two, and 0 for what is
+        no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
@@ -193,7 +195,8 @@ class BoxClassifier(BinaryClassifier):
     beta : float in (0, 1)
         The probability with which the error bound that decides about the method may fail.
     outside : {"raise", "clip"}
-        What becomes of records beyond the bounds: a DomainError, or the nearest record within them.
+        What becomes of records beyond the bounds: a DomainError, or the nearest record within them, at the
+        lower bound (0 without bounds) where an entry is missing or no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
@@ -322,7 +325,7 @@ def cuts_of(thresholds: Any, names: list[str]) -> list[Cut]:
             raise ValueError(f"thresholds: {shown(unknown[0])}: must be the name of a column")
         of_columns = [thresholds.get(name) for name in names]
     elif isinstance(thresholds, Iterable) and not isinstance(thresholds, str):
-        entries = list(thresholds)
+        entries = items_of("thresholds", thresholds, "numbers", most=MOST_DIMENSIONS)
         if not all(isinstance(entry, Real) for entry in entries):
             of_columns = entries
             if len(entries) != len(names):
@@ -335,8 +338,13 @@ def _numbers(given: Any) -> list[float] | list[None]:
     if given is None:
         return [None]
     try:
-        numbers = np.unique(np.asarray([given] if isinstance(given, Real) else list(given), np.float64))
-    except (TypeError, ValueError):
+        numbers = np.unique(
+            np.asarray(
+                [given] if isinstance(given, Real) else items_of("thresholds", given, "numbers", most=MOST_DIMENSIONS),
+                np.float64,
+            )
+        )
+    except Exception:  # of a class that is not ours, too
         numbers = np.array([np.nan])
     if not numbers.size or not np.isfinite(numbers).all():
         raise ValueError(f"thresholds: {shown(given)}: must be finite numbers, at least one, or None for 0 and 1")

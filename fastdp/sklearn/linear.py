@@ -76,7 +76,8 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
     method : str
         As in `fastdp.private_erm`.
     outside : {"raise", "clip"}
-        What becomes of records beyond bounds or norm: a DomainError, or the nearest record within them.
+        What becomes of records beyond bounds or norm: a DomainError, or the nearest record within them, at the
+        lower bound (0 without bounds) where an entry is missing or no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
@@ -261,7 +262,8 @@ class PrivateLinearRegression(RegressorMixin, _LinearModel):
     method : str
         As in `fastdp.private_erm`.
     outside : {"raise", "clip"}
-        What becomes of records and targets beyond bounds or norm: a DomainError, or the nearest ones within them.
+        What becomes of records and targets beyond bounds or norm: a DomainError, or the nearest ones within
+        them, at the lower bound (0 without bounds) where an entry of X is missing or no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional

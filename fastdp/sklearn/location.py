@@ -82,7 +82,8 @@ class PrivateMean(_Centering):
         of the number of columns. Half of that, with outside="clip", is often better: the noise grows with it. One of
         `bounds` and `data_norm` is needed.
     outside : {"raise", "clip"}
-        What becomes of records beyond bounds or norm: a DomainError, or the nearest record within them.
+        What becomes of records beyond bounds or norm: a DomainError, or the nearest record within them, at the
+        lower bound (0 without bounds) where an entry is missing or no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
@@ -179,7 +180,8 @@ class PrivateMedian(_Centering):
     bits : int from 1 to 32
         The interval between the bounds is cut into 2^bits cells, and the median is the middle of one.
     outside : {"raise", "clip"}
-        What becomes of records beyond the bounds: a DomainError, or the nearest record within them.
+        What becomes of records beyond the bounds: a DomainError, or the nearest record within them, at the
+        lower bound (0 without bounds) where an entry is missing or no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional

@@ -60,6 +60,7 @@ class Scaling:
         if self.lower is not None and self.upper is not None:
             X = within(X, self.lower, self.upper, outside)
         else:  # rows that far out would overflow, with a warning of numpy's; only their direction matters
+            X = np.nan_to_num(X)  # which the caller has refused, or wants to be clipped
             X = X / np.maximum(1.0, np.abs(X / (_FURTHEST * self.half)).max(axis=1))[:, None]
         Z = (X - self.center) / self.half
         norms = np.linalg.norm(Z, axis=1)

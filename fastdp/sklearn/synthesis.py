@@ -15,7 +15,7 @@ from ..records.domain import Domain, display_count, listed
 from ..records.encoding import encode
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer
+from ..support.checks import check_fits, integer
 from ..support.shown import shown
 from .base import Floats, PrivateEstimator, missing, randomness
 from .classifiers import names_of
@@ -47,7 +47,8 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
     variant : str, optional
         As in `fastdp.mwem`.
     outside : {"raise", "clip"}
-        What becomes of values outside domain or bounds: a DomainError, or the nearest value, where there is one.
+        What becomes of values outside domain or bounds: a DomainError, or what `Domain` says: the nearest value where
+        there is one, and at the lower bound where there is no number.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
@@ -114,7 +115,8 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are integers
-        tags.input_tags.string = tags.input_tags.categorical = self.domain is not None
+        tags.input_tags.categorical = self.domain is not None
+        tags.input_tags.string |= self.domain is not None
         return tags
 
     @boundary
@@ -227,6 +229,8 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
             Rows of labels or codes, as the domain declares them; with `bounds`, of middles of bins.
         """
         check_is_fitted(self, "guarantee_")
+        d = len(self.domain_)
+        check_fits("n_samples", n_samples, 24 * d * integer("n_samples", n_samples, least=0), f"{d} columns of so many")
         records = self.distribution_.sample(n_samples, randomness(random_state))
         return records if self._grid is None else self._grid.centers(records)
 

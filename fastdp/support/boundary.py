@@ -59,12 +59,13 @@ def _behind(function: F, quiet: Any) -> F:
         f"  try:\n"
         f"    {'with _quiet(all=_ignore): ' if quiet else ''}return _inside({arguments})\n"
         f"  except BaseException as _error:\n"
+        f"    _error = _told(_error, {_payer(function.__name__, given)})\n"
         f"    {' = '.join(each.name for each in given)} = None\n"  # this frame stays in the traceback
         f"    raise _without_values(_error)\n"
     )
     known = {
         "__name__": function.__module__, "_inside": function, "_quiet": quiet, "_ignore": "ignore",
-        "_without_values": without_values,
+        "_without_values": without_values, "_told": _told,
     }  # fmt: skip
     tree = ast.parse(source)
     for node in ast.walk(tree):  # its one line is where the function begins
@@ -75,6 +76,16 @@ def _behind(function: F, quiet: Any) -> F:
     outside: Any = known[function.__name__]
     outside.__defaults__, outside.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return cast("F", update_wrapper(outside, function))
+
+
+def _payer(name: str, parameters: Iterable[Parameter]) -> str:
+    """Whose budget it is that an error is told to: an expression for the function's own frame; () for nobody's."""
+    names = [each.name for each in parameters]
+    if "budget" in names:
+        return "budget"
+    if names[:1] == ["self"]:  # predictions are nobody's release
+        return "getattr(self, 'budget', ())" if name.startswith("fit") else "getattr(self, '_payers', ())"
+    return "()"
 
 
 def _declared(parameters: Iterable[Parameter]) -> str:
@@ -93,6 +104,35 @@ def _passed(parameter: Parameter) -> str:
     if parameter.kind is Parameter.KEYWORD_ONLY:
         return f"{parameter.name}={parameter.name}"
     return _STARS.get(parameter.kind, "") + parameter.name
+
+
+# --- errors that depend on records
+
+_count: Callable[[BaseException, Any, bool], None] = lambda error, payer, by_us: None  # noqa: E731
+
+
+def when_refused(count: Callable[[BaseException, Any, bool], None]) -> None:
+    """Let `count(error, payer, by_us)` know what leaves a public function; it may raise another error instead."""
+    global _count
+    _count = count
+
+
+def _told(error: BaseException, payer: Any) -> BaseException:
+    try:
+        _count(error, payer, is_raised_by_us(error))
+    except ValueError as other:
+        return other
+    return error
+
+
+def is_raised_by_us(error: BaseException) -> bool:
+    """Whether a statement of fastdp has raised it, and not a library, a callback or the interpreter."""
+    frames = list(_frames(error.__traceback__))
+    return bool(frames) and _package(frames[-1].tb_frame) == "fastdp" and _opcode(frames[-1]) == "RAISE_VARARGS"
+
+
+def _opcode(traceback: TracebackType) -> str:
+    return dis.opname[traceback.tb_frame.f_code.co_code[traceback.tb_lasti]]
 
 
 def without_values(error: E) -> E:
@@ -181,7 +221,7 @@ def _is_foreign(traceback: TracebackType) -> bool:
         traceback = each
     frame = traceback.tb_frame
     if _package(frame) == "fastdp":
-        return dis.opname[frame.f_code.co_code[traceback.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+        return _opcode(traceback) not in ("RAISE_VARARGS", "RERAISE")
     return _package(frame) in _READERS and not any(_is_users(each.tb_frame) for each in _frames(traceback))
 
 

@@ -42,6 +42,8 @@ def c_function(function: Any) -> CFunction | None:
         if kind.ellipsis:
             arguments = (*arguments, "...")
         return CFunction(int(ffi.cast("intptr_t", function)), arguments, kind.result.cname, "a C function", kind.cname)
+    if type(function).__module__.partition(".")[0] != "numba":
+        return None
     signature = getattr(function, "_sig", None)  # numba keeps it there
     if isinstance(address := getattr(function, "address", None), int) and signature is not None:
         arguments, result = tuple(map(_in_c, signature.args)), _in_c(signature.return_type)

@@ -3,9 +3,10 @@
 Every error names the parameter, its value and the rule.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache, wraps
+from itertools import islice
 from math import inf, isfinite, nextafter
 from numbers import Rational, Real
 from typing import Any, TypeVar, cast
@@ -13,13 +14,16 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import library_column
-from .shown import shown
+from .columns import has, library_column
+from .errors import DomainError
+from .machine import display_bytes, usable_memory
+from .shown import shown, type_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 MAX_INT64 = 2**63 - 1
+MOST_COUNT = 2**128  # of anything that a formula counts: it is printed, and a float holds its squares
 _HELD = (np.dtype(np.int64), np.dtype(np.float64))  # in native byte order, which others equal not
 _PLAIN = (np.ndarray, np.generic, list, tuple, int, float)  # numbers of no data frame library
 
@@ -49,7 +53,9 @@ def remembered(function: F) -> F:
     def call(*args: Any) -> Any:
         try:
             return known(*args)
-        except (_OwnType, TypeError):  # a TypeError: without a hash
+        except Exception:  # without a hash, or of a class that is not ours
+            if _PLAIN_TYPES.issuperset(map(type, args)):
+                raise
             return function(*args)
 
     call.cache_clear = known.cache_clear  # type: ignore[attr-defined]
@@ -92,12 +98,20 @@ def non_negative(name: str, value: Any, *, toward: float) -> float:
         raise ValueError(f"{name}={shown(value)}: must be >= 0 and finite") from None
 
 
-def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
-    """An integer that is at least `least`, and at most `most` if that is given."""
+def finite(name: str, value: Any) -> float:
+    """A finite number as a float, rounded to nearest."""
+    result = _as_float(name, _number(name, value))
+    if not isfinite(result):
+        raise ValueError(f"{name}={shown(value)}: must be finite")
+    return result
+
+
+def integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
+    """An integer from `least` to `most`."""
     number = plain_integer(value)
     if number is None or number < least:
         raise ValueError(f"{name}={shown(value)}: must be an integer >= {least}")
-    if most is not None and number > most:
+    if number > most:
         raise ValueError(f"{name}={shown(value)}: must be at most {most:,}")
     return number
 
@@ -107,18 +121,29 @@ def plain_integer(value: Any) -> int | None:
     if type(value) is int:
         return value
     kind = type(value)
-    if kind is bool or not issubclass(kind, int | np.integer):
+    if (
+        kind is bool or not issubclass(kind, int | np.integer) or issubclass(kind, np.timedelta64)
+    ):  # an integer to numpy
         return None
     return int.__int__(value) if issubclass(kind, int) else int(value)
 
 
-def large_integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+def large_integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
     """The same for numbers that are often large, so that 1e6 may stand for a million."""
     if issubclass(type(value), float | np.floating):
         number = float.__float__(value) if issubclass(type(value), float) else float(value)
         if abs(number) <= 2**53 and number.is_integer():
             value = int(number)
     return integer(name, value, least=least, most=most)
+
+
+def check_fits(name: str, value: Any, needed: int, what: str) -> None:
+    """ValueError unless so many bytes, which `what` takes for this value of a parameter, are half of the memory."""
+    if needed > usable_memory():
+        raise ValueError(
+            f"{name}={shown(value)}: must be smaller: {what} would take {display_bytes(needed)}, of at most "
+            f"{display_bytes(usable_memory())}, half of the memory"
+        )
 
 
 def check_records(records: Any, neighbors: str) -> None:
@@ -184,6 +209,41 @@ def _within(name: str, value: Any, toward: float) -> float:
     return non_negative(name, number, toward=toward) if 0 <= number < 1 else 1.0
 
 
+def items_of(name: str, value: Any, rule: str, *, most: int) -> list[Any]:
+    """Everything that an iterable has, which ends; `rule` states what it must be."""
+    try:
+        found = list(islice(iter(value), most + 1))
+    except Exception:
+        if isinstance(value, Generator):  # its code is the user's own
+            raise
+        raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
+    if len(found) > most:
+        raise ValueError(f"{name}: type {type_of(value)}: must be at most {most:,}")
+    return found
+
+
+def plain_array(name: str, value: Any, rule: str) -> NDArray[Any]:
+    """What numpy makes of it, whatever that is; `rule` states what it must be."""
+    try:
+        return np.asarray(value)
+    except Exception:  # ragged lists, and classes that are not ours
+        raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if type(value) is not bool and type(value) is not np.bool_:
+        raise ValueError(f"{name}={shown(value)}: must be True or False")
+    return bool(value)
+
+
+def optional_flag(name: str, value: Any) -> bool | None:
+    """True, False, or None for the default."""
+    if value is not None and type(value) is not bool and type(value) is not np.bool_:
+        raise ValueError(f"{name}={shown(value)}: must be None, True or False")
+    return None if value is None else bool(value)
+
+
 def instance_of(kind: type[T], name: str, value: Any, rule: str) -> T:
     """An object of this class; `rule` states what it must be."""
     if not isinstance(value, kind):
@@ -225,10 +285,13 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{name}: must be a number or a rectangular array of numbers ({error})") from None
+        why = f" ({error})" if isinstance(value, list | tuple) else ""
+        raise DomainError(f"{name}: must be a number or a rectangular array of numbers{why}") from None
+    except Exception:  # of a class that is not ours, and a range that does not fit into memory
+        raise ValueError(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
     kind = array.dtype.kind
-    if kind == "f" and not hasattr(value, "dtype") and _holds_large_integers(value, array):
-        raise ValueError(
+    if kind == "f" and not has(value, "dtype") and _holds_large_integers(value, array):
+        raise DomainError(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
             "array, whose dtype decides"
         )
@@ -240,12 +303,16 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
     if isinstance(value, Mapping):
         raise ValueError(f"{name}: a mapping: must be an array of numbers, such as list(d.values())")
+    wrong = DomainError if is_due_to_entries(value, array) else ValueError
     if kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
-        raise ValueError(f"{name}: column of strings: must be numbers")
+        raise wrong(f"{name}: column of strings: must be numbers")
     hint = "; convert with .astype(float)" if kind == "O" else ""
-    raise ValueError(
-        f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}"
-    )
+    raise wrong(f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}")
+
+
+def is_due_to_entries(value: Any, array: NDArray[Any]) -> bool:
+    """Whether it is the entries of `value` that gave its array this type: of a list, or of objects."""
+    return array.ndim > 0 and (array.dtype.kind == "O" or not has(value, "dtype"))
 
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:

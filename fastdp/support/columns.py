@@ -1,13 +1,15 @@
 """One column of records, in the memory of whichever library holds it: numpy, pandas, polars or Arrow.
 
 A column hands out slices as numpy arrays, without a copy where the types allow. A library is imported by nobody here:
-an object that comes from it is proof that it is loaded. Missing entries are refused when their slice is read.
+an object that comes from it is proof that it is loaded. The type of a slice is that of its column, whatever entries it
+has: missing ones are told beside it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,25 @@ from numpy.typing import NDArray
 from .errors import DomainError
 
 Array: TypeAlias = NDArray[Any]
-Coded: TypeAlias = tuple[Array, Array]  # places, labels: record i has labels[places[i]]
+Coded: TypeAlias = tuple[Array, Array]  # places, labels: record i has labels[places[i]], or is missing if that is < 0
+
+
+class Entries(NamedTuple):
+    """The entries of a slice, and which are missing: the library says so, and what stands there means nothing."""
+
+    values: Array
+    missing: NDArray[np.bool_] | None  # None: no entry is
+    label: str  # what errors call the column
+
+    def complete(self) -> Array:
+        """The entries; DomainError if one is missing."""
+        if self.missing is not None and self.missing.any():
+            raise missing_entries(self.label)
+        return self.values
+
+    def part(self, start: int, stop: int) -> Entries:
+        """Some of them."""
+        return Entries(self.values[start:stop], None if self.missing is None else self.missing[start:stop], self.label)
 
 
 class Column(ABC):
@@ -27,22 +47,23 @@ class Column(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def values(self, start: int, stop: int) -> Array:
+    def entries(self, start: int, stop: int) -> Entries:
         """The entries of a slice: one dimension, native byte order, possibly read-only."""
+
+    def values(self, start: int, stop: int) -> Array:
+        """The entries of a slice without missing ones."""
+        return self.entries(start, stop).complete()
 
     def coded(self, start: int, stop: int) -> Coded | None:
         """The same as places in an array of labels, where the library knows them or finds them fast."""
         return None
 
-    def _complete(self, missing: bool) -> None:
-        if missing:
-            raise DomainError(
-                f"{self.label}: must not have missing entries; fill them with a public label or number of the domain, "
-                "such as .fillna('missing')"
-            )
 
-    def _no_labels(self) -> DomainError:
-        return DomainError(f"{self.label}: must hold labels only; there are objects without a hash")
+def missing_entries(label: str) -> DomainError:
+    return DomainError(
+        f"{label}: must not have missing entries; fill them with a public label or number of the domain, such as "
+        ".fillna('missing')"
+    )
 
 
 def column_of(label: str, data: Any) -> Column:
@@ -56,6 +77,8 @@ def column_of(label: str, data: Any) -> Column:
 
 def library_column(label: str, data: Any) -> Column | None:
     """A column of one of these libraries, or None for anything else."""
+    if comes_from(data, "pandas", "MultiIndex"):
+        raise ValueError(f"{label}: type MultiIndex: must have one level")
     if comes_from(data, "pandas", "Series", "Index", "ExtensionArray"):
         held = getattr(data, "array", data)
         if comes_from(held, "pandas", "ArrowExtensionArray") and held.dtype.kind in "biuf":
@@ -65,10 +88,10 @@ def library_column(label: str, data: Any) -> Column | None:
         return PolarsColumn(label, data)
     if comes_from(data, "pyarrow", "Array", "ChunkedArray"):
         return ArrowColumn(label, data)
-    if not hasattr(data, "columns"):  # which a table has
-        if hasattr(data, "__arrow_c_stream__"):
+    if not has(data, "columns"):  # which a table has
+        if has(data, "__arrow_c_stream__"):
             return ArrowColumn(label, pyarrow().chunked_array(data))
-        if hasattr(data, "__arrow_c_array__"):
+        if has(data, "__arrow_c_array__"):
             return ArrowColumn(label, pyarrow().array(data))
     return None
 
@@ -82,6 +105,14 @@ def pyarrow() -> Any:
     return pyarrow
 
 
+def has(data: Any, name: str) -> bool:
+    """Whether an object has an attribute; not one whose class raises when it is asked."""
+    try:
+        return hasattr(data, name)
+    except Exception:  # of a class that is not ours
+        return False
+
+
 def comes_from(data: Any, library: str, *names: str) -> bool:
     """Whether an object is of one of these classes of a library, or of a class derived from them."""
     return any(
@@ -90,15 +121,12 @@ def comes_from(data: Any, library: str, *names: str) -> bool:
 
 
 class NumpyColumn(Column):
-    """A numpy array; a NaN is a value, and whoever reads floats decides what to do with it."""
+    """A numpy array or a list; a NaN is a value, and whoever reads floats decides what to do with it."""
 
     def __init__(self, label: str, data: Any) -> None:
         if isinstance(data, np.ma.MaskedArray):
             raise ValueError(f"{label}: must not be a masked array; fill or drop the masked entries first")
-        try:
-            array = np.asarray(data)
-        except ValueError:  # rows of different lengths
-            raise ValueError(f"{label}: must have one dimension") from None
+        array = _of_list(label, data) if isinstance(data, list | tuple) else np.asarray(data)
         if array.ndim != 1:
             raise ValueError(f"{label}: shape {array.shape}: must have one dimension")
         if array.dtype.kind in "Vc":
@@ -109,22 +137,70 @@ class NumpyColumn(Column):
     def __len__(self) -> int:
         return len(self._array)
 
-    def values(self, start: int, stop: int) -> Array:
-        return native(self._array[start:stop])
+    def entries(self, start: int, stop: int) -> Entries:
+        values = native(self._array[start:stop])
+        return Entries(values, np.isnat(values) if values.dtype.kind in "mM" else None, self.label)
 
     def coded(self, start: int, stop: int) -> Coded | None:
         if self._array.dtype.kind not in "OUST":
             return None
-        values = self._array[start:stop].tolist()
-        try:
-            distinct = list(dict.fromkeys(values))
-        except TypeError:
-            raise self._no_labels() from None
-        places = {value: place for place, value in enumerate(distinct)}
-        labels = np.empty(len(distinct), object)
-        labels[:] = distinct
-        # np.unique, which sorts, takes five times as long: 270 against 50 ns an entry
-        return np.fromiter(map(places.__getitem__, values), np.intp, len(values)), labels
+        return places_of(self._array[start:stop])
+
+
+def places_of(array: Array) -> Coded:
+    """The distinct ones of objects or strings, and where each entry is among them."""
+    values = keys = array.tolist()
+    if others := {*map(type, values)} - _COMPARED:  # 1 and Decimal(1) are equal, and one may be no number
+        values = [value if _has_hash(value) else NO_LABEL for value in values]
+        keys = [(type(value), value) if type(value) in others else value for value in values]
+    firsts = dict(zip(reversed(keys), reversed(values), strict=True)) if others else dict.fromkeys(values)
+    places = {key: place for place, key in enumerate(firsts)}
+    labels = objects([*firsts.values()] if others else [*firsts])
+    # np.unique, which sorts, takes five times as long: 270 against 50 ns an entry
+    return np.fromiter(map(places.__getitem__, keys), np.intp, len(keys)), labels
+
+
+_NUMBERS = frozenset({bool, float, int})
+_COMPARED = _NUMBERS | {bytes, str, type(None)}  # whose equals are taken alike everywhere
+
+
+NO_LABEL = object()  # in place of objects without a hash, which are labels of no domain
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def objects(values: Sequence[Any]) -> Array:
+    """An array of objects of one dimension, whatever they are."""
+    array = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def _of_list(label: str, data: Sequence[Any]) -> Array:
+    """A list as an array, of which no entry depends on another: numpy would make all of them strings because of one."""
+    kinds = {*map(type, data)}
+    if kinds <= _COMPARED and not kinds <= _NUMBERS:  # strings, say, which numpy would copy into one width
+        array = np.empty(len(data), object)
+        array[:] = data
+        return array
+    try:
+        array = np.asarray(data)
+    except ValueError:  # entries of several lengths
+        if all(isinstance(value, list | tuple | np.ndarray) for value in data):
+            raise ValueError(f"{label}: must have one dimension") from None
+        array = objects(data)
+    if array.ndim != 1 or array.dtype.kind in "biu":
+        return array
+    if array.dtype.kind == "f" and not (np.abs(array) >= 2.0**53).any():  # integers that floats hold
+        return array
+    return objects([value.item() if isinstance(value, np.generic) else value for value in data])
 
 
 class PandasColumn(Column):
@@ -137,15 +213,20 @@ class PandasColumn(Column):
     def __len__(self) -> int:
         return len(self._data)
 
-    def values(self, start: int, stop: int) -> Array:
+    def entries(self, start: int, stop: int) -> Entries:
         part = self._data[start:stop]
-        if isinstance(part.dtype, np.dtype) or comes_from(part, "pandas", "NumpyExtensionArray", "PandasArray"):
-            return native(part.to_numpy())
+        if _rests_on_numpy(part):
+            values = native(part.to_numpy())
+            return Entries(values, np.isnat(values) if values.dtype.kind in "mM" else None, self.label)
         if coded := self._categories(part):
-            return coded[1][coded[0]]
-        self._complete(bool(part.isna().any()))
+            return _decoded(*coded, self.label)
         dtype = getattr(part.dtype, "numpy_dtype", np.dtype(object))  # of Arrow's strings it would be U
-        return native(part.to_numpy(dtype=dtype if dtype.kind in "biufmM" else object))
+        dtype = dtype if dtype.kind in "biufmM" else np.dtype(object)
+        missing = np.asarray(part.isna())
+        if not missing.any():
+            return Entries(native(part.to_numpy(dtype=dtype)), None, self.label)
+        fill = None if dtype.kind == "O" else np.zeros(1, dtype)[0]
+        return Entries(native(part.to_numpy(dtype=dtype, na_value=fill)), missing, self.label)
 
     def coded(self, start: int, stop: int) -> Coded | None:
         part = self._data[start:stop]
@@ -153,19 +234,29 @@ class PandasColumn(Column):
             return coded
         if getattr(part.dtype, "kind", "O") != "O":
             return None
-        try:
-            places, labels = part.factorize()
-        except TypeError:
-            raise self._no_labels() from None
-        self._complete(bool((places < 0).any()))
+        if _rests_on_numpy(part):
+            return places_of(part.to_numpy())
+        places, labels = part.factorize()
         return places, np.asarray(labels, object)
 
     def _categories(self, part: Any) -> Coded | None:
         if not comes_from(part, "pandas", "Categorical"):
             return None
-        places = np.asarray(part.codes)
-        self._complete(bool((places < 0).any()))
-        return places, part.categories.to_numpy()
+        return np.asarray(part.codes), part.categories.to_numpy()
+
+
+def _rests_on_numpy(part: Any) -> bool:
+    return isinstance(part.dtype, np.dtype) or comes_from(part, "pandas", "NumpyExtensionArray", "PandasArray")
+
+
+def _decoded(places: Array, labels: Array, label: str) -> Entries:
+    """Entries from places among labels."""
+    missing = places < 0
+    if not missing.any():
+        return Entries(labels[places], None, label)
+    values = np.empty(len(places), labels.dtype if len(labels) else object)
+    values[~missing] = labels[places[~missing]]
+    return Entries(values, missing, label)
 
 
 class PolarsColumn(Column):
@@ -178,27 +269,33 @@ class PolarsColumn(Column):
     def __len__(self) -> int:
         return len(self._data)
 
-    def _part(self, start: int, stop: int) -> Any:
+    def entries(self, start: int, stop: int) -> Entries:
         part = self._data.slice(start, stop - start)
-        self._complete(part.null_count() > 0)
-        return part
-
-    def values(self, start: int, stop: int) -> Array:
-        return native(self._part(start, stop).to_numpy())
+        if not part.null_count():
+            return Entries(native(part.to_numpy()), None, self.label)
+        missing = part.is_null().to_numpy()
+        if part.dtype.is_numeric():
+            part = part.fill_null(0)
+        elif str(part.dtype) == "Boolean":
+            part = part.fill_null(value=False)
+        return Entries(native(part.to_numpy()), missing, self.label)
 
     def coded(self, start: int, stop: int) -> Coded | None:
         import polars
 
-        part = self._part(start, stop)
+        part = self._data.slice(start, stop - start)
         if part.dtype == polars.String:
-            part = part.cast(polars.Enum(part.unique()))  # its numbers are this slice's own: no global cache grows
+            part = part.cast(polars.Enum(part.drop_nulls().unique()))  # its numbers are this slice's own
         elif part.dtype not in (polars.Categorical, polars.Enum):
             return None
-        distinct = part.unique()
-        numbers, places = np.unique(part.to_physical().to_numpy(), return_inverse=True)
+        distinct = part.drop_nulls().unique()
+        numbers, places = np.unique(part.to_physical().fill_null(0).to_numpy(), return_inverse=True)
         labels = np.empty(len(numbers), object)
         labels[np.searchsorted(numbers, distinct.to_physical().to_numpy())] = distinct.to_list()
-        return places.reshape(-1), labels
+        places = places.reshape(-1)
+        if part.null_count():
+            places = np.where(part.is_null().to_numpy(), -1, places)
+        return places, labels
 
 
 class ArrowColumn(Column):
@@ -224,18 +321,23 @@ class ArrowColumn(Column):
 
     def _part(self, start: int, stop: int) -> Any:
         part = self._data.slice(start, stop - start)
-        self._complete(part.null_count > 0)
         if part.num_chunks == 1:
             return part.chunk(0)
         part = part.combine_chunks()  # a copy of this slice; some versions still give chunks
         return part.chunk(0) if hasattr(part, "num_chunks") else part
 
-    def values(self, start: int, stop: int) -> Array:
+    def entries(self, start: int, stop: int) -> Entries:
         part = self._part(start, stop)
         if self._is_dictionary:
-            places, labels = self._dictionary(part)
-            return labels[places]
-        return native(part.to_numpy(zero_copy_only=False))
+            return _decoded(*self._dictionary(part), self.label)
+        if not part.null_count:
+            return Entries(native(part.to_numpy(zero_copy_only=False)), None, self.label)
+        import pyarrow.types as kinds
+
+        missing = part.is_null().to_numpy(zero_copy_only=False)
+        if kinds.is_integer(part.type) or kinds.is_floating(part.type) or kinds.is_boolean(part.type):
+            part = part.fill_null(False if kinds.is_boolean(part.type) else 0)
+        return Entries(native(part.to_numpy(zero_copy_only=False)), missing, self.label)
 
     def coded(self, start: int, stop: int) -> Coded | None:
         if not (self._is_dictionary or self._is_text):
@@ -244,11 +346,16 @@ class ArrowColumn(Column):
         return self._dictionary(part if self._is_dictionary else part.dictionary_encode())
 
     def _dictionary(self, part: Any) -> Coded:
-        places = part.indices.to_numpy(zero_copy_only=False)
+        indices = part.indices.fill_null(0) if part.indices.null_count else part.indices
+        places = indices.to_numpy(zero_copy_only=False)
         labels = part.dictionary.to_numpy(zero_copy_only=False)
+        missing = np.zeros(0, np.bool_)
+        if part.indices.null_count:
+            missing = part.indices.is_null().to_numpy(zero_copy_only=False)
         if part.dictionary.null_count:  # the other way in which Arrow may state that an entry is missing
-            self._complete(bool(np.asarray(part.dictionary.is_null())[places].any()))
-        return places, labels
+            of_label = np.asarray(part.dictionary.is_null())[places]
+            missing = of_label | missing if missing.size else of_label
+        return (np.where(missing, -1, places.astype(np.int64)) if missing.size else places), labels
 
 
 class BitColumn(Column):
@@ -262,10 +369,10 @@ class BitColumn(Column):
     def __len__(self) -> int:
         return self._n
 
-    def values(self, start: int, stop: int) -> Array:
+    def entries(self, start: int, stop: int) -> Entries:
         first, skip = divmod(start, 8)
         bits = np.unpackbits(self._bytes[first : -(-stop // 8)], bitorder="little")
-        return bits[skip : skip + stop - start].view(bool)
+        return Entries(bits[skip : skip + stop - start].view(bool), None, self.label)
 
 
 def native(array: Array) -> Array:

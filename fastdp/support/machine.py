@@ -10,10 +10,13 @@ import platform
 import subprocess
 import sys
 from contextlib import suppress
+from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
+
+from .rounding import sixty_digits
 
 SimdLevel = Literal["avx512", "avx2", "sse2", "neon", "unknown"]
 
@@ -94,6 +97,18 @@ def memory_limit(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/
                     if place == root:
                         break
     return min(limits)
+
+
+def usable_memory() -> int:
+    """Half of the memory that there is for this process, in bytes."""
+    return memory_limit() // 2
+
+
+@sixty_digits
+def display_bytes(size: int) -> str:
+    """A number of bytes as people read it."""
+    unit, power = ("GiB", 30) if size >= 2**30 else ("MiB", 20) if size >= 2**20 else ("KiB", 10)
+    return f"{Decimal(size) / 2**power:.3g} {unit}"
 
 
 def describe() -> dict[str, Any]:

@@ -31,6 +31,20 @@ class Parameter(Generic[T]):
         return self.check(self.name, value)
 
 
+# The largest counts: more would take the memory or the hours of any machine, so they are refused before work begins.
+# Where what fits depends on the machine, checks.check_fits compares an estimate with its memory.
+MOST_ATTRIBUTES = 2**14  # of a domain
+MOST_LABELS = 2**22  # of an attribute: objects of Python, 100 bytes each
+MOST_TABLES = 2**22  # of a workload: objects of Python, 250 bytes each
+MOST_TABLE_CELLS = 2**40  # of all tables of a workload together
+MOST_QUERIES = 2**22  # of a list: objects of Python, 250 bytes each
+MOST_DIMENSIONS = 2**24  # of points, vectors and records that are numbers
+MOST_STEPS = 2**24  # of a descent: 20 microseconds each
+MOST_DRAWS = 2**27  # of one call of the exponential mechanism: half a minute, 1 GiB
+MOST_CHOSEN = 2**24  # k of top-k: 100 bytes each
+MOST_CANDIDATES = 2**40  # whose scores a function produces: half an hour
+MOST_DIGITS = 2**12  # bits of a number that is written out
+
 NEIGHBORS = ("replace-one", "add-remove")
 Outside = Literal["raise", "clip"]  # of records outside the domain: a DomainError, or the nearest value
 OUTSIDE = ("raise", "clip")

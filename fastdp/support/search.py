@@ -9,11 +9,13 @@ the tolerance: `least_...` rounds up, `greatest_...` rounds down. The condition 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, TypeVar
 
 from .shown import shown
 
 SMALLEST, LARGEST = 2.0**-200, 2.0**60
+_LARGEST_FLOAT = (2 - 2.0**-52) * 2.0**1023
 MOST_RECORDS = 2**40  # of a search for the number of records that is enough
 
 T = TypeVar("T")
@@ -33,7 +35,14 @@ def in_reach(name: str, value: Any, search: Callable[[], T], limit: str = "") ->
 
 def middle_of_bracket(low: float, high: float) -> float:
     """Where a bracket is cut: geometrically as long as it spans powers of two."""
-    return (low + high) / 2 if high < 4 * low else (low * high) ** 0.5
+    if high < 4 * low:
+        return low + (high - low) / 2 if high > 2.0**1022 else (low + high) / 2
+    product = low * high
+    return float(product**0.5 if 0 < product < inf else low**0.5 * high**0.5)
+
+
+def _finite(low: float, high: float) -> tuple[float, float]:
+    return min(low, _LARGEST_FLOAT / 2), min(high, _LARGEST_FLOAT)
 
 
 def least_float(
@@ -52,14 +61,14 @@ def least_float(
     where `middle_of` decides. Where all that is tried down to `smallest` is enough, the last of it is returned.
     OutOfReachError if nothing up to `largest` is enough.
     """
-    low, high = bracket or (guess / 2, guess)
+    low, high = _finite(*(bracket or (guess / 2, guess)))
     while not enough(high):
-        low, high = high, 2 * high
-        if not high <= largest:  # a NaN, too
+        low, high = high, min(2 * high, _LARGEST_FLOAT)
+        if not low < high <= largest:  # an infinity and a NaN, too
             raise OutOfReachError
-    while low >= smallest and enough(low):
+    while low >= smallest and low > 0 and enough(low):
         low, high = low / 2, low
-    return high if low < smallest else narrow(enough, low, high, tolerance, middle_of)[1]
+    return high if low < smallest or low == 0 else narrow(enough, low, high, tolerance, middle_of)[1]
 
 
 def greatest_float(
@@ -77,14 +86,14 @@ def greatest_float(
     is tried up to `largest` fits, the last of it, more than half of `largest`, is returned; 0.0 where nothing down to
     `smallest` fits.
     """
-    low, high = bracket or (guess, 2 * guess)
+    low, high = _finite(*(bracket or (guess, 2 * guess)))
     while not fits(low):
         low, high = low / 2, low
-        if not low >= smallest:  # a NaN, too
+        if not (low >= smallest and low > 0):  # a NaN, too
             return 0.0
-    while high <= largest and fits(high):
-        low, high = high, 2 * high
-    return low if high > largest else narrow(lambda x: not fits(x), low, high, tolerance)[0]
+    while low < high <= largest and fits(high):
+        low, high = high, min(2 * high, _LARGEST_FLOAT)
+    return low if not low < high <= largest else narrow(lambda x: not fits(x), low, high, tolerance)[0]
 
 
 def narrow(

@@ -25,7 +25,7 @@ def shown(value: Any) -> str:
         return _short(value)
     with suppress(Exception):  # of classes that are not ours
         return _of_kind(kind, value)
-    return f"<{_name_of(kind)}>"
+    return f"<{type_name(kind)}>"
 
 
 def _of_kind(kind: type, value: Any) -> str:
@@ -35,19 +35,19 @@ def _of_kind(kind: type, value: Any) -> str:
         return f"Fraction({_short(value.numerator)}, {_short(value.denominator)})"
     module = kind.__module__.partition(".")[0]
     if module == "numpy" and hasattr(kind, "dtype") and not hasattr(kind, "__array_finalize__"):  # a scalar
-        return _cut(repr(value), _MOST) if value.dtype.kind in "biufcUS" else f"<{_name_of(kind)}>"
+        return _cut(repr(value), _MOST) if value.dtype.kind in "biufcUS" else f"<{type_name(kind)}>"
     if module == "fastdp":
         return _cut(repr(value).partition("\n")[0], _MOST_OF_OURS)
     if isinstance(value, type):
-        return f"<class {_name_of(value)}>"
+        return f"<class {type_name(value)}>"
     if kind in (FunctionType, BuiltinFunctionType, MethodType):
         return f"<function {_cut(value.__name__, _MOST)}>"
     if kind in _SIZED:
         return f"<{kind.__name__} of length {len(value)}>" if len(value) else repr(value)
     shape = value.shape
     if type(shape) is tuple and all(type(size) is int for size in shape):
-        return f"<{_name_of(kind)} of shape {shape}>"
-    return f"<{_name_of(kind)}>"
+        return f"<{type_name(kind)} of shape {shape}>"
+    return f"<{type_name(kind)}>"
 
 
 def _short(value: Any) -> str:
@@ -62,5 +62,10 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-def _name_of(kind: type) -> str:
+def type_of(value: Any) -> str:
+    """The name of its class."""
+    return type_name(type(value))
+
+
+def type_name(kind: type) -> str:
     return _cut(type.__dict__["__name__"].__get__(kind), _MOST)

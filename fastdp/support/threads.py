@@ -26,6 +26,8 @@ from .shown import shown
 
 T = TypeVar("T")
 
+MOST_THREADS = 2**12
+
 _count: int | None = None
 _pools: dict[int, _Pool] = {}  # by the number of threads; two only while that number changes
 _here = local()  # .alone: whether this thread must do without helpers
@@ -76,9 +78,17 @@ def set_num_threads(n: int) -> None:
         How many.
     """
     global _count
-    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"n={shown(n)}: must be an integer >= 1")
-    _count = int(n)
+    if not issubclass(type(n), Integral) or type(n) is bool or not 1 <= (number := _integer(n)) <= MOST_THREADS:
+        raise ValueError(f"n={shown(n)}: must be an integer >= 1, at most {MOST_THREADS:,}")
+    _count = number
+
+
+def _integer(n: Any) -> int:
+    """0 for what is none, such as a span of time of numpy's."""
+    try:
+        return int.__int__(n) if isinstance(n, int) else int(n)
+    except Exception:  # of a class that is not ours
+        return 0
 
 
 def _default_count() -> int:

@@ -29,6 +29,7 @@ from tests.answering.multiplicative_weights_laws import (
     zcdp_delta,
 )
 from tests.answering.mwem_runs import PEOPLE, SMALL, fit, plan
+from tests.oracles.privacy import range_rho
 
 NUMBERS: list[dict[str, Any]] = [
     {"n": 10**4, "log_cells": 11.0, "queries": 1000, "epsilon": 1.0, "delta": 1e-6, "beta": 0.05},
@@ -47,7 +48,7 @@ def test_the_schedule_of_average_is_theorem_2(numbers: dict[str, Any], count: in
     with localcontext() as context:
         context.prec = 40
         pure = c * e <= Fraction(numbers["epsilon"])
-        rho = Decimal(c) * Decimal(rounds.range) ** 2 / 8
+        rho = Decimal(c) * range_rho(rounds.range)
         assert pure or (delta and zcdp_delta(rho, epsilon) <= delta * (1 + Decimal("1e-6")))
         more = Decimal("1.02")  # not much is left over, by neither accounting
         assert c * e * Fraction(more) > Fraction(numbers["epsilon"])
@@ -85,13 +86,14 @@ def test_the_schedule_of_measured_is_theorem_3(
     choice, scale = Fraction(made.range), Fraction(made.noise.scale if not delta else made.noise.sigma) / UNIT
     if delta:
         assert Fraction(made.sigma) <= scale
-        each = choice**2 / 8 + moved / (2 * scale**2)
+        chosen = Fraction(range_rho(made.range))
+        each = chosen + moved / (2 * scale**2)
         with localcontext() as context:
             context.prec = 40
             rho = Decimal((c * each).numerator) / Decimal((c * each).denominator)
             assert zcdp_delta(rho, Decimal(epsilon)) <= Decimal(delta) * (1 + Decimal("1e-6"))
             assert zcdp_delta(rho * Decimal("1.01"), Decimal(epsilon)) > Decimal(delta)
-        assert choice**2 / 8 == pytest.approx(float(each) / 10, rel=1e-6)
+        assert float(chosen) == pytest.approx(float(each) / 10, rel=1e-6)
     else:
         each = choice + moved / scale
         assert Fraction(epsilon) * (1 - Fraction(1, 10**9)) < c * each <= Fraction(epsilon)

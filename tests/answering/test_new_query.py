@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 from typing import Any
@@ -120,3 +121,99 @@ def test_a_synthetic_distribution_answers_it() -> None:
     assert made.answer(EvenCode("b")) == pytest.approx(shares[:, ::2].sum())
     assert made.answer(Mean("a")) == pytest.approx((shares.sum((1, 2)) * np.arange(6) / 5).sum(), abs=2.0**-16)
     assert made.answer_many(QUERIES) == pytest.approx([made.answer(query) for query in QUERIES])
+
+
+# --- what a query of the caller's own is bound to is checked before anything reads it
+
+
+class Bound(Query):
+    """Whatever it is given."""
+
+    def __init__(self, bound: Any) -> None:
+        self._state(bound=bound)
+
+    def bind(self, domain: Domain) -> BoundQuery:
+        made: BoundQuery = self.bound(domain) if callable(self.bound) else self.bound
+        return made
+
+    def _key(self) -> Any:
+        return id(self.bound)
+
+    def __repr__(self) -> str:
+        return "Bound()"
+
+
+class Counting(BoundCells):
+    """A form of the caller's own, which may return any count."""
+
+    def count(self, counts: Any) -> int:
+        return 10**6
+
+
+def table(size: int, dtype: Any = bool) -> Any:
+    return np.ones(size, dtype)
+
+
+SIZE = DOMAIN.size
+WRONG: dict[str, Any] = {
+    "a short table": BoundProduct(DOMAIN, ((0, table(5)),)),
+    "a table of bytes": BoundProduct(DOMAIN, ((0, table(6, np.uint8)),)),
+    "a list": BoundProduct(DOMAIN, ((0, [True] * 6),)),  # type: ignore[arg-type]
+    "no such attribute": BoundProduct(DOMAIN, ((3, table(6)),)),
+    "the last one from behind": BoundProduct(DOMAIN, ((-1, table(2)),)),
+    "twice": BoundProduct(DOMAIN, ((0, table(6)), (0, table(6)))),
+    "in another order": BoundProduct(DOMAIN, ((1, table(4)), (0, table(6)))),
+    "on another domain": BoundProduct(Domain(a=6, b=4), ((0, table(6)),)),
+    "few values": BoundCells(DOMAIN, np.zeros(SIZE - 1)),
+    "a shape": BoundCells(DOMAIN, np.zeros(DOMAIN.sizes)),
+    "two": BoundCells(DOMAIN, np.full(SIZE, 2, np.uint8)),
+    "more than 1": BoundCells(DOMAIN, np.full(SIZE, 1.5)),
+    "less than 0": BoundCells(DOMAIN, np.full(SIZE, -(2.0**-16))),
+    "NaN": BoundCells(DOMAIN, np.where(np.arange(SIZE) == 7, np.nan, 0.0)),
+    "off the grid": BoundCells(DOMAIN, np.full(SIZE, 1 / 3)),
+    "integers": BoundCells(DOMAIN, np.zeros(SIZE, np.int64)),
+    "float32": BoundCells(DOMAIN, np.zeros(SIZE, np.float32)),
+    "values as a list": BoundCells(DOMAIN, [0.0] * SIZE),  # type: ignore[arg-type]
+    "a form of its own": Counting(DOMAIN, np.zeros(SIZE)),
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_it_is_bound_to_is_checked(kind: str) -> None:
+    """Nothing is charged, and no kernel reads it: values beyond 1 would count a record more than once."""
+    query, budget = Bound(WRONG[kind]), fastdp.Budget(epsilon=1.0)
+    with pytest.raises(ValueError, match=r"^query: bind\(\) "):
+        SyntheticDistribution(np.ones(SIZE), DOMAIN).answer(query)
+    with pytest.raises(ValueError, match=r"^query: bind\(\) "):
+        fastdp.mwem(PEOPLE, DOMAIN, [query], epsilon=0.5, variant="average", budget=budget)
+    assert not budget.releases
+
+
+def test_what_it_holds_afterwards_is_not_what_is_read() -> None:
+    """Neither its arrays, nor what it has put in place of how cells are walked over; bytes of a bool are 0 or 1."""
+    values, marks = np.zeros(SIZE), np.array([1, 0, 0, 0, 0, 0], np.uint8).view(bool)
+    poisoned = BoundProduct(DOMAIN, ((0, marks),))
+    vars(poisoned)["plan"] = poisoned.plan._replace(outer=np.array([10**9]))
+    workload = Workload([Bound(BoundCells(DOMAIN, values)), Bound(poisoned)], DOMAIN)
+    true = TrueAnswers(PEOPLE, DOMAIN)
+    before = workload.counts(true).tolist()
+    values[:] = 50.0
+    marks.view(np.uint8)[:] = 200
+    assert workload.counts(true).tolist() == before == [0, int((PEOPLE[:, 0] == 0).sum()) << 16]
+
+
+@pytest.mark.parametrize("kind", ["mask", "linear", "table"])
+def test_our_own_are_bound_to_what_nobody_can_write_to(kind: str) -> None:
+    given: Any = np.zeros(SIZE) if kind == "linear" else np.zeros(SIZE if kind == "mask" else 6, bool)
+    query: Any = {"mask": fastdp.Mask, "linear": fastdp.Linear}.get(kind, lambda table: fastdp.Product({"a": table}))(
+        given
+    )
+    for each in (query, copy.deepcopy(query), pickle.loads(pickle.dumps(query))):
+        bound = each.bind(DOMAIN)
+        held: Any = dict(bound.allowed)[0] if kind == "table" else bound.values
+        while isinstance(held, np.ndarray):
+            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+                held.flags.writeable = True
+            held = held.base
+        assert isinstance(held, bytes)

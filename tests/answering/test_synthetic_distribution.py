@@ -387,3 +387,45 @@ def test_bad_input() -> None:
             made.sample(n)
     with pytest.raises(ValueError, match=r"^rng="):
         made.sample(3, rng=np.random.default_rng(1))
+
+
+class Given:
+    """Weights of somebody's own."""
+
+    def __init__(self, domain, **shares):
+        self.domain = domain
+        for name, value in shares.items():
+            setattr(self, name, lambda value=value: value)
+
+
+GIVEN = Domain(a=3, b=2)
+WRONG = {
+    "few": {"probabilities": np.ones(5)},
+    "none": {"probabilities": np.empty(0)},
+    "below 0": {"probabilities": -np.ones(6)},
+    "NaN": {"probabilities": np.full(6, np.nan)},
+    "all 0": {"probabilities": np.zeros(6)},
+    "a short block": {"factors": [((0,), np.ones(2)), ((1,), np.ones(2))]},
+    "a block too few": {"factors": [((0,), np.ones(3))]},
+    "an attribute twice": {"factors": [((0,), np.ones(3)), ((0, 1), np.ones(6))]},
+    "in another order": {"factors": [((1, 0), np.ones(6))]},
+    "from behind": {"factors": [((0,), np.ones(3)), ((-1,), np.ones(2))]},
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_weights_of_somebodys_own_are_checked(kind):
+    """Kernels read as many cells as the domain has: the memory behind a short array would be in the answers."""
+    with pytest.raises(ValueError, match=r"^weights: "):
+        SyntheticDistribution(Given(GIVEN, **WRONG[kind]))
+
+
+def test_weights_of_somebodys_own_are_copied():
+    shares = np.arange(6.0)
+    for given in ({"probabilities": shares}, {"factors": [((0, 1), shares)]}):
+        shares[:] = np.arange(6.0)
+        made = SyntheticDistribution(Given(GIVEN, **given))
+        shares[:] = -1e9
+        assert made.probabilities().tolist() == (np.arange(6.0) / 15).tolist()
+    with pytest.raises(ValueError, match=r"^domain: type int"):
+        SyntheticDistribution(Given(7, probabilities=np.ones(7)))

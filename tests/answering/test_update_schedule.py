@@ -15,6 +15,7 @@ from fastdp import (  # fmt: skip
 from fastdp.answering.queries.bound_query import UNIT
 from fastdp.answering.update_schedule import UpdateSchedule, Variant
 from tests.answering.multiplicative_weights_laws import make, skewed, zcdp_delta
+from tests.oracles.privacy import pure_rho
 
 # that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(
@@ -96,7 +97,7 @@ def test_the_schedule_is_what_the_theorems_ask_for(
             assert pure
             assert e0 * found.updates > Fraction(epsilon) * (1 - Fraction(1, 10**12))
         else:
-            rho = Decimal(found.updates) * Decimal(found.epoch) ** 2 / 2
+            rho = Decimal(found.updates) * pure_rho(found.epoch)
             assert pure or zcdp_delta(rho, Decimal(epsilon)) <= Decimal(delta) * (1 + Decimal("1e-6"))
             assert not zcdp_delta(rho * Decimal("1.01"), Decimal(epsilon)) <= Decimal(delta) * Decimal("0.999")
         # accuracy

@@ -13,9 +13,10 @@ import pytest
 from scipy import special, stats
 
 import fastdp
-from fastdp import ZCDP, ApproxDP, BoundedRange, Budget, PureDP, Renyi, compose
+from fastdp import ZCDP, ApproxDP, BoundedRange, Budget, GaussianDP, PureDP, Renyi, compose
 from fastdp.connect import dp_accounting as connect
 from fastdp.privacy.calibration import gaussian_mu
+from fastdp.privacy.gaussian_curve import mu_of_range
 
 da = pytest.importorskip("dp_accounting")
 
@@ -54,12 +55,12 @@ def gaussian_power(q: Any, mu: float) -> Any:
 @pytest.mark.parametrize("eta", [1e-6, 0.01, 0.3, 0.5, 1.0, 3.0, 10.0, 40.0])
 def test_a_gaussian_covers_bounded_range(eta: float) -> None:
     y = np.linspace(-40 - eta, 40 + eta, 20_001)
-    mu = connect.mu_of_range(eta)
+    mu = mu_of_range(eta)
     q = special.expit(-y[y > 0])  # of the log odds; the best test has odds e^eta times as large
     assert (special.expit(-y[y > 0] + eta) <= gaussian_power(q, mu) * (1 + 1e-9)).all()
-    smaller = mu * (1 - 2e-3)
+    smaller = mu * (1 - 1e-6)
     half = special.expit(-eta / 2)
-    assert special.expit(eta / 2) > gaussian_power(half, smaller)  # no smaller one does, but for a part in a thousand
+    assert special.expit(eta / 2) > gaussian_power(half, smaller)  # no smaller one does
 
 
 def test_a_gaussian_covers_zcdp() -> None:
@@ -163,7 +164,8 @@ def test_gaussian_releases_add_up(neighbors: Any) -> None:
         fastdp.gaussian(np.zeros(100, int), sensitivity=1000.0, epsilon=0.5, delta=1e-7, neighbors=neighbors)
     delta = 1e-5
     rows = budget.releases
-    ours = compose(*(row.guarantee for row in rows), delta=delta).epsilon
+    ours = compose(*(row.guarantee for row in rows), delta=delta, using="zcdp").epsilon
+    best = compose(*(row.guarantee for row in rows), delta=delta).epsilon
     mu = sqrt(sum(2 * row.guarantee.to_zcdp().rho for row in rows))
     by_curve = _analytic(mu, delta)
     totals = {}
@@ -176,7 +178,7 @@ def test_gaussian_releases_add_up(neighbors: Any) -> None:
         assert together.get_epsilon(delta) == pytest.approx(totals[kind], rel=1e-6)
     assert totals[rdp] == pytest.approx(ours, rel=0.005)
     assert totals[pld] == pytest.approx(by_curve, rel=0.002)
-    assert by_curve < ours
+    assert by_curve * (1 - 1e-9) <= best <= by_curve * 1.001 < ours
     # the event for both: the same for an RdpAccountant, and never less than there is for the other
     assert rdp(neighbors).compose(rows.dp_event()).get_epsilon(delta) == pytest.approx(ours, rel=0.005)
     assert pld(neighbors).compose(rows.dp_event()).get_epsilon(delta) >= by_curve * (1 - 1e-4)
@@ -422,7 +424,8 @@ def test_a_missing_or_old_library_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 def test_mu_is_a_guarantee_of_gaussian_noise_only() -> None:
     assert ZCDP(0.5, mu=1.0) == ZCDP(0.5)
     assert (ZCDP(0.5, mu=1.0) & PureDP(3.0)).forms()[0].mu == 1.0
-    assert compose((ZCDP(0.5, mu=1.0), 3)) == ZCDP(1.5)
+    assert compose((ZCDP(0.5, mu=1.0), 4)) == ZCDP(2.0) & GaussianDP(2.0)
+    assert compose((ZCDP(0.5), 4)) == ZCDP(2.0)
     assert ZCDP(0.5, mu=1.0).group(2).forms()[0].mu == inf
     with pytest.raises(ValueError, match="mu=-1"):
         ZCDP(0.5, mu=-1)

@@ -110,7 +110,7 @@ def test_columns_of_numbers_have_medians(kind: str) -> None:
 @pytest.mark.parametrize("kind", GAPS)
 def test_missing_numbers_are_refused_by_name_and_nothing_is_spent(kind: str) -> None:
     price: dict[str, Any] = {"sensitivity": 1, "epsilon": 0.7}
-    with fastdp.Budget(epsilon=10, delta=1e-3) as budget:
+    with fastdp.Budget(epsilon=10, delta=1e-3, refusals=9) as budget:
         for values in (np.arange(3000), np.arange(3000) / 4):
             gappy = GAPS[kind](values)
             with pytest.raises(DomainError, match=r"^values: must not have missing entries; fill them"):

@@ -358,3 +358,213 @@ def test_errors_about_records_name_their_parameter():
 
 def test_dir_lists_what_is_public():
     assert {*fastdp.__all__, "bounds", "kernels", "losses", "privacy", "sets"} == {*dir(fastdp)}
+
+
+# --- counts: a largest value, or an estimate, and the error before work begins
+
+PAIR = fastdp.Domain(a=2, c=4)
+UNIFORM = fastdp.SyntheticDistribution(np.full(8, 0.125), PAIR)
+ONE_STEP = {
+    "loss": fastdp.losses.SquaredDistance(x_norm=1.0), "over": fastdp.sets.Ball(1.0), "epsilon": 1.0, "delta": 1e-6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fastdp.Domain.binary(10**6), r"^d=1000000: must be at most 16,384$"),
+        (lambda: fastdp.Domain.binary(10**4300), r"^d=<int of 14,285 bits>: must be at most 16,384$"),
+        (lambda: fastdp.Domain(c=range(10**12)), r"^c: type range: must be at most 4,194,304$"),
+        (lambda: fastdp.Domain(dict.fromkeys(map(str, range(20_000)), 2)), r"^attributes: must be .* at most 16,384$"),
+        (lambda: fastdp.marginals(fastdp.Domain.binary(40), 20), r"^k=20: 137,846,528,820 tables of .*: must be at"),
+        (lambda: fastdp.marginals(fastdp.Domain.binary(9000), 4500), r"^k=4500: must be such that there are at most"),
+        (lambda: fastdp.marginals(fastdp.Domain.binary(9000), 8999), r"^k=8999: 9,000 tables of .*: must be at most"),
+        (lambda: selection(size=10**9), r"^size=1000000000: must be at most 134,217,728$"),
+        (lambda: fastdp.top_k(zeros, 10**9, candidates=10**9, sensitivity=1, epsilon=1.0), r"^k=1000000000: must be"),
+        (lambda: fastdp.GumbelMax(k=10**9, sensitivity=1, epsilon=1.0), r"^k=1000000000: must be at most 16,777,216$"),
+        (lambda: selection(zeros, candidates=10**15), r"^candidates=1000000000000000: must be .* at most 2\^40$"),
+        (lambda: UNIFORM.sample(10**13), r"^n=10000000000000: must be smaller: 2 columns of so many "),
+        (lambda: UNIFORM.to_frame(10**13), r"^n=10000000000000: must be smaller: .* half of the memory$"),
+        (lambda: fastdp.Randomness().words(10**14), r"^n=100000000000000: must be smaller: so many words would take"),
+        (lambda: fastdp.Randomness(10**4300), r"^seed=<int of 14,285 bits>: must have at most 4,096 bits$"),
+        (lambda: fastdp.median([1], domain_bits=10**7, epsilon=1.0), r"^domain_bits=10000000: must be at most"),
+        (lambda: fastdp.median(range(10**15), epsilon=1.0), r"^values=<range of length .*>: must be smaller: "),
+        (lambda: descent(steps=10**9), r"^steps=1000000000: must be at most 16,777,216$"),
+        (lambda: fastdp.sets.Simplex(dimension=10**12), r"^dimension=1000000000000: must be at most 16,777,216$"),
+        (lambda: fastdp.sets.Box(0, 1).of_dimension(10**12), r"^d=1000000000000: must be at most 16,777,216$"),
+        (lambda: fastdp.bounds.learn_box(10, 10**18, epsilon=1.0), r"^d=1000000000000000000: must be at most"),
+        (lambda: fastdp.bounds.top_k(10**4300, 1, sensitivity=1, epsilon=1.0), r"^candidates=<int of .*: must be at"),
+        (lambda: fastdp.bounds.learn_conjunction(9, 10**6, k=10**5, epsilon=1.0, method="exhaustive"), r"^method="),
+        (lambda: fastdp.PureDP(1.0).group(10**4300), r"^size=<int of 14,285 bits>: must be at most"),
+        (lambda: fastdp.set_num_threads(10**9), r"^n=1000000000: must be an integer >= 1, at most 4,096$"),
+        (lambda: UNIFORM.answer_many(range(10**12)), r"^queries: type range: must be at most 4,194,304$"),
+        (lambda: fastdp.Linear(range(10**15)), r"^values: type range: must be numbers in \[0, 1\]"),
+        (lambda: fastdp.laplace(range(10**15), sensitivity=1, epsilon=1.0), r"^values: type range: must be a number"),
+        (lambda: laplace(sensitivity=10**4300), r"^sensitivity=<int of 14,285 bits>: must be below 2\^1024$"),
+    ],
+)  # fmt: skip
+def test_counts_have_a_largest_value(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def zeros(start, stop):
+    return np.zeros(stop - start)
+
+
+def selection(scores=(1.0, 2.0), **options):
+    return fastdp.exponential_mechanism(scores, sensitivity=1, epsilon=1.0, **options)
+
+
+def descent(**options):
+    return fastdp.noisy_projected_gradient_descent(np.zeros((3, 2)), **ONE_STEP, **options)
+
+
+def test_counts_below_the_largest_are_taken():
+    assert len(fastdp.Domain.binary(16_384)) == 16_384
+    assert len(fastdp.marginals(fastdp.Domain.binary(300), 2)) == 4 * math.comb(300, 2)
+    assert fastdp.sets.Simplex(dimension=10**4).net_size(1e-9)[0] == 2.0**1000
+    assert fastdp.bounds.laplace(sensitivity=1, epsilon=1.0, count=10**30) > 60
+    assert fastdp.bounds.learn_conjunction(10**6, 10**6, k=5 * 10**5, epsilon=1.0) == 1.0
+
+
+# --- what is not what it says, or raises when it is asked
+
+
+class Raising:
+    """Each of its methods raises."""
+
+    def _raise(self, *_, **__):
+        raise RuntimeError("secret")
+
+    __repr__ = __len__ = __bool__ = __eq__ = __hash__ = __float__ = __index__ = __iter__ = __array__ = _raise
+    __getattr__ = __fspath__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __contains__ = _raise
+
+
+class EqualToAll(str):
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = str.__hash__
+
+
+class Large(int):
+    """1, which says that it is below nothing."""
+
+    def __lt__(self, other):
+        return False
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    def __int__(self):
+        return -5
+
+    __index__ = __float__ = __int__
+
+
+NO_ARRAYS = [Raising(), [Raising()], [[1, 2], [3]], np.zeros(2, [("a", "i4")]), object(), print]
+
+
+@pytest.mark.parametrize("value", NO_ARRAYS, ids=lambda value: type(value).__name__)
+def test_what_is_no_array_of_numbers_is_refused_by_name(value):
+    for name, call in {
+        "scores": selection,
+        "cells": fastdp.Mask,
+        "X": lambda X: fastdp.vector_sum(X, clip=1.0, epsilon=1.0),
+        "weights": lambda weights: fastdp.SyntheticDistribution(weights, PAIR),
+        "center": lambda center: fastdp.sets.Ball(1.0, center=center),
+        "y": lambda y: fastdp.error(lambda X: X, np.zeros((2, 1)), y),
+    }.items():
+        if (name == "scores" and callable(value)) or (name == "cells" and isinstance(value, memoryview)):
+            continue
+        with pytest.raises(ValueError, match=rf"^{name}[:=\[]") as caught:
+            call(value)
+        assert "secret" not in str(caught.value)
+
+
+def test_numbers_and_words_of_derived_classes_are_what_they_derive_from():
+    assert fastdp.PureDP(Large(1)).epsilon == 1.0
+    assert fastdp.Domain.binary(Large(3)) == fastdp.Domain.binary(3)
+    with pytest.raises(ValueError, match=r"^neighbors=<EqualToAll>: must be one of 'replace-one', 'add-remove'$"):
+        fastdp.PureDP(1.0, neighbors=EqualToAll("add-remove"))
+    with pytest.raises(ValueError, match=r"^epsilon=<Raising>: must be a number$"):
+        fastdp.PureDP(Raising())
+    with pytest.raises(ValueError, match=r"^size=.*timedelta64.*: must be an integer >= 1$"):
+        fastdp.PureDP(1.0).group(np.timedelta64(3))
+
+
+STRANGE = [pd.NA, pd.Series([1, 2]), np.float16(0.5), 10**400, np.array([1, 2]), Raising()]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: type(value).__name__)
+def test_relations_guarantees_and_shares_say_what_they_must_be(value):
+    for name, call in {
+        "neighbors": lambda: fastdp.laplace(3, sensitivity=1, epsilon=1.0, neighbors=value),
+        "other": lambda: fastdp.PureDP(1.0).implies(value),
+        "whole": lambda: fastdp.share(value, 2, fastdp.PureDP),
+        "kind": lambda: fastdp.share(fastdp.PureDP(1.0), 2, lambda epsilon: value),
+        "parts": lambda: fastdp.AllOf(value),
+        "guarantees": lambda: fastdp.compose(value),
+        "using": lambda: fastdp.compose(fastdp.PureDP(1.0), using=value),
+        "query": lambda: UNIFORM.answer(value),
+        "domain": lambda: fastdp.Conjunction({"a": 1}).bind(value),
+        "names": lambda: UNIFORM.marginal(Raising() if isinstance(value, np.ndarray | pd.Series) else value),
+    }.items():
+        with pytest.raises(ValueError, match=rf"^{name}[:=]"):
+            call()
+
+
+def test_data_in_a_parameters_place_is_not_printed():
+    for value in ([771177], np.array([771177]), pd.Series([771177]), {"a": 771177}, (771177,), pd.DataFrame([771177])):
+        for call in (
+            lambda value=value: laplace(epsilon=value),
+            lambda value=value: laplace(rng=value),
+            lambda value=value: laplace(budget=value),
+            lambda value=value: fastdp.compose(value),
+            lambda value=value: fastdp.Domain.binary(value),
+            lambda value=value: selection(method=value),
+            lambda value=value: fastdp.PureDP(value),
+        ):
+            with pytest.raises(ValueError, match=r"^\w+[:=]") as caught:
+                call()
+            assert "771177" not in str(caught.value)
+
+
+def test_cells_outside_of_the_domain_are_refused():
+    assert PAIR.cells([[0, 1], [3, 2]]).tolist() == [3, 6]
+    for columns, message in (
+        ([[2], [0]], r"^columns\[0\]: must be codes from 0 to 1; there are others$"),
+        ([[0], [-1]], r"^columns\[1\]: must be codes from 0 to 3; there are others$"),
+        ([[0]], r"^columns: 1: must be 2"),
+        ([[0], [1, 2]], r"^columns\[1\]: shape \(2,\): must be one code for each record$"),
+        ([[0.5], [1]], r"^columns\[0\]: dtype float64: must be integers$"),
+        (3, r"^columns: type int: must be the codes of every attribute$"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PAIR.cells(columns)
+    with pytest.raises(fastdp.DomainError, match=r"^codes: must be from 0 to 3; there are others$"):
+        PAIR.decode_column(1, np.array([4]))
+    with pytest.raises(ValueError, match=r"^position=2: must be at most 1$"):
+        PAIR.encode_column(2, [1])
+
+
+def test_the_hosts_decimal_context_changes_nothing():
+    import decimal
+
+    def results():
+        return (
+            fastdp.bounds.gaussian(sensitivity=1.1, rho=0.3, count=7),
+            fastdp.bounds.top_k_epsilon(10, 2, error=3.3, sensitivity=1.1, beta=0.07),
+            fastdp.bounds.interior_point_n(31, epsilon=0.7, beta=0.013),
+            fastdp.bounds.learn_conjunction(1000, 10, epsilon=0.7, delta=1e-7),
+            fastdp.removal(0.3, one_signed=True).delta(0.7),
+            repr(fastdp.Domain(a=2**31, b=2**31)),
+        )
+
+    expected = results()
+    everything = [decimal.FloatOperation, decimal.Inexact, decimal.Rounded, decimal.Subnormal, decimal.Underflow]
+    with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_DOWN, traps=everything)) as context:
+        assert results() == expected
+        assert not any(context.flags.values())

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE = {".git", "build", "dist", "__pycache__", "demo.png"}  # what git, make and pip leave beside the sources
 MADE_PATTERN = re.compile(r"\.venv.*|.*\.egg-info|\..*_cache|\.benchmarks")
 
-ASK_LLVMLITE = {ROOT / "kernels" / name for name in ("compile_cache.py",)}  # its version, its lock
+ASK_LLVMLITE = {ROOT / "kernels" / name for name in ("cache_folder.py", "compile_cache.py")}  # its version, its lock
 COMPILERS = {"jit", "njit", "generated_jit", "cfunc", "vectorize", "guvectorize", "stencil"}
 
 

@@ -35,6 +35,7 @@ FEW = {
         fastdp.ApproxDP(1.0, 1e-6),
         fastdp.ZCDP(0.5),
         fastdp.BoundedRange(0.25),
+        fastdp.GaussianDP(0.5),
         fastdp.PureDP(0.5) & fastdp.ZCDP(0.1),
         fastdp.Randomness(),
         fastdp.Domain(a=3, b=2),

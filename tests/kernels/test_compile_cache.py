@@ -23,6 +23,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MAGIC, DIGEST = 16, 32  # bytes: a file is magic, key, checksum, body
 AS_ROOT = os.geteuid() == 0
+NOT_KEPT = "compiled kernels are not kept"  # how the warning begins
 
 HELPER = """
 from .compile import jit
@@ -90,8 +91,9 @@ class House:
         for made in (self.kernels, folder / "home", folder / "tmp"):
             made.mkdir(parents=True)
         (folder / "fastdp" / "__init__.py").write_text(INIT)
-        for name in ("__init__.py", "compile.py", "compile_cache.py", "forks.py"):
-            shutil.copy(ROOT / "kernels" / name, self.kernels)
+        machinery = ("cache_folder", "compile", "compile_cache", "forks", "known_answers", "layout", "requirements")
+        for name in ("__init__", *machinery):
+            shutil.copy(ROOT / "kernels" / f"{name}.py", self.kernels)
         self.write("helper", HELPER)
         self.write("loops", LOOPS)
 
@@ -112,8 +114,9 @@ class House:
             names.pop(name, None)
             if value is not None:
                 names[name] = value
-        # Python 3.12 warns of a fork with threads around, which is what some of these tests are about.
-        flags = ["-W", "error", "-W", "ignore:This process:DeprecationWarning"]
+        # Python 3.12 warns of a fork with threads around, which is what some of these tests are about; of a cache that
+        # is off fastdp warns, and so do some of the places that are tried here: a test of its own asks for that.
+        flags = ["-W", "error", "-W", "ignore:This process:DeprecationWarning", "-W", f"ignore:{NOT_KEPT}"]
         return subprocess.Popen(
             [sys.executable, *flags, "-c", PROBE.format(before=before, code=code)],
             env=names,
@@ -127,7 +130,8 @@ class House:
         return finish(self.start(code, before, **env))
 
     def files(self) -> list[Path]:
-        return sorted(self.cache.glob("*/*"))
+        """The kernels that are kept; beside them lies the file of locks."""
+        return sorted(file for file in self.cache.glob("*/*") if file.name != ".locks")
 
     def file(self, kernel: str) -> Path:
         (file,) = (f for f in self.files() if f.name.startswith(kernel))
@@ -254,9 +258,16 @@ def test_code_generated_otherwise_is_another_overload(warm: House, env: dict[str
     assert (result["answer"], result["hits"], result["misses"]) == (17, 0, 2)
 
 
-def test_numba_disable_jit(warm: House) -> None:
-    result = warm.run(NUMBA_DISABLE_JIT="1")
-    assert (result["answer"], result["hits"], result["misses"]) == (17, 0, 0)
+@pytest.mark.parametrize("before", ["", "numba.config.DISABLE_JIT = 1"], ids=["environment", "configuration"])
+def test_numba_disable_jit(warm: House, before: str) -> None:
+    """Most kernels have no form in plain Python, so fastdp says what to do instead of failing somewhere inside."""
+    process = warm.start(before=before, NUMBA_DISABLE_JIT=None if before else "1")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == (
+        "ImportError: fastdp's kernels are compiled, and have no form in plain Python: NUMBA_DISABLE_JIT must be "
+        "unset, or 0, in a process that calls fastdp"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -292,9 +303,27 @@ def replace_with_a_valid_file_that_does_not_load(file: Path, other: Path) -> Non
     file.write_bytes(file.read_bytes()[: MAGIC + DIGEST] + hashlib.sha256(body).digest() + body)
 
 
+def replace_with_a_pipe(file: Path, other: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)  # who opens it for reading waits for somebody who writes
+
+
+def let_others_write(file: Path, other: Path) -> None:
+    file.chmod(0o622)
+
+
+def give_to_another_user(file: Path, other: Path) -> None:
+    if not AS_ROOT:
+        pytest.skip("only root can give a file away")
+    os.chown(file, 1, -1)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        replace_with_a_pipe,
+        let_others_write,
+        give_to_another_user,
         truncate,
         empty,
         flip_one_bit,
@@ -384,7 +413,8 @@ def test_full_disk(warm: House) -> None:
     full = "def full(*args, **kw): raise OSError(28, 'No space left on device')\ncompile_cache.os.replace = full\n"
     result = warm.run(full + "answer = loops.total(np.arange(4.0))")
     assert (result["answer"], result["written"], result["unwritable"]) == (17.0, 0, 2)
-    assert len(warm.files()) == len(list(warm.files()[0].parent.iterdir())) == 2
+    assert len(warm.files()) == 2
+    assert {f.name for f in warm.files()[0].parent.iterdir()} == {".locks", *(f.name for f in warm.files())}
 
 
 def test_directory_removed_by_another_process(house: House) -> None:
@@ -435,6 +465,32 @@ def test_no_place_at_all(house: House) -> None:
     assert result["state"] == "off: no home and no temporary directory"
 
 
+WARNED = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    loops.total(np.arange(4)), loops.total(np.arange(4.0))
+answer = [[str(w.message), w.category.__name__, w.filename] for w in caught]
+"""
+
+
+def test_a_cache_that_is_off_warns_once_and_says_why(house: House) -> None:
+    (house.folder / "file").touch()
+    ((message, kind, place),) = house.run(WARNED, FASTDP_CACHE_DIR=str(house.folder / "file"))["answer"]
+    assert message.startswith(f"{NOT_KEPT}, so every process will compile its own: {house.folder / 'file'}: ")
+    assert message.endswith("; name a folder in FASTDP_CACHE_DIR, or set it to nothing to do without")
+    assert (kind, place) == ("RuntimeWarning", "<string>")  # which called
+    full = "def full(*args, **kw): raise OSError(28, 'No space left on device')\ncompile_cache.os.replace = full\n"
+    ((message, _, _),) = house.run(full + WARNED)["answer"]
+    assert f"{house.cache}/" in message
+    assert "cannot be written to: No space left on device; name" in message
+
+
+@pytest.mark.parametrize("place", [None, ""], ids=["a cache in use", "one that the user switched off"])
+def test_no_warning_about(house: House, place: str | None) -> None:
+    assert house.run(WARNED, FASTDP_CACHE_DIR=place)["answer"] == []
+
+
 def make_link(path: Path) -> None:
     path.rename(path.parent / "elsewhere")
     path.symlink_to(path.parent / "elsewhere")
@@ -459,16 +515,28 @@ def test_directory_that_others_could_write_is_refused(warm: House, which: str, s
     before = ""
     if spoil is not None:
         spoil(warm.cache if which == "root" else digest)
+    elif AS_ROOT:
+        os.chown(warm.cache if which == "root" else digest, 1, -1)
     elif which == "root":
         before = "me = os.geteuid(); os.geteuid = lambda: me + 1"
-    elif not AS_ROOT:
-        pytest.skip("only root can give a directory away")
     else:
-        os.chown(digest, 1, -1)
+        pytest.skip("only root can give a directory away")
     result = warm.run(TOTAL if spoil is make_link else LOOK, before)
     assert (result["answer"] or 17, result["hits"], result["written"], result["place"]) == (17, 0, 0, None)
     assert result["state"].startswith("off: ")
     assert reason in result["state"]
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root can make a cache of root's")
+def test_cache_of_root_is_read_by_another_user(warm: House) -> None:
+    """An image is built by root and run by somebody else."""
+    for path in (warm.cache, *warm.cache.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    result = warm.run(before="os.geteuid = lambda: 1234")
+    assert (result["answer"], result["state"], result["hits"], result["compiled"]) == (17, "in use", 1, [])
+    warm.file("loops.total-").chmod(0o664)
+    result = warm.run(before="os.geteuid = lambda: 1234")
+    assert (result["answer"], result["bad"], result["hits"]) == (17, 1, 1)  # the hit is `bump`
 
 
 def test_directory_that_is_opened_to_others_later_is_refused(warm: House) -> None:
@@ -620,6 +688,110 @@ def test_eight_processes_at_once(house: House) -> None:
     ninth = house.run(f"answer = [int(loops.total(np.arange(4, dtype=d))) for d in {DTYPES}]")
     assert (ninth["answer"], ninth["hits"], ninth["misses"], ninth["bad"]) == ([17] * 8, 8, 0, 0)
     assert ninth["compiled"] == []
+
+
+TOGETHER = """
+compile_apart = compile_cache._compile_apart
+def slowly(*args):
+    {slowly}
+    return compile_apart(*args)
+compile_cache._compile_apart = slowly
+"""
+
+
+def once(code: str) -> str:
+    """The first kernel that is compiled runs this, while its process holds the lock."""
+    return TOGETHER.format(slowly="compile_cache._compile_apart = compile_apart\n    " + code.replace("\n", "\n    "))
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    until = time.time() + 60
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.time() < until
+        time.sleep(0.01)
+
+
+def test_processes_that_start_together_compile_once(house: House) -> None:
+    processes = [house.start(TOGETHER.format(slowly="time.sleep(0.5)") + TOTAL) for _ in range(4)]
+    results = [finish(p) for p in processes]
+    assert [r["answer"] for r in results] == [17] * 4
+    assert sum(r["misses"] for r in results) == sum(r["written"] for r in results) == 2  # total and bump
+    assert all(r["hits"] >= 1 for r in results if r["misses"] == 0)
+
+
+DIES = "open('started', 'w').close()\ntime.sleep(600)"
+
+
+def test_a_process_that_is_killed_while_it_compiles(house: House) -> None:
+    first = house.start(once(DIES) + TOTAL)
+    wait_for(house.folder / "started", first)
+    second = house.start()
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(3)  # it waits
+    first.kill()
+    first.communicate()
+    result = finish(second)
+    assert (result["answer"], result["written"]) == (17, 2)
+
+
+def test_a_process_that_stands_still_is_not_waited_for_forever(house: House) -> None:
+    first = house.start(once(DIES) + TOTAL)
+    wait_for(house.folder / "started", first)
+    result = house.run("from fastdp.kernels import cache_folder\ncache_folder._PATIENCE = 0.5\n" + TOTAL)
+    first.kill()
+    first.communicate()
+    assert (result["answer"], result["written"]) == (17, 2)
+
+
+# a child that lives on, with the parent's descriptors, after the parent was killed
+LEAVES_A_CHILD = """
+if (child := os.fork()) == 0:
+    time.sleep(600)
+open('child', 'w').write(str(child))
+os.rename('child', 'left')
+os.kill(os.getpid(), 9)
+"""
+GOES_ON = """
+try:
+    loops.total(np.arange(4))
+except KeyboardInterrupt:
+    open('left', 'w').close()
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("leave", ["raise KeyboardInterrupt", LEAVES_A_CHILD], ids=["interrupted", "forked and killed"])
+def test_nothing_stays_locked(house: House, leave: str) -> None:
+    first = house.start(once(leave) + GOES_ON)
+    left = house.folder / "left"
+    try:
+        until = time.time() + 60
+        while not left.exists() and time.time() < until:
+            time.sleep(0.01)
+        patience = "from fastdp.kernels import cache_folder\ncache_folder._PATIENCE = 1e9\n"
+        result = house.run(patience + TOTAL)  # it would hang
+        assert (result["answer"], result["written"]) == (17, 2)
+    finally:
+        first.kill()
+        if child := left.read_text():
+            os.kill(int(child), 9)
+        first.communicate()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "cache_folder.fcntl = None",
+        "def no_locks(*args): raise OSError(37, 'No locks available')\ncache_folder.fcntl.lockf = no_locks",
+        "os.mkfifo(os.path.join(compile_cache.cache_info().place, '.locks'))",
+    ],
+    ids=["none on this system", "none on this file system", "a pipe in their place"],
+)
+def test_without_locks_each_process_compiles(house: House, broken: str) -> None:
+    code = f"from fastdp.kernels import cache_folder\n{broken}\n{TOTAL}"
+    result = house.run(code)
+    assert (result["answer"], result["written"], result["state"]) == (17, 2, "in use")
 
 
 def test_forked_children_number_their_symbols_apart(house: House) -> None:

@@ -25,6 +25,7 @@ from tests.learning.boxes_oracle import (
     problem_of,
     rectangle,
 )
+from tests.oracles.privacy import range_rho
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.support.errors.AccuracyWarning")  # tiny data
 
@@ -97,7 +98,7 @@ def test_parameters_use_all_of_epsilon_and_delta(d, epsilon, delta, relation):
         spent, concentrated = plan.guarantee.parts
         assert spent == (ApproxDP(epsilon, delta, neighbors=relation) if delta else PureDP(epsilon, neighbors=relation))
         one = float(share)
-        added = sides * (2 * plan.eta) ** 2 / 8 + one * math.tanh(one / 2)
+        added = sides * float(range_rho(2 * plan.eta)) + one * math.tanh(one / 2)
         assert concentrated.rho <= added * (1 + 1e-9)
         assert concentrated.rho >= min(added * (1 - 1e-9), 0.99 * epsilon)  # which follows from epsilon alone
         if make is prepare_peel:

@@ -1,1 +1,1 @@
-"""Attacks that run for minutes, by `make fuzz`, `make interrupts`, `make forks`: not part of `make test`."""
+"""Attacks that run for minutes, by `make fuzz`, `interrupts`, `forks`, `sanitize`: not part of `make test`."""

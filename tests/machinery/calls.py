@@ -1,288 +1,452 @@
-"""Valid calls of every public function and object, small, with what a fuzzer may put in each place.
+"""Valid calls of every public function, class, method and property (surface.py finds them), small, made anew each time.
 
-`CALLS` maps a name to a function that makes (callable, positional arguments, keyword arguments) anew. `HOSTILE` makes
-values that no parameter takes, or that only some take: what the fuzzer puts in place of an argument.
+`ARGUMENTS` has a value for each parameter by its name, whatever takes it; `SPECIAL` what a function or class needs
+instead; `OBJECTS` an object of each class, for its methods. A public name for which a required parameter has no value
+here fails the fuzzer and a test, so that new names get an entry.
 """
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import fractions
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 
 import fastdp
 from fastdp import losses, sets
 
+from . import surface
+
 Call = tuple[Callable[..., Any], list[Any], dict[str, Any]]
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+
+DOMAIN = fastdp.Domain(a=2, b=["x", "y", "z"], c=4)  # 24 cells
 
 
-def _numbers(rng: np.random.Generator) -> Any:
-    return rng.integers(-50, 50, rng.integers(1, 12))
+def _above_half(cell: int) -> bool:
+    return cell > 3
 
 
-def _table(rng: np.random.Generator, most: int = 20) -> tuple[dict[str, Any], Any]:
-    n = int(rng.integers(most // 2, most))
-    domain = fastdp.Domain(a=2, b=["x", "y", "z"], c=4)
-    return {"a": rng.integers(2, size=n), "b": rng.choice(["x", "y", "z"], n), "c": rng.integers(4, size=n)}, domain
+def _slope(score: float, label: float) -> float:
+    return score - label
 
 
-def _points(rng: np.random.Generator) -> tuple[Any, Any]:
-    n, d = int(rng.integers(2, 12)), int(rng.integers(1, 4))
-    X = rng.uniform(-0.5, 0.5, (n, d))
-    return X, rng.integers(2, size=n)
+PREDICATE, SLOPE = numba.njit(_above_half), numba.njit(_slope)
 
 
-def _noise(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        values = _numbers(rng) if rng.random() < 0.5 else _numbers(rng).astype(float)
-        price = {"epsilon": 1.0} if name == "laplace" else {"epsilon": 1.0, "delta": 1e-6}
-        return getattr(fastdp, name), [values], {"sensitivity": 1.0, "resolution": None, "out": None, **price}
+class Scene:
+    """What the arguments of one call have in common: one number of records, of columns, one domain."""
 
-    return make
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.n, self.d = int(rng.integers(8, 20)), int(rng.integers(1, 4))
 
+    def numbers(self) -> Any:
+        return self.rng.integers(-50, 50, self.n).astype(self.rng.choice(["i8", "f8"]))
 
-def _selection(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        keywords: dict[str, Any] = {"sensitivity": 1.0, "epsilon": 1.0, "monotonic": False}
-        if name == "top_k":
-            keywords |= {"k": 1, "delta": 0.0, "candidates": None, "progress": None}
-        if name == "exponential_mechanism":
-            keywords |= {"delta": 0.0, "method": "auto", "size": None, "candidates": None, "progress": None}
-        return getattr(fastdp, name), [_numbers(rng).astype(rng.choice(["i8", "f8"]))], keywords
+    def points(self) -> Any:
+        return self.rng.uniform(-0.5, 0.5, (self.n, self.d))
 
-    return make
+    def labels(self) -> Any:
+        return self.rng.integers(2, size=self.n)
 
-
-def _rank(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        keywords: dict[str, Any] = {"epsilon": 1.0, "domain_bits": None, "signed": None, "outside": "raise"}
-        if name == "quantile":
-            keywords["q"] = 0.25
-        if name == "interior_point":
-            keywords |= {"delta": 0.0, "method": "exponential", "beta": 0.05}
-        return getattr(fastdp, name), [_numbers(rng)], keywords
-
-    return make
+    def table(self, n: int | None = None) -> dict[str, Any]:
+        n, rng = n or self.n, self.rng
+        return {"a": rng.integers(2, size=n), "b": rng.choice(["x", "y", "z"], n), "c": rng.integers(4, size=n)}
 
 
-def _tables(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        data, domain = _table(rng, 5_000 if name == "PrivateMultiplicativeWeights" else 20)
-        keywords: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "outside": "raise", "progress": None}
-        if name == "PrivateMultiplicativeWeights":
-            keywords |= {"max_queries": 3, "alpha": None, "beta": 0.05, "variant": "sharp", "weights": "auto"}
-            return fastdp.PrivateMultiplicativeWeights, [data, domain], keywords
-        if name == "mwem":
-            keywords |= {"rounds": 1, "variant": None, "beta": 0.05, "records": None}
-            return fastdp.mwem, [data, domain, fastdp.marginals(domain, 1)], keywords
-        return fastdp.release_marginals, [data, domain, fastdp.marginals(domain, 1)], {**keywords, "fit": None}
-
-    return make
-
-
-def _erm(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        X, y = _points(rng)
-        loss: Any = losses.SquaredError(x_norm=1.0, y_bound=1.0)
-        keywords: dict[str, Any] = {"loss": loss, "over": sets.Ball(1.0), "outside": "raise", "progress": None}
-        if name == "projected_gradient_descent":
-            return fastdp.projected_gradient_descent, [X, y], {**keywords, "steps": 2, "start": None}
-        keywords |= {"epsilon": 1.0, "records": None}
-        if name != "exponential_erm":
-            keywords["delta"] = 1e-6
-        if name == "noisy_projected_gradient_descent":
-            keywords |= {"clip": None, "steps": 2, "step_size": None, "average": None, "start": None, "history": False}
-        return getattr(fastdp, name), [X, y], keywords
-
-    return make
-
-
-def _vectors(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        keywords = {"clip": 1.0, "epsilon": 1.0, "delta": 1e-6, "noise": "auto", "resolution": None}
-        return getattr(fastdp, name), [_points(rng)[0]], keywords
-
-    return make
-
-
-def _learner(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        X, y = _points(rng)
-        keywords: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.05, "records": None, "progress": None}
-        if name == "learn_conjunction":
-            return fastdp.learn_conjunction, [X > 0, y], {**keywords, "k": 1, "method": "peel"}
-        if name == "learn_box":
-            return fastdp.learn_box, [X, y], {**keywords, "domain_bits": None, "signed": None, "method": "auto"}
-        return fastdp.learn_from_class, [X.T > 0, y], {**keywords, "X": None}
-
-    return make
-
-
-def _above(rng: np.random.Generator) -> Call:
-    return fastdp.AboveThreshold, [5], {"sensitivity": 1.0, "epsilon": 1.0, "resolution": None}
-
-
-def _first_above(rng: np.random.Generator) -> Call:
-    return fastdp.AboveThreshold(5, sensitivity=1.0, epsilon=1.0).first_above, [_numbers(rng)], {}
-
-
-def _gumbel(rng: np.random.Generator) -> Call:
-    return fastdp.GumbelMax, [], {"sensitivity": 1.0, "epsilon": 1.0, "delta": 0.0, "k": 1, "monotonic": False}
-
-
-def _offer(rng: np.random.Generator) -> Call:
-    return fastdp.GumbelMax(sensitivity=1, epsilon=1.0).offer, [_numbers(rng), 0], {}
-
-
-def _domain(rng: np.random.Generator) -> Call:
-    return fastdp.Domain, [{"a": 3, "b": ["x", "y"]}], {"c": 4}
-
-
-def _query(name: str) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        arguments: dict[str, list[Any]] = {
-            "Conjunction": [{"a": 1}],
-            "Product": [{"a": [0, 1]}],
-            "Range": ["c", 0, 2],
-            "Mask": [rng.random(24) < 0.5],
-            "Linear": [rng.random(24)],
-            "Predicate": [lambda cell: cell > 3],
-        }
-        return getattr(fastdp, name), arguments[name], {}
-
-    return make
-
-
-def _answer(rng: np.random.Generator) -> Call:
-    data, domain = _table(rng, 5_000)
-    pmw = fastdp.PrivateMultiplicativeWeights(data, domain, epsilon=1.0, delta=1e-6, max_queries=5)
-    return pmw.answer, [fastdp.Conjunction({"a": 1})], {}
-
-
-def _guarantee(name: str, *parameters: float) -> Callable[[np.random.Generator], Call]:
-    def make(rng: np.random.Generator) -> Call:
-        return getattr(fastdp, name), list(parameters), {"neighbors": "replace-one"}
-
-    return make
+ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
+    "X": Scene.points,
+    "y": Scene.labels,
+    "data": Scene.table,
+    "values": Scene.numbers,
+    "scores": Scene.numbers,
+    "predictions": lambda s: s.rng.random((3, s.n)) < 0.5,
+    "domain": lambda s: DOMAIN,
+    "queries": lambda s: [fastdp.Conjunction({"a": 1}), fastdp.Range("c", 0, 2)],
+    "query": lambda s: fastdp.Conjunction({"a": 1}),
+    "workload": lambda s: fastdp.marginals(DOMAIN, 1),
+    "names": lambda s: ["a", "c"],
+    "allowed": lambda s: {"a": 1},
+    "attributes": lambda s: {"a": 3, "b": ["x", "y"]},
+    "attribute": lambda s: "c",
+    "low": lambda s: 0,
+    "high": lambda s: 2,
+    "cells": lambda s: s.rng.random(24) < 0.5,
+    "weights": lambda s: np.full(24, 1 / 24),
+    "function": lambda s: PREDICATE,
+    "derivative": lambda s: SLOPE,
+    "epsilon": lambda s: 1.0,
+    "delta": lambda s: 1e-6,
+    "rho": lambda s: 0.1,
+    "eta": lambda s: 0.5,
+    "alpha": lambda s: 0.2,
+    "beta": lambda s: 0.05,
+    "error": lambda s: 0.25,
+    "excess": lambda s: 0.25,
+    "sensitivity": lambda s: 1.0,
+    "threshold": lambda s: 5,
+    "scale": lambda s: 2.0,
+    "sigma": lambda s: 2.0,
+    "mu": lambda s: 0.5,
+    "rate": lambda s: 0.1,
+    "sampling": lambda s: "fixed-size",
+    "curve": lambda s: {2.0: 0.1, 10.0: 0.5},
+    "guarantee": lambda s: fastdp.PureDP(0.1),
+    "guarantees": lambda s: [fastdp.PureDP(0.1), (fastdp.ZCDP(0.1), 3)],
+    "parts": lambda s: [fastdp.PureDP(1.0), fastdp.ZCDP(0.1)],
+    "whole": lambda s: fastdp.PureDP(1.0),
+    "kind": lambda s: fastdp.PureDP,
+    "other": lambda s: fastdp.PureDP(2.0),
+    "one_signed": lambda s: True,
+    "neighbors": lambda s: "replace-one",
+    "n": lambda s: 1000,
+    "d": lambda s: 3,
+    "k": lambda s: 1,
+    "q": lambda s: 0.25,
+    "count": lambda s: 3,
+    "size": lambda s: 2,
+    "rounds": lambda s: 2,
+    "steps": lambda s: 2,
+    "queries_count": lambda s: 5,
+    "max_queries": lambda s: 3,
+    "candidates": lambda s: 10,
+    "domain_bits": lambda s: 16,
+    "first_index": lambda s: 0,
+    "position": lambda s: 0,
+    "codes": lambda s: np.array([0, 1, 1], np.uint8),
+    "columns": lambda s: [np.array([0, 1]), np.array([2, 0]), np.array([3, 1])],
+    "column": lambda s: 0,
+    "name": lambda s: "a",
+    "value": lambda s: 1,
+    "which": lambda s: 0,
+    "labels": lambda s: np.ones(5, int),
+    "clip": lambda s: 1.0,
+    "loss": lambda s: losses.SquaredError(x_norm=1.0, y_bound=1.0),
+    "over": lambda s: sets.Ball(1.0),
+    "radius": lambda s: 1.0,
+    "lipschitz": lambda s: 1.0,
+    "smoothness": lambda s: 1.0,
+    "total": lambda s: 1.0,
+    "center": lambda s: np.zeros(2),
+    "diameter": lambda s: 2.0,
+    "lower": lambda s: [0.0, 0.0],
+    "upper": lambda s: [1.0, 1.0],
+    "lam": lambda s: 0.1,
+    "l2": lambda s: losses.L2(0.1),
+    "w": lambda s: np.zeros(s.d),
+    "point": lambda s: np.zeros(2),
+    "spacing": lambda s: 0.5,
+    "width": lambda s: 0.5,
+    "largest": lambda s: 1.0,
+    "score": lambda s: np.zeros(3),
+    "label": lambda s: np.ones(3),
+    "h": lambda s: lambda X: np.ones(len(X), bool),
+    "more": lambda s: {"c": 4},
+    "named": lambda s: {},
+    "sets": lambda s: 1,
+    "T": lambda s: "i64" if _opendp() else "",
+    "input_metric": lambda s: _opendp().l1_distance(T="i64"),
+    "input_domain": lambda s: _opendp().vector_domain(_opendp().atom_domain(T="i64")),
+    "forms": lambda s: fastdp.PureDP(1.0).forms(),
+    "x": lambda s: 1.0,
+}
+"""A valid value of each parameter."""
 
 
-def _simple(name: str, arguments: list[Any], **keywords: Any) -> Callable[[np.random.Generator], Call]:
-    return lambda rng: (getattr(fastdp, name), list(arguments), dict(keywords))
+def _opendp() -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib", "honest-but-curious")
+    return dp
 
 
-def _bound(name: str, *arguments: Any, **keywords: Any) -> Callable[[np.random.Generator], Call]:
-    return lambda rng: (getattr(fastdp.bounds, name), list(arguments), dict(keywords))
+class _Named(dict):  # type: ignore[type-arg]
+    """Arguments of a call by the names of parameters, instead of those of ARGUMENTS and of the defaults."""
+
+    def __init__(self, **makers: Any) -> None:
+        super().__init__({k: v if callable(v) else (lambda s, v=v: v) for k, v in makers.items()})
 
 
-CALLS: dict[str, Callable[[np.random.Generator], Call]] = {
-    **{name: _noise(name) for name in ("laplace", "gaussian")},
-    **{name: _selection(name) for name in ("exponential_mechanism", "permute_and_flip", "top_k")},
-    **{name: _rank(name) for name in ("median", "quantile", "interior_point")},
-    **{name: _tables(name) for name in ("PrivateMultiplicativeWeights", "mwem", "release_marginals")},
+_SYNTHETIC = _Named(delta=0.0, beta=0.05)
+SPECIAL: dict[str, _Named] = {
+    "gaussian": _Named(epsilon=1.0, delta=1e-6),
+    "Budget": _Named(delta=1e-6),
+    "Renyi.discrete_laplace": _Named(sensitivity=1),
+    "Linear": _Named(values=lambda s: s.rng.random(24)),
+    "AboveThreshold.above": _Named(value=3),
+    "AboveThreshold.first_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
+    "GumbelMax.merge": _Named(other=lambda s: None),
+    "Domain.encode_column": _Named(values=[0, 1]),
+    "Domain.__getitem__": _Named(),
+    "SyntheticDistribution": _Named(domain=lambda s: DOMAIN),
+    "SyntheticDistribution.sample": _Named(n=5),
+    "SyntheticDistribution.to_frame": _Named(n=5),
+    "answering.FittedDistribution.sample": _Named(n=5),
+    "answering.FittedDistribution.to_frame": _Named(n=5),
+    "PrivateMultiplicativeWeights": _Named(data=lambda s: RECORDS, delta=1e-6, max_queries=3),
+    "mwem": _Named(rounds=1),
+    "pack": _Named(data=lambda s: np.eye(5, 3, dtype=bool)),
+    "learn_conjunction": _Named(X=lambda s: s.points() > 0, k=1, epsilon=1.0, delta=1e-6),
+    "learn_box": _Named(delta=1e-6),
+    "interior_point": _Named(delta=0.0, values=lambda s: s.rng.integers(-50, 50, s.n)),
+    "exponential_erm": _Named(resolution=None),
+    "noisy_projected_gradient_descent": _Named(delta=1e-6, steps=2),
+    "projected_gradient_descent": _Named(steps=2),
+    "noisy_least_squares": _Named(delta=1e-6),
+    "private_erm": _Named(delta=1e-6),
+    "vector_sum": _Named(delta=1e-6),
+    "bounds.above_threshold": _Named(queries=5),
+    "bounds.above_threshold_epsilon": _Named(queries=5),
+    "bounds.projected_gradient_descent_steps": _Named(lipschitz=1.0),
+    "bounds.projected_gradient_descent": _Named(lipschitz=1.0),
+    "bounds.gaussian": _Named(rho=0.1),
+    "learning.Chosen.predict": _Named(X=lambda s: np.ones((4, 3))),
+    "answering.MarginalsRelease.table": _Named(names=["a"]),
+    "records.PackedRows.select": _Named(columns=[0]),
+    "compose": _Named(delta=1e-6),
+    "bounds.private_multiplicative_weights": _Named(n=10**6),
+    "connect.dp_accounting.composed": _Named(guarantees=lambda s: [fastdp.PureDP(0.1), fastdp.ZCDP(0.1)]),
     **{
-        name: _erm(name)
-        for name in (
-            "noisy_projected_gradient_descent",
-            "projected_gradient_descent",
-            "noisy_least_squares",
-            "exponential_erm",
-            "private_erm",
-        )
+        f"connect.opendp.make_{name}": _Named(input_metric=lambda s: _opendp().linf_distance(T="i64"))
+        for name in ("exponential_mechanism", "permute_and_flip")
     },
-    **{name: _vectors(name) for name in ("vector_sum", "vector_mean")},
-    **{name: _learner(name) for name in ("learn_conjunction", "learn_box", "learn_from_class")},
-    **{name: _query(name) for name in ("Conjunction", "Product", "Range", "Mask", "Linear", "Predicate")},
-    "AboveThreshold": _above,
-    "AboveThreshold.first_above": _first_above,
-    "GumbelMax": _gumbel,
-    "GumbelMax.offer": _offer,
-    "Domain": _domain,
-    "PrivateMultiplicativeWeights.answer": _answer,
-    "PureDP": _guarantee("PureDP", 1.0),
-    "ApproxDP": _guarantee("ApproxDP", 1.0, 1e-6),
-    "ZCDP": _guarantee("ZCDP", 0.1),
-    "BoundedRange": _guarantee("BoundedRange", 0.5),
-    "AllOf": _simple("AllOf", [fastdp.PureDP(1.0), fastdp.ZCDP(0.1)]),
-    "Budget": _simple("Budget", [], epsilon=1.0, delta=1e-6, theorem="basic", neighbors="replace-one"),
-    "compose": _simple("compose", [fastdp.PureDP(0.1), (fastdp.ZCDP(0.1), 3)], delta=1e-6, using="best"),
-    "share": _simple("share", [fastdp.PureDP(1.0), 3, fastdp.PureDP]),
-    "removal": _simple("removal", [0.1], one_signed=True, neighbors="replace-one"),
-    "removal_eta": _simple("removal_eta", [1.0, 1e-6], one_signed=True, neighbors="replace-one"),
-    "pack": _simple("pack", [np.eye(5, 3, dtype=bool)]),
-    "marginals": lambda rng: (fastdp.marginals, [fastdp.Domain.binary(5), 2], {}),
-    "Domain.binary": lambda rng: (fastdp.Domain.binary, [5], {}),
-    "Randomness": lambda rng: (fastdp.Randomness, [], {}),
-    "Randomness.words": lambda rng: (fastdp.Randomness().words, [5], {}),
-    "error": lambda rng: (fastdp.error, [lambda X: np.ones(len(X), bool), np.eye(3, dtype=bool), np.ones(3, bool)], {}),
-    "Ball": lambda rng: (sets.Ball, [1.0], {"center": 0.0}),
-    "Box": lambda rng: (sets.Box, [[0.0, 0.0], [1.0, 1.0]], {}),
-    "Simplex": lambda rng: (sets.Simplex, [1.0], {}),
-    "Logistic": lambda rng: (losses.Logistic, [], {"x_norm": 1.0}),
-    "Huber": lambda rng: (losses.Huber, [1.0], {"x_norm": 1.0}),
-    "bounds.laplace": _bound("laplace", sensitivity=1.0, epsilon=1.0, beta=0.05, count=3),
-    "bounds.gaussian": _bound("gaussian", sensitivity=1.0, epsilon=1.0, delta=1e-6, beta=0.05, count=3),
-    "bounds.exponential_mechanism": _bound("exponential_mechanism", 10, sensitivity=1.0, epsilon=1.0, beta=0.05),
-    "bounds.above_threshold": _bound("above_threshold", 10, sensitivity=1.0, epsilon=1.0, beta=0.05),
-    "bounds.median": _bound("median", domain_bits=64, epsilon=1.0, beta=0.05),
-    "bounds.learn_conjunction": _bound("learn_conjunction", 1000, 10, k=3, epsilon=1.0, delta=1e-6),
-    "bounds.learn_from_class": _bound("learn_from_class", 1000, 10, epsilon=1.0),
+    "connect.opendp.make_gaussian": _Named(input_metric=lambda s: _opendp().l2_distance(T="i64")),
+    "privacy.parallel": _Named(parts=lambda s: [fastdp.PureDP(0.1, neighbors="add-remove")]),
+    "privacy.discrete_laplace_curve": _Named(sensitivity=1),
+    "privacy.epsilon_of_curve": _Named(curve=lambda s: tuple(0.1 * a for a in fastdp.privacy.ORDERS)),
 }
 
-CHARGED = {
-    "laplace", "gaussian", "exponential_mechanism", "permute_and_flip", "top_k", "median", "quantile", "interior_point",
-    "PrivateMultiplicativeWeights", "mwem", "release_marginals", "noisy_projected_gradient_descent",
-    "noisy_least_squares", "exponential_erm", "private_erm", "vector_sum", "vector_mean", "learn_conjunction",
-    "learn_box", "learn_from_class", "AboveThreshold", "GumbelMax",
+RECORDS = Scene(np.random.default_rng(1)).table(5_000)  # the fewest that multiplicative weights take with an alpha
+
+
+def _fitted(kind: str) -> Any:
+    """An estimator, fitted to a few records."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0, 1, (60, 2))
+    made = getattr(surface.module_of("fastdp.sklearn"), kind)
+    parameters = inspect.signature(made).parameters
+    options = {"epsilon": 50.0, "random_state": 1} | ({"bounds": (0, 1)} if "bounds" in parameters else {})
+    options |= {"y_bounds": (0, 1)} if "y_bounds" in parameters else {}
+    options |= {"thresholds": [0.5]} if "thresholds" in parameters else {}
+    return made(**options).fit(X, (X[:, 0] > 0.5).astype(int))
+
+
+def _learned(name: str, **options: Any) -> Any:
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0, 1, (200, 3))
+    y = (X[:, 0] > 0.5).astype(int)
+    first = (X > 0.5).T if name == "learn_from_class" else X > 0.5 if name == "learn_conjunction" else X
+    return getattr(fastdp, name)(first, y, epsilon=5.0, rng=fastdp.Randomness(1), **options)
+
+
+def _minimum(name: str, **options: Any) -> Any:
+    X = np.random.default_rng(2).uniform(-0.5, 0.5, (200, 2))
+    options |= {"epsilon": 1.0, "over": sets.Ball(1.0), "rng": fastdp.Randomness(1)}
+    return getattr(fastdp, name)(X, (X[:, 0] > 0).astype(float), **{"loss": ARGUMENTS["loss"](None), **options})  # type: ignore[arg-type]
+
+
+def _multiplicative_weights() -> Any:
+    return fastdp.PrivateMultiplicativeWeights(RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, max_queries=5)
+
+
+def _spent() -> Any:
+    budget = fastdp.Budget(epsilon=9.0, delta=1e-3)
+    fastdp.laplace(3, sensitivity=1, epsilon=1.0, budget=budget)
+    return budget
+
+
+def _gumbel() -> Any:
+    return fastdp.GumbelMax(sensitivity=1, epsilon=1.0)
+
+
+_CHANGES: dict[str, Callable[[], Any]] = {  # made anew for each call
+    "AboveThreshold": lambda: fastdp.AboveThreshold(5, sensitivity=1.0, epsilon=1.0),
+    "GumbelMax": _gumbel,
+    "Budget": _spent,
+    "PrivateMultiplicativeWeights": _multiplicative_weights,
+    "Randomness": fastdp.Randomness,
+}
+_STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
+    "PureDP": lambda: fastdp.PureDP(1.0),
+    "ApproxDP": lambda: fastdp.ApproxDP(1.0, 1e-6),
+    "ZCDP": lambda: fastdp.ZCDP(0.1),
+    "GaussianDP": lambda: fastdp.GaussianDP(0.5),
+    "BoundedRange": lambda: fastdp.BoundedRange(0.5),
+    "Renyi": lambda: fastdp.Renyi.gaussian(2.0),
+    "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(0.1),
+    "Domain": lambda: DOMAIN,
+    "Conjunction": lambda: fastdp.Conjunction({"a": 1}),
+    "Product": lambda: fastdp.Product({"a": [0, 1], "b": "x"}),
+    "Range": lambda: fastdp.Range("c", 0, 2),
+    "Mask": lambda: fastdp.Mask(np.arange(24) < 9),
+    "Linear": lambda: fastdp.Linear(np.linspace(0, 1, 24)),
+    "Predicate": lambda: fastdp.Predicate(PREDICATE),
+    "SyntheticDistribution": lambda: fastdp.SyntheticDistribution(np.full(24, 1 / 24), DOMAIN),
+    "answering.FittedDistribution": lambda: fastdp.mwem(
+        RECORDS, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0, rounds=1, rng=fastdp.Randomness(1)
+    ),
+    "answering.MarginalsRelease": lambda: fastdp.release_marginals(
+        RECORDS, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
+    ),
+    "answering.Answer": lambda: _multiplicative_weights().answer(fastdp.Conjunction({"a": 1})),
+    "answering.Estimate": lambda: fastdp.bounds.mwem(10**4, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0),
+    "answering.Marginals": lambda: fastdp.marginals(DOMAIN, 1),
+    "learning.Chosen": lambda: _learned("learn_from_class"),
+    "learning.LearnedBox": lambda: _learned("learn_box", delta=1e-6),
+    "learning.LearnedConjunction": lambda: _learned("learn_conjunction", delta=1e-6),
+    "optimizing.Descent": lambda: fastdp.projected_gradient_descent(
+        np.zeros((4, 2)), np.zeros(4), loss=losses.SquaredError(x_norm=1.0, y_bound=1.0), over=sets.Ball(1.0), steps=2
+    ),
+    "optimizing.ExcessBounds": lambda: fastdp.bounds.private_erm(
+        1000, 3, loss=losses.SquaredError(x_norm=1.0, y_bound=1.0), over=sets.Ball(1.0), epsilon=1.0
+    ),
+    "optimizing.LeastSquares": lambda: _minimum("noisy_least_squares", delta=1e-6),
+    "optimizing.PrivateChoice": lambda: _minimum("exponential_erm"),
+    "optimizing.PrivateDescent": lambda: _minimum("noisy_projected_gradient_descent", delta=1e-6),
+    "optimizing.PrivateMinimum": lambda: _minimum("private_erm", delta=1e-6),
+    "optimizing.VectorRelease": lambda: fastdp.vector_mean(np.zeros((9, 2)), clip=1.0, epsilon=1.0),
+    "privacy.Release": lambda: _spent().releases[0],
+    "privacy.Releases": lambda: _spent().releases,
+    "privacy.Removal": lambda: fastdp.removal(1.0, one_signed=True),
+    "records.PackedRows": lambda: fastdp.pack(np.eye(5, 3, dtype=bool)),
+    **{f"losses.{name}": (lambda name=name: getattr(losses, name)(x_norm=1.0)) for name in (
+        "AbsoluteDeviation", "Hinge", "Huber", "Logistic", "SquaredDistance"
+    )},
+    "losses.SquaredError": lambda: losses.SquaredError(x_norm=1.0, y_bound=1.0),
+    "losses.Custom": lambda: losses.Custom(
+        SLOPE, lambda score, label: (score - label) ** 2 / 2, slope_bound=2.0, curvature=1.0, x_norm=1.0, y_bound=1.0
+    ),
+    "losses.L2": lambda: losses.L2(0.1),
+    "losses.Regularised": lambda: losses.Hinge(x_norm=1.0) + losses.L2(0.1),
+    "sets.Ball": lambda: sets.Ball(1.0, center=np.zeros(2)),
+    "sets.Box": lambda: sets.Box([0.0, 0.0], [1.0, 1.0]),
+    "sets.Simplex": lambda: sets.Simplex(dimension=2),
+    "sets.Projected": lambda: sets.Projected(lambda w: np.clip(w, -1, 1), diameter=4.0, center=np.zeros(2)),
 }  # fmt: skip
+
+
+@cache
+def _once(name: str) -> Any:
+    return _STAYS[name]() if name in _STAYS else _fitted(name.removeprefix("sklearn."))
+
+
+def object_of(name: str) -> Any:
+    """An object of this public class; KeyError where there is no entry for it."""
+    return _CHANGES[name]() if name in _CHANGES else _once(name)
+
+
+def _value(owner: str, parameter: inspect.Parameter, scene: Scene) -> Any:
+    special = SPECIAL.get(owner, {})
+    if parameter.name in special:
+        return special[parameter.name](scene)
+    if parameter.default is not inspect.Parameter.empty and parameter.name != "y":
+        return parameter.default
+    return ARGUMENTS[parameter.name](scene)
+
+
+def _call(name: str, scene: Scene, function: Callable[..., Any]) -> Call:
+    """A valid call of this; `budget` and `rng` are left to the caller."""
+    arguments: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for each in inspect.signature(function).parameters.values():
+        if each.name in ("budget", "rng"):
+            continue
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            keywords |= ARGUMENTS[each.name](scene)
+        elif each.kind is inspect.Parameter.VAR_POSITIONAL:
+            arguments += _value(name, each, scene)
+        elif each.kind in POSITIONAL:
+            arguments.append(ARGUMENTS[each.name](scene))
+        else:
+            keywords[each.name] = _value(name, each, scene)
+    return function, arguments, keywords
+
+
+def _read(name: str) -> Callable[[np.random.Generator], Call]:
+    """All properties of an object, and its text."""
+
+    def read() -> None:
+        thing = object_of(name)
+        for each in surface.properties(type(thing)):
+            try:
+                getattr(thing, each)
+            except (AttributeError, NotImplementedError):  # it has none
+                continue
+        repr(thing)
+
+    return lambda rng: (read, [], {})
+
+
+def _method(name: str, owner: str, attribute: str) -> Callable[[np.random.Generator], Call]:
+    def make(rng: np.random.Generator) -> Call:
+        thing = object_of(owner)
+        scene = Scene(rng)
+        if attribute in surface.OPERATORS:
+            others: list[Any] = [] if attribute in ("__len__", "__hash__", "__repr__", "_repr_html_") else [0]
+            return getattr(thing, attribute), [fastdp.PureDP(1.0)] if attribute == "__and__" else others, {}
+        function = getattr(thing, attribute)
+        if name == "GumbelMax.merge":
+            return function, [], {"other": thing.shard()}
+        scene.d = 3 if owner.startswith("learning.") else 2
+        function, arguments, keywords = _call(name, scene, function)
+        if owner.startswith(("sklearn.", "learning.LearnedConjunction")) and "X" in keywords:
+            keywords["X"] = (keywords["X"] > 0).astype(float)
+        changes = {"over": sets.Ball(1.0, center=np.zeros(2)), "columns": np.zeros((2, 3)), "d": 2}
+        keywords |= {key: value for key, value in changes.items() if key in keywords and surface.is_seam(name)}
+        return function, arguments, keywords
+
+    return make
+
+
+def _function(name: str, thing: Any) -> Callable[[np.random.Generator], Call]:
+    return lambda rng: _call(name, Scene(rng), thing)
+
+
+def _estimator(name: str, kind: Any) -> Callable[[np.random.Generator], Call]:
+    """An estimator is made and fitted in one call, as its parameters are checked when it is fitted."""
+
+    def fit(**parameters: Any) -> Any:
+        X, y = parameters.pop("X"), parameters.pop("y")
+        return kind(**parameters).fit(X, y)
+
+    def make(rng: np.random.Generator) -> Call:
+        _, arguments, keywords = _call(name, Scene(rng), kind)
+        X = rng.uniform(0, 1, (60, 2))
+        known = {"bounds": (0, 1), "y_bounds": (0, 1), "thresholds": [0.5], "random_state": 1}
+        keywords |= {key: value for key, value in known.items() if key in keywords}
+        return fit, arguments, {**keywords, "X": X, "y": (X[:, 0] > 0.5).astype(int)}
+
+    return make
+
+
+@cache
+def _calls() -> dict[str, Callable[[np.random.Generator], Call]]:
+    made: dict[str, Callable[[np.random.Generator], Call]] = {}
+    for name, thing in surface.things().items():
+        if name.startswith("sklearn."):
+            made[name] = _estimator(name, thing)
+        elif not surface.left_out(name):
+            made[name] = _function(name, thing)
+            if inspect.isclass(thing) and (name in _STAYS or name in _CHANGES):
+                made[f"{name} properties"] = _read(name)
+                if not name.startswith(MADE_BY_USERS):
+                    del made[name]
+    for name, (owner, attribute) in surface.members().items():
+        made[name] = _method(name, owner, attribute)
+    return made
+
+
+MADE_BY_USERS = tuple([name for name in fastdp.__all__ if name[0] != "_"] + ["losses.", "sets."])
+"""Classes whose constructors users call; others are results."""
+
+CALLS = _calls()
+CHARGED = {
+    name
+    for name, thing in surface.things().items()
+    if {"budget", "rng"} <= set(inspect.signature(thing).parameters) and not name.startswith("connect.")
+}
 """Functions that take budget= and rng=."""
-
-
-class Strange:
-    """An object that is nothing, and whose text must never be in a message."""
-
-    def __repr__(self) -> str:
-        return "<strange>"
-
-
-class Floaty(float):
-    pass
-
-
-def hostile(rng: np.random.Generator) -> Iterator[Any]:
-    """Values of every kind, made anew."""
-    import pandas as pd
-
-    yield from (None, True, False, 0, 1, -1, 2, 7, 2**31, 2**62, 2**63, 2**64, -(2**63), 10**400, -(10**400))
-    yield from (0.0, -0.0, 0.5, 1.0, 1e-320, 1e-300, 1e300, float("nan"), float("inf"), -float("inf"), 2.0**-1074)
-    yield from (1j, "", "x", "replace-one", "add-remove", "1.0", b"1", "é" * 50, "auto")
-    yield from (decimal.Decimal("0.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), datetime.date(2020, 1, 1))
-    yield from (np.float16(0.5), np.float32(0.5), np.float64("nan"), np.int8(3), np.uint64(2**64 - 1), np.bool_(True))
-    yield from (np.longdouble(0.5), np.datetime64("2020-01-01"), np.str_("x"), np.complex128(1j))
-    yield from ([], [1], [1.0, 2.0], ["a"], [None], [[1, 2], [3]], [float("nan")], (), (1, 2), {}, {"a": 1}, {1, 2})
-    yield from (set(), range(3), iter([1, 2]), (x for x in [1]), slice(3), object(), Strange(), Floaty(0.5), int, print)
-    yield from (
-        lambda *a: 1,
-        lambda *a: "x",
-        np.array(3),
-        np.array(3.5),
-        np.empty(0),
-        np.empty((0, 3)),
-        np.ones((2, 2)),
-    )
-    yield from (np.ones(3, np.float16), np.ones(3, complex), np.array(["a", "b"]), np.array([None, 1], object))
-    yield from (np.ones((2, 2, 2)), np.full(3, np.nan), np.array([1, np.inf]), np.ma.masked_array([1, 2], [0, 1]))
-    yield from (np.array([2**63 - 1, -(2**63)]), np.array([2**64 - 1], np.uint64), np.ones(4)[::2], np.array([b"a"]))
-    yield from (np.zeros(3, [("a", "i4")]), np.rec.array([(1, 2.0)]), np.matrix([[1, 2]]), np.arange(3).astype(">i8"))
-    yield from (pd.NA, pd.NaT, pd.Series([1, 2]), pd.Series([1, None]), pd.Series(["a"]), pd.Index([1, 2]))
-    yield from (
-        pd.DataFrame({"a": [1, 2]}),
-        pd.DataFrame(),
-        pd.Timestamp("2020-01-01"),
-        pd.Series([pd.NA, 1], dtype="Int64"),
-    )
-    yield from (fastdp.PureDP(1.0), fastdp.Domain.binary(2), fastdp.Randomness, sets.Ball, losses.Logistic())
-    yield from (sets.Ball(1.0), fastdp.Budget, fastdp.Conjunction({"a": 1}), Exception("x"), memoryview(b"12"))

@@ -625,21 +625,21 @@ def test_an_error_before_the_first_draw_returns_the_charge():
         AboveThreshold(5, sensitivity=1, epsilon=0.5, budget=3)
 
 
-def test_a_thread_inside_a_block_is_told_that_nobody_is_charged():
+def test_a_thread_inside_a_block_is_refused_as_nobody_is_charged():
     caught = []
 
     def make():
         try:
             AboveThreshold(5, sensitivity=1, epsilon=0.5)
-        except fastdp.PrivacyWarning as warning:  # warnings are errors here
-            caught.append(str(warning))
+        except RuntimeError as error:
+            caught.append(str(error))
 
     with Budget(epsilon=1.0) as budget:
         thread = threading.Thread(target=make)
         thread.start()
         thread.join()
     assert len(caught) == 1
-    assert "pass budget= to charge it" in caught[0]
+    assert "pass budget=, open a block" in caught[0]
     assert budget.spent == fastdp.PureDP(0.0)
 
 

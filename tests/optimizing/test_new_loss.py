@@ -17,7 +17,7 @@ from fastdp.kernels.covering_nets import ADDERS
 from fastdp.optimizing.losses import row as loss_row
 from fastdp.optimizing.losses.base import SIGN, MarginLoss
 from fastdp.optimizing.losses.registry import ROWS
-from fastdp.optimizing.sets import NAMES, Net, Vector, number_of, point_of
+from fastdp.optimizing.sets import NAMES, Net, Projection, Vector, number_of, point_of
 
 Array = np.ndarray[Any, Any]
 
@@ -125,9 +125,7 @@ def test_a_loss_without_a_compiled_value_is_refused_by_name() -> None:
 
 def test_a_loss_without_a_row_is_refused_by_name() -> None:
     X, y = records(100)
-    rule = (
-        r"^loss=SquaredHinge\(x_norm=1\): SquaredHinge is not registered: must have a row, as losses/registry.py has$"
-    )
+    rule = r"^loss=<SquaredHinge>: SquaredHinge is not registered: must have a row, as losses/registry.py has$"
     for call, more in (
         (fastdp.noisy_projected_gradient_descent, {"delta": 1e-6, "epsilon": 1.0}),
         (fastdp.exponential_erm, {"epsilon": 1.0}),
@@ -179,6 +177,67 @@ class Halfspace(sets.ConvexSet):
         return np.asarray(w / max(1.0, float(np.linalg.norm(w))))
 
 
+WRONG: dict[str, Any] = {
+    "one coordinate": np.zeros(1),
+    "a row": np.zeros((1, 2)),
+    "none": np.empty(0),
+    "NaN": np.array([0.0, np.nan]),
+    "too far": np.array([0.0, 1e300]),
+    "nothing": None,
+    "text": "ab",
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("where", ["center", "project", "projection"])
+def test_points_of_a_new_set_are_checked(where: str, kind: str) -> None:
+    """Kernels read and write as many coordinates as the records have: a short vector would be left behind."""
+
+    class Wrong(Halfspace):
+        def of_dimension(self, d: int) -> Wrong:
+            return Wrong(d)
+
+        @property
+        def center(self) -> Vector:
+            return WRONG[kind] if where == "center" else super().center  # type: ignore[no-any-return]
+
+        @property
+        def projection(self) -> Any:
+            return Projection(0, WRONG[kind], np.zeros(2), 1.0) if where == "projection" else None
+
+        def project(self, w: Any) -> Vector:
+            return WRONG[kind] if where == "project" else super().project(w)  # type: ignore[no-any-return]
+
+    if where == "projection" and kind in ("NaN", "too far"):
+        return  # which are numbers
+    X, y = records(500)
+    problem: dict[str, Any] = {"loss": losses.Logistic(x_norm=1.0), "over": Wrong()}
+    for fit in (
+        lambda: fastdp.projected_gradient_descent(X, y, steps=3, step_size=1.0, **problem),
+        lambda: fastdp.noisy_projected_gradient_descent(X, y, epsilon=4.0, delta=1e-6, **problem),
+    ):
+        with pytest.raises(ValueError, match=rf"^over: {where}.* of Wrong: "):
+            fit()
+
+
+def test_a_point_of_a_new_set_is_copied() -> None:
+    """The set may go on with the vector that it gave."""
+    held = np.zeros(2)
+
+    class Same(Halfspace):
+        def of_dimension(self, d: int) -> Same:
+            return Same(d)
+
+        def project(self, w: Any) -> Vector:
+            held[:] = super().project(w)
+            return held
+
+    X, y = records(500)
+    problem: dict[str, Any] = {"loss": losses.Logistic(x_norm=1.0), "steps": 5, "step_size": 1.0, "history": True}
+    path = fastdp.projected_gradient_descent(X, y, over=Same(), **problem).history
+    assert path.tolist() == fastdp.projected_gradient_descent(X, y, over=Halfspace(), **problem).history.tolist()
+
+
 def test_a_new_set_is_minimised_over() -> None:
     X, y = records(5000)
     problem: dict[str, Any] = {"loss": losses.Logistic(x_norm=1.0), "over": Halfspace()}
@@ -223,6 +282,24 @@ class WithoutDistances(HalfBall):
 
     def l1_distances(self, columns: Array) -> None:  # type: ignore[override]
         return None
+
+
+@pytest.mark.parametrize(
+    "points", [np.zeros((2, 9)), np.zeros((4, 0)), np.zeros(4), np.full((4, 9), np.nan), np.full((4, 9), 1e300)]
+)
+def test_nets_of_a_new_set_are_checked(points: Array) -> None:
+    """Kernels read four coordinates of every point."""
+
+    class Wrong(HalfBall):
+        def of_dimension(self, d: int) -> Wrong:
+            return Wrong(d)
+
+        def net(self, spacing: float) -> Net:
+            return Net(points, 0.1)
+
+    X, y = records(500)
+    with pytest.raises(ValueError, match=r"^over: net of Wrong: must have points of 4 rows"):
+        fastdp.exponential_erm(X, y, loss=losses.Logistic(x_norm=1.0), over=Wrong(), epsilon=1.0)
 
 
 def test_a_new_set_with_nets_is_chosen_from() -> None:

@@ -91,7 +91,9 @@ def test_sigma_keeps_delta_for_the_noise_that_is_drawn(shift, epsilon, delta):
 def test_sigma_is_never_above_the_tight_conversion():
     for epsilon, delta in GRID:
         for sensitivity in (1.0, 3.0, 1e4):
-            sigma = calibration.gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=1000)
+            options = {"epsilon": epsilon, "delta": delta, "dimension": 1000}
+            sigma = calibration.gaussian_sigma(sensitivity, **options, adaptive=True)
+            assert calibration.gaussian_sigma(sensitivity, **options) <= sigma
             tight = calibration.zcdp_sigma(sensitivity, rho=calibration.zcdp_rho(epsilon, delta))
             assert sigma <= tight
             assert sigma >= sensitivity * calibration.gaussian_ratio(epsilon, delta) * (1 - 1e-9) or sigma == tight
@@ -181,7 +183,8 @@ CASES = [(0.1, 1e-9), (1.0, 1e-6), (0.5, 1e-2), (3.0, 1e-12)]
 def test_sigma_is_what_the_theorems_give(sensitivity, epsilon, delta, dimension):
     """To nine digits: not less, which would break the claim, and not more."""
     derived = derived_sigma(sensitivity, epsilon, delta, dimension)
-    sigma = calibration.gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=dimension)
+    options = {"epsilon": epsilon, "delta": delta, "dimension": dimension}
+    sigma = calibration.gaussian_sigma(sensitivity, **options, adaptive=True)
     assert derived * (1 - MP.mpf("1e-12")) <= sigma <= derived * (1 + MP.mpf("1e-9"))
 
 
@@ -191,7 +194,8 @@ def test_sigma_is_what_the_theorems_give(sensitivity, epsilon, delta, dimension)
 def test_theorem_3_holds_with_what_is_set_aside(sensitivity, epsilon, delta, dimension):
     """A split of sigma^2 into tau^2 and s^2 proves (epsilon, delta) by theorem 3: 3.1 d theta <= loss, and the
     continuous curve at tau has room for the loss. Unless theorem 2, which needs no split, gave the smaller sigma."""
-    sigma = MP.mpf(calibration.gaussian_sigma(sensitivity, epsilon=epsilon, delta=delta, dimension=dimension))
+    options = {"epsilon": epsilon, "delta": delta, "dimension": dimension}
+    sigma = MP.mpf(calibration.gaussian_sigma(sensitivity, **options, adaptive=True))
     if sigma >= sensitivity * through_theorem_2(epsilon, delta) * (1 - MP.mpf("1e-12")):
         assert sensitivity == 1
         return
@@ -214,8 +218,8 @@ def test_releases_are_drawn_with_the_sigma_of_their_dimension(n, monkeypatch):
     for values in (np.zeros(n, np.int64), np.zeros(n)):
         for options in ({"epsilon": 0.7, "delta": 1e-7}, {"rho": 0.3}):
             resolution = None if values.dtype == np.int64 else 0.5
-            fastdp.gaussian(values, sensitivity=1.25, resolution=resolution, **options)
-            moved = MP.mpf(1.25) if resolution is None else 2 * MP.mpf(1.25) + MP.sqrt(n)
+            fastdp.gaussian(values, sensitivity=125, resolution=resolution, **options)
+            moved = MP.mpf(125) if resolution is None else 2 * MP.mpf(125) + MP.sqrt(n)
             wanted = moved / MP.sqrt(MP.mpf("0.6")) if "rho" in options else derived_sigma(moved, 0.7, 1e-7, n)
             assert wanted * (1 - MP.mpf("1e-12")) <= plans[-1].sigma <= wanted * (1 + MP.mpf("1e-9"))
             assert plans[-1].law[9] == pytest.approx(0.5 / plans[-1].sigma ** 2, rel=1e-15)

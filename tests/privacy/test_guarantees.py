@@ -10,6 +10,7 @@ import logging
 import math
 import pickle
 import random
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
@@ -31,6 +32,8 @@ from fastdp.privacy import (
 from fastdp.privacy import guarantees as kinds
 from fastdp.privacy.composition import THEOREMS
 from fastdp.privacy.curves import LARGE, SMALL
+from tests.oracles.loss_distributions import epsilon_of_rounded_up, laplace_losses, response_losses
+from tests.oracles.privacy import pure_rho, range_rho
 
 DIGITS = 130
 
@@ -196,9 +199,28 @@ def test_pure_dp_is_concentrated_as_stated_and_no_better():
 def test_bounded_range_is_concentrated_as_stated():
     for eta in (1e-12, SMALL, 0.01, 1.0, 4.0, 20.0, 700.0):
         rho = BoundedRange(eta).to_zcdp().rho
-        close_above(rho, min(mpf(eta) ** 2 / 8, mpf(eta) * mpmath.tanh(mpf(eta) / 2)))
-        assert all(two_point_divergence(a, eta, mpf(eta) / 2) <= a * rho for a in (1.01, 2, 10))
-    assert two_point_divergence("1.0001", 0.01, 0.005) > BoundedRange(0.01).to_zcdp().rho * 0.99
+        close_above(rho, mpf(eta) ** 2 / 8 if eta < SMALL else mpf(str(range_rho(eta))))
+        assert all(
+            two_point_divergence(a, eta, mpf(eta) * t / 8) <= a * rho for a in (1.01, 2, 10) for t in range(1, 8)
+        )
+        assert rho <= eta**2 / 8 * (1 + 1e-15)
+        assert rho <= PureDP(eta).to_zcdp().rho
+    for eta in (SMALL, 0.01, 1.0, 4.0, 20.0):  # and no smaller rho follows: near order 1, at the worst interval
+        least = worst(lambda t, eta=eta: two_point_divergence("1.0000001", eta, t), mpf(0), mpf(eta))
+        assert (1 - 1e-5) * least <= BoundedRange(eta).to_zcdp().rho <= (1 + 1e-5) * least
+    assert BoundedRange(1.0).to_zcdp().rho == pytest.approx(0.1233, abs=5e-5)
+    assert BoundedRange(4.0).to_zcdp().rho == pytest.approx(1.670, abs=5e-4)
+
+
+@pytest.mark.parametrize("rho", [1e-250, 1e-19, 1e-12, 1e-6, 0.1, 1.0, 5.0, 100.0, 499.0, 600.0])
+def test_what_has_a_rho_is_found_from_below(rho):
+    for back, exact in ((conversions.range_of_rho, range_rho), (conversions.pure_of_rho, pure_rho)):
+        found = back(rho)
+        if 1e-30 < rho < 600:
+            assert exact(found) <= Decimal(rho) * (1 + Decimal("1e-18"))
+        if 1e-30 < rho < LARGE / 2:  # beyond, it is enough that it is safe
+            assert exact(found * (1 + 1e-14)) > Decimal(rho) * (1 - Decimal("1e-13"))
+        assert found >= min(rho, (2 * rho) ** 0.5) * (1 - 1e-14)
 
 
 def test_laplace_noise_costs_most_when_one_coordinate_takes_the_whole_shift():
@@ -319,7 +341,7 @@ def test_to_approx_falls_as_delta_grows():
 
 
 def test_conversions_between_kinds():
-    assert BoundedRange(0.5).to_zcdp() == ZCDP(0.03125)
+    assert BoundedRange(0.5).to_zcdp().rho == pytest.approx(float(range_rho(0.5)), rel=1e-15)
     assert all(v >= Fraction(a) / 4 for v, a in zip(ZCDP(0.25).to_renyi().curve, ORDERS, strict=True))
     assert (PureDP(1.0) & ZCDP(0.01)).to_zcdp() == ZCDP(0.01)
     assert ApproxDP(1.0, 0.0).to_zcdp() == PureDP(1.0).to_zcdp()
@@ -541,8 +563,7 @@ def rho_of(guarantee):
     if isinstance(guarantee, ZCDP):
         return mpf(guarantee.rho)
     e = pure_of(guarantee)
-    tanh = e * mpmath.tanh(e / 2)
-    return min(e**2 / 8, tanh) if isinstance(guarantee, BoundedRange) else tanh
+    return mpf(str(range_rho(guarantee.eta))) if isinstance(guarantee, BoundedRange) else e * mpmath.tanh(e / 2)
 
 
 CASES = [(seed, 10.0 ** random.Random(seed).choice([-9, -6, -3])) for seed in range(30)]
@@ -632,6 +653,7 @@ def test_laws_of_composition(seed):
         "heterogeneous (Kairouz, Oh, Viswanath)",
         "zCDP, tight conversion",
         "Renyi",
+        "privacy loss distribution",
     }
     # the best is the best
     for using in THEOREMS[1:]:
@@ -894,6 +916,17 @@ def optimistic(kind, epsilon):
     return pld.from_two_probability_mass_functions(dict(enumerate(q)), dict(enumerate(p)), **options)
 
 
+def is_too_large(kind, epsilon, count, delta, estimate):
+    """Whether float64 has spoiled an "optimistic" estimate: a bound of the truth, of losses rounded up, is below it.
+
+    For 1,000 randomised responses of 2.0 at 1e-6 dp-accounting answers 1708.0, and the sum over all outcomes 1705.5.
+    """
+    if kind == "laplace":
+        step = epsilon * 2.0**-12
+        return epsilon_of_rounded_up(*laplace_losses(epsilon, 2.0**-12), count, delta, step) < estimate
+    return epsilon_of_rounded_up(*response_losses(epsilon), count, delta, step=epsilon) < estimate
+
+
 def rdp_curve(kind, epsilon, orders):
     """What dp-accounting has of the curve; the direct sum and the brute-force maximum where it has nothing."""
     import dp_accounting
@@ -948,12 +981,19 @@ def test_copies_against_dp_accounting(kind):
             for delta in DELTAS:
                 found = compose((guarantee, count), delta=delta).epsilon
                 least = composed.get_epsilon_for_delta(delta)
-                assert found >= least, (epsilon, count, delta)
+                assert found >= least * (1 - 1e-9) or is_too_large(kind, epsilon, count, delta, least), (
+                    epsilon,
+                    count,
+                    delta,
+                )
                 ratios.append(found / rdp.compute_epsilon(orders, curve * count, delta)[0])
                 slacks.append(found / least if least > 0.1 and count >= 30 else 1.0)
     assert max(ratios) <= 1.005
     assert min(ratios) < 0.95  # its orders
-    assert 1.05 < max(slacks) < 1.5  # the estimate is no idle bound
+    if kind in ("laplace", "discrete laplace"):
+        assert max(slacks) < 1.02  # of which most is the estimate's
+    else:
+        assert 1.05 < max(slacks) < 1.5  # the estimate is no idle bound
     assert len(ratios) == 210
 
 
@@ -976,7 +1016,7 @@ def test_mixtures_against_dp_accounting(seed):
             curve = curve + count * rdp_curve(kind, epsilon, orders)
         for delta in DELTAS:
             found = compose(*((ours(kind, epsilon), count) for kind, epsilon, count in parts), delta=delta).epsilon
-            assert found >= lower.get_epsilon_for_delta(delta), (parts, delta)
+            assert found >= lower.get_epsilon_for_delta(delta) * (1 - 1e-9), (parts, delta)
             assert found <= 1.005 * rdp.compute_epsilon(orders, curve, delta)[0], (parts, delta)
 
 
@@ -1057,13 +1097,13 @@ def test_share_is_the_largest_parameter_that_fits(name, whole, count):
 def test_share_case_by_case():
     assert share(PureDP(1.0), 4, PureDP) == pytest.approx(0.25, rel=1e-9)
     assert share(ZCDP(1.0), 4, ZCDP) == pytest.approx(0.25, rel=1e-9)
-    assert share(ZCDP(0.5), 9, BoundedRange) == pytest.approx(2 / 3, rel=1e-9)
+    assert range_rho(share(ZCDP(0.5), 9, BoundedRange)) == pytest.approx(Decimal(1) / 18, rel=Decimal("2e-9"))
     assert share(ZCDP(0.5), 1, lambda x: ZCDP(x**2 / 2)) == pytest.approx(1.0, rel=1e-9)
     for whole, kind in [(PureDP(0.7), PureDP), (ZCDP(0.7), ZCDP), (BoundedRange(0.7), BoundedRange)]:
         assert share(whole, 1, kind) == pytest.approx(0.7, rel=1e-9)
     assert share(ApproxDP(1.0, 1e-6), 1, ZCDP) == pytest.approx(0.02436, rel=1e-3)
     pure, ranged = (share(ApproxDP(1.0, 1e-6), 1000, kind) for kind in (PureDP, BoundedRange))
-    assert ranged / pure == pytest.approx(2, rel=1e-2)
+    assert 1.85 < ranged / pure < 2  # twice by moments, and pure DP has a loss distribution
     assert share(PureDP(1.0), 2, lambda x: PureDP(x, **AR)) == pytest.approx(0.25, rel=1e-9)
     assert share(PureDP(1.0, **AR), 2, lambda x: PureDP(x, **AR)) == pytest.approx(0.5, rel=1e-9)
 

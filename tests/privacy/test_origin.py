@@ -146,3 +146,22 @@ def test_origins_of_several_releases():
     assert (here & there).origin is compose(here, there).origin is compose(here, PureDP(1)).origin is None
     assert compose(here, there, with_origin(PureDP(1), SEEDED)).origin == SEEDED
     assert with_origin(here, None) is here
+
+
+def kinds_of(kind):
+    for each in kind.__subclasses__():
+        if each.__module__.startswith("fastdp"):
+            yield each
+            yield from kinds_of(each)
+
+
+def test_every_kind_of_guarantee_reads_alike():
+    """In rows of budgets, too; and takes the mark."""
+    guarantees = [*GUARANTEES.values(), fastdp.removal(0.1, one_signed=True), fastdp.GaussianDP(0.5)]
+    assert {type(each) for each in guarantees} == set(kinds_of(fastdp.privacy.Guarantee))
+    for each in guarantees:
+        assert str(each) == f"{short_form(each)}, {each.neighbors}"
+        marked = with_origin(each, SEEDED)
+        assert str(marked) == f"{each}, {MARK}"
+        assert repr(marked).replace(", seeded=True", "") == repr(each)
+        assert repr(marked) != repr(each)

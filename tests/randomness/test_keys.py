@@ -601,3 +601,53 @@ def test_every_public_method_is_in_the_list() -> None:
     deck = list(range(60))
     Randomness().generator().shuffle(deck)
     assert sorted(deck) == list(range(60)) != deck
+
+
+BAD_KEYS = {
+    "one word": np.zeros(1, np.uint32),
+    "seven words": np.zeros(7, np.uint32),
+    "none": np.empty(0, np.uint32),
+    "long words": np.zeros(8, np.uint64),
+    "signed": np.zeros(8, np.int32),
+    "the other byte order": np.zeros(8, np.dtype(np.uint32).newbyteorder()),
+    "a row of them": np.zeros((1, 8), np.uint32),
+    "bytes": bytes(32),
+    "a list": [0] * 8,
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("kind", BAD_KEYS)
+def test_keys_of_a_source_of_the_callers_own_are_checked(kind):
+    """Kernels read eight words wherever it points: one word would be followed by whatever lies behind it."""
+
+    class Own(Randomness):
+        def key(self):
+            return BAD_KEYS[kind]
+
+    with pytest.raises(ValueError, match=r"^rng: key\(\) of Own: must return a numpy array of 8 words, uint32$"):
+        fastdp.laplace(3, sensitivity=1, epsilon=1.0, rng=Own())
+    for draw in (lambda: Own().words(3), Own().generator, Own().bit_generator):
+        with pytest.raises(ValueError, match=r"^rng: key\(\) of Own: must return"):
+            draw()
+
+
+def test_keys_of_a_source_of_the_callers_own_are_copied():
+    """In eight words one after the other, which it cannot change any more."""
+    wide = np.arange(32, dtype=np.uint32)
+
+    class Own(Randomness):
+        def key(self):
+            return wide[::4]
+
+    key = fresh_key(Own())
+    assert key.tolist() == list(range(0, 32, 4))
+    assert key.flags.c_contiguous
+    assert not np.shares_memory(key, wide)
+
+
+def test_what_gives_keys_cannot_be_set():
+    for rng in (Randomness(), fastdp.Randomness(seed=3)):
+        for name in ("key", "secure", "words", "seed"):
+            with pytest.raises(AttributeError):
+                setattr(rng, name, lambda: np.zeros(8, np.uint32))

@@ -313,11 +313,19 @@ def test_clipping_takes_the_nearest_code() -> None:
     assert DOMAIN.encode_column(0, [-5, 0, 3, 4, 10**12], "clip").tolist() == [0, 0, 3, 3, 3]
     assert DOMAIN.encode_column(0, np.array([2**64 - 1], np.uint64), "clip").tolist() == [3]
     assert DOMAIN.encode_column(0, [-0.5, 7.25, float("inf"), -float("inf")], "clip").tolist() == [0, 3, 3, 0]
-    for values in ([float("nan")], [0.5], np.array([None], object)):
+    for values, codes in (
+        ([float("nan"), 3.0], [0, 3]),
+        ([0.5, 1.5, 2.5, 2.75], [0, 2, 2, 3]),
+        (
+            np.array([None, 2, "x", 2.75, 10**400, -(10**400), float("nan"), True, [1]], object),
+            [0, 2, 0, 3, 3, 0, 0, 1, 0],
+        ),
+        ([1, "x", None, (2, 3)], [1, 0, 0, 0]),
+    ):
+        assert DOMAIN.encode_column(0, values, "clip").tolist() == codes
         with pytest.raises(DomainError, match=r"^column 'age': must"):
-            DOMAIN.encode_column(0, values, "clip")
-    with pytest.raises(DomainError, match=r"^column 'region': must hold the labels"):  # labels have no nearest one
-        DOMAIN.encode_column(1, ["west"], "clip")
+            DOMAIN.encode_column(0, values)
+    assert DOMAIN.encode_column(1, ["west", "south", None], "clip").tolist() == [0, 1, 0]  # the first
 
 
 def test_clipping_takes_the_nearest_of_labels_that_are_increasing_numbers() -> None:
@@ -333,12 +341,23 @@ def test_clipping_takes_the_nearest_of_labels_that_are_increasing_numbers() -> N
         with pytest.raises(DomainError, match=r"^column 'age': must hold the labels of the domain only"):
             ages.encode_column(0, values)
     assert ages.encode_column(1, [-7, 0.5, 10.5], "clip").tolist() == [0, 1, 2]
-    for values in ([40.5], [math.nan], ["18"], np.array([None, 20], object), np.array([np.datetime64(1, "D")])):
-        with pytest.raises(DomainError, match=r"^column 'age': must hold the labels of the domain only"):
-            ages.encode_column(0, values, "clip")
+    for values, codes in (
+        ([40.5, 40.75, 80.5], [22, 23, 62]),
+        ([math.nan, 20], [0, 2]),
+        (["18"], [0]),
+        (np.array([None, 20], object), [0, 2]),
+        (np.array([np.datetime64(1, "D")]), [0]),
+        ([40.5, 10**400, -(10**400)], [22, 62, 0]),
+    ):
+        assert ages.encode_column(0, values, "clip").tolist() == codes
+        with pytest.raises(DomainError, match=r"^column 'age': must"):
+            ages.encode_column(0, values)
+    assert Domain(x=[0.0, 10**400]).encode_column(0, [1.5, -1, 10**401], "clip").tolist() == [0, 0, 1]
     for labels in ([3, 2, 1], [False, True], [1, "x"], ["1", "2"]):
+        assert Domain(x=labels).encode_column(0, [9], "clip").tolist() == [0]
+        assert Domain(x=[*labels, None]).encode_column(0, [9, math.nan], "clip").tolist() == [len(labels)] * 2
         with pytest.raises(DomainError, match=r"^column 'x': must hold the labels of the domain only"):
-            Domain(x=labels).encode_column(0, [9], "clip")
+            Domain(x=labels).encode_column(0, [9])
     frame = pandas.DataFrame({"age": pandas.Categorical([17, 20, 99]), "steps": [0.5, 99.0, -9.0]})
     assert encode(frame, ages, "clip")[0].tolist() == [0, 2, 62]
 
@@ -347,8 +366,10 @@ def test_clipping_takes_the_nearest_of_labels_that_are_increasing_numbers() -> N
     ("values", "message"),
     [
         ([[1]], r"^column 'age': shape \(1, 1\): must have one dimension$"),
-        (["1"], "^column 'age': dtype <U1: must be integers, the codes 0 to 3$"),
-        ([1j], "^column 'age': dtype complex128: must be integers"),
+        (np.array(["1"]), "^column 'age': dtype <U1: must be integers, the codes 0 to 3$"),
+        (np.array([1j]), "^column 'age': dtype complex128: must be numbers"),
+        (["1"], "^column 'age': must hold integers only; there are others$"),  # a list has no type
+        ([1j], "^column 'age': must hold integers only; there are others$"),
         (np.array(["2020-01-01"], "M8[D]"), "^column 'age': dtype datetime64"),
     ],
 )

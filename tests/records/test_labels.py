@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastdp import DomainError
-from fastdp.records.labels import label_array, positives, with_labels
-from fastdp.records.rows import Rows, column_values
+from fastdp.records.labels import label_array, positive_labels, with_labels
+from fastdp.records.rows import Rows, column_entries
 
 CLASSES = "0 and 1, or -1 and 1"
 Y = np.array([1, 0, 0, 1, 1])
 
 
 def given(y: Any) -> list[bool]:
-    return positives(label_array(y, 5, CLASSES)).tolist()
+    return positive_labels(label_array(y, 5, CLASSES)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_labels_may_be_a_column_of_the_records(tmp_path: Path) -> None:
         assert isinstance(labels, Rows)
         assert (rows.width, labels.width) == (2, 1)
         assert rows.names in (None, ("a", "b"))
-        assert positives(column_values(labels)).tolist() == [True, False, False, True, True]
+        assert positive_labels(column_entries(labels)).tolist() == [True, False, False, True, True]
 
 
 def test_names_that_are_none_are_refused() -> None:
@@ -111,7 +111,7 @@ def test_a_column_of_words_or_with_gaps_holds_no_labels() -> None:
     for column in (["1", "0", "1"], ["yes", "no", "yes"], [1, None, 0]):
         for data in (pd.DataFrame({"a": [0, 1, 1], "y": column}), pl.DataFrame({"a": [0, 1, 1], "y": column})):
             with pytest.raises(DomainError, match=r"^(y: must be 1, and 0|column 'y': must not have missing entries)"):
-                positives(column_values(with_labels(data, "y")[1]))
+                positive_labels(column_entries(with_labels(data, "y")[1]))
 
 
 def test_labels_of_pandas_go_with_their_index() -> None:

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from fastdp import ApproxDP, Budget, BudgetExceeded, Randomness
+from fastdp import ApproxDP, Budget, BudgetExceeded, PrivacyWarning, Randomness
 from fastdp.sklearn import (
     BoxClassifier,
     ConjunctionClassifier,
@@ -26,6 +26,9 @@ from fastdp.sklearn import (
     base,
 )
 from tests.sklearn.cases import BOX, INSIDE, SQUARE, N, cases, named
+
+LEFT = r"^budget='left behind .*: must be a fastdp\.Budget of this process, or None"
+SCORED = "pays for the fits of a search or a cross-validation, and not for their scores"
 
 
 def search(estimator: Any, budget: Any, **more: Any) -> GridSearchCV:
@@ -37,17 +40,40 @@ def search(estimator: Any, budget: Any, **more: Any) -> GridSearchCV:
 def test_grid_search_charges_every_fit() -> None:
     estimator, X, y = cases()[2]
     budget = Budget(epsilon=0.7, delta=1e-6)
-    found = search(estimator, budget).fit(X, y)
+    with pytest.warns(PrivacyWarning, match=SCORED):
+        found = search(estimator, budget).fit(X, y)
     assert budget.spent == ApproxDP(0.7, 7e-7)
     assert len(budget.releases) == 7
     assert found.best_estimator_.budget is budget
-    with Budget(epsilon=0.7, delta=1e-6) as around:
+    with Budget(epsilon=0.7, delta=1e-6) as around, pytest.warns(PrivacyWarning, match=SCORED):
         search(estimator, None).fit(X, y)
     assert around.spent == budget.spent
     short = Budget(epsilon=0.65, delta=1e-6)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded), pytest.warns(PrivacyWarning, match=SCORED):
         search(estimator, short).fit(X, y)
     assert len(short.releases) == 6
+
+
+def test_scores_of_private_fits_are_warned_of_where_they_are_published() -> None:
+    """Not where a function chooses, nor where no budget is said to pay, nor for other fits."""
+    estimator, X, y = cases()[2]
+    estimator = clone(estimator).set_params(epsilon=0.1, delta=1e-7)
+
+    def choose(results: Any) -> int:
+        return int(len(results["params"]) - 1)
+
+    with Budget(epsilon=2.0, delta=1e-5) as budget:
+        searched = search(estimator, None, refit=choose).fit(X, y)
+        make_pipeline(estimator).fit(X, y).score(X, y)
+        for scored in (
+            lambda: cross_val_score(estimator, X, y, cv=KFold(3)),
+            lambda: cross_val_score(make_pipeline(estimator), X, y, cv=KFold(3), scoring="accuracy"),
+        ):
+            with pytest.warns(PrivacyWarning, match=SCORED):
+                scored()
+    assert searched.best_params_ == {"radius": 5.0}
+    assert len(budget.releases) == 7 + 1 + 2 * 3
+    cross_val_score(estimator, X, y, cv=KFold(3))
 
 
 def test_fits_in_other_processes_share_no_budget() -> None:
@@ -75,7 +101,7 @@ def test_fits_in_threads_share_one() -> None:
     joblib = pytest.importorskip("joblib")
     estimator, X, y = cases()[2]
     budget = Budget(epsilon=0.7, delta=1e-6)
-    with joblib.parallel_backend("threading"):
+    with joblib.parallel_backend("threading"), pytest.warns(PrivacyWarning, match=SCORED):
         search(estimator, budget, n_jobs=2).fit(X, y)
     assert budget.spent == ApproxDP(0.7, 7e-7)
 
@@ -144,6 +170,38 @@ def test_a_fitted_estimator_pickles_without_its_budget(case: Any) -> None:
     assert fitted.budget is budget
     assert again.set_params(budget=None).fit(X, y).guarantee_ == fitted.guarantee_
     assert pickle.loads(pickle.dumps(again)).budget is None
+
+
+@pytest.mark.parametrize("case", cases(), ids=named)
+def test_a_fitted_estimator_that_leaves_a_block_is_not_fitted_again_for_free(case: Any) -> None:
+    """Neither it nor a clone of it, until somebody states who pays; what it has learned it keeps."""
+    estimator, X, y = case
+    with Budget(epsilon=5) as budget:
+        fitted = clone(estimator).set_params(random_state=0).fit(X, y)
+        sent = pickle.dumps(fitted), pickle.dumps(fitted.fit), pickle.dumps(make_pipeline(fitted))
+        assert fitted.budget is None
+        fitted.fit(X, y)
+    assert len(budget.releases) == 2
+    again, fit, pipeline = map(pickle.loads, sent)
+    assert again.guarantee_ == fitted.guarantee_
+    refits = again.fit, fit, pipeline.fit, clone(again).fit, pickle.loads(pickle.dumps(again)).fit
+    for refit in refits:
+        with pytest.raises(ValueError, match=LEFT):
+            refit(X, y)
+    mine = Budget(epsilon=5)
+    again.set_params(budget=mine).fit(X, y)
+    assert len(mine.releases) == 1
+
+
+def test_processes_that_fit_what_they_are_sent_cost_nobody_nothing() -> None:
+    """Real processes: four fits by joblib of one that was fitted in the block."""
+    joblib = pytest.importorskip("joblib")
+    estimator, X, _ = cases()[4]
+    with Budget(epsilon=5) as budget:
+        fitted = clone(estimator).fit(X[:100])
+        with pytest.raises(ValueError, match="left behind in the process that pickled this"):
+            joblib.Parallel(n_jobs=2)(joblib.delayed(fitted.fit)(X[:100]) for _ in range(4))
+    assert len(budget.releases) == 1
 
 
 @pytest.mark.parametrize("case", cases(), ids=named)

@@ -97,3 +97,43 @@ def test_a_guess_that_is_no_number_ends() -> None:
     with pytest.raises(search.OutOfReachError):
         search.least_float(lambda x: x >= 1, guess=math.nan)
     assert search.greatest_float(lambda x: x <= 1, guess=math.nan) == 0.0
+
+
+class Endless(Exception):
+    """A search that goes on."""
+
+
+def counted(condition, most=3000):
+    asked = itertools.count()
+
+    def ask(x):
+        if next(asked) > most:
+            raise Endless
+        return condition(x)
+
+    return ask
+
+
+ENDS = [5e-324, 1e-323, 1e-320, 2.0**-1022, 2.0**-1021, 1e-300, 1.0, 1e300, 2.0**1023, 1.7976931348623157e308]
+
+
+@pytest.mark.parametrize("guess", [5e-324, 1e-310, 1.0, 2.0**1023, 1.7e308])
+@pytest.mark.parametrize("turn", ENDS)
+def test_searches_of_all_floats_end_and_are_right(turn, guess):
+    limits = {"guess": guess, "smallest": 0.0, "largest": math.inf, "tolerance": 0.0}
+    assert search.greatest_float(counted(lambda x: x <= turn), **limits) == turn
+    assert search.least_float(counted(lambda x: x >= turn), **limits) == turn
+
+
+@pytest.mark.parametrize("guess", [0.0, 5e-324, 1.0, 1.7e308, math.inf, math.nan])
+@pytest.mark.parametrize("largest", [1.0, math.inf])
+def test_every_search_ends(guess, largest):
+    limits = {"guess": guess, "smallest": 0.0, "largest": largest}
+    for answer in (True, False):
+        search.greatest_float(counted(lambda _, answer=answer: answer), **limits)
+        try:
+            search.least_float(counted(lambda _, answer=answer: answer), **limits)
+        except search.OutOfReachError:
+            assert not answer
+    search.narrow(counted(lambda x: x > 1e-320), 5e-324, 1.7e308, 0.0)
+    assert search.narrow(counted(lambda x: x >= 1e-320), 5e-324, 1.7e308, 0.0)[1] == 1e-320

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import MOST_CELLS, Domain, display_count
+from ...records.domain import MOST_CELLS, Domain, check_domain, display_count
 from ...support.threads import run_chunks
 from . import cell_runs
 from .cell_runs import CHUNK, Pattern, Runs, Walk
@@ -174,8 +174,43 @@ class BoundCells(BoundQuery):
         return units
 
 
+def checked(bound: Any, domain: Domain) -> BoundQuery:
+    """What a query of the caller's own was bound to, as it must be, in arrays that nobody else holds."""
+    if type(bound) is BoundProduct and bound.domain == domain:
+        tables = bound.allowed
+        places = [position for position, _ in tables]
+        if places != sorted(set(places)) or not all(0 <= position < len(domain) for position in places):
+            raise ValueError("query: bind() must list positions of attributes in order, each once")
+        return BoundProduct(domain, tuple((p, _own_table(table, domain.sizes[p])) for p, table in tables))
+    if type(bound) is BoundCells and bound.domain == domain:
+        return BoundCells(domain, _own_values(bound.values, domain.size))
+    raise ValueError(
+        f"query: bind() returned a {type(bound).__name__}: must be a BoundProduct or BoundCells on the domain"
+    )
+
+
+def _own_table(table: Any, size: int) -> NDArray[np.bool_]:
+    if not isinstance(table, np.ndarray) or table.dtype != np.bool_ or table.shape != (size,):
+        raise ValueError(f"query: bind() must give a table of {size} values, True or False, for each attribute listed")
+    own: NDArray[np.bool_] = np.array(table).view(np.uint8) != 0
+    return own
+
+
+def _own_values(values: Any, size: int) -> NDArray[Any]:
+    if isinstance(values, np.ndarray) and values.shape == (size,) and values.dtype in (np.uint8, np.float64):
+        own = np.array(values)  # what others hold may change after this
+        whole = own if own.dtype == np.uint8 else np.rint(own * 2.0**GRID_BITS) * 2.0**-GRID_BITS
+        if not size or (own.min() >= 0 and own.max() <= 1 and (own == whole).all()):
+            return own
+    raise ValueError(
+        f"query: bind() must give a value for each of {display_count(size)} cells: uint8, 0 or 1, or float64, "
+        "multiples of 2^-16 in [0, 1]"
+    )
+
+
 def check_cells(domain: Domain) -> None:
     """ValueError if the cells are too many to have a value each."""
+    check_domain(domain)
     if domain.size > MOST_CELLS:
         raise ValueError(
             f"domain: {display_count(domain.size)} cells: must be at most 2^31 for a value each; use product queries"
@@ -184,6 +219,7 @@ def check_cells(domain: Domain) -> None:
 
 def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
     """An array over all cells, in the shape of the domain or flat, as one row."""
+    check_domain(domain)
     if values.shape not in ((domain.size,), domain.sizes):
         sizes = domain.sizes if len(domain) <= 8 else f"({str(domain.sizes[:8])[1:-1]}, ...)"
         raise ValueError(f"{name}: shape {values.shape}: must be ({display_count(domain.size)},), or {sizes}")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
-from math import prod
+from math import comb, prod
 from typing import Any
 
 import numpy as np
 
-from ...records.domain import Domain, check_domain
-from ...support.checks import integer
+from ...records.domain import Domain, check_domain, display_count
+from ...support.checks import integer, items_of
+from ...support.frozen import Frozen
+from ...support.parameters import MOST_TABLE_CELLS, MOST_TABLES
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .product import Conjunction
@@ -18,7 +21,7 @@ from .query import Query
 
 
 @public_as("fastdp.answering")
-class Marginals(Sequence[Query]):
+class Marginals(Frozen, Sequence[Query]):
     """All cells of some marginal tables, as a workload: a sequence of conjunctions that also knows its tables.
 
     Parameters
@@ -52,15 +55,16 @@ class Marginals(Sequence[Query]):
         """Check the tables, whose parameter errors call by this name."""
         check_domain(domain)
         self.domain = domain
+        rule = "sets of attributes"
         if not isinstance(subsets, Iterable):
-            raise ValueError(f"{name}: type {type(subsets).__name__}: must be sets of attributes")
-        given = [subsets] if isinstance(subsets, str) else list(subsets)
+            raise ValueError(f"{name}: type {type(subsets).__name__}: must be {rule}")
+        given = [subsets] if isinstance(subsets, str) else items_of(name, subsets, rule, most=MOST_TABLES)
         if alone := [subset for subset in given if isinstance(subset, str)]:
             raise ValueError(
                 f"{name}: {shown(alone[0])}: must be a list of names, such as [['age', 'sex'], ['region']] for two "
                 "tables"
             )
-        subsets = [tuple(subset) for subset in given]
+        subsets = [tuple(items_of(name, subset, rule, most=len(domain))) for subset in given]
         if not subsets:
             raise ValueError(f"{name}: must be at least one set of attributes")
         # each table with its attributes in the order of the domain
@@ -68,6 +72,7 @@ class Marginals(Sequence[Query]):
         if len(set(self.positions)) < len(self.positions):
             raise ValueError(f"{name}: must not repeat")
         self.shapes = tuple(tuple(domain.sizes[p] for p in positions) for positions in self.positions)
+        check_tables(name, len(subsets), sum(map(prod, self.shapes)))
         self._starts = np.concatenate(([0], np.cumsum([prod(shape) for shape in self.shapes]))).tolist()
 
     @property
@@ -87,8 +92,9 @@ class Marginals(Sequence[Query]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        index = operator.index(index)
         if not -len(self) <= index < len(self):
-            raise IndexError(f"index={index}: must be below {len(self)}")
+            raise IndexError(f"index={shown(index)}: must be below {len(self)}")
         index %= len(self)
         table = int(np.searchsorted(self._starts, index, side="right")) - 1
         codes = np.unravel_index(index - self._starts[table], self.shapes[table])
@@ -108,6 +114,28 @@ class Marginals(Sequence[Query]):
 
     def __repr__(self) -> str:
         return f"Marginals(<{self.tables:,} tables, {len(self):,} cells>)"
+
+
+def check_tables(name: str, tables: int, cells: int) -> None:
+    """ValueError if the tables are too many to be listed, or their cells to be numbered."""
+    if tables > MOST_TABLES or cells > MOST_TABLE_CELLS:
+        raise ValueError(
+            f"{name}: {display_count(tables)} tables of {display_count(cells)} cells: must be at most {MOST_TABLES:,} "
+            f"of {MOST_TABLE_CELLS:,}"
+        )
+
+
+def tables_size(sizes: Sequence[int], k: int) -> int:
+    """How many cells all tables of k attributes have: the k-th elementary symmetric polynomial of the sizes, nearly.
+
+    It adds up positive floats, so it is right to ten digits; what is beyond them is too much in any case.
+    """
+    sums = np.zeros(k + 1)
+    sums[0] = 1.0
+    with np.errstate(over="ignore"):
+        for size in sizes:
+            sums[1:] += size * sums[:-1]
+    return int(min(sums[k], 1e300))
 
 
 def marginals(domain: Domain, k: int) -> Marginals:
@@ -137,6 +165,10 @@ def marginals(domain: Domain, k: int) -> Marginals:
     Marginals(<1,140 tables, 9,120 cells>)
     """
     check_domain(domain)
-    if integer("k", k, least=1) > len(domain):
+    k = integer("k", k, least=1)
+    if k > len(domain):
         raise ValueError(f"k={k}: must be at most the number of attributes, {len(domain)}")
+    if min(k, len(domain) - k) > 22:  # more than 2^22 tables, and their number need not be known
+        raise ValueError(f"k={k}: must be such that there are at most {MOST_TABLES:,} tables")
+    check_tables(f"k={k}", comb(len(domain), k), tables_size(domain.sizes, k))
     return Marginals(domain, combinations(domain.names, k))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import signature
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -14,9 +15,10 @@ from ...support.c_functions import c_function, flag_of_number
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import BoundCells, check_cells
-from .query import Query
+from .query import Query, own
 
 
+@own
 @public_as("fastdp")
 class Predicate(Query):
     """Records in the cells for whose number a compiled function returns True.
@@ -51,12 +53,17 @@ class Predicate(Query):
     """
 
     keeps_bound: ClassVar[bool] = False
-    function: Any
+    _function: Any
 
     def __init__(self, function: Callable[[int], bool]) -> None:
-        if not hasattr(function, "py_func") or not hasattr(function, "targetoptions"):
+        if not is_compiled(function):
             _check_c_function(function)
-        self._state(function=function)
+        self._state(_function=function)
+
+    @property
+    def function(self) -> Any:
+        """The compiled function."""
+        return self._function
 
     def bind(self, domain: Domain) -> BoundCells:
         """Its value for every cell; what it raises for one of them is raised.
@@ -73,15 +80,22 @@ class Predicate(Query):
         """
         check_cells(domain)
         values = np.empty(domain.size, np.uint8)
-        _filler(self.function)(values)
+        _filler(self._function)(values)
         return BoundCells(domain, values)
 
     def __repr__(self) -> str:
-        python = getattr(self.function, "py_func", None)
+        python = getattr(self._function, "py_func", None)
         return f"Predicate({python.__name__ if python else 'a C function'})"
 
     def _key(self) -> Any:
-        return self.function
+        return self._function
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether numba has made it."""
+    with suppress(Exception):  # of a class that is not ours
+        return hasattr(function, "py_func") and hasattr(function, "targetoptions")
+    return False
 
 
 def _check_c_function(function: Any) -> None:

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import Domain
+from ...records.domain import Domain, check_domain
+from ...support.columns import has
+from ...support.frozen import frozen
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import BoundProduct
-from .query import Query, read_only
+from .query import Query, own
 
 
+@own
 @public_as("fastdp")
 class Product(Query):
     """Records whose value of each attribute named is among the allowed ones.
@@ -43,7 +46,7 @@ class Product(Query):
     Product({'age': [0, 1, 2], 'sex': 1})
     """
 
-    allowed: Mapping[str, Any]
+    _allowed: Mapping[str, Any]
 
     def __init__(self, allowed: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         if named:
@@ -56,7 +59,13 @@ class Product(Query):
             raise ValueError(
                 f"allowed={shown(allowed)}: must be a mapping from attributes to allowed values, such as {form}"
             )
-        self._state(allowed=MappingProxyType({name: _frozen(values) for name, values in allowed.items()}))
+        self._state(_allowed=MappingProxyType({name: _frozen(values) for name, values in allowed.items()}))
+
+    @property
+    def allowed(self) -> Mapping[str, Any]:
+        """The allowed values of each attribute that is named."""
+        held = self._allowed.items()
+        return MappingProxyType({name: given if isinstance(given, np.ndarray) else copy(given) for name, given in held})
 
     def bind(self, domain: Domain) -> BoundProduct:
         """The tables of allowed values.
@@ -71,19 +80,21 @@ class Product(Query):
         BoundProduct
             The attributes that are restricted, each with a table of its allowed values.
         """
-        tables = {domain.position(name): _table(domain, name, values) for name, values in self.allowed.items()}
+        check_domain(domain)
+        tables = {domain.position(name): _table(domain, name, values) for name, values in self._allowed.items()}
         return BoundProduct(domain, tuple((p, tables[p]) for p in sorted(tables) if not tables[p].all()))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({dict(self.allowed)!r})"
+        return f"{type(self).__name__}({dict(self._allowed)!r})"
 
     def __reduce__(self) -> Any:  # a view of a dictionary does not pickle
-        return type(self), (dict(self.allowed),)
+        return type(self), (dict(self._allowed),)
 
     def _key(self) -> Any:
-        return frozenset((name, _canonical(values)) for name, values in self.allowed.items())
+        return frozenset((name, _canonical(values)) for name, values in self._allowed.items())
 
 
+@own
 @public_as("fastdp")
 class Conjunction(Product):
     """Records that have all these values, one for each attribute named.
@@ -115,11 +126,13 @@ class Conjunction(Product):
         BoundProduct
             The attributes that are restricted, each with a table of its allowed values.
         """
-        for name, value in self.allowed.items():
+        check_domain(domain)
+        for name, value in self._allowed.items():
             domain.code(name, value)
         return super().bind(domain)
 
 
+@own
 @public_as("fastdp")
 class Range(Query):
     """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes.
@@ -138,12 +151,27 @@ class Range(Query):
     Range('age', 2, 5)
     """
 
-    attribute: str
-    low: Any
-    high: Any
+    _attribute: str
+    _low: Any
+    _high: Any
 
     def __init__(self, attribute: str, low: Any, high: Any) -> None:
-        self._state(attribute=attribute, low=low, high=high)
+        self._state(_attribute=attribute, _low=low, _high=high)
+
+    @property
+    def attribute(self) -> str:
+        """The attribute that is restricted."""
+        return self._attribute
+
+    @property
+    def low(self) -> Any:
+        """The first value."""
+        return self._low
+
+    @property
+    def high(self) -> Any:
+        """The last value."""
+        return self._high
 
     def bind(self, domain: Domain) -> BoundProduct:
         """The codes from low to high.
@@ -158,18 +186,19 @@ class Range(Query):
         BoundProduct
             The attributes that are restricted, each with a table of its allowed values.
         """
-        low, high = domain.code(self.attribute, self.low), domain.code(self.attribute, self.high)
+        check_domain(domain)
+        low, high = domain.code(self._attribute, self._low), domain.code(self._attribute, self._high)
         if low > high:
-            raise ValueError(f"low={shown(self.low)}: must not come after high={shown(self.high)}")
-        table = np.zeros(domain.sizes[domain.position(self.attribute)], bool)
+            raise ValueError(f"low={shown(self._low)}: must not come after high={shown(self._high)}")
+        table = np.zeros(domain.sizes[domain.position(self._attribute)], bool)
         table[low : high + 1] = True
-        return BoundProduct(domain, () if table.all() else ((domain.position(self.attribute), table),))
+        return BoundProduct(domain, () if table.all() else ((domain.position(self._attribute), table),))
 
     def __repr__(self) -> str:
-        return f"Range({self.attribute!r}, {self.low!r}, {self.high!r})"
+        return f"Range({self._attribute!r}, {self._low!r}, {self._high!r})"
 
     def _key(self) -> Any:
-        return self.attribute, _plain(self.low), _plain(self.high)
+        return self._attribute, _plain(self._low), _plain(self._high)
 
 
 # --- allowed values, as anybody gives them
@@ -200,8 +229,9 @@ def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
 
 def _frozen(values: Any) -> Any:
     """Allowed values as they were given, in a copy of their own."""
-    if hasattr(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
-        return read_only(np.array(values))
+    if has(values, "__array__") and not isinstance(values, np.generic):  # a column of a data frame, too
+        array = np.array(values)
+        return frozen(array != 0 if array.dtype == np.bool_ else array)  # of True and False alone, whatever their bytes
     return list(values) if isinstance(values, Iterator) else copy(values)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...records.domain import Domain
+from ...support.checks import items_of
+from ...support.frozen import frozen
+from ...support.parameters import MOST_QUERIES
 from ...support.public_paths import public_as
 from ...support.shown import shown
-from .bound_query import BoundQuery
+from .bound_query import BoundQuery, checked
 
 
 @public_as("fastdp.answering")
@@ -21,7 +23,8 @@ class Query(ABC):
 
     A new kind of query is a class of this one with a constructor, `bind`, `_key` and `__repr__`. `bind` makes one of
     the forms of bound_query.py, `BoundProduct` or `BoundCells`; weights, counts, workloads and mechanisms know these
-    alone. Attributes are set in the constructor by `_state`, and never after it.
+    alone. Attributes are set in the constructor by `_state`, and never after it. What the `bind` of a class that is not
+    fastdp's own returns is checked and copied before anything reads it.
     """
 
     keeps_bound: ClassVar[bool] = True
@@ -53,8 +56,14 @@ class Query(ABC):
     def _state(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._state(**{name: frozen(each) if isinstance(each, np.ndarray) else each for name, each in state.items()})
+
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{name}: a query does not change; make another")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._key() == self._key()
@@ -67,7 +76,19 @@ def bind(query: Any, domain: Domain) -> BoundQuery:
     """The query on this domain, if it is one."""
     if not isinstance(query, Query):
         raise ValueError(f"query: type {type(query).__name__}: must be a query, such as Conjunction({{...}})")
-    return query.bind(domain)
+    kind = type(query)
+    bound = kind.bind(query, domain)
+    return bound if kind in _OWN else checked(bound, domain)
+
+
+_OWN: set[type] = set()
+Q = TypeVar("Q", bound=type[Query])
+
+
+def own(kind: Q) -> Q:
+    """Let the `bind` of a class of ours be taken at its word: what it binds to, nobody can change."""
+    _OWN.add(kind)
+    return kind
 
 
 def as_sequence(queries: Any) -> Sequence[Any]:
@@ -76,10 +97,6 @@ def as_sequence(queries: Any) -> Sequence[Any]:
         raise ValueError(f"queries={shown(queries)}: must be several queries, such as a list of them")
     if isinstance(queries, str | bytes | Mapping) or not isinstance(queries, Iterable):
         raise ValueError(f"queries: type {type(queries).__name__}: must be a sequence of queries")
-    return queries if isinstance(queries, Sequence) else list(queries)
-
-
-def read_only(array: NDArray[Any]) -> NDArray[np.generic]:
-    """The same array, which nobody can write to from here on."""
-    array.flags.writeable = False
-    return array
+    if type(queries) in (list, tuple) or type(queries).__module__.partition(".")[0] == "fastdp":
+        return cast("Sequence[Any]", queries)
+    return items_of("queries", queries, "a sequence of queries", most=MOST_QUERIES)

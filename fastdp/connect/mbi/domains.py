@@ -66,7 +66,7 @@ def to_dataset(data: Any, domain: Domain, *, outside: Outside = "raise") -> Any:
     domain : fastdp.Domain
         The values that they may have.
     outside : {"raise", "clip"}
-        What becomes of records outside the domain: a DomainError, or the nearest code.
+        What becomes of records outside the domain: a DomainError, or the value that `Domain` states.
 
     Returns
     -------

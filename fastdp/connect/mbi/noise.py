@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mechanisms.noise import release
-from ...privacy.budget import Budget, counting
+from ...privacy.blocks import counting
+from ...privacy.budget import Budget
 from ...privacy.guarantees import ZCDP, Guarantee, Neighbors, PureDP
 from ...randomness import exact_draws as exact
 from ...randomness.charged_keys import ChargedKeys

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...support.checks import integer, numbers_array
+from ...support.columns import comes_from
 from ...support.shown import shown
 from .library import need_opendp
 
@@ -42,7 +43,7 @@ def array_domain(T: str, size: int | None = None) -> Any:
         OpenDP's features "contrib" and "honest-but-curious" are not enabled.
     """
     dp = need_opendp()
-    if T not in _OF_ARRAYS:
+    if not isinstance(T, str) or T not in _OF_ARRAYS:
         raise ValueError(f"T={shown(T)}: must be one of {', '.join(map(repr, _OF_ARRAYS))}")
     size = None if size is None else integer("size", size, least=0)
     space = InputDomain("array", T, size)
@@ -63,6 +64,8 @@ class InputDomain(NamedTuple):
     @staticmethod
     def of(domain: Any) -> InputDomain:
         """Read from what a domain prints, which is the same in all versions of OpenDP."""
+        if not comes_from(domain, "opendp", "Domain"):
+            raise ValueError(f"input_domain={shown(domain)}: must be a domain of OpenDP")
         text = str(domain)
         size = re.search(r", size=(\d+)\)$", text)
         count = int(size.group(1)) if size else None
@@ -122,6 +125,8 @@ class InputDomain(NamedTuple):
 
 def check_metric(metric: Any, domain: InputDomain, of_vectors: str) -> None:
     wanted = "AbsoluteDistance" if domain.kind == "atom" else of_vectors
+    if not comes_from(metric, "opendp", "Metric"):
+        raise ValueError(f"input_metric={shown(metric)}: must be {wanted} of OpenDP")
     if not str(metric).startswith(f"{wanted}("):
         raise ValueError(f"input_metric={metric}: must be {wanted} for a domain of kind {domain.kind!r}")
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from ...mechanisms.permute_and_flip import draw_head
 from ...mechanisms.scores import array_of_scores, some_allowed, tops_of
 from ...mechanisms.selection import draw_one
-from ...privacy.guarantees import PureDP
+from ...privacy.guarantees import BoundedRange
 from ...randomness.keys import Randomness, fresh_key
 from ...support.checks import positive
+from ...support.columns import comes_from
 from ...support.rounding import down, up
 from ...support.shown import shown
 from .inputs import InputDomain, input_distance
@@ -54,20 +55,21 @@ def make_exponential_mechanism(
     Notes
     -----
     Guarantee    with r = 2 d_in / scale, or d_in / scale if monotonic: max_divergence r; zero_concentrated_divergence
-                 r^2/8, or r tanh(r/2) where that is less; rounded up to float64
+                 s - 1 - ln s with s = r / (e^r - 1), less than r^2/8; rounded up to float64
     Proof        mechanisms/selection.md, theorem 1; privacy/guarantees.md, theorems 3 and 4.
     """
     dp = need_opendp()
     measure = dp.max_divergence() if output_measure is None else output_measure
-    concentrated = str(measure) == "ZeroConcentratedDivergence"
-    if not concentrated and str(measure) != "MaxDivergence":
+    named = str(measure) if comes_from(measure, "opendp", "Measure") else shown(measure)
+    concentrated = named == "ZeroConcentratedDivergence"
+    if not concentrated and named != "MaxDivergence":
         raise ValueError(
-            f"output_measure={measure}: must be max_divergence() or zero_concentrated_divergence(); combinators convert"
+            f"output_measure={named}: must be max_divergence() or zero_concentrated_divergence(); combinators convert"
         )
 
     def loss(ratio: Fraction) -> float:
         pure = up(ratio)
-        return min(up(ratio**2 / 8), PureDP(pure).to_zcdp().rho) if concentrated else pure
+        return BoundedRange(pure).to_zcdp().rho if concentrated else pure
 
     def draw(scores: NDArray[Any], eta: float) -> int:
         some_allowed(tops_of(scores)[1])
@@ -125,7 +127,7 @@ def _choice(
     domain = InputDomain.of(input_domain)
     if domain.kind == "atom":
         raise ValueError(f"input_domain={input_domain}: must be a vector of scores")
-    metric = str(input_metric)
+    metric = str(input_metric) if comes_from(input_metric, "opendp", "Metric") else shown(input_metric)
     if not metric.startswith("LInfDistance("):
         raise ValueError(f"input_metric={metric}: must be linf_distance")
     factor = 1 if "monotonic" in metric else 2

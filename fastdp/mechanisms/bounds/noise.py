@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from ...privacy.calibration import MAX_EPSILON, gaussian_sigma, zcdp_sigma
+from ...privacy.calibration import MAX_EPSILON, gaussian_ratio, gaussian_sigma, zcdp_sigma
 from ...support import parameters, rounding
 from ...support.checks import integer
 from ...support.rounding import up
@@ -78,6 +78,7 @@ def laplace_epsilon(*, error: float, sensitivity: float, beta: float = 0.05, cou
     return least_parameter(lambda e: laplace(epsilon=e, **options) <= error, "error", error)
 
 
+@rounding.sixty_digits
 def gaussian(
     *,
     sensitivity: float,
@@ -128,7 +129,8 @@ def gaussian(
         price = parameters.epsilon(epsilon), parameters.delta(delta)
         if price[0] > MAX_EPSILON:
             raise ValueError(f"epsilon={shown(epsilon)}: must be at most {MAX_EPSILON:g}")
-        sigma = gaussian_sigma(sensitivity, epsilon=price[0], delta=price[1], dimension=count)
+        of_integers = gaussian_sigma(sensitivity, epsilon=price[0], delta=price[1], dimension=count)
+        sigma = max(of_integers, sensitivity * gaussian_ratio(*price))  # of floats
     else:
         raise ValueError(
             f"rho={shown(rho)}, epsilon={shown(epsilon)}, delta={shown(delta)}: give either rho, or epsilon and delta"

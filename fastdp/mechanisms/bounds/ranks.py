@@ -7,7 +7,7 @@ with `_epsilon` for epsilon.
 from __future__ import annotations
 
 from decimal import Decimal
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 from ...privacy.guarantees import Neighbors
@@ -16,6 +16,7 @@ from ...support import parameters, rounding
 from ...support.checks import large_integer, one_of, probability
 from ...support.rounding import decimal_value, down, lower, up
 from ...support.search import in_reach, least_float
+from ...support.shown import shown
 from ..interior_point import METHODS
 from ..prefix_method import PrefixPlan, check_prefix
 from ..quantiles import HALF, RankSelection, rank_error
@@ -95,7 +96,10 @@ def quantile_n(
     9472
     """
     ranks = quantile(q, domain_bits=domain_bits, epsilon=epsilon, beta=beta, neighbors=neighbors)
-    return ceil(ranks / parameters.error_share(error))
+    found = ranks / parameters.error_share(error)
+    if not isfinite(found):
+        raise ValueError(f"error={shown(error)}: is out of reach")
+    return ceil(found)
 
 
 def quantile_epsilon(
@@ -251,6 +255,7 @@ def interior_point(
     return min(1.0, least_float(enough, guess=0.5, tolerance=1e-6))
 
 
+@rounding.sixty_digits
 def interior_point_n(
     domain_bits: int,
     *,

@@ -10,7 +10,7 @@ from ...privacy.composition import compose
 from ...privacy.guarantees import BoundedRange
 from ...support import parameters, rounding
 from ...support.checks import integer
-from ...support.rounding import up
+from ...support.rounding import sixty_digits, up
 from ...support.shown import shown
 from ..scores import eta_of, pair_factor, range_of_each
 from .tails import log_ratio
@@ -277,6 +277,7 @@ def _rounds(candidates: int, k: int) -> int:
     return candidates
 
 
+@sixty_digits
 def _shortfall(
     events: int, rounds: int, sensitivity: float, epsilon: float, delta: float, beta: float, monotonic: bool
 ) -> float:
@@ -287,6 +288,7 @@ def _shortfall(
     return up(rounding.divide(log, Decimal(eta))) if eta else inf
 
 
+@sixty_digits
 def _enough(
     events: int, rounds: int, error: float, sensitivity: float, delta: float, beta: float, monotonic: bool
 ) -> float:

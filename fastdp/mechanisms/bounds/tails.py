@@ -9,11 +9,13 @@ from ...support import rounding
 from ...support.search import in_reach, least_float
 
 
+@rounding.sixty_digits
 def log_ratio(top: int, beta: float) -> Decimal:
     """ln(top / beta)."""
     return rounding.ln(rounding.divide(Decimal(top), Decimal(beta)))
 
 
+@rounding.sixty_digits
 def laplace_tail(scale: float, beta: float, count: int) -> Decimal:
     """The least t with count * 2 q^t / (1 + q) <= beta; as q < 1, it is positive."""
     q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))

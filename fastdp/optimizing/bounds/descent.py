@@ -6,7 +6,8 @@ from math import ceil, inf, sqrt
 from typing import Any
 
 from ...privacy.guarantees import Neighbors
-from ...support.checks import integer, positive
+from ...support.checks import integer, optional_flag, positive
+from ...support.parameters import MOST_STEPS
 from ...support.shown import shown
 from ..problem import Problem
 from ..sets import ConvexSet
@@ -84,7 +85,9 @@ def projected_gradient_descent_steps(
     """
     excess = positive("excess", excess, toward=0)
     one = projected_gradient_descent(1, radius=radius, lipschitz=lipschitz, smoothness=smoothness)
-    ratio = one / excess if lipschitz is None else (one / excess) ** 2
+    ratio = one / excess
+    if lipschitz is not None:
+        ratio = min(ratio, 2.0**62) ** 2
     if ratio > 2.0**62:
         raise ValueError(f"excess={shown(excess)}: is out of reach, with 2^62 steps too")
     return max(1, ceil(ratio))
@@ -139,7 +142,8 @@ def noisy_projected_gradient_descent(
     """
     n, d = sizes(n, d)
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
-    steps = None if steps is None else integer("steps", steps, least=1)
+    steps = None if steps is None else integer("steps", steps, least=1, most=MOST_STEPS)
+    average = optional_flag("average", average)
     schedule = DescentSchedule.of(Problem.of(loss, over, d), n, d, asked, GivenSteps(steps=steps, average=average))
     if schedule.bound is None:
         raise ValueError(f"average={shown(average)}: there is no bound for the last point of constant steps")

@@ -8,7 +8,7 @@ from math import gamma, inf, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...support.checks import moderate
+from ...support.checks import moderate, plain_integer
 from ...support.shown import shown
 from .base import ConvexSet, Projection, Vector, coordinates_of, display_values, number_of
 from .nets import Floats, Net, beyond, extended
@@ -42,7 +42,7 @@ class Ball(ConvexSet):
     dimension: int | None
 
     def __init__(self, radius: float, center: ArrayLike = 0.0, norm: int = 2) -> None:
-        if norm not in (1, 2):
+        if plain_integer(norm) not in (1, 2):
             raise ValueError(f"norm={shown(norm)}: must be 1 or 2")
         at = coordinates_of("center", center)
         object.__setattr__(self, "radius", moderate("radius", radius, toward=inf))
@@ -51,7 +51,7 @@ class Ball(ConvexSet):
         object.__setattr__(self, "dimension", len(at) if np.ndim(center) else None)
 
     def of_dimension(self, d: int) -> Ball:
-        self._same(d)
+        d = self._same(d)
         at = self.at if self.dimension is not None else self.at * d
         return Ball(self.radius, np.array(at), self.order)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...support.checks import numbers_array
+from ...support.checks import integer, numbers_array
+from ...support.parameters import MOST_DIMENSIONS
+from .nets import MOST_DIMENSIONS as ROWS
 from .nets import Floats, Net
 
 Vector = NDArray[np.float64]
@@ -183,7 +185,7 @@ class ConvexSet(ABC):
         from ...kernels.projections import project_one
 
         w = point_of("w", w)
-        here = self.of_dimension(w.size).projection
+        here = projection_of(self.of_dimension(w.size), w.size)
         assert here is not None
         project_one(here.kind, here.a, here.b, here.radius, w, np.empty(w.size))
         return w
@@ -217,9 +219,16 @@ class ConvexSet(ABC):
             raise ValueError(f"{self!r}: its dimension is not known: must be given by .of_dimension(d)")
         return self.dimension
 
-    def _same(self, d: int) -> None:
+    def _same(self, d: int) -> int:
+        d = dimension_of(d, "d")
         if self.dimension not in (None, d):
             raise ValueError(f"{self!r}: has dimension {self.dimension}: must be {d}, as the records have columns")
+        return d
+
+
+def dimension_of(d: Any, name: str = "dimension") -> int:
+    """A number of coordinates."""
+    return integer(name, d, least=1, most=MOST_DIMENSIONS)
 
 
 def point_of(name: str, w: ArrayLike) -> Vector:
@@ -230,6 +239,42 @@ def point_of(name: str, w: ArrayLike) -> Vector:
     if not np.isfinite(w).all():
         raise ValueError(f"{name}: must be finite; there is a NaN or an infinity in it")
     return w
+
+
+def given_point(over: ConvexSet, what: str, w: Any, d: int) -> Vector:
+    """A point that a set has given, in a vector that nobody else holds: kernels read d coordinates."""
+    own = point_of(f"over: {what} of {type(over).__name__}", w)
+    if own.size != d or not (np.abs(own) <= 2 * _LARGEST).all():
+        raise ValueError(
+            f"over: {what} of {type(over).__name__}: must have {d} coordinates, each at most 2^401 in magnitude"
+        )
+    return own
+
+
+def checked_net(net: Net, over: ConvexSet) -> Net:
+    """A net that a set has given, in an array that nobody else holds: kernels read four coordinates of every point."""
+    points = np.array(net.points, np.float64, order="C")
+    shaped = points.ndim == 2 and len(points) == ROWS and points.shape[1]
+    if not shaped or not (np.abs(points) <= 2 * _LARGEST).all():
+        raise ValueError(
+            f"over: net of {type(over).__name__}: must have points of {ROWS} rows, as Net.of makes them, of "
+            "numbers at most 2^401 in magnitude"
+        )
+    return Net(points, float(net.cover))
+
+
+def projection_of(over: ConvexSet, d: int) -> Projection | None:
+    """How compiled loops find the nearest points of a set, in arrays that nobody else holds; None if they do not."""
+    given = over.projection
+    if given is None:
+        return None
+    a, b = (point_of(f"over: projection of {type(over).__name__}", part) for part in (given.a, given.b))
+    if given.kind not in map(number_of, NAMES) or a.shape != (d,) or b.shape != (d,):
+        raise ValueError(
+            f"over: projection of {type(over).__name__}: must have a kind of kernels/projections.py, and two vectors "
+            f"of {d} numbers"
+        )
+    return Projection(int(given.kind), a, b, float(given.radius))
 
 
 def coordinates_of(name: str, value: ArrayLike) -> tuple[float, ...]:

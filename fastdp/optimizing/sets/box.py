@@ -51,7 +51,7 @@ class Box(ConvexSet):
         object.__setattr__(self, "dimension", d if np.ndim(lower) or np.ndim(upper) else None)
 
     def of_dimension(self, d: int) -> Box:
-        self._same(d)
+        d = self._same(d)
         if self.dimension is not None:
             return self
         return Box(np.full(d, self.lower[0]), np.full(d, self.upper[0]))

@@ -72,7 +72,7 @@ class Projected(ConvexSet):
                     )
 
     def of_dimension(self, d: int) -> Projected:
-        self._same(d)
+        d = self._same(d)
         return self
 
     def project(self, w: ArrayLike) -> Vector:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb, inf, sqrt
+from math import comb, inf, log2, sqrt
 
 import numpy as np
 
-from ...support.checks import integer, moderate
-from .base import ConvexSet, Projection, Vector, number_of
+from ...support.checks import moderate
+from .base import ConvexSet, Projection, Vector, dimension_of, number_of
 from .nets import Floats, Net, added, cells_of, extended
 
 
@@ -35,10 +35,10 @@ class Simplex(ConvexSet):
 
     def __init__(self, total: float = 1.0, dimension: int | None = None) -> None:
         object.__setattr__(self, "total", moderate("total", total, toward=inf))
-        object.__setattr__(self, "dimension", None if dimension is None else integer("dimension", dimension, least=1))
+        object.__setattr__(self, "dimension", None if dimension is None else dimension_of(dimension))
 
     def of_dimension(self, d: int) -> Simplex:
-        self._same(d)
+        d = self._same(d)
         return Simplex(self.total, d)
 
     @property
@@ -68,7 +68,7 @@ class Simplex(ConvexSet):
 
     def net_size(self, spacing: float) -> tuple[float, float]:
         d, parts = self.known_dimension(), cells_of(self.total, spacing)
-        size = float(min(comb(parts + d - 1, d - 1), 2**1000)) if parts < 2**62 or d == 1 else inf
+        size = float(_points_of_net(parts, d)) if parts < 2**62 or d == 1 else inf
         return size, size
 
     def net(self, spacing: float) -> Net:
@@ -86,3 +86,11 @@ class Simplex(ConvexSet):
 
     def __repr__(self) -> str:
         return "Simplex()" if self.total == 1 else f"Simplex({self.total:g})"
+
+
+def _points_of_net(parts: int, d: int) -> int:
+    """parts + d - 1 choose d - 1, or 2^1000 where it is more."""
+    k = min(parts, d - 1)
+    if k * log2((parts + d - 1) / max(k, 1)) > 1000:  # n over k is at least (n / k)^k
+        return 2**1000
+    return min(comb(parts + d - 1, k), 2**1000)

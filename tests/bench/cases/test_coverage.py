@@ -52,7 +52,7 @@ COVERED = {  # what reads records, or draws noise
 }
 NOT_COVERED = {  # why not
     "statements about guarantees, of public numbers": {
-        *("AllOf", "ApproxDP", "BoundedRange", "PureDP", "Renyi", "ZCDP"),
+        *("AllOf", "ApproxDP", "BoundedRange", "GaussianDP", "PureDP", "Renyi", "ZCDP"),
         *("compose", "share", "peeling_eta", "removal", "removal_eta"),  # "compose-mixed" has one
     },
     "what describes a question": {"Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range"}
@@ -103,7 +103,17 @@ LARGE = {
     "release-pairs": 20_000,
 }
 # long, and by kernels that other cases run, too
-LONG = {"end-to-end-16", "compose-mixed", "peel-1", "peel-3", "peel-30", "box-peel"}
+LONG = {
+    "end-to-end-16",
+    "compose-mixed",
+    "compose-losses",
+    "compose-losses-cold",
+    "compose-losses-equal",
+    "peel-1",
+    "peel-3",
+    "peel-30",
+    "box-peel",
+}
 RUN_CASES = """
 import json, sys, warnings
 warnings.simplefilter("ignore")

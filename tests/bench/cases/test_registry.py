@@ -67,8 +67,15 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
 
 def test_the_targets_of_the_accounting_room_are_all_there() -> None:
     stated = {(case.name, *((t.rival, *t.limits.values()) for t in case.targets)) for case in choose(("accounting",))}
-    assert stated == {("above-threshold", ("numpy", 3, 3)), ("above-threshold-one-query",), ("compose-mixed",)}
-    assert [side.peer for case in choose(("compose",)) for side in case.rivals] == ["dp_accounting"]
+    assert stated == {
+        ("above-threshold", ("numpy", 3, 3)),
+        ("above-threshold-one-query",),
+        ("compose-mixed",),
+        ("compose-losses", ("dp-accounting", 10, 10)),
+        ("compose-losses-cold", ("dp-accounting", 2, 2)),
+        ("compose-losses-equal", ("dp-accounting", 20, 20)),
+    }
+    assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 
 
 def test_the_targets_of_the_selection_room_are_all_there() -> None:

@@ -19,10 +19,9 @@ def _check_answers_by_a_threshold(drawn: Any, parameters: Any) -> None:
     assert abs(sum(near) - len(near) / 2) < 6.2 * np.sqrt(len(near)) / 2  # false alarm below 1e-9
 
 
-def _check_composition(drawn: Any, parameters: Any) -> None:
+def _least_by_renyi(scales: Any, delta: float) -> float:
     """Bounds of Laplace and Gaussian noise at a few thousand orders a, in float64: Mironov (2017), table II, and
     the conversion of Canonne, Kamath and Steinke (2020), proposition 12."""
-    (guarantee, scales), delta = drawn, parameters["delta"]
     a = 1 + np.geomspace(0.1, 1000, 5000)
     divergence = np.zeros_like(a)
     for kind, s in scales:
@@ -31,13 +30,27 @@ def _check_composition(drawn: Any, parameters: Any) -> None:
         else:
             moment = a * np.exp((a - 1) / s) + (a - 1) * np.exp(-a / s)
             divergence += np.log(moment / (2 * a - 1)) / (a - 1)
-    least = np.min(divergence + np.log1p(-1 / a) - np.log(delta * a) / (a - 1))
+    return float(np.min(divergence + np.log1p(-1 / a) - np.log(delta * a) / (a - 1)))
+
+
+def _check_composition(drawn: Any, parameters: Any) -> None:
+    (guarantee, scales), delta = drawn, parameters["delta"]
+    least = _least_by_renyi(scales, delta)
     assert guarantee.delta == delta
     assert least * (1 - 1e-6) < guarantee.epsilon < least * 1.01
+
+
+def _check_losses(drawn: Any, parameters: Any) -> None:
+    (guarantee, scales), delta = drawn, parameters["delta"]
+    assert guarantee.delta == delta
+    assert guarantee.theorem == "privacy loss distribution"
+    assert guarantee.at_least <= guarantee.epsilon <= guarantee.at_least * 1.002
+    assert guarantee.epsilon < 0.98 * _least_by_renyi(scales, delta)
 
 
 ORACLES: dict[str, Any] = {
     "answers by a threshold": _check_answers_by_a_threshold,
     "the last query": _check_last_query,
     "Renyi, in float64": _check_composition,
+    "below Renyi": _check_losses,
 }

@@ -86,7 +86,7 @@ def test_a_record_outside_the_domain_costs_nothing(where: int, data: Data, monke
         ),
         lambda: fastdp.learn_from_class(bits.T, rule, epsilon=1.0),
     ]
-    with fastdp.Budget(epsilon=1.0, delta=1e-6) as budget:
+    with fastdp.Budget(epsilon=1.0, delta=1e-6, refusals=99) as budget:
         for call in calls:
             with pytest.raises(DomainError):
                 call()

@@ -1,0 +1,67 @@
+"""Refusals: releases that fail because of their records are counted, and too many of them close the budget.
+
+No price makes "there is a record outside of the domain" private: it is a function of the records without noise. What
+can be done is to bound how often it is said. budget.md, theorem 4, states the bits.
+"""
+
+from __future__ import annotations
+
+from ..support.errors import AccuracyWarning, DomainError, PrivacyWarning
+
+ALLOWED = 3  # by default
+MOST = 10**9
+
+_OF_NO_RECORD = (ImportError, PrivacyWarning, AccuracyWarning)  # what public numbers or the machine decide
+_COUNTED = "_fastdp_counted"  # on an error: the budgets that have counted it
+
+
+class Refusals:
+    """Those of one budget. Nothing here takes a lock: a list's `append` is one step, and gives each its place."""
+
+    __slots__ = ("_counted", "allowed")
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed = allowed
+        self._counted: list[object] = []
+
+    def __len__(self) -> int:
+        return min(len(self._counted), self.allowed + 1)  # of those that came at the same moment, nothing is told
+
+    def __reduce__(self) -> tuple[type[object], tuple[()]]:
+        return object, ()  # an error may go to another process, and what has counted it stays here
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether there were more than are allowed."""
+        return len(self._counted) > self.allowed
+
+    def count(self, error: BaseException) -> bool:
+        """Count an error once; whether it is one more than could be told, as the budget was closed by then."""
+        counted = error.__dict__.setdefault(_COUNTED, [])
+        if any(each is self for each in counted):
+            return False
+        counted.append(self)
+        this = object()
+        self._counted.append(this)
+        return self._counted.index(this) > self.allowed
+
+
+def depends_on_records(error: BaseException | None, *, by_us: bool) -> bool:
+    """Whether an error may be due to what the records are.
+
+    A ValueError that a statement of fastdp has raised (`by_us`) is one of parameters, types or shapes, which are
+    public, unless it is a DomainError. Whatever else ends a release may be due to records: libraries that read them,
+    functions of the caller's, the memory that they take.
+    """
+    if not isinstance(error, Exception) or isinstance(error, _OF_NO_RECORD):
+        return False
+    return isinstance(error, DomainError) or not (by_us and isinstance(error, ValueError))
+
+
+def reason(refusals: Refusals) -> str:
+    """Why a closed budget takes nothing more."""
+    return (
+        f"this budget is closed: more than refusals={refusals.allowed} of its releases failed because of their "
+        "records, and each error of that kind tells something that no epsilon pays for; mend the records, or take "
+        "outside='clip', and make a new budget"
+    )

@@ -1,0 +1,296 @@
+"""What the kernels that draw must answer, asked of each when a process first loads or compiles it.
+
+ChaCha20 answers with the vector of RFC 8439; noise and selection with fingerprints of their draws under the RFC's key,
+which tests/kernels/test_known_answers.py holds against the definitions in integers. A kernel is asked in the form in
+which it will be used (these argument types, this machine code), before anybody else can call it. A wrong answer raises
+an error: nothing is released with it, and it is not written to disk. It takes 5 to 60 us for each kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numba.core.types
+import numpy as np
+
+from . import layout
+
+_types: Any = numba.core.types
+Call = Callable[..., Any]
+
+
+class KnownAnswerError(RuntimeError):
+    """A kernel computes something else than it must: a damaged or foreign file, a defect of processor or compiler."""
+
+
+class _OtherForm(Exception):
+    """The kernel was compiled for other types of arguments than those that it would be asked with."""
+
+
+class _Answer(NamedTuple):
+    """How one kernel is asked, what it must answer, and which of its arguments has the type of the scores, if any."""
+
+    ask: Callable[[Call, Any], Any]
+    wanted: Any
+    scores_at: int | None = None
+
+
+# --- the questions
+
+_STREAM, _GROUP = 0x4A000000, 0x0090_0000_0000_0000  # block 1 and nonce of the RFC's example, section 2.3.2
+_RFC = (
+    0xE4E7F110, 0x15593BD1, 0x1FDD0F50, 0xC47120A3, 0xC7F4D1C7, 0x0368C033, 0x9AAA2204, 0x4E6CD4C3,
+    0x466482D2, 0x09AA9F07, 0x05D7C214, 0xA2028BD9, 0xD19C12B5, 0xB94E16DE, 0xE883D0CB, 0x4E3C50A2,
+)  # fmt: skip
+
+# Laws of noise of scale 3, 2^20 and 2^33, with the bits beyond the first 31 that each takes: three loops a kernel
+_LAPLACE = (
+    (0, "1.8p+1 1.d58787a02f578p-2 -1.d42e84984cb42p-59 1.1p-49 1.8p-77"),
+    (16, "1p+20 1.fffff8p-2 1.55555555553e9p-68 1.400008p-31 1p-58"),
+    (32, "1p+33 1.ffffffffcp-2 1.5555555555555p-107 1.400000004p-18 1p-45"),
+)
+_GAUSSIAN = (
+    (0, "1.8p+1 1.0f876ccdf6cd9p+1 1.1fa21253a086ap+0 1.c99764ee40526p-54 1.108631f3c81b4p+2 1.27d53adf29f5ep-52 "
+        "1.c218c7cf206d1p+0 1.3ea9d6f94faecp-55 1.0f876ccdf6cdap+2 1.c71c71c71c71cp-5 1.0aa4844486ae9p-46 "
+        "1.32376e4412a18p+2 1.000025a82799ap-31 1.ad413cccfe77ap-50 1.fc5091bc2df04p-75"),
+    (16, "1.6a0ap+19 1.6a09e667f3bccp+19 1.bc5f0f307755p+17 -1.4f383f1681c6bp-37 1.6a09e667f3bep+20 "
+         "-1.d2ab0e7fd105p-34 1.6a09dccfe77bfp+19 1.6aa78c0177d8p-37 1.6a09e667f3bcdp+20 1p-41 1.369db1273f69dp-28 "
+         "1.974b2334f2354p+20 1.000025a82799ap-31 1.ad413cccfe77ap-50 1.2b4d60f3ffcbep-56"),
+    (32, "1.6a09e668p+32 1.6a09e667f3bccp+32 1.bc5ecf3277d26p+30 1.db39856c00559p-24 1.6a09e667f3bcdp+33 "
+         "-1.bdd1e299d6067p-21 1.6a09e66867799p+32 1.08b87598a7e64p-23 1.6a09e667f3bcdp+33 1p-67 1.369da8f467711p-15 "
+         "1.974b2334f2346p+33 1.000025a82799ap-31 1.ad413cccfe77ap-50 1.2b4d59c11fd32p-43"),
+)  # fmt: skip
+_BLOCK, _ENTRIES, _GRID = 3, 40, 0.25  # enough for a loop of lanes and its rest
+
+_ETA, _TOP, _CANDIDATES = 0.125, 24, 41
+_FACTOR, _LEVELS = 0.18, 56.0  # of buckets: below eta / ln 2
+
+
+def _key() -> Any:
+    return np.arange(32, dtype=np.uint8).view(np.uint32)  # the RFC's
+
+
+def _print(*arrays: Any) -> int:
+    return crc32(b"".join(array.tobytes() for array in arrays))
+
+
+def _ask_groups(call: Call, kind: Any) -> Any:
+    out = np.zeros(256, np.uint32)
+    call(_key(), _STREAM, _GROUP, out)
+    return tuple(out[1::16].tolist()), _print(out)
+
+
+def _ask_words(call: Call, kind: Any) -> Any:
+    out = np.zeros(133, np.uint64)  # a whole group and a part of the next
+    call(_key(), _STREAM, _GROUP * 128, out)
+    return tuple((out[:128:8] >> np.uint64(32)).tolist()), _print(out)
+
+
+def _ask_word(call: Call, kind: Any) -> Any:
+    return tuple(int(call(_key(), _STREAM, _GROUP * 128 + 8 * p)) >> 32 for p in (0, 15))
+
+
+def _ask_noise(call: Call, laws: Any, values: Any, *grid: float) -> Any:
+    answers = []
+    for extra, law in laws:
+        out, undecided = np.zeros_like(values), np.zeros(_ENTRIES, np.int64)
+        numbers = np.array([float.fromhex(number) for number in law.split()])
+        found = call(values, *grid, _key(), _BLOCK, extra, numbers, out, undecided)
+        answers.append((found, _print(out)))
+    return tuple(answers)
+
+
+def _integers() -> Any:
+    return np.arange(_ENTRIES) * 1000
+
+
+def _floats() -> Any:
+    return np.arange(_ENTRIES) * 1.375
+
+
+def _scores(kind: Any) -> Any:
+    return (np.arange(_CANDIDATES) * 29 % 25).astype(kind)  # from 0 to 24
+
+
+def _ask_tops(call: Call, kind: Any) -> Any:
+    tops = np.zeros(1, kind)
+    return call(_scores(kind), tops), tops[0]
+
+
+def _ask_weights(call: Call, kind: Any) -> Any:
+    tops, weights = np.zeros(1, kind), np.zeros(1, np.uint64)
+    call(_scores(kind), _FACTOR, _LEVELS, tops, weights)
+    return tops[0], int(weights[0])
+
+
+_WEIGHT = 1283525893800591360  # of the scores, all together
+
+
+def _ask_proposals(call: Call, kind: Any) -> Any:
+    proposals = np.zeros((4, 9), np.uint64)
+    sums = np.array([[_WEIGHT], [0]], np.uint64)
+    following = call(_key(), 5, np.array([_TOP], kind), _TOP, _FACTOR, sums, proposals)
+    return following, _print(proposals)
+
+
+def _ask_outcomes(call: Call, kind: Any) -> Any:
+    proposals, outcomes = np.zeros((4, 9), np.uint64), np.zeros((3, 9), np.int64)
+    proposals[layout.PROPOSED_REST] = np.arange(9, dtype=np.uint64) * np.uint64(_WEIGHT // 9)
+    proposals[layout.PROPOSED_COIN] = np.arange(9, dtype=np.uint64) << np.uint64(60)
+    tops = np.array([_TOP], kind)
+    call(_scores(kind), _ETA, _FACTOR, _LEVELS, tops, _TOP, proposals, False, layout.SLACK, outcomes)
+    return _print(outcomes)
+
+
+def _ask_arrivals(call: Call, kind: Any) -> Any:
+    heap, indices, times = np.full(2, np.inf), np.zeros(64, np.int64), np.zeros((2, 64))
+    tops = np.array([_TOP], kind)
+    found = call(_scores(kind), 7, _key(), _ETA, tops, _TOP, layout.SLACK, heap, indices, times)
+    return found, _print(heap, indices, times)
+
+
+def _ask_heads(call: Call, kind: Any) -> Any:
+    counts, undecided = np.zeros(1, np.int64), np.zeros(8, np.int64)
+    found = call(_scores(kind), 7, _key(), _ETA, _TOP, layout.SLACK, counts, undecided)
+    return found, int(counts[0])
+
+
+def _ask_flags(call: Call, kind: Any) -> Any:
+    flags = np.zeros(_CANDIDATES)
+    call(_scores(kind), 7, _key(), _ETA, _TOP, layout.SLACK, flags)
+    return _print(flags)
+
+
+def _ask_state(call: Call, kind: Any) -> Any:
+    state = np.zeros(8 + 1024, np.uint64)
+    state[:4], state[5] = _key().view(np.uint64), 1024  # the buffer counts as used up
+    return call(state), _print(state)
+
+
+def _ask_pointer_words(call: Call, kind: Any) -> Any:
+    return _ask_words(lambda key, stream, first, out: call(key, stream, first, out.size, out), kind)
+
+
+def _ask_pointer_noise(call: Call, laws: Any, values: Any, *grid: float) -> Any:
+    """As the kernel is asked: its numbers as a plan."""
+
+    def inner(values: Any, *rest: Any) -> int:
+        *_, key, block, extra, law, out, undecided = rest
+        plan = [extra, *law, *(grid or (0,))] if laws is _LAPLACE else [extra, 1, *(grid or (0,)), *law]
+        return int(call(values, values.size, key, block, np.array(plan, np.float64), out, undecided))
+
+    return _ask_noise(inner, laws, values, *grid)
+
+
+# --- the answers
+
+_WORDS = (_RFC, 1872678935)
+_LAPLACE_I = ((0, 3300406097), (0, 773878147), (0, 724446685))
+_LAPLACE_F = ((0, 1949963850), (0, 1107724080), (0, 3402746674))
+_GAUSSIAN_I = ((0, 95411776), (0, 161471939), (0, 1639195468))
+_GAUSSIAN_F = ((0, 2893941032), (0, 181393462), (0, 4193208285))
+
+ANSWERS: dict[str, _Answer] = {
+    "chacha20.fill_groups_into": _Answer(_ask_groups, (_RFC, 3173066661)),
+    "chacha20.words_into": _Answer(_ask_words, _WORDS),
+    "chacha20.word_one": _Answer(_ask_word, (_RFC[0], _RFC[15])),
+    "noise.add_laplace_into": _Answer(lambda call, _: _ask_noise(call, _LAPLACE, _integers()), _LAPLACE_I),
+    "noise.add_laplace_on_grid_into": _Answer(lambda call, _: _ask_noise(call, _LAPLACE, _floats(), _GRID), _LAPLACE_F),
+    "noise.add_gaussian_into": _Answer(lambda call, _: _ask_noise(call, _GAUSSIAN, _integers()), _GAUSSIAN_I),
+    "noise.add_gaussian_on_grid_into": _Answer(
+        lambda call, _: _ask_noise(call, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F
+    ),
+    "scores.find_tops_into": _Answer(_ask_tops, (_TOP, _TOP), 0),
+    "buckets.sum_blocks_into": _Answer(_ask_weights, (_TOP, _WEIGHT), 0),
+    "buckets.propose_into": _Answer(_ask_proposals, (24, 1814395598), 2),
+    "buckets.resolve_into": _Answer(_ask_outcomes, 836060989, 0),
+    "gumbel_max.select_gumbel_into": _Answer(_ask_arrivals, (2, 2554182963), 0),
+    "permute_and_flip.count_heads_into": _Answer(_ask_heads, (0, 9), 0),
+    "permute_and_flip.mark_heads_into": _Answer(_ask_flags, 735641966, 0),
+}
+
+CALLBACK_ANSWERS: dict[str, _Answer] = {
+    "bit_generator.next_uint64": _Answer(_ask_state, (3549601871640132921, 3692134141)),
+    "bit_generator.next_uint32": _Answer(_ask_state, (2100034873, 316147941)),
+    "bit_generator.next_double": _Answer(_ask_state, (0.19242430303454217, 3692134141)),
+    "function_pointers.words": _Answer(_ask_pointer_words, _WORDS),
+    "function_pointers.laplace_i64": _Answer(
+        lambda call, _: _ask_pointer_noise(call, _LAPLACE, _integers()), _LAPLACE_I
+    ),
+    "function_pointers.laplace_f64": _Answer(
+        lambda call, _: _ask_pointer_noise(call, _LAPLACE, _floats(), _GRID), _LAPLACE_F
+    ),
+    "function_pointers.gaussian_i64": _Answer(
+        lambda call, _: _ask_pointer_noise(call, _GAUSSIAN, _integers()), _GAUSSIAN_I
+    ),
+    "function_pointers.gaussian_f64": _Answer(
+        lambda call, _: _ask_pointer_noise(call, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F
+    ),
+}
+
+
+# --- asking
+
+
+def ask_kernel(name: str, types: tuple[Any, ...], call: Call, where: str) -> None:
+    """Ask a kernel that was compiled for arguments of these types; no question is stated for other types than ours.
+
+    name    of module and kernel;   where    its machine code comes from: for the message
+    """
+    if (answer := ANSWERS.get(name)) is None:
+        return
+
+    def checked(*arguments: Any) -> Any:
+        """The machine code looks at nothing: whatever it is given must be what it was compiled for."""
+        if len(arguments) != len(types):
+            raise _OtherForm
+        given = [_in_form(argument, kind) for argument, kind in zip(arguments, types, strict=True)]
+        result = call(*given)
+        for copy, argument in zip(given, arguments, strict=True):
+            if copy is not argument:
+                argument[:] = copy
+        return result
+
+    kind = None if answer.scores_at is None else str(getattr(types[answer.scores_at], "dtype", ""))
+    if kind in (None, "int64", "float64"):
+        _compare(name, answer, checked, kind, where)
+
+
+def _in_form(argument: Any, kind: Any) -> Any:
+    """An argument as the type wants it: arrays of rows in Fortran's order are copies."""
+    if isinstance(argument, np.ndarray):
+        if type(kind) is _types.Array and (str(kind.dtype), kind.ndim) == (str(argument.dtype), argument.ndim):
+            return np.asfortranarray(argument) if kind.layout == "F" and kind.ndim > 1 else argument
+    elif str(kind) == "float64" or (isinstance(argument, int) and type(kind) in (_types.Integer, _types.Boolean)):
+        return argument
+    raise _OtherForm
+
+
+def ask_callback(name: str, call: Callable[..., Any], where: str) -> None:
+    """Ask a C function, given as ctypes calls it."""
+    if (answer := CALLBACK_ANSWERS.get(name)) is not None:
+
+        def by_pointers(*arguments: Any) -> Any:
+            given = zip(arguments, call.argtypes, strict=True)  # type: ignore[attr-defined]
+            return call(*[ctypes.cast(a.ctypes.data, t) if isinstance(a, np.ndarray) else a for a, t in given])
+
+        _compare(name, answer, by_pointers, None, where)
+
+
+def _compare(name: str, answer: _Answer, call: Call, kind: Any, where: str) -> None:
+    try:
+        right = answer.ask(call, kind) == answer.wanted
+    except _OtherForm:
+        return
+    except MemoryError:  # no answer yet
+        raise
+    except Exception:
+        right = False
+    if not right:
+        raise KnownAnswerError(
+            f"fastdp.kernels.{name}: its known answer came out wrong, and nothing is released with it. It comes from "
+            f"{where}: remove that, and where the answer stays wrong trust nothing that this machine computes"
+        )
