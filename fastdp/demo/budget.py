@@ -49,7 +49,7 @@ def a_budget(console: Console) -> Strip:
 
     def draw(part: SubFigure) -> None:
         axes = part.subplots()
-        styles = ((":", MUTED), ("--", TRUE), ("-.", TRUE), ("-", LAW), ("-", NOISY))
+        styles = ((":", MUTED), ("--", TRUE), ("-.", TRUE), ("-", LAW), ("--", LAW), ("-", NOISY))
         for (name, curve), (style, color) in zip(epsilons.items(), styles, strict=True):
             axes.plot(counts, curve, style, label=name, linewidth=1.6, color=color)
         axes.set_xscale("log")
@@ -73,4 +73,5 @@ _THEOREMS: dict[str, Any] = {
     "Kairouz, Oh, Viswanath": "heterogeneous",
     "zCDP": "zcdp",
     "Renyi": "renyi",
+    "loss distributions": "pld",
 }

@@ -23,7 +23,7 @@ from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer, optional_flag, positive, public_count
+from ..support.checks import flag, integer, optional_flag, positive, public_count
 from ..support.parameters import MOST_STEPS, Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
@@ -201,7 +201,7 @@ def projected_gradient_descent(
     """
     steps = integer("steps", steps, least=1, most=MOST_STEPS)
     outside = parameters.outside(outside)
-    _check_result(average, callback)
+    _check_result(average, history, callback)
     points, problem = read_points(X, y, loss, over, start, outside)
     of_record = problem.lipschitz() if step_size is not None else problem.lipschitz_or_error("step_size")
     lipschitz = None if of_record is None else of_record + problem.ridge
@@ -328,7 +328,7 @@ def noisy_projected_gradient_descent(
     """
     outside = parameters.outside(outside)
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors, NOISES)
-    _check_result(average, callback)
+    _check_result(average, history, callback)
     given = _given_steps(clip, steps, step_size, average, resolution)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, start, outside, records)
@@ -377,7 +377,7 @@ def _noisy_path(
     """All points of a descent over checked records: in one compiled loop, if there is one for them."""
     unit, limit = schedule.grid.unit, schedule.grid.limit(points.d)
     after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.projection)
-    if not (callback or progress):
+    if callback is None and (progress is None or progress is False):
         path = points.descend(problem.start, unit, limit, noises, after)
         if path is not None:
             return path
@@ -395,8 +395,9 @@ def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, re
     )
 
 
-def _check_result(average: Any, callback: Any) -> None:
+def _check_result(average: Any, history: Any, callback: Any) -> None:
     optional_flag("average", average)
+    flag("history", history)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback={shown(callback)}: must be a function of (t, w), or None")
 

@@ -43,7 +43,8 @@ class Rows:
 
 def _dot(a: Array, b: Array) -> float:
     """Their inner product, without BLAS: its threads wait for each other on a busy machine."""
-    return float(np.multiply(a, b).sum())
+    with np.errstate(under="ignore"):
+        return float(np.multiply(a, b).sum())
 
 
 def connect_dots(delta: Array, error: Array, step: Any) -> tuple[Array, Array, Array]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
+from ..support.checks import plain_integer
 from ..support.shown import shown
 
 _DATA = re.compile(r"^data(?=:)|\bdata(?=\[)")  # the parameter in an error
@@ -47,9 +46,10 @@ def position_of(which: str | int, names: Names, width: int) -> int:
         if which not in names:
             raise ValueError(f"column={shown(which)}: must be one of {', '.join(map(repr, names[:12]))}")
         return names.index(which)
-    if isinstance(which, bool) or not isinstance(which, int | np.integer) or not 0 <= which < width:
+    position = plain_integer(which)
+    if position is None or not 0 <= position < width:
         raise ValueError(f"column={shown(which)}: must be a name, or a position from 0 to {width - 1}")
-    return int(which)
+    return position
 
 
 def checked_names(names: Sequence[Any]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import integer, items_of, plain_array, plain_integer
 from ..support.columns import Coded, Entries, column_of
@@ -293,7 +294,7 @@ class Domain(Frozen):
         DomainError
             A value is outside the domain; the message names the column and the rule, never a value.
         """
-        position = self._checked(position)
+        position, outside = self._checked(position), parameters.outside(outside)
         column = column_of(f"column {self.names[position]!r}", values)
         if self.labels[position] is None:
             return encode_entries(self, position, column.entries(0, len(column)), outside)

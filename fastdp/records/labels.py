@@ -33,7 +33,7 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
         raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
     if names_column(y):
         try:
-            at = position_of(y if isinstance(y, str) else int(y), rows.names, rows.width)
+            at = position_of(y, rows.names, rows.width)
         except ValueError as error:
             raise ValueError(f"y={shown(y)}: must be labels, or the name of their column ({error})") from None
         if rows.width == 1:

@@ -67,7 +67,7 @@ def declared_classes(classes: Any) -> NDArray[Any] | None:
     try:
         negative, positive = classes
         alike = isinstance(negative, str) == isinstance(positive, str) and bool(negative != positive)
-    except (TypeError, ValueError):
+    except Exception:  # of a class that is not ours, too
         alike = False
     if not alike:
         raise ValueError(f"classes={shown(classes)}: {_RULE}")

@@ -15,7 +15,7 @@ from ..records.domain import Domain, display_count, listed
 from ..records.encoding import encode
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer
+from ..support.checks import check_fits, integer
 from ..support.shown import shown
 from .base import Floats, PrivateEstimator, missing, randomness
 from .classifiers import names_of
@@ -229,6 +229,8 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
             Rows of labels or codes, as the domain declares them; with `bounds`, of middles of bins.
         """
         check_is_fitted(self, "guarantee_")
+        d = len(self.domain_)
+        check_fits("n_samples", n_samples, 24 * d * integer("n_samples", n_samples, least=0), f"{d} columns of so many")
         records = self.distribution_.sample(n_samples, randomness(random_state))
         return records if self._grid is None else self._grid.centers(records)
 

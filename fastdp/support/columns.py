@@ -160,7 +160,8 @@ def places_of(array: Array) -> Coded:
     return np.fromiter(map(places.__getitem__, keys), np.intp, len(keys)), labels
 
 
-_COMPARED = frozenset({bool, bytes, float, int, str, type(None)})  # whose equals are taken alike everywhere
+_NUMBERS = frozenset({bool, float, int})
+_COMPARED = _NUMBERS | {bytes, str, type(None)}  # whose equals are taken alike everywhere
 
 
 NO_LABEL = object()  # in place of objects without a hash, which are labels of no domain
@@ -184,6 +185,11 @@ def objects(values: Sequence[Any]) -> Array:
 
 def _of_list(label: str, data: Sequence[Any]) -> Array:
     """A list as an array, of which no entry depends on another: numpy would make all of them strings because of one."""
+    kinds = {*map(type, data)}
+    if kinds <= _COMPARED and not kinds <= _NUMBERS:  # strings, say, which numpy would copy into one width
+        array = np.empty(len(data), object)
+        array[:] = data
+        return array
     try:
         array = np.asarray(data)
     except ValueError:  # entries of several lengths

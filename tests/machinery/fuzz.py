@@ -52,7 +52,7 @@ _PUBLIC_WORDS = (
 )  # fmt: skip
 _PUBLIC_NUMBERS = (
     "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=", "column=", "c=[",
-    "data: column name",
+    "data: column name", "attributes: ",
 )  # fmt: skip
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops

