@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import erfc, exp, inf, log, nextafter, pi, sqrt
 
-from ..support.rounding import context_of, decimal_of, down, sixty_digits, up
+from ..support.rounding import context_of, decimal_of, sixty_digits, up
 from ..support.search import narrow
 
 SMALLEST_MU, LARGEST_MU = 1e-12, 1000.0  # below, the line through 0 is as good; beyond, a delta of 1 or epsilon's line
@@ -266,13 +266,17 @@ def mu_of_goal(epsilon: float, delta: float) -> float:
     float
         Rounded down, to 12 digits.
     """
-    if not (1e-100 <= epsilon <= 700 and 1e-300 <= delta < 1):
+
+    def holds(mu: float) -> bool:
+        return _delta(Decimal(mu), Decimal(epsilon))[0] * (1 + Decimal("1e-35")) <= Decimal(delta)
+
+    if not (1e-100 <= epsilon <= 700 and 1e-300 <= delta < 1 and holds(SMALLEST_MU)):
         raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}: out of reach of Gaussian DP in float64")
     low, high = SMALLEST_MU, 1.0
     while nearly_delta(1 / high, epsilon) <= delta:
         low, high = high, 2 * high
     low = narrow(lambda mu: nearly_delta(1 / mu, epsilon) > delta, low, high, 1e-14)[0]
     margin = 1e-13
-    while _delta(Decimal(low * (1 - margin)), Decimal(epsilon))[0] * (1 + Decimal("1e-35")) > Decimal(delta):
+    while not holds(found := max(low * (1 - margin), SMALLEST_MU)):
         margin *= 4
-    return down(low * (1 - margin))
+    return found

@@ -271,10 +271,13 @@ def power_of_two(name: str, value: Any) -> float:
     return result
 
 
-def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float64]:
+def numbers_array(
+    name: str, value: Any, *, error: type[ValueError] = DomainError
+) -> NDArray[np.int64] | NDArray[np.float64]:
     """An int64 or float64 array, C-contiguous and in native byte order; without a copy where it is one already.
 
-    Integers beyond int64 (uint64 has them) become the largest int64, which moves no two values further apart.
+    `error` is raised about entries of lists and objects: a DomainError of records, a ValueError of parameters. Integers
+    beyond int64 (uint64 has them) become the largest int64, which moves no two values further apart.
     """
     if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype in _HELD:
         return value
@@ -284,14 +287,14 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         value = column.values(0, len(column))  # missing entries are refused, whatever type they would make of the rest
     try:
         array = np.asarray(value)
-    except ValueError as error:
-        why = f" ({error})" if isinstance(value, list | tuple) else ""
-        raise DomainError(f"{name}: must be a number or a rectangular array of numbers{why}") from None
+    except ValueError as wrong:
+        why = f" ({wrong})" if isinstance(value, list | tuple) else ""
+        raise error(f"{name}: must be a number or a rectangular array of numbers{why}") from None
     except Exception:  # of a class that is not ours, and a range that does not fit into memory
         raise ValueError(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
     kind = array.dtype.kind
     if kind == "f" and not has(value, "dtype") and _holds_large_integers(value, array):
-        raise DomainError(
+        raise error(
             f"{name}: a list of floats with integers beyond 2^53 among them, which floats would round: must be an "
             "array, whose dtype decides"
         )
@@ -303,11 +306,13 @@ def numbers_array(name: str, value: Any) -> NDArray[np.int64] | NDArray[np.float
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)
     if isinstance(value, Mapping):
         raise ValueError(f"{name}: a mapping: must be an array of numbers, such as list(d.values())")
-    wrong = DomainError if is_due_to_entries(value, array) else ValueError
+    kind_of_error = error if is_due_to_entries(value, array) else ValueError
     if kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
-        raise wrong(f"{name}: column of strings: must be numbers")
+        raise kind_of_error(f"{name}: column of strings: must be numbers")
     hint = "; convert with .astype(float)" if kind == "O" else ""
-    raise wrong(f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}")
+    raise kind_of_error(
+        f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}"
+    )
 
 
 def is_due_to_entries(value: Any, array: NDArray[Any]) -> bool:

@@ -41,7 +41,10 @@ def test_numbers_of_cells_are_shown() -> None:
         ),
         (lambda d: pmw_on(d, weights="dense"), r"^domain: dense weights put 2000 attributes .* into 1\.15e\+602 cells"),
         (lambda d: pmw_on(d, epsilon=1e-4), r"no alpha below 1 can be guaranteed for 10 queries on 1\.15e\+602 cells"),
-        (lambda d: pmw_on(d, max_queries=10**400), r"^max_queries=10+: must be at most 9,223,372,036,854,775,807$"),
+        (
+            lambda d: pmw_on(d, max_queries=10**400),
+            r"^max_queries=<int of 1,329 bits>: must be at most 9,223,372,036,854,775,807$",
+        ),
         (lambda d: pmw_on(d).nonprivate_kl(), r"^domain: 1\.15e\+602 cells: must be at most 2\^27 to count"),
         (lambda d: pmw_on(d).synthetic.probabilities(), r"^domain: listing all cells would merge 2000 attributes"),
         (lambda d: d.cells([ONES[:, 0]] * 2000), r"^domain: 1\.15e\+602 cells: must be at most 2\^62"),

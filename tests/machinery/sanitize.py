@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fastdp.capi.library import BuildError, build, find_compiler
+from fastdp.capi.library import BuildError, find_compiler, why_not
 from fastdp.capi.table import FUNCTIONS, Argument, Function
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,24 +111,24 @@ def _array(argument: Argument, function: Function) -> Iterator[str]:
 
 
 def check_c(arguments: argparse.Namespace) -> str:
-    try:
-        compiler = [*find_compiler(), *shlex.split(FLAGS)]
-        with tempfile.TemporaryDirectory() as scratch:
-            trial = Path(scratch, "trial.c")
-            trial.write_text("int main(void) { return 0; }\n")
-            done = subprocess.run([*compiler, str(trial), "-o", f"{scratch}/trial"], capture_output=True, check=False)
-            if done.returncode or subprocess.run([f"{scratch}/trial"], check=False).returncode:
-                raise Skipped(f"{compiler[0]} has no sanitizers here")
-            os.environ["CC"] = shlex.join(compiler)
-            build(scratch)
-            Path(scratch, "calls.h").write_text(calls())
-            link = [f"-I{scratch}", f"-L{scratch}", "-lfastdp", f"-Wl,-rpath,{scratch}", "-lm"]
-            strict = ["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable"]
-            subprocess.run([*compiler, *strict, str(HERE / "hostile.c"), "-o", f"{scratch}/hostile", *link], check=True)
-            command = [f"{scratch}/hostile", str(arguments.seed), str(arguments.calls)]
-            done = subprocess.run(command, env=os.environ | OPTIONS, stdout=subprocess.PIPE, text=True, check=False)
-    except BuildError as error:
-        raise Skipped(str(error)) from None
+    if reason := why_not():
+        raise Skipped(reason)
+    compiler = [*find_compiler(), *shlex.split(FLAGS)]
+    with tempfile.TemporaryDirectory() as scratch:
+        trial = Path(scratch, "trial.c")
+        trial.write_text("int main(void) { return 0; }\n")
+        done = subprocess.run([*compiler, str(trial), "-o", f"{scratch}/trial"], capture_output=True, check=False)
+        if done.returncode or subprocess.run([f"{scratch}/trial"], check=False).returncode:
+            raise Skipped(f"{compiler[0]} has no sanitizers here")
+        code = f"from fastdp.capi import build; build({scratch!r})"
+        asked = os.environ | {"CC": shlex.join(compiler)}
+        subprocess.run([sys.executable, "-c", code], env=asked, cwd=ROOT, check=True)
+        Path(scratch, "calls.h").write_text(calls())
+        link = [f"-I{scratch}", f"-L{scratch}", "-lfastdp", f"-Wl,-rpath,{scratch}", "-lm"]
+        strict = ["-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable"]
+        subprocess.run([*compiler, *strict, str(HERE / "hostile.c"), "-o", f"{scratch}/hostile", *link], check=True)
+        command = [f"{scratch}/hostile", str(arguments.seed), str(arguments.calls)]
+        done = subprocess.run(command, env=os.environ | OPTIONS, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, end="")
     return "" if done.returncode == 0 else f"exit code {done.returncode}"
 

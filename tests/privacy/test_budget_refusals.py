@@ -179,6 +179,14 @@ PARAMETERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "outside": lambda o: fastdp.median([1, 2], domain_bits=3, epsilon=0.1, outside="cut", **o),
     "clip": lambda o: fastdp.vector_sum(np.array([[0.5]]), clip=-1.0, epsilon=0.1, delta=1e-9, **o),
+    "start": lambda o: fastdp.private_erm(
+        np.ones((9, 1)),
+        np.ones(9),
+        loss=fastdp.losses.Logistic(x_norm=1),
+        over=fastdp.sets.Box(-1, [None]),
+        epsilon=0.1,
+        **o,
+    ),
     "bits of a box": lambda o: fastdp.learn_box(np.array([[1]]), [1], domain_bits=[3, 3], epsilon=0.1, **o),
 }
 
@@ -229,7 +237,7 @@ def test_estimators_count() -> None:
     with pytest.raises(DomainError), pytest.warns(fastdp.AccuracyWarning):
         beyond.fit([[0.5], [2.0]])
     assert budget.refused == 5
-    with pytest.raises(ValueError, match=r"^outside="), pytest.warns(fastdp.AccuracyWarning):
+    with pytest.raises(ValueError, match=r"^outside="):
         PrivateMedian(0.1, bounds=(0, 1), outside="cut", budget=budget).fit([[0.5]])
     assert budget.refused == 5
 

@@ -141,7 +141,11 @@ def test_numbers_beyond_the_range_of_the_formula():
     assert gaussian_curve.delta_of_mu(0.0, 0.0) == 0
     assert gaussian_curve.delta_of_mu(5000.0, 1e9) == 1
     assert gaussian_curve.mu_of_pure(math.inf) == gaussian_curve.mu_of_rho(math.inf) == math.inf
-    with pytest.raises(ValueError, match="out of reach"):
-        gaussian_curve.mu_of_goal(1e-200, 0.5)
+    for epsilon, delta in ((1e-200, 0.5), (1e-50, 1e-200), (1.0, 1e-310), (701.0, 0.5)):
+        with pytest.raises(ValueError, match="out of reach"):
+            gaussian_curve.mu_of_goal(epsilon, delta)
+    for epsilon, delta in ((1e-9, 1e-15), (1e-11, 1e-9), (1e-90, 0.3), (700.0, 1e-290), (1e-5, 1 - 1e-12)):
+        mu = gaussian_curve.mu_of_goal(epsilon, delta)
+        assert delta_of(mu, epsilon) <= delta < delta_of(mu * 1.001, epsilon)
     with pytest.raises(ValueError, match=r"^mu=-1: must be >= 0"):
         GaussianDP(-1)

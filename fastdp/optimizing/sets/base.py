@@ -233,7 +233,7 @@ def dimension_of(d: Any, name: str = "dimension") -> int:
 
 def point_of(name: str, w: ArrayLike) -> Vector:
     """A point as a fresh float64 vector of finite numbers."""
-    w = np.array(numbers_array(name, w), np.float64)
+    w = np.array(numbers_array(name, w, error=ValueError), np.float64)
     if w.ndim != 1 or not w.size:
         raise ValueError(f"{name}: shape {w.shape}: must have one dimension and at least one coordinate")
     if not np.isfinite(w).all():
@@ -279,7 +279,7 @@ def projection_of(over: ConvexSet, d: int) -> Projection | None:
 
 def coordinates_of(name: str, value: ArrayLike) -> tuple[float, ...]:
     """A number, as a tuple of it alone, or a vector's coordinates."""
-    array = np.atleast_1d(np.asarray(numbers_array(name, value), np.float64))
+    array = np.atleast_1d(np.asarray(numbers_array(name, value, error=ValueError), np.float64))
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name}: shape {array.shape}: must be a number or a vector")
     if not (np.abs(array) <= _LARGEST).all():
