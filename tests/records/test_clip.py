@@ -326,3 +326,58 @@ def test_the_bisection_of_refusals_learns_nothing() -> None:
                 answers.add(str(error))
     assert answers == {"released"}
     assert len(budget.releases) == 6, "each was paid for"
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of pandas, which Dask uses when it reads files
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning", "ignore::fastdp.PrivacyWarning")
+def test_the_same_bits_from_frames_files_and_dask(tmp_path: Path) -> None:
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    rng = np.random.default_rng(8)
+    n = 300
+    frame = pd.DataFrame({
+        "a": np.where(rng.random(n) < 0.2, NAN, rng.normal(size=n) * 10.0 ** rng.integers(-3, 300, n)),
+        "b": np.where(rng.random(n) < 0.1, INF, rng.normal(size=n)),
+        "s": pd.Series(rng.choice(of_objects(["u", "v", "w", None]), n), dtype="str"),
+        "y": pd.array(rng.choice([0, 1, 7, None], n), "Int64"),
+    })  # fmt: skip
+    path = tmp_path / "records.parquet"
+    frame.to_parquet(path, row_group_size=70)
+    domain = Domain(s=["u", "v"], y=2)
+    releases = {
+        "tables": lambda data: fastdp.release_marginals(
+            data, domain, fastdp.marginals(domain, 2), epsilon=1.0, delta=1e-6, outside="clip", rng=Randomness(seed=2)
+        ).tables,
+        "median": lambda data: fastdp.median(data["a"], epsilon=1.0, outside="clip", rng=Randomness(seed=2)),
+        "box": lambda data: fastdp.learn_box(
+            data[["a", "b", "y"]], "y", epsilon=1.0, delta=1e-6, outside="clip", rng=Randomness(seed=2)
+        ).intervals,
+        "sum": lambda data: fastdp.vector_sum(
+            data[["a", "b"]], clip=1.0, epsilon=1.0, delta=1e-6, outside="clip", rng=Randomness(seed=2)
+        ).value,
+        "descent": lambda data: fastdp.noisy_projected_gradient_descent(
+            data[["a", "b", "y"]], "y", loss=losses.Logistic(x_norm=1.0), over=sets.Ball(1.0), epsilon=1.0, delta=1e-6,
+            steps=3, outside="clip", rng=Randomness(seed=2),
+        ).w,
+        "conjunction": lambda data: fastdp.learn_conjunction(
+            data[["a", "b", "y"]], "y", epsilon=1.0, delta=1e-6, outside="clip", rng=Randomness(seed=2)
+        ).literals,
+    }  # fmt: skip
+    for name, release in releases.items():
+        right = repr(release(frame))
+        for data in (
+            dd.from_pandas(frame, npartitions=4),
+            pl.from_pandas(frame),
+            dd.read_parquet(path, dtype_backend="numpy_nullable"),
+        ):
+            assert repr(release(data)) == right, name
+    for width in (1, 2):
+        X = frame[["a", "b"]].to_numpy()[:, :width]
+        right = fastdp.vector_sum(X, clip=1.0, epsilon=1.0, outside="clip", rng=Randomness(seed=2)).value
+        for data in (da.from_array(X, chunks=(77, width)), X.astype(object)):
+            found = fastdp.vector_sum(data, clip=1.0, epsilon=1.0, outside="clip", rng=Randomness(seed=2)).value
+            assert (found == right).all()
+    X = frame[["a", "b"]].to_numpy()
+    one = fastdp.vector_sum(X, clip=1.0, epsilon=1.0, outside="clip", rng=Randomness(seed=2)).value
+    frame[["a", "b"]].to_parquet(path, row_group_size=70)
+    again = fastdp.vector_sum(path, clip=1.0, epsilon=1.0, outside="clip", rng=Randomness(seed=2)).value
+    assert (one == again).all()
