@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from math import exp, expm1, inf, isfinite, log
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -18,8 +18,10 @@ import numpy as np
 
 from ..support import parameters
 from ..support.checks import instance_of, non_negative, positive
+from ..support.columns import has
 from ..support.public_paths import public_as
 from ..support.search import least_float
+from ..support.shown import shown
 from .normal_tails import mills_ratio, upper_tail
 
 U = 2.0**-45
@@ -155,6 +157,8 @@ def with_profile(guarantee: G, profile: Profile) -> G:
     Guarantee
         Equal to the one that was given; `compose` uses what it knows.
     """
+    if isinstance(guarantee, type) or not is_dataclass(guarantee) or not has(guarantee, "profile"):
+        raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
     twin = copy(guarantee)
     object.__setattr__(twin, "profile", instance_of(Profile, "profile", profile, "a profile, such as Laplace(0.1)"))
     return twin

@@ -101,6 +101,7 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "whole": lambda s: fastdp.PureDP(1.0),
     "kind": lambda s: fastdp.PureDP,
     "other": lambda s: fastdp.PureDP(2.0),
+    "profile": lambda s: fastdp.privacy.Laplace(0.1),
     "one_signed": lambda s: True,
     "neighbors": lambda s: "replace-one",
     "n": lambda s: 1000,
@@ -309,6 +310,12 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "optimizing.PrivateDescent": lambda: _minimum("noisy_projected_gradient_descent", delta=1e-6),
     "optimizing.PrivateMinimum": lambda: _minimum("private_erm", delta=1e-6),
     "optimizing.VectorRelease": lambda: fastdp.vector_mean(np.zeros((9, 2)), clip=1.0, epsilon=1.0),
+    "privacy.Laplace": lambda: fastdp.privacy.Laplace(0.5),
+    "privacy.Gaussian": lambda: fastdp.privacy.Gaussian(0.5),
+    "privacy.Exponential": lambda: fastdp.privacy.Exponential(0.5),
+    "privacy.DiscreteLaplace": lambda: fastdp.privacy.DiscreteLaplace(2.0),
+    "privacy.DiscreteGaussian": lambda: fastdp.privacy.DiscreteGaussian(2.0),
+    "privacy.RandomizedResponse": lambda: fastdp.privacy.RandomizedResponse(0.5),
     "privacy.Release": lambda: _spent().releases[0],
     "privacy.Releases": lambda: _spent().releases,
     "privacy.Removal": lambda: fastdp.removal(1.0, one_signed=True),
@@ -440,7 +447,10 @@ def _calls() -> dict[str, Callable[[np.random.Generator], Call]]:
     return made
 
 
-MADE_BY_USERS = tuple([name for name in fastdp.__all__ if name[0] != "_"] + ["losses.", "sets."])
+MADE_BY_USERS = tuple(
+    [name for name in fastdp.__all__ if name[0] != "_"]
+    + ["losses.", "sets.", *(f"privacy.{name}" for name in surface.PROFILES)]
+)
 """Classes whose constructors users call; others are results."""
 
 CALLS = _calls()

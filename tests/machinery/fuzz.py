@@ -51,8 +51,8 @@ _PUBLIC_WORDS = (
     "guarantee=", "order=", "attribute=", "column=", "data=", "workload: ", "X: column", "y: Unknown label", "inside=",
 )  # fmt: skip
 _PUBLIC_NUMBERS = (
-    "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=", "column=", "c=[",
-    "data: column name", "attributes: ",
+    "sigma=", "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=", "column=", "c=[",
+    "data: column name", "attributes: ", "rate=",
 )  # fmt: skip
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops

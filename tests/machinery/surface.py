@@ -27,6 +27,7 @@ LEFT_OUT = {
     "privacy.Form": "what guarantees tell compose of themselves, made by classes of guarantees",
     "privacy.Accounted": "a base class",
     "privacy.HasGuarantee": "a protocol",
+    "privacy.Profile": "a base class; its methods are called of its kinds",
     "privacy.Guarantee": "a base class; its methods are called of its kinds",
     "answering.Query": "a base class; its methods are called of its kinds",
     "learning.Hypothesis": "a base class; its methods are called of its kinds",
@@ -36,8 +37,11 @@ LEFT_OUT = {
 }
 """Names, and beginnings of names, that are not called by themselves."""
 
+PROFILES = ("Laplace", "Gaussian", "Exponential", "DiscreteLaplace", "DiscreteGaussian", "RandomizedResponse")
+"""Classes of privacy profiles, whose methods are what compose reads of them: made here, not called."""
+
 SEAMS = ("losses.", "sets.")
-"""Methods of these are how descents, nets and C read a loss or a set, with arrays that have been checked: they may
+"""Methods of these are how descents, nets and C read a loss or a set, with what has been checked: they may
 raise numpy's own errors."""
 
 OPERATORS = ("__and__", "__eq__", "__len__", "__hash__", "__repr__", "__contains__", "__getitem__", "_repr_html_")
@@ -97,7 +101,7 @@ def members() -> dict[str, tuple[str, str]]:
     """Public methods of ours: by name, the class that has it and its attribute; static ones, too."""
     found = {}
     for name, kind in things().items():
-        if not inspect.isclass(kind) or left_out(name):
+        if not inspect.isclass(kind) or left_out(name) or name.removeprefix("privacy.") in PROFILES:
             continue
         for attribute in dir(kind):
             if attribute[0] == "_" and attribute not in OPERATORS:
