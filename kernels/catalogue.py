@@ -25,8 +25,8 @@ MODULES = (
 )  # fmt: skip
 _WIDEST = 100  # of a formula, in characters: the column of the site
 MACHINERY = (
-    "bit_generator", "cache_folder", "catalogue", "compile", "compile_cache", "function_pointers", "known_answers",
-    "layout", "requirements",
+    "bit_generator", "cache_folder", "catalogue", "compile", "compile_cache", "forks", "function_pointers",
+    "known_answers", "layout", "requirements",
 )  # fmt: skip
 
 

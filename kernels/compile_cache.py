@@ -41,6 +41,7 @@ import numba.core.types
 import numba.core.typing.ctypes_utils
 import numpy as np
 
+from . import forks
 from .cache_folder import BY_USER, SOURCES, CacheFolder
 from .known_answers import ask_callback, ask_kernel
 
@@ -356,28 +357,13 @@ _INNER = ("fastdp", "numba", "contextlib")
 # ---------------------------------------------------------------------------------------------------------------------
 # fork
 
-# A child forked while another thread compiles would inherit a lock that nobody releases, and hang at its first call.
-# Both locks are re-entrant, so a thread that forks while it compiles itself goes on compiling, in parent and child.
-_llvm_lock: Any = getattr(llvmlite.binding.ffi.lib, "_lock", None)
-
-
-def _before_fork() -> None:
-    compiler_lock.acquire()
-    if _llvm_lock is not None:
-        _llvm_lock.__enter__()
-
-
-def _after_fork() -> None:
-    if _llvm_lock is not None:
-        _llvm_lock.__exit__(None, None, None)
-    compiler_lock.release()
+forks.guard(compiler_lock, getattr(llvmlite.binding.ffi.lib, "_lock", None))
 
 
 def _after_fork_in_child() -> None:
     _numbers.begin()
     if _opened is not None:
         _opened.locks.forget()
-    _after_fork()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -231,11 +231,16 @@ def _all_at_delta(counted: list[tuple[Guarantee, int]], delta: float, using: Usi
 
 
 def _by_losses(choices: list[Parts], delta: float) -> list[Found]:
-    """By privacy loss distributions, for the few choices that other theorems favour."""
+    """By privacy loss distributions, for the few choices that other theorems favour.
+
+    One choice of bounded range is left to its conversion by moments, which is what `to_approx` states of it.
+    """
     known = []
     for parts in choices:
         leak = _sum(parts, lambda form: form.leak)
-        if leak < delta and all(form.has_profile for form, _ in parts):
+        one_choice = all(k == 1 and form.range <= form.pure < inf and not form.profiles for form, k in parts)
+        one_choice = one_choice and len(parts) == 1
+        if leak < delta and not one_choice and all(form.has_profile for form, _ in parts):
             quick = min(_at_delta(parts, delta, "basic") + _at_delta(parts, delta, "zcdp")) if choices[1:] else ()
             known.append((quick, leak, [(profiles_of(form), k) for form, k in parts]))
     found = []

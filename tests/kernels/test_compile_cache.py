@@ -54,6 +54,12 @@ def bump_in_c(x):
 TOTAL = "answer = int(loops.total(np.arange(4)))"  # 1 + (1 + 3 + 5 + 7) = 17
 LOOK = "answer = None"  # cache_info alone chooses and makes the directory: no need to compile
 
+INIT = """
+import os
+from fastdp.kernels import forks
+os.register_at_fork(before=forks.before, after_in_parent=forks.in_parent, after_in_child=forks.in_child)
+"""
+
 PROBE = """
 import contextlib, ctypes, dataclasses, json, os, sys, threading, time
 import numba, numba.core.event
@@ -84,8 +90,9 @@ class House:
         self.cache = folder / "cache"
         for made in (self.kernels, folder / "home", folder / "tmp"):
             made.mkdir(parents=True)
-        (folder / "fastdp" / "__init__.py").touch()
-        for name in ("__init__", "cache_folder", "compile", "compile_cache", "known_answers", "layout", "requirements"):
+        (folder / "fastdp" / "__init__.py").write_text(INIT)
+        machinery = ("cache_folder", "compile", "compile_cache", "forks", "known_answers", "layout", "requirements")
+        for name in ("__init__", *machinery):
             shutil.copy(ROOT / "kernels" / f"{name}.py", self.kernels)
         self.write("helper", HELPER)
         self.write("loops", LOOPS)

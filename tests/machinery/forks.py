@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 600  # against hangs only: a cold child compiles
 
 PREAMBLE = """
-import faulthandler, os, sys, threading, time, warnings
+import faulthandler, os, signal, sys, threading, time, warnings
 faulthandler.dump_traceback_later({seconds}, exit=True)
 warnings.simplefilter("ignore")
 
@@ -26,7 +26,7 @@ def in_child(call):
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        faulthandler.dump_traceback_later({seconds} - 30, exit=True)
+        signal.alarm({seconds} - 30)  # faulthandler's timer would wait for the parent's
         try:
             call()
             said = "released"

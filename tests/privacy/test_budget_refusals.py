@@ -294,6 +294,21 @@ def test_the_place_of_each_is_its_own() -> None:
         assert len(refusals) == 4
 
 
+def test_one_that_comes_between_takes_the_next_place() -> None:
+    """Between being written and being told, as a thread or a signal handler may."""
+    refusals, between = Refusals(0), []
+
+    class Interrupted(list[object]):
+        def append(self, each: object) -> None:
+            super().append(each)
+            if len(self) == 1:
+                between.append(refusals.count(DomainError()))
+
+    refusals._counted = Interrupted()
+    assert refusals.count(DomainError()) is False
+    assert between == [True]
+
+
 def test_the_bits_that_refusals_tell() -> None:
     """As many patterns of refused calls as docs/security.md counts: m calls, one more refusal than allowed."""
     for calls, allowed in itertools.product((1, 3, 6), (0, 1, 2)):

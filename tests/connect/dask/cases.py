@@ -119,10 +119,10 @@ def net(give: Any, data: Data) -> Any:
     return fastdp.exponential_erm(X, y, loss=loss, over=over, epsilon=1.0, method="grid", rng=seeded(), spacing=0.2).w
 
 
-def line(give: Any, data: Data, loss: Any, **how: Any) -> Any:
+def line(give: Any, data: Data, loss: Any, outside: Any = "clip", **how: Any) -> Any:
     X = give(data.incomes[:, None])
     return fastdp.exponential_erm(
-        X, loss=loss, over=sets.Box(0, 1e5), epsilon=0.1, method="exact", outside="clip", rng=seeded(), **how
+        X, loss=loss, over=sets.Box(0, 1e5), epsilon=0.1, method="exact", outside=outside, rng=seeded(), **how
     ).w
 
 

@@ -78,7 +78,10 @@ def test_a_record_outside_the_domain_costs_nothing(where: int, data: Data, monke
         lambda: fastdp.vector_sum(spoiled(data.points, np.inf), clip=1.0, epsilon=1.0),
         lambda: CASES["logistic"](lambda a: spoiled(a, 5.0) if a.ndim == 2 else chunked(a), data),
         lambda: CASES["squared"](lambda a: spoiled(a, 5.0) if a.ndim == 1 else chunked(a), data),
-        *(partial(CASES[name], lambda a: spoiled(a, np.nan), data) for name in ("line, mean", "line, median")),
+        *(
+            partial(CASES[name], lambda a: spoiled(a, np.nan), data, outside="raise")
+            for name in ("line, mean", "line, median")
+        ),
         lambda: CASES["net"](lambda a: spoiled(a, 5.0) if a.ndim == 2 else chunked(a), data),
         *(
             partial(CASES[name], lambda a: spoiled(a, 5.0) if a.ndim == 2 else chunked(a), data)
