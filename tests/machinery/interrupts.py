@@ -21,6 +21,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
 
 import fastdp
 
@@ -90,6 +91,8 @@ class Suite:
 
     def check(self, name: str, budget: Any, returned: int) -> None:
         gc.collect(0)
+        if global_compiler_lock.is_locked():
+            self.failures.append(f"{name}: the compiler's lock is held")
         listed = len(budget.releases)
         if returned > listed:
             self.failures.append(f"{name}: {returned} returned, {listed} listed")
