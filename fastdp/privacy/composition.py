@@ -248,8 +248,11 @@ def _by_losses(choices: list[Parts], delta: float) -> list[Found]:
         bounds = epsilon_bounds(chosen(profiles, delta), delta=delta, leak=leak)
         if bounds is not None:
             alone = all(kinds == (Gaussian,) for kinds in (tuple(map(type, some)) for some, _ in profiles))
+            # of several facts about one release, or forms of it, the worst that has them all may be less bad than each
+            several = bool(choices[1:]) or any(some[1:] for some, _ in profiles)
+            at_least = 0.0 if several else bounds.at_least
             # Gaussian noise alone has a curve of its own
-            found.append((inf if alone else bounds.at_most, "privacy loss distribution", bounds.at_least))
+            found.append((inf if alone else bounds.at_most, "privacy loss distribution", at_least))
     return found
 
 

@@ -139,7 +139,7 @@ def profiles_of(form: Form) -> tuple[Profile, ...]:
         found.append(Gaussian(form.mu) if form.mu else RandomizedResponse(0.0))
     if form.range < inf and form.range < 2 * form.pure:
         found.append(Exponential(form.range))
-    if form.pure < inf and not any(profile.bound <= form.pure for profile in found):
+    if form.pure < inf and not any(profile.bound <= form.pure * (1 + 2.0**-40) for profile in found):
         found.append(RandomizedResponse(form.pure))
     return tuple(found)
 
