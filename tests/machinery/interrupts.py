@@ -77,6 +77,8 @@ class Suite:
             signal.setitimer(signal.ITIMER_REAL, 0)
         except Interrupt:
             self.interrupts += 1
+        except Exception as error:  # what the interrupt was turned into
+            self.failures.append(f"{name}: {type(error).__name__}: {error}")
         finally:
             self._disarm()
         self.returned += returned
