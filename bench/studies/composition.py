@@ -8,7 +8,7 @@ against delta, and against the number of releases, by theorem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def on_integers(epsilon: float) -> Guarantee:
     return with_profile(fastdp.PureDP(epsilon), DiscreteLaplace(5 / epsilon * (1 + 2.0**-50), 5))
 
 
-KINDS = {
+KINDS: dict[str, Callable[[float], Guarantee]] = {
     "epsilon-DP": fastdp.PureDP,
     "Laplace": laplace,
     "discrete Laplace": on_integers,
