@@ -79,7 +79,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
     one_of("using", using, THEOREMS)
-    counted = _counted(guarantees)
+    counted = merge_equal(guarantees)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
@@ -112,8 +112,21 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     return with_origin(sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums)), origin)
 
 
-def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
-    """Each guarantee once, with how often it comes; of equal ones, those of which more is known stay apart."""
+def merge_equal(items: Iterable[Any], name: str = "guarantees") -> list[tuple[Guarantee, int]]:
+    """Each guarantee once, with how often it comes; of equal ones, those of which more is known stay apart.
+
+    Parameters
+    ----------
+    items : iterable of Guarantee or tuple of Guarantee and int
+        What a caller gave.
+    name : str
+        The parameter's name, for errors.
+
+    Returns
+    -------
+    list of tuple of Guarantee and int
+        In the order in which they came first.
+    """
     counts: dict[tuple[Any, ...], tuple[Guarantee, int]] = {}
     for item in items:
         if isinstance(item, Guarantee):
@@ -121,7 +134,7 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
         elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
-            raise ValueError(f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count)")
+            raise ValueError(f"{name}: {shown(item)}: must be a guarantee or a pair (guarantee, count)")
         known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
         _, before = counts.get((guarantee, known), (guarantee, 0))
         counts[guarantee, known] = guarantee, before + count

@@ -32,21 +32,23 @@ class Release(Accounted):
     parameters: Mapping[str, Any]
     guarantee: Guarantee
     total: Guarantee  # of this release and all before it
+    declared: Guarantee | None = None  # which declared release it was
 
 
 @public_as("fastdp.privacy")
 class Releases(Sequence[Release]):
     """The releases charged so far, as a table that prints well."""
 
-    def __init__(self, rows: Sequence[Release]) -> None:
+    def __init__(self, rows: Sequence[Release], *, still_open: str | None = None) -> None:
         self._rows = tuple(rows)
+        self._open = still_open  # what was declared and has not come; None where nothing was declared
 
     @overload
     def __getitem__(self, index: int) -> Release: ...
     @overload
     def __getitem__(self, index: slice) -> Releases: ...
     def __getitem__(self, index: int | slice) -> Release | Releases:
-        return Releases(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        return Releases(self._rows[index], still_open=self._open) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -64,23 +66,29 @@ class Releases(Sequence[Release]):
                 ", ".join(f"{name}={value!r}" for name, value in row.parameters.items()),
                 short_form(row.guarantee),
                 short_form(row.total),
+                *([] if self._open is None else ["no" if row.declared is None else short_form(row.declared)]),
             )
             for number, row in enumerate(self._rows, 1)
         ]
 
+    @property
+    def _headings(self) -> tuple[str, ...]:
+        return _HEADINGS if self._open is None else (*_HEADINGS, "declared")
+
     def __repr__(self) -> str:
-        rows = [_HEADINGS, *self._cells()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+        rows = [self._headings, *self._cells()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(self._headings))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join(lines)
+        return "\n".join([*lines, f"declared and still open: {self._open}"] if self._open else lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEADINGS)
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self._headings)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._cells()
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        still_open = f"<p>declared and still open: {html.escape(self._open)}</p>" if self._open else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{still_open}"
 
 
 _HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
@@ -121,7 +129,9 @@ class Charge:
     owner from returning it, its end does.
     """
 
-    __slots__ = ("__weakref__", "_fate", "_owner", "amounts", "exact", "guarantee", "mechanism", "origin", "parameters")
+    __slots__ = (
+        "__weakref__", "_fate", "_owner", "amounts", "exact", "guarantee", "item", "mechanism", "origin", "parameters",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -133,6 +143,7 @@ class Charge:
     ) -> None:
         self.guarantee, self.mechanism, self.origin = guarantee, mechanism, origin
         self.parameters = RowParameters(parameters or {})
+        self.item: int | None = None  # which declared release it is: decided before it is written, and for good
         self._fate: dict[int, str] = {}
         self._owner = None if owner is None else weakref.ref(owner)
         forms = guarantee.forms()
@@ -189,8 +200,12 @@ class Sums:
         self._finite = dict.fromkeys(names, Fraction(0))
         self._missing = dict.fromkeys(self._finite, 0)
 
-    def plus(self, charge: Charge) -> Sums:
-        sums = Sums.__new__(Sums)
+    def placed(self, charge: Charge) -> Sums:
+        """With a charge that has not been written yet."""
+        return self.plus(charge)
+
+    def plus(self, charge: Charge, count: int = 1) -> Sums:
+        sums = type(self).__new__(type(self))
         sums._finite, sums._missing = dict(self._finite), dict(self._missing)
         sums.seeded = self.seeded or charge.origin == SEEDED
         if "mu" in self._finite:
@@ -199,7 +214,7 @@ class Sums:
             if (amount := charge.exact.get(name)) is None:
                 sums._missing[name] += 1
             elif amount:
-                sums._finite[name] += amount
+                sums._finite[name] += amount if count == 1 else amount * count
         return sums
 
     def total(self, name: str) -> float:
@@ -236,9 +251,9 @@ class Ledger:
 
     __slots__ = ("_charges", "_decided", "_nothing")
 
-    def __init__(self, names: Sequence[str] = BASIC) -> None:
+    def __init__(self, nothing: Sums) -> None:
         self._charges: dict[int, Charge] = {}
-        self._nothing = Sums(names)
+        self._nothing = nothing
         self._decided = (
             0,
             self._nothing,
@@ -266,7 +281,7 @@ class Ledger:
         """Write a charge if it has room; None, or the sums without it where it has none."""
         for _ in range(_TRIES):
             n, before = self._counted()
-            if not has_room(before.plus(charge)):
+            if not has_room(before.placed(charge)):
                 return before
             if self._charges.setdefault(n, charge) is charge:
                 return None
