@@ -6,7 +6,7 @@ loss_grid.py bounds every error, and loss_distributions.md proves it. All of it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, frexp, fsum, inf, isfinite, ldexp, log, log1p, log2, nextafter, sqrt
@@ -48,7 +48,7 @@ class _Shape:
         bounded = first.bound < inf
         cells = 16 if bounded else 512
         profile = first.stacked([part[0] for part in parts]) if len(parts) > 1 else first
-        ends = np.array([[part.end(tail)] for part, _ in parts])
+        ends = np.array([[part.width(tail)] for part, _ in parts])
         losses = ends * (np.arange(-cells - 1, cells + 2) / cells)
         delta, error = profile.values(losses if len(parts) > 1 else losses[0])
         masses, _, _ = connect_dots(np.atleast_2d(delta), 0.0 * np.atleast_2d(error), losses[:, -1:] - losses[:, -2:-1])
@@ -79,12 +79,12 @@ class _Gaussians:
 
 def _shapes(parts: Parts, tail: float) -> list[_Shape | _Gaussians]:
     shapes: list[_Shape | _Gaussians] = []
-    kinds: dict[type, list[tuple[Profile, int]]] = {}
+    kinds: dict[Hashable, list[tuple[Profile, int]]] = {}
     for profile, count in parts:
         if isinstance(profile, Gaussian):
             shapes.append(_Gaussians(profile.mu**2 * count))
         elif isfinite(profile.bound):
-            kinds.setdefault(type(profile), []).append((profile, count))
+            kinds.setdefault(profile.kind, []).append((profile, count))
         else:
             shapes.append(_Shape.of([(profile, count)], tail))
     return shapes + [_Shape.of(members, tail) for members in kinds.values()]
@@ -153,7 +153,7 @@ def chosen(parts: Sequence[tuple[tuple[Profile, ...], int]], delta: float) -> Pa
     finite = [part for part in first if part[0].bound]
     if not finite:
         return first
-    tilt = _tilt(_shapes(finite, tail), delta, 500 / max(profile.end(tail) for profile, _ in finite))[0]
+    tilt = _tilt(_shapes(finite, tail), delta, 500 / max(profile.width(tail) for profile, _ in finite))[0]
 
     def cost(profile: Profile) -> float:
         return float(_shapes([(profile, 1)], tail)[0].cumulants(tilt)[0]) if profile.bound else 0.0
@@ -214,7 +214,7 @@ def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
         return best
     total = sum(count for _, count in parts)
     tail = max(1e-300, goals[0] * 1e-6 / total)
-    widest = max(profile.end(tail) for profile, _ in parts)
+    widest = max(profile.width(tail) for profile, _ in parts)
     tilt, epsilon, deviation = _tilt(_shapes(parts, tail), goals[0], 500 / widest)
     common = _common_step(parts)
     close = CLOSE
