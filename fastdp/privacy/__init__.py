@@ -66,6 +66,7 @@ __all__ = [
 publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)
 
 _HOMES = {
+    "LossDistribution": "accountant",
     "Release": "ledger",
     "Releases": "ledger",
     "Removal": "removal_lemma",
@@ -73,6 +74,7 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
+    from .accountant import LossDistribution as LossDistribution
     from .ledger import Release as Release
     from .ledger import Releases as Releases
     from .removal_lemma import Removal as Removal

@@ -85,7 +85,7 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
     singly = (item[0] if isinstance(item, tuple) else item for item in guarantees)
     origin = common_origin(guarantee.origin for guarantee in singly)
-    leak = _exact_sum([(guarantee.least_delta(), k) for guarantee, k in counted])
+    leak = exact_sum([(guarantee.least_delta(), k) for guarantee, k in counted])
     if delta is not None:
         delta = positive_delta(delta)
         found = _all_at_delta(counted, delta, using)
@@ -157,8 +157,20 @@ def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]
     return [[(form, k) for form, (_, k) in zip(pick, counted, strict=True)] for pick in picks]
 
 
-def _exact_sum(values: Sequence[tuple[float, int]]) -> float:
-    """Each number so often, rounded up once; fsum rounds a sum of floats once, and the sign of what is left decides."""
+def exact_sum(values: Sequence[tuple[float, int]]) -> float:
+    """Each number so often, rounded up once.
+
+    Parameters
+    ----------
+    values : sequence of tuple of float and int
+        Numbers, and how often each comes.
+
+    Returns
+    -------
+    float
+        At least the sum.
+    """
+    # fsum rounds a sum of floats once, and the sign of what is left decides
     if any(k >> 900 or not v < 2.0**100 for v, k in values):
         return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
     terms = [v if k == 1 else v * 2.0**bit for v, k in values for bit in range(k.bit_length()) if k >> bit & 1]
@@ -167,7 +179,7 @@ def _exact_sum(values: Sequence[tuple[float, int]]) -> float:
 
 
 def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
-    return _exact_sum([(value(form), k) for form, k in parts])
+    return exact_sum([(value(form), k) for form, k in parts])
 
 
 def _gaussian_sum(parts: Parts, using: Using) -> float:

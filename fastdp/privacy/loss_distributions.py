@@ -24,6 +24,7 @@ SMALLEST_DELTA, SMALLEST_LOSS = 1e-150, 1e-130
 CLOSE = 1e-3  # how far apart the bounds may be, relative; the upper one is some eight times closer to the truth
 FINEST = 2.0**-18  # of the widest release, or of the whole
 _ATTEMPTS = 3
+_PASSES = 12  # of a delta, whose tails are to be far below it
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,68 @@ def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds |
     if not all(profile.attained for profile, _ in merged):
         return Bounds(at_most, 0.0)
     return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
+
+
+def delta_bound(parts: Parts, *, epsilon: float, leak: float = 0.0) -> float:
+    """Delta at epsilon for all releases together, whose leaks add up to `leak`: rounded up, at most 1.
+
+    Parameters
+    ----------
+    parts : sequence of tuple of Profile and int
+        Each profile, and how often it comes.
+    epsilon : float >= 0
+        The bound of the privacy loss.
+    leak : float >= 0
+        The sum of what they leak.
+
+    Returns
+    -------
+    float
+        1 where the numbers are out of the range of float64.
+    """
+    merged = _merged(parts)
+    directions = [merged]
+    if any(profile.directions > 1 for profile, _ in merged):
+        directions.append([(profile.reversed(), count) for profile, count in merged])
+    found = max(_delta_of_direction(direction, epsilon) for direction in directions) if merged else 0.0
+    return min(1.0, (leak + (1 - min(leak, 1.0)) * found) * (1 + 2.0**-50))
+
+
+def _delta_of_direction(parts: Parts, epsilon: float) -> float:
+    if len(parts) == 1 and parts[0][1] == 1:
+        delta, error = parts[0][0].values(np.array([epsilon]))
+        return float(delta[0] + error[0])
+    bounded = all(isfinite(profile.bound) for profile, _ in parts)
+    if bounded and epsilon >= sum(Fraction(profile.bound) * count for profile, count in parts):
+        return 0.0
+    total, best, before = sum(count for _, count in parts), 1e-9, inf
+    found = 1.0
+    for _ in range(_PASSES):
+        if best > 0.9 * before:
+            break
+        before = best
+        tail = max(1e-300, best * 1e-6 / total)
+        widest = max(profile.width(tail) for profile, _ in parts)
+        shapes = _shapes(parts, tail)
+        tilt, deviation = _tilt_to(shapes, epsilon, 500 / widest)
+        step = sqrt(CLOSE * max(epsilon, 1e-3 * deviation) / (0.68 * total * (1 + tilt)))
+        common = _common_step(parts)
+        step = common or _aligned(parts, max(step, FINEST * max(widest, deviation)))
+        rows = lattices_on_grid(parts, step) if common else rows_on_grid(parts, step, tail)
+        made = Composition.of(rows, tilt=tilt, step=step, off_grid=0.0 if common else float(total))
+        found = min(found, 1.0 if made is None else made.at_most(epsilon))
+        best = min(best, found)
+    return found
+
+
+def _tilt_to(shapes: Sequence[_Shape | _Gaussians], epsilon: float, most: float) -> tuple[float, float]:
+    """A tilt under which losses near epsilon are the likely ones, and the deviation there."""
+    scale = sqrt(max(sum(shape.cumulants(0.0)[2] for shape in shapes), 1e-300))
+    low, high = min(1e-3 / scale, most / 2), most
+    for _ in range(40):
+        tilt = sqrt(low * high)
+        low, high = (tilt, high) if sum(shape.cumulants(tilt)[1] for shape in shapes) < epsilon else (low, tilt)
+    return low, sqrt(max(0.0, sum(shape.cumulants(low)[2] for shape in shapes)))
 
 
 def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:

@@ -46,7 +46,7 @@ class Profile:
     @property
     def kind(self) -> Hashable:
         """Profiles of one kind can be `stacked`."""
-        return type(self)
+        return type(self).__name__
 
     @property
     def bound(self) -> Any:

@@ -72,10 +72,10 @@ def _unsampled(base: Profile, rate: float, losses: Array) -> tuple[Array, Array]
 
 def _rate(base: Any, rate: Any) -> float:
     instance_of(Profile, "base", base, "a profile, such as Gaussian(0.5)")
-    rate = positive("rate", rate, toward=inf)
-    if rate > 1:
+    found: float = positive("rate", rate, toward=inf)
+    if found > 1:
         raise ValueError(f"rate={shown(rate)}: must be at most 1")
-    return rate
+    return found
 
 
 def _amplified(bound: float, rate: float) -> float:
@@ -102,14 +102,14 @@ class PoissonSubsampled(Profile):
     directions: ClassVar[int] = 2
     base: Profile
     rate: float
-    forward: bool = field(default=True, init=False)
+    forward: bool = field(default=True, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", _rate(self.base, self.rate))
 
     @property
     def kind(self) -> Hashable:
-        return type(self), self.forward
+        return type(self).__name__, self.forward
 
     @property
     def attained(self) -> bool:
