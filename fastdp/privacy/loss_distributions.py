@@ -47,9 +47,9 @@ class _Shape:
     def of(parts: Parts, tail: float) -> _Shape:
         first = parts[0][0]
         bounded = first.bound < inf
-        cells = 16 if bounded else 512
+        cells = 16 if bounded else 512 if first.directions == 1 else 2048
         profile = first.stacked([part[0] for part in parts]) if len(parts) > 1 else first
-        ends = np.array([[part.width(tail)] for part, _ in parts])
+        ends = np.array([[part.end(tail)] for part, _ in parts])
         losses = ends * (np.arange(-cells - 1, cells + 2) / cells)
         delta, error = profile.values(losses if len(parts) > 1 else losses[0])
         masses, _, _ = connect_dots(np.atleast_2d(delta), 0.0 * np.atleast_2d(error), losses[:, -1:] - losses[:, -2:-1])

@@ -143,6 +143,17 @@ class PoissonSubsampled(Profile):
 
     @classmethod
     def stacked(cls, profiles: Sequence[Profile]) -> Profile:  # type: ignore[override]
+        """Several as one, whose values are a row for each of them.
+
+        Parameters
+        ----------
+        profiles : sequence of Profile
+            Of any kind.
+
+        Returns
+        -------
+        Profile
+        """
         return _Several(profiles)
 
     def values(self, losses: Array) -> tuple[Array, Array]:
@@ -201,6 +212,17 @@ class FixedSizeSubsampled(Profile):
 
     @classmethod
     def stacked(cls, profiles: Sequence[Profile]) -> Profile:  # type: ignore[override]
+        """Several as one, whose values are a row for each of them.
+
+        Parameters
+        ----------
+        profiles : sequence of Profile
+            Of any kind.
+
+        Returns
+        -------
+        Profile
+        """
         return _Several(profiles)
 
     def values(self, losses: Array) -> tuple[Array, Array]:
