@@ -52,7 +52,10 @@ def never_fits(theorem: str, delta: float, amounts: Mapping[str, float]) -> str:
         What to do, in words.
     """
     if amounts["epsilon"] == inf == amounts["rho"]:
-        return "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well, as in ZCDP(rho) & curve"
+        return (
+            "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well, as in ZCDP(rho) & curve, or "
+            "choose a point with to_approx(delta)"
+        )
     if theorem == "basic" and amounts["epsilon"] == inf:
         return (
             "theorem='basic' adds up epsilons and deltas, and this has none: give the release an epsilon and a "
