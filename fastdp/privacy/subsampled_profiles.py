@@ -84,9 +84,36 @@ def _amplified(bound: float, rate: float) -> float:
     return min(bound, most * (1 + _ROUNDING))
 
 
+class _OnSample(Profile):
+    """What the profiles of mechanisms on samples have in common."""
+
+    base: Profile
+    rate: float
+
+    def end(self, tail: float) -> float:
+        if self.bound < inf:
+            return float(self.bound)
+        return _amplified(self.base.end(min(tail / self.rate, 0.5)), self.rate)
+
+    @classmethod
+    def stacked(cls, profiles: Sequence[Profile]) -> Profile:  # type: ignore[override]
+        """Several as one, whose values are a row for each of them.
+
+        Parameters
+        ----------
+        profiles : sequence of Profile
+            Of any kind.
+
+        Returns
+        -------
+        Profile
+        """
+        return _Several(profiles)
+
+
 @public_as("fastdp.privacy")
 @dataclass(frozen=True)
-class PoissonSubsampled(Profile):
+class PoissonSubsampled(_OnSample):
     """A mechanism on a sample that has each record with this probability, for add-remove neighbours.
 
     Removing and adding a record have different profiles: this is that of removing, `reversed()` that of adding.
@@ -136,26 +163,6 @@ class PoissonSubsampled(Profile):
         backward = self.base.reversed()
         return backward.mass_at_bound if backward.bound < inf else 0.0
 
-    def end(self, tail: float) -> float:
-        if self.bound < inf:
-            return float(self.bound)
-        return _amplified(self.base.end(min(tail / self.rate, 0.5)), self.rate)
-
-    @classmethod
-    def stacked(cls, profiles: Sequence[Profile]) -> Profile:  # type: ignore[override]
-        """Several as one, whose values are a row for each of them.
-
-        Parameters
-        ----------
-        profiles : sequence of Profile
-            Of any kind.
-
-        Returns
-        -------
-        Profile
-        """
-        return _Several(profiles)
-
     def values(self, losses: Array) -> tuple[Array, Array]:
         if self.rate == 1:
             return (self.base if self.forward else self.base.reversed()).values(losses)
@@ -175,7 +182,7 @@ class PoissonSubsampled(Profile):
 
 @public_as("fastdp.privacy")
 @dataclass(frozen=True)
-class FixedSizeSubsampled(Profile):
+class FixedSizeSubsampled(_OnSample):
     """A mechanism on a sample of fixed size, for replace-one neighbours: an upper bound.
 
     It also bounds Poisson sampling under replace-one neighbours, where `base` bounds what replacing, adding and
@@ -204,26 +211,6 @@ class FixedSizeSubsampled(Profile):
     @property
     def bound(self) -> Any:
         return _amplified(self.base.bound, self.rate)
-
-    def end(self, tail: float) -> float:
-        if self.bound < inf:
-            return float(self.bound)
-        return _amplified(self.base.end(min(tail / self.rate, 0.5)), self.rate)
-
-    @classmethod
-    def stacked(cls, profiles: Sequence[Profile]) -> Profile:  # type: ignore[override]
-        """Several as one, whose values are a row for each of them.
-
-        Parameters
-        ----------
-        profiles : sequence of Profile
-            Of any kind.
-
-        Returns
-        -------
-        Profile
-        """
-        return _Several(profiles)
 
     def values(self, losses: Array) -> tuple[Array, Array]:
         found, doubt = _as_value(*_sampled(self.base, self.rate, np.abs(losses)))
