@@ -388,6 +388,8 @@ ONE_STEP = {
         (lambda: fastdp.Randomness().words(10**14), r"^n=100000000000000: must be smaller: so many words would take"),
         (lambda: fastdp.Randomness(10**4300), r"^seed=<int of 14,285 bits>: must have at most 4,096 bits$"),
         (lambda: fastdp.median([1], domain_bits=10**7, epsilon=1.0), r"^domain_bits=10000000: must be at most"),
+        (lambda: fastdp.bounds.learn_box(1000, 2, epsilon=1.0, beta=5e-324), r"^beta=5e-324: must be at least 1e-250$"),
+        (lambda: fastdp.bounds.learn_conjunction_n(9, epsilon=1.0, error=1e-300), r"^error=1e-300: is out of reach"),
         (lambda: fastdp.median(range(10**15), epsilon=1.0), r"^values=<range of length .*>: must be smaller: "),
         (lambda: descent(steps=10**9), r"^steps=1000000000: must be at most 16,777,216$"),
         (lambda: fastdp.sets.Simplex(dimension=10**12), r"^dimension=1000000000000: must be at most 16,777,216$"),
