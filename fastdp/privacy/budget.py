@@ -391,8 +391,8 @@ def _rho_at(mu: float, charge: Charge) -> float:
 
     Where mu is near the root of 2 rho, as that of Gaussian noise, it shrinks as fast as this root does, or faster: what
     the discreteness of the noise adds vanishes first (calibration.md, theorem 4). The grid of floats depends on the
-    noise, which moves mu by less than a part in 100,000. The result is
-    less than 37 % below the largest, which is at most mu^2 / 2.
+    noise, which moves mu by less than a part in 100,000. The result is less than 37 % below the
+    largest, which is at most mu^2 / 2.
     """
     rho, asked = charge.amounts["rho"], charge.amounts["mu"]
     if isinstance(charge.guarantee, GaussianDP) or not asked <= 1.25 * sqrt(2 * rho) < inf:
