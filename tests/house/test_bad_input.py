@@ -323,6 +323,24 @@ def test_a_probability_has_one_rule(value):
             fastdp.ApproxDP(1.0, value)
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, None], "an entry is neither an int nor a float: must be integers of at most 64 bits or floats"),
+        ([2**70, None], "an entry is neither an int nor a float: must be"),
+        ([1, 2**70], "an integer of more than 64 bits: must be integers of at most 64 bits or floats"),
+        (2**70, "an integer of more than 64 bits: must be"),
+        ({1, 2}, "type set: must be a number or an array of numbers$"),
+        ((i for i in range(3)), "type generator: must be a number or an array of numbers$"),
+        (np.array([1, None], object), r"dtype object: must be .*; convert with \.astype\(float\)$"),
+    ],
+)
+def test_what_numpy_makes_objects_of_is_refused_by_what_it_is(values, message):
+    """A list and an int have no dtype to convert."""
+    with pytest.raises(ValueError, match=f"^values: {message}"):
+        fastdp.laplace(values, sensitivity=1, epsilon=1.0)
+
+
 def test_strings_are_refused_as_strings_before_any_warning():
     for values in (np.array(["a"]), np.array(["a", 1], object), pd.Series(["a"]), pd.DataFrame({"x": ["a"]})):
         for call in (
