@@ -309,10 +309,15 @@ def numbers_array(
     kind_of_error = error if is_due_to_entries(value, array) else ValueError
     if kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
         raise kind_of_error(f"{name}: column of strings: must be numbers")
+    rule = "must be integers of at most 64 bits or floats of at most 64 bits"
+    if kind == "O" and not has(value, "dtype"):
+        if any(not isinstance(item, int | float | np.number) for item in array.flat):
+            if not array.ndim:
+                raise kind_of_error(f"{name}: type {type_of(value)}: must be a number or an array of numbers")
+            raise kind_of_error(f"{name}: an entry is neither an int nor a float: {rule}")
+        raise kind_of_error(f"{name}: an integer of more than 64 bits: {rule}")
     hint = "; convert with .astype(float)" if kind == "O" else ""
-    raise kind_of_error(
-        f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}"
-    )
+    raise kind_of_error(f"{name}: dtype {array.dtype}: {rule}{hint}")
 
 
 def is_due_to_entries(value: Any, array: NDArray[Any]) -> bool:
