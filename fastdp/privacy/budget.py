@@ -27,7 +27,7 @@ from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from .ledger import BASIC, FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
-from .refusals import ALLOWED, MOST, Refusals, depends_on_records, reason
+from .refusals import ALLOWED, MOST, Refusals, depends_on_records, forget, reason
 
 Theorem = Literal["basic", "zcdp", "gaussian", "best"]
 THEOREMS = ("basic", "zcdp", "gaussian", "best")
@@ -451,7 +451,7 @@ class Reservation:
         for _, made in self._reserved:
             made.decide(RETURNED)
         if error is not None:
-            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error))
+            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error), boundary.is_told_again())
 
 
 def _ambient() -> list[Budget]:
@@ -468,18 +468,21 @@ def check_open(budgets: Sequence[Budget]) -> None:
         budget._check_open()
 
 
-def _count_refusal(error: BaseException, payer: Any, by_us: bool) -> None:
+def _count_refusal(error: BaseException, payer: Any, by_us: bool, again: bool) -> None:
     """Count an error that depends on records; BudgetExceeded where the budget was closed by then, and nothing is told.
 
     A release that was under way and would have gone through is refused in the same words, by `commit`. `payer`: a
-    budget, some budgets, or None for those whose blocks are open.
+    budget, some budgets, or None for those whose blocks are open. `again`: the same call will tell of it once more.
     """
     if isinstance(error, BudgetExceeded) or not depends_on_records(error, by_us=by_us):
         return
     if payer is None:
         payer = [block.budget for block in around()]
     budgets = [each for each in (payer if isinstance(payer, list) else [payer]) if isinstance(each, Budget)]
-    for budget in [each for each in budgets if each._refusals.count(error)]:
+    late = [each for each in budgets if each._refusals.count(error)]
+    if not again:
+        forget()
+    for budget in late:
         raise BudgetExceeded(f"budget: {reason(budget._refusals)}") from None
 
 

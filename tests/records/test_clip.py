@@ -433,3 +433,21 @@ def test_the_same_bits_from_frames_files_and_dask(tmp_path: Path) -> None:
     frame[["a", "b"]].to_parquet(path, row_group_size=70)
     again = fastdp.vector_sum(path, clip=1.0, epsilon=1.0, outside="clip", rng=Randomness(seed=2)).value
     assert (one == again).all()
+
+
+@pytest.mark.parametrize(
+    "row", [[1, "a", 0], [1, b"x", 0], [1, 1j, 0], [1, [2], 0], [1, None, 0], [1, 2**70, 0], (1, "1", 0)]
+)
+def test_a_list_of_predictions_is_clipped_entry_by_entry(row: Any) -> None:
+    """Neither a call nor the other entries depend on what one of them is."""
+    y = [1, int(row[1] == 2**70), 0]
+    options: dict[str, Any] = {"epsilon": 100.0, "outside": "clip"}
+    assert fastdp.learn_from_class([[0, 1, 0], row], y, **options).index == 1
+    assert fastdp.learn_from_class(iter([[0, 1, 0], row]), y, **options).index == 1
+    assert fastdp.learn_from_class([lambda X: 1 - X, lambda X: row], y, X=np.array(y), **options).index == 1
+
+
+def test_nested_predictions_are_0_each() -> None:
+    nested = [[1]] * 3
+    for class_ in ([nested, [1, 1, 0]], iter([nested, [1, 1, 0]])):
+        assert fastdp.learn_from_class(class_, [1, 1, 0], epsilon=100.0, outside="clip").index == 1
