@@ -98,7 +98,7 @@ def least_records(
         needed = method.prepare(problem).bound / error
         if needed > MOST_RECORDS:
             raise ValueError(f"error={error!r}: is out of reach, with {MOST_RECORDS:,} records too")
-        n = ceil(needed)
+        n: int = ceil(needed)
         choose_method(methods, name, replace(problem, n=n))  # ValueError if that is too much work
         return n
 

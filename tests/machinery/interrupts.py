@@ -164,7 +164,7 @@ def main(arguments: list[str]) -> int:
         print(failure)
     print(
         f"{suite.calls:,} calls, {suite.interrupts:,} interrupts, {suite.returned:,} returned, "
-        f"{len(suite.failures)} broke an invariant"
+        f"{len(suite.turned)} came out as another error, {len(suite.failures)} broke an invariant"
     )
     return bool(suite.failures)
 
