@@ -19,7 +19,7 @@ from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
 from ..support.shown import shown
-from .account_limits import account_limits, never_fits
+from .account_limits import account_limits, never_fits, rho_at
 from .blocks import Exit, Holders, around, check_thread, open_block
 from .composition import Counted
 from .conversions import epsilon_of_rho
@@ -29,7 +29,7 @@ from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from .ledger import BASIC, FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
-from .refusals import ALLOWED, MOST, Refusals, depends_on_records, reason
+from .refusals import ALLOWED, MOST, Refusals, depends_on_records, forget, reason
 
 Theorem = Literal["basic", "zcdp", "gaussian", "best"]
 THEOREMS = ("basic", "zcdp", "gaussian", "best")
@@ -67,17 +67,19 @@ class Budget:
         told without noise. One more closes the budget: whatever is asked of it then is refused. Errors of parameters
         do not count.
     declared : sequence of Guarantee or tuple of Guarantee and int, optional
-        Releases that are known beforehand: a guarantee, or (guarantee, k) for k of them. They are accounted together as
-        `compose` does, which is the least, and may come in any order. A release whose guarantee covers one that is open
-        takes it. What they leave of the total is for others, whose epsilons, rhos or squares of mu add up as `theorem`
-        says (not "best"): `left` states how much that is.
+        Releases that are known beforehand: a guarantee, (guarantee, k) for k of them, or a row of another budget. They
+        are accounted together as `compose` does, which is the least, and may come in any order. A release whose
+        guarantee covers one that is open takes it. What they leave of the total is for others, whose epsilons, rhos or
+        squares of mu add up as `theorem` says (not "best"): `left` states how much that is.
 
     Notes
     -----
     Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
                  earlier results: budget.md, theorems 1 to 3a and 6; and `refusals` bounds what errors add: theorem
                  4
-    Not covered  what is released outside of it; a process that is forked may not use its parent's budget
+    Not covered  what is released outside of it, as in processes that are started inside of a block: a forked one may
+                 not use its parent's budget, one that is spawned knows nothing of it, and releases uncharged. A
+                 generator that suspends inside of a block leaves it open for its caller, who is charged until then
 
     Examples
     --------
@@ -276,7 +278,8 @@ class Budget:
     def _check_process(self) -> None:
         if processes.here.number != self._process:
             raise RuntimeError(
-                "this budget belongs to the parent process, which could spend it as well; make another and pass budget="
+                "this budget belongs to the parent process, which could spend it as well; make another and pass "
+                "budget= (inside of the parent's block its own block is not enough: the releases are charged to both)"
             )
 
     # --- charging
@@ -340,7 +343,9 @@ class Budget:
             return "nothing more fits"
         leak = self._theorem == "basic" and charge.amounts["delta"] and self._declared is None
         delta = f", delta={sums.left('delta', self._delta)!r}" if leak else ""
-        return f"{_PARAMETER.get(kind, 'epsilon')}={largest!r}{delta} would fit"
+        rho = rho_at(largest, charge) if kind is GaussianDP else 0.0
+        also = f"rho={rho!r} of Gaussian noise, or " if rho else ""
+        return f"{also}{_PARAMETER.get(kind, 'epsilon')}={largest!r}{delta} would fit"
 
     def _largest(self, kind: Concentrated, sums: Sums) -> float:
         """The largest parameter of one more release of this kind that fits; 0 if none does.
@@ -446,7 +451,7 @@ class Reservation:
         for _, made in self._reserved:
             made.decide(RETURNED)
         if error is not None:
-            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error))
+            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error), boundary.is_told_again())
 
 
 def _ambient() -> list[Budget]:
@@ -463,18 +468,21 @@ def check_open(budgets: Sequence[Budget]) -> None:
         budget._check_open()
 
 
-def _count_refusal(error: BaseException, payer: Any, by_us: bool) -> None:
+def _count_refusal(error: BaseException, payer: Any, by_us: bool, again: bool) -> None:
     """Count an error that depends on records; BudgetExceeded where the budget was closed by then, and nothing is told.
 
     A release that was under way and would have gone through is refused in the same words, by `commit`. `payer`: a
-    budget, some budgets, or None for those whose blocks are open.
+    budget, some budgets, or None for those whose blocks are open. `again`: the same call will tell of it once more.
     """
     if isinstance(error, BudgetExceeded) or not depends_on_records(error, by_us=by_us):
         return
     if payer is None:
         payer = [block.budget for block in around()]
     budgets = [each for each in (payer if isinstance(payer, list) else [payer]) if isinstance(each, Budget)]
-    for budget in [each for each in budgets if each._refusals.count(error)]:
+    late = [each for each in budgets if each._refusals.count(error)]
+    if not again:
+        forget()
+    for budget in late:
         raise BudgetExceeded(f"budget: {reason(budget._refusals)}") from None
 
 

@@ -19,7 +19,7 @@ from .composition import compose, merge_equal
 from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from .ledger import BASIC, Charge, Sums
+from .ledger import BASIC, Charge, Release, Sums
 from .origin import SEEDED, short_form
 from .profiles import DiscreteLaplace, Exponential, Gaussian, Laplace, Profile, RandomizedResponse
 
@@ -106,6 +106,7 @@ class Declared:
                 "was not declared is added up"
             )
         self.kind = KINDS[theorem]
+        listed = [item.guarantee if isinstance(item, Release) else item for item in listed]
         self.items: tuple[Item, ...] = tuple(merge_equal(listed, "declared"))
         for guarantee, _ in self.items:
             if guarantee.neighbors != self.neighbors:

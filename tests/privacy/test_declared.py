@@ -180,7 +180,7 @@ def test_rows_of_a_rehearsal_declare_a_run():
     with Budget(epsilon=100.0, delta=1e-6) as rehearsal:
         for _ in range(20):
             laplace(0.2)
-    items = [row.guarantee for row in rehearsal.releases]
+    items = rehearsal.releases
     total = compose(*items, delta=1e-6).epsilon
     with Budget(epsilon=total, delta=1e-6, declared=items):
         for _ in range(20):
