@@ -26,7 +26,7 @@ from .gaussian_curve import epsilon_of_mu, root_above
 from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
-from .loss_distributions import chosen, epsilon_bounds, profiles_of
+from .loss_distributions import chosen, epsilon_bounds
 from .neighbors import one_relation
 from .origin import common_origin, with_origin
 from .profiles import Gaussian
@@ -231,18 +231,13 @@ def _all_at_delta(counted: list[tuple[Guarantee, int]], delta: float, using: Usi
 
 
 def _by_losses(choices: list[Parts], delta: float) -> list[Found]:
-    """By privacy loss distributions, for the few choices that other theorems favour.
-
-    One choice of bounded range is left to its conversion by moments, which is what `to_approx` states of it.
-    """
+    """By privacy loss distributions, for the few choices of forms that other theorems favour."""
     known = []
     for parts in choices:
         leak = _sum(parts, lambda form: form.leak)
-        one_choice = all(k == 1 and form.range <= form.pure < inf and not form.profiles for form, k in parts)
-        one_choice = one_choice and len(parts) == 1
-        if leak < delta and not one_choice and all(form.has_profile for form, _ in parts):
+        if leak < delta and all(form.has_profile for form, _ in parts):
             quick = min(_at_delta(parts, delta, "basic") + _at_delta(parts, delta, "zcdp")) if choices[1:] else ()
-            known.append((quick, leak, [(profiles_of(form), k) for form, k in parts]))
+            known.append((quick, leak, [(form.all_profiles(), k) for form, k in parts]))
     found = []
     for _, leak, profiles in sorted(known, key=lambda choice: choice[:2])[:_TRIED]:
         bounds = epsilon_bounds(chosen(profiles, delta), delta=delta, leak=leak)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, frexp, fsum, inf, isfinite, ldexp, log, log1p, log2, nextafter, sqrt
+from math import ceil, exp, floor, frexp, fsum, inf, isfinite, ldexp, log, log1p, log2, log10, nextafter, sqrt
 
 import numpy as np
 
 from ..support.rounding import up
-from .guarantee_forms import Form
+from .choices import together, worst_pairs
 from .loss_grid import Composition, connect_dots, lattices_on_grid, rows_on_grid
-from .profiles import Array, Exponential, Gaussian, Profile, RandomizedResponse
+from .profiles import Array, Gaussian, Profile
 
 Parts = Sequence[tuple[Profile, int]]
 
@@ -132,18 +132,6 @@ def _aligned(parts: Parts, step: float) -> float:
     return _short(widest) / 2.0 ** max(0, ceil(log2(widest / step)))
 
 
-def profiles_of(form: Form) -> tuple[Profile, ...]:
-    """All profiles that a form is known to have, each of which holds by itself."""
-    found = list(form.profiles)
-    if form.mu < inf:
-        found.append(Gaussian(form.mu) if form.mu else RandomizedResponse(0.0))
-    if form.range < inf and form.range < 2 * form.pure:
-        found.append(Exponential(form.range))
-    if form.pure < inf and not any(profile.bound <= form.pure * (1 + 2.0**-40) for profile in found):
-        found.append(RandomizedResponse(form.pure))
-    return tuple(found)
-
-
 def chosen(parts: Sequence[tuple[tuple[Profile, ...], int]], delta: float) -> Parts:
     """One profile of each: that which adds least at about the losses that matter."""
     first = [(profiles[0], count) for profiles, count in parts]
@@ -189,16 +177,28 @@ def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds |
     merged = _merged(parts)
     if not merged:
         return Bounds(0.0, 0.0)
-    directions = [merged]
+    tail = 10.0 ** max(-299, floor(log10(goals[0] * 1e-6 / sum(count for _, count in merged))))
+    directions = [together(merged, tail)]
     if any(profile.directions > 1 for profile, _ in merged):
-        directions.append([(profile.reversed(), count) for profile, count in merged])
+        directions.append([(profile.reversed(), count) for profile, count in directions[0]])
     found = [_one_direction(direction, goals) for direction in directions]
     if any(bounds is None for bounds in found):
         return None
     at_most = max(bounds.at_most for bounds in found if bounds)
-    if not all(profile.attained for profile, _ in merged):
-        return Bounds(at_most, 0.0)
-    return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
+    if all(profile.attained for profile, _ in merged) or [count for _, count in merged] == [1]:
+        return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
+    return Bounds(at_most, min(at_most, _of_worst_pairs(merged, goals, tail)))
+
+
+def _of_worst_pairs(parts: Parts, goals: tuple[float, float], tail: float) -> float:
+    """An epsilon that is refuted by pairs of choices that do not depend on results: loss_distributions.md, theorem 7."""
+    widest = max(profile.end(tail) for profile, _ in parts)
+    pairs = worst_pairs(parts, 1.0)
+    for _ in range(2):
+        tilt, _, _ = _tilt(_shapes(pairs, tail), goals[1], 500 / widest)
+        pairs = worst_pairs(parts, tilt)
+    found = _one_direction(_merged(pairs), goals)
+    return 0.0 if found is None else found.at_least
 
 
 def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
