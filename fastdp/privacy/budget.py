@@ -25,12 +25,13 @@ from .conversions import epsilon_of_rho
 from .gaussian_curve import epsilon_of_mu, mu_of_goal
 from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from .ledger import BASIC, FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
+from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
 from .refusals import ALLOWED, MOST, Refusals, depends_on_records, reason
 
 Theorem = Literal["basic", "zcdp", "gaussian", "best"]
 THEOREMS = ("basic", "zcdp", "gaussian", "best")
+_SUMS = {"basic": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("pure", "mu"), "best": ("pure", "rho")}
 Concentrated = type[PureDP] | type[ZCDP] | type[GaussianDP] | type[BoundedRange]
 
 
@@ -123,7 +124,7 @@ class Budget:
             accounts.append({"rho": zcdp_rho(self._epsilon, self._delta)})
         self._accounts = tuple(MappingProxyType(account) for account in accounts)
         self._refusals = Refusals(integer("refusals", refusals, least=0, most=MOST))
-        self._ledger = Ledger((*BASIC, "mu") if theorem == "gaussian" else BASIC)
+        self._ledger = Ledger(_SUMS[theorem])
         self._holders: Holders = {}
         self._process = processes.here.number  # the last: nothing can be set from here on
 

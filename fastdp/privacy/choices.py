@@ -7,10 +7,10 @@ bounded. loss_distributions.md, theorem 7, has the recursion and the proofs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, expm1, frexp, inf, ldexp, log, log2, sqrt, tanh
+from math import ceil, expm1, floor, frexp, ldexp, log, log1p, sqrt, tanh
 from typing import Any, ClassVar
 
 import numpy as np
@@ -77,10 +77,10 @@ class Choices(Profile):
         )
 
 
-def _short(eta: float) -> float:
+def _short(eta: float, round_it: Callable[[float], int] = ceil) -> float:
     """Not less, with 32 digits in binary: then the steps of the grid are floats, and so are all its losses."""
     fraction, exponent = frexp(eta)
-    return ldexp(ceil(ldexp(fraction, 32)), exponent - 32)
+    return ldexp(round_it(ldexp(fraction, 32)), exponent - 32)
 
 
 def _cells(count: int) -> int:
@@ -97,42 +97,85 @@ def _table_of(eta: float, count: int, tail: float) -> tuple[float, Array]:
     width = reach * sqrt(count) / 2 + count * eta / 8 + 1  # in etas
     while True:
         kept = min(count, ceil(width)) * cells
-        values = _worst_values(_short(eta), count, cells, kept)
-        with np.errstate(over="ignore", invalid="ignore"):
-            deltas = np.minimum(values[::-1] * np.exp(step * np.arange(len(values))) * (1 + 2.0**-40), 1.0)
+        deltas = _deltas(_worst_values(_short(eta), count, cells, kept), step) * (1 + 2.0**-40)
         if kept == count * cells:
             deltas[-1] = 0.0  # no loss is larger
-            return step, deltas
         if deltas[-1] <= tail:
-            return step, deltas
+            return step, np.minimum(deltas, 1.0)
         width *= 1.25
 
 
-def _worst_values(eta: float, count: int, cells: int, kept: int) -> Array:
-    """U_count at x = -kept h, ..., -h, 0 (or from -count eta, where that is less): upper bounds."""
+def _deltas(values: Array, step: float) -> Array:
+    """delta = e^epsilon U(-epsilon) at epsilon = 0, step, 2 step and so on."""
+    return values[::-1] * np.exp(step * np.arange(len(values)))
+
+
+def refuted(eta: float, count: int, delta: float, tail: float) -> float:
+    """An epsilon, nearly the greatest, that choices which depend on results before exceed at this delta.
+
+    Parameters
+    ----------
+    eta : float > 0
+        The range of each.
+    count : int
+        How many, from 2 to MOST_TOGETHER.
+    delta : float in (0, 1)
+        What is exceeded.
+    tail : float
+        As in Choices.
+
+    Returns
+    -------
+    float
+        0 where none is found.
+    """
+    upper, cells = Choices(eta, count, tail), _cells(count)
+    shorter = _short(eta, floor)
+    step = shorter / cells
+    kept = min(count * cells, int(upper.end(tail) / step))
+    least = _deltas(_worst_values(shorter, count, cells, kept, sign=-1), step) * (1 - 2.0**-40)
+    above = np.nonzero(least > delta)[0]
+    if not above.size:
+        return 0.0
+    j = int(above[-1])
+    found = j * step
+    if 0 < j < len(least) - 2:  # chords of the profile, which is convex in e^epsilon, lie below it when they go on
+        most = sum(upper.values(np.array([j - 1, j + 2]) * step))
+        for at, fall in ((j, (most[0] - least[j]) / -expm1(-step)), (j + 1, (least[j + 1] - most[1]) / expm1(step))):
+            if fall > 0:  # delta_at - fall (e^(epsilon - at) - 1) = delta
+                grown = (least[at] - delta) / fall
+                found = max(found, at * step + log1p(grown)) if -1 < grown else found
+    return float(min(found, (j + 1) * step) * (1 - 2.0**-36))
+
+
+def _worst_values(eta: float, count: int, cells: int, kept: int, sign: int = 1) -> Array:
+    """U_count at x = -kept h, ..., -h, 0 (or from -count eta, where that is less): upper bounds, or with -1 lower."""
     h = eta / cells
     rising = np.arange(cells + 1) * h
     up_share = np.exp(-rising) * np.expm1(rising - eta) / expm1(-eta)  # of the greater ratio, by t
     down_share = np.expm1(-rising) / expm1(-eta)
-    bulge = tanh(h / 4) / -expm1(-eta)
+    bulge = tanh(h / 4) / -expm1(-eta) if sign > 0 else 0.0
     values, cut = np.zeros(1), False
     for _ in range(count):
         n = len(values)
         size = min(n + cells, kept + 1)
         left = np.zeros(size + cells - n)
-        if cut:
+        if cut and sign > 0:
             left += values[0] * np.exp(-h * np.arange(len(left), 0, -1))
         grown = np.concatenate((left, values))
         grown = np.concatenate((grown, np.expm1(rising[1:]) + np.exp(rising[1:]) * grown[-2 : -2 - cells : -1]))
-        shrink = np.exp(-h * np.arange(1 - size, cells + 1))
-        slopes = (grown[cells:] - grown[:-cells]) * shrink
-        rises = np.maximum(np.diff(slopes), 0.0) + 2.0**-50 * (grown[cells + 1 :] * shrink[1:] + grown[cells:-1] * shrink[:-1])
-        rises *= bulge
-        scale = np.exp(h * np.arange(1 - size, 1))
-        best = _best_of(grown, rises, scale, up_share, down_share)
+        rises = bulge * _rises(grown, np.exp(-h * np.arange(1 - size, cells + 1)), cells)
+        best = _best_of(grown, rises, np.exp(h * np.arange(1 - size, 1)), up_share, down_share)
         cut = cut or size < n + cells
-        values = best * (1 + 2.0**-47) + _TINY
+        values = best * (1 + sign * 2.0**-46) + (_TINY if sign > 0 else 0.0)
     return values
+
+
+def _rises(grown: Array, shrink: Array, cells: int) -> Array:
+    """By how much chords over one range get steeper from each cell to the next, and what of that rounding may hide."""
+    slopes = (grown[cells:] - grown[:-cells]) * shrink
+    doubt = (grown[cells:] + grown[:-cells]) * shrink * 2.0**-50
+    return np.maximum(np.diff(slopes), 0.0) + doubt[1:] + doubt[:-1]
 
 
 def _best_of(grown: Array, rises: Array, scale: Array, up_share: Array, down_share: Array) -> Array:
@@ -170,11 +213,16 @@ def together(parts: Sequence[tuple[Profile, int]], tail: float) -> list[tuple[Pr
         blocks = -(-count // MOST_TOGETHER)
         size, more = divmod(count, blocks)
         for members, times in ((size, blocks - more), (size + 1, more)):
-            if times and (members == 1 or members * eta > _LARGEST):
-                made.append((Exponential(eta), times * members))
-            elif times:
+            if times and is_followed(eta, members):
                 made.append((Choices(eta, members, tail / blocks), times))
+            elif times:
+                made.append((Exponential(eta), times * members))
     return rest + made
+
+
+def is_followed(eta: float, count: int) -> bool:
+    """Whether so many choices of this range have a table."""
+    return 2 <= count <= MOST_TOGETHER and 1e-9 < eta and eta * count < _LARGEST
 
 
 def _clusters(choices: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
@@ -214,4 +262,4 @@ def _two_point(one: Exponential, tilt: float) -> TwoPoint:
     return TwoPoint(eta, float(rising[int(np.argmax(moments))]))
 
 
-__all__ = ["Choices", "TwoPoint", "together", "worst_pairs"]
+__all__ = ["Choices", "TwoPoint", "is_followed", "refuted", "together", "worst_pairs"]

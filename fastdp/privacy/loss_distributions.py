@@ -14,9 +14,9 @@ from math import ceil, exp, floor, frexp, fsum, inf, isfinite, ldexp, log, log1p
 import numpy as np
 
 from ..support.rounding import up
-from .choices import together, worst_pairs
+from .choices import is_followed, refuted, together, worst_pairs
 from .loss_grid import Composition, connect_dots, lattices_on_grid, rows_on_grid
-from .profiles import Array, Gaussian, Profile
+from .profiles import Array, Exponential, Gaussian, Profile
 
 Parts = Sequence[tuple[Profile, int]]
 
@@ -187,11 +187,17 @@ def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds |
     at_most = max(bounds.at_most for bounds in found if bounds)
     if all(profile.attained for profile, _ in merged) or [count for _, count in merged] == [1]:
         return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
-    return Bounds(at_most, min(at_most, _of_worst_pairs(merged, goals, tail)))
+    return Bounds(at_most, min(at_most, _exceeded(merged, goals, tail)))
 
 
-def _of_worst_pairs(parts: Parts, goals: tuple[float, float], tail: float) -> float:
-    """An epsilon that is refuted by pairs of choices that do not depend on results: loss_distributions.md, theorem 7."""
+def _exceeded(parts: Parts, goals: tuple[float, float], tail: float) -> float:
+    """An epsilon that some choices exceed: those of one kind may depend on results, others are pairs by themselves.
+
+    loss_distributions.md, theorem 7.
+    """
+    first, count = parts[0]
+    if len(parts) == 1 and isinstance(first, Exponential) and is_followed(first.eta, count):
+        return refuted(first.eta, count, goals[1], tail)
     widest = max(profile.end(tail) for profile, _ in parts)
     pairs = worst_pairs(parts, 1.0)
     for _ in range(2):
