@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, expm1, floor, frexp, ldexp, log, log1p, sqrt, tanh
+from math import ceil, expm1, floor, frexp, inf, ldexp, log, log1p, sqrt, tanh
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .profiles import Array, Exponential, Profile, U
+from .profiles import Array, Exponential, Gaussian, Profile, U
 
 MOST_TOGETHER = 512  # choices that are followed step by step
 MOST_KINDS = 12  # blocks of different ranges that are worth their time
+_CELLS = ((4, 1024), (16, 256), (64, 128), (MOST_TOGETHER, 64))
+_FEW = 1e-3  # of what others add to the variance is not worth a table
 _LARGEST = 500.0  # exponents beyond are left to other theorems
 _TINY = 1e-300
 
@@ -85,7 +87,7 @@ def _short(eta: float, round_it: Callable[[float], int] = ceil) -> float:
 
 def _cells(count: int) -> int:
     """Steps of the grid to one range: the bound's variance is too large by a part in their square, at most."""
-    return 128 if count <= 64 else 64
+    return next(cells for most, cells in _CELLS if count <= most)
 
 
 @lru_cache(64)
@@ -140,11 +142,12 @@ def refuted(eta: float, count: int, delta: float, tail: float) -> float:
     j = int(above[-1])
     found = j * step
     if 0 < j < len(least) - 2:  # chords of the profile, which is convex in e^epsilon, lie below it when they go on
-        most = sum(upper.values(np.array([j - 1, j + 2]) * step))
+        delta_there, error = upper.values(np.array([j - 1, j + 2]) * step)
+        most = delta_there + error
         for at, fall in ((j, (most[0] - least[j]) / -expm1(-step)), (j + 1, (least[j + 1] - most[1]) / expm1(step))):
             if fall > 0:  # delta_at - fall (e^(epsilon - at) - 1) = delta
                 grown = (least[at] - delta) / fall
-                found = max(found, at * step + log1p(grown)) if -1 < grown else found
+                found = max(found, at * step + log1p(grown)) if grown > -1 else found
     return float(min(found, (j + 1) * step) * (1 - 2.0**-36))
 
 
@@ -200,13 +203,15 @@ def _best_of(grown: Array, rises: Array, scale: Array, up_share: Array, down_sha
 
 
 def together(parts: Sequence[tuple[Profile, int]], tail: float) -> list[tuple[Profile, int]]:
-    """The same releases with choices in blocks, where there are few kinds of them and none is out of range."""
+    """The same releases with choices in blocks, where there are few kinds of them and they matter."""
     choices = sorted(((part[0].eta, part[1]) for part in parts if isinstance(part[0], Exponential)), reverse=True)
     if not choices:
         return list(parts)
     clusters = _clusters(choices)
     rest = [part for part in parts if not isinstance(part[0], Exponential)]
-    if len(clusters) > MOST_KINDS:
+    squares = sum(eta * eta * count for eta, count in choices)
+    others = sum(_width(one) ** 2 * count for one, count in rest)
+    if len(clusters) > MOST_KINDS or squares < _FEW * others:
         return list(parts)
     made: list[tuple[Profile, int]] = []
     for eta, count in clusters:
@@ -220,9 +225,14 @@ def together(parts: Sequence[tuple[Profile, int]], tail: float) -> list[tuple[Pr
     return rest + made
 
 
+def _width(one: Profile) -> float:
+    """About the deviation of its loss."""
+    return float(one.mu) if isinstance(one, Gaussian) else float(one.bound) if one.bound < inf else 1.0
+
+
 def is_followed(eta: float, count: int) -> bool:
     """Whether so many choices of this range have a table."""
-    return 2 <= count <= MOST_TOGETHER and 1e-9 < eta and eta * count < _LARGEST
+    return 2 <= count <= MOST_TOGETHER and eta > 1e-9 and eta * count < _LARGEST
 
 
 def _clusters(choices: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:

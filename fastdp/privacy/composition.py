@@ -221,9 +221,10 @@ def _all_at_delta(counted: list[tuple[Guarantee, int]], delta: float, using: Usi
     if using == "pld":
         return found
     at_least = min((bound for _, _, bound in found), default=0.0)
+    close = at_least > 0 and all(one.attained for form, _ in choices[0] for one in form.all_profiles())
     for parts in choices:
-        names: tuple[Using, ...] = ("basic", "zcdp") if at_least else (using,)
-        if at_least and all(form.mu < inf for form, _ in parts):
+        names: tuple[Using, ...] = ("basic", "zcdp") if close else (using,)
+        if close and all(form.mu < inf for form, _ in parts):
             names += ("gaussian",)
         for name in names:
             found += [(epsilon, theorem, at_least) for epsilon, theorem in _at_delta(parts, delta, name)]

@@ -14,8 +14,8 @@ from math import inf
 from typing import Any
 
 from ..support.checks import non_negative, positive
-from .long_floats import has_64_bits, laplace_divergences
 from ..support.rounding import add, decimal_of, divide, exp, ln, multiply, sixty_digits, subtract, up
+from .long_floats import has_64_bits, laplace_divergences
 
 # Renyi divergences are kept at these orders. Each order by itself gives a valid delta, so a grid is safe; steps of 8 %
 # cost less than 0.1 % of epsilon, and orders up to 10^6 let nearly pure guarantees come out as such.

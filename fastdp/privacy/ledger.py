@@ -196,7 +196,9 @@ class _Price:
         self._clean = clean
         self._mu: tuple[Ratio | None, ...] = ()
         self.amounts = MappingProxyType(amounts)
-        self.exact = MappingProxyType({name: _exactly(name, amount) for name, amount in amounts.items() if amount < inf})
+        self.exact = MappingProxyType(
+            {name: _exactly(name, amount) for name, amount in amounts.items() if amount < inf}
+        )
 
     @property
     def mu(self) -> Ratio | None:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 from math import factorial, inf
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..support.rounding import exp, ln, sixty_digits
 
@@ -69,7 +71,7 @@ def laplace_divergences(orders: Sequence[float], ratio: float) -> tuple[float, .
     return tuple(np.minimum(rising, ratio).tolist())
 
 
-def _above_tangent(x: np.ndarray) -> np.ndarray:
+def _above_tangent(x: NDArray[np.longdouble]) -> Any:
     """e^x - 1 - x."""
     small = np.clip(x, -1, 1)
     series = np.zeros_like(x)

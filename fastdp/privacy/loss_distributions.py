@@ -14,7 +14,7 @@ from math import ceil, exp, floor, frexp, fsum, inf, isfinite, ldexp, log, log1p
 import numpy as np
 
 from ..support.rounding import up
-from .choices import is_followed, refuted, together, worst_pairs
+from .choices import Choices, is_followed, refuted, together, worst_pairs
 from .loss_grid import Composition, connect_dots, lattices_on_grid, rows_on_grid
 from .profiles import Array, Exponential, Gaussian, Profile
 
@@ -83,6 +83,8 @@ def _shapes(parts: Parts, tail: float) -> list[_Shape | _Gaussians]:
     for profile, count in parts:
         if isinstance(profile, Gaussian):
             shapes.append(_Gaussians(profile.mu**2 * count))
+        elif isinstance(profile, Choices) and profile.eta < 0.5:
+            shapes.append(_Gaussians(profile.eta**2 / 4 * profile.count * count))  # nearly, and without a table
         elif isfinite(profile.bound):
             kinds.setdefault(type(profile), []).append((profile, count))
         else:
@@ -199,6 +201,8 @@ def _exceeded(parts: Parts, goals: tuple[float, float], tail: float) -> float:
     if len(parts) == 1 and isinstance(first, Exponential) and is_followed(first.eta, count):
         return refuted(first.eta, count, goals[1], tail)
     widest = max(profile.end(tail) for profile, _ in parts)
+    if widest < SMALLEST_LOSS:
+        return 0.0
     pairs = worst_pairs(parts, 1.0)
     for _ in range(2):
         tilt, _, _ = _tilt(_shapes(pairs, tail), goals[1], 500 / widest)
