@@ -381,11 +381,11 @@ def test_records_without_a_norm_are_refused(kind: str, value: float) -> None:
         X, y, _ = instance(np.random.default_rng(12), 100, 9, sign=True)
         X[at, 8] = value
         with pytest.raises(DomainError, match=r"^X: must be finite, with norms below 2\^511; there are records that"):
-            Points(X, labels_for(kind, y), LOSSES[kind], "clip")
+            Points(X, labels_for(kind, y), LOSSES[kind], "raise")
     X32 = np.ones((3, 2), np.float32)
     X32[1, 1] = np.float32(value) if abs(value) < 3e38 else math.inf
     with pytest.raises(DomainError, match=r"^X: must be finite"):
-        Points(X32, labels_for(kind, np.ones(3)), LOSSES[kind], "clip")
+        Points(X32, labels_for(kind, np.ones(3)), LOSSES[kind], "raise")
 
 
 def test_labels_that_a_loss_cannot_take() -> None:
@@ -395,10 +395,10 @@ def test_labels_that_a_loss_cannot_take() -> None:
             with pytest.raises(
                 DomainError, match=r"^y: must be finite; there is a NaN or an infinity among the labels$"
             ):
-                Points(X, [1.0, value, 1.0], LOSSES[kind], "clip")
+                Points(X, [1.0, value, 1.0], LOSSES[kind], "raise")
     for some in ([1, 2, 1], [0.5, 1, 1], [2, 2, 2]):
         with pytest.raises(DomainError, match=r"^y: must be 1, and 0 or -1 where it is not; there are other labels$"):
-            Points(X, some, LOSSES["HINGE"], "clip")
+            Points(X, some, LOSSES["HINGE"], "raise")
     for some in ([1, 1], [[1, 1], [1, 1], [1, 1]], 1.0, [], [[1, 1, 1]]):
         with pytest.raises(ValueError, match=r"^y: shape .*: must be \(3,\), a label for each record$"):
             Points(X, np.array(some), LOSSES["SQUARED"], "raise")

@@ -650,12 +650,12 @@ def test_bad_environment_variable(text: str, monkeypatch: pytest.MonkeyPatch) ->
     assert run_chunks(bounds, 2, 1) == [(0, 1), (1, 2)]
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.0, "2", None, True, False, np.True_, np.float64(2)], ids=repr)
+@pytest.mark.parametrize("n", [0, -1, 4097, 2.0, "2", None, True, False, np.True_, np.float64(2)], ids=repr)
 def test_set_num_threads_refuses(n: Any) -> None:
     set_num_threads(3)
     with pytest.raises(ValueError, match="must be an integer") as error:
         set_num_threads(n)
-    assert str(error.value) == f"n={n!r}: must be an integer >= 1"
+    assert str(error.value) == f"n={n!r}: must be an integer >= 1, at most 4,096"
     assert get_num_threads() == 3
 
 
