@@ -324,7 +324,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
     --------
     >>> from fastdp import ApproxDP, BoundedRange
     >>> round(share(ApproxDP(1.0, 1e-6), 100, BoundedRange), 4)
-    0.0444
+    0.0474
     """
     instance_of(Guarantee, "whole", whole, A_GUARANTEE)
     count = integer("count", count, least=1)
