@@ -167,10 +167,11 @@ def _merged(parts: Parts) -> list[tuple[Profile, int]]:
     return [*merged, (Gaussian(mu), 1)]
 
 
-def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds | None:
+def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0, both: bool = True) -> Bounds | None:
     """Epsilon at delta for all releases together, whose leaks add up to `leak`.
 
-    None where the numbers are out of the range of float64.
+    None where the numbers are out of the range of float64. The lower bound may take as long as the upper one; it is 0
+    where it does and not `both` are asked for.
     """
     if not delta - leak >= SMALLEST_DELTA or delta >= 1:
         return None
@@ -189,7 +190,7 @@ def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds |
     at_most = max(bounds.at_most for bounds in found if bounds)
     if all(profile.attained for profile, _ in merged) or [count for _, count in merged] == [1]:
         return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
-    return Bounds(at_most, min(at_most, _exceeded(merged, goals, tail)))
+    return Bounds(at_most, min(at_most, _exceeded(merged, goals, tail)) if both else 0.0)
 
 
 def _exceeded(parts: Parts, goals: tuple[float, float], tail: float) -> float:
