@@ -250,33 +250,54 @@ def _warmup(options: argparse.Namespace) -> int:
 
 
 def _info(options: argparse.Namespace) -> int:
+    from .support import machine
+
+    facts = machine.installation()
+    rows = {
+        **facts["versions"],
+        "system": facts["system"],
+        "CPU": f"{facts['cpu']}, {facts['cores']} cores",
+    }
+    try:
+        facts.update(_compiled_facts())
+    except ImportError:  # `main` says what is wrong
+        _show(facts, rows, as_json=options.json)
+        raise
+    cache = facts["cache"]
+    rows |= {
+        "SIMD": f"{machine.SIMD_NAMES[facts['simd']]} (compiled for {facts['compiled for']})",
+        "threads": f"{facts['threads']}",
+        "cache": cache["place"] or "none",
+        "": f"{cache['state']}; {cache['files']} kernels, {cache['bytes'] / 1e6:.1f} MB",
+    }
+    _show(facts, rows, as_json=options.json)
+    return 0
+
+
+def _compiled_facts() -> dict[str, Any]:
+    """What `info` knows where kernels can be compiled."""
     import fastdp
 
     from .kernels.compile_cache import cache_info
     from .support import machine
 
-    facts = machine.describe()
     cache = cache_info()
-    facts["threads"] = fastdp.get_num_threads()
-    facts["cache"] = {
-        "place": None if cache.place is None else str(cache.place),
-        "state": cache.state,
-        "files": cache.files,
-        "bytes": cache.bytes,
+    return {
+        **machine.describe(),
+        "threads": fastdp.get_num_threads(),
+        "cache": {
+            "place": None if cache.place is None else str(cache.place),
+            "state": cache.state,
+            "files": cache.files,
+            "bytes": cache.bytes,
+        },
     }
-    if options.json:
+
+
+def _show(facts: dict[str, Any], rows: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
         print(json.dumps(facts, indent=2))
-        return 0
-    rows = {
-        **facts["versions"],
-        "system": facts["system"],
-        "CPU": f"{facts['cpu']}, {facts['cores']} cores",
-        "SIMD": f"{machine.SIMD_NAMES[facts['simd']]} (compiled for {facts['compiled for']})",
-        "threads": f"{facts['threads']}",
-        "cache": str(cache.place or "none"),
-        "": f"{cache.state}; {cache.files} kernels, {cache.bytes / 1e6:.1f} MB",
-    }
+        return
     width = max(map(len, rows))
     for name, value in rows.items():
         print(f"{name:<{width}}  {value}")
-    return 0

@@ -30,7 +30,7 @@ except ImportError:  # no such locks: every process compiles for itself
 SOURCES = os.path.dirname(__file__)
 _IMPORTED = time.time_ns()
 _MAGIC = b"fastdp kernel 1\n"
-_DIGESTS_KEPT = 4  # several interpreters or branches side by side; 3 MB each
+_DIGESTS_KEPT = 4  # several interpreters or branches side by side; 40 MB each once `fastdp warmup` has run
 _LOCKS = ".locks"
 _PATIENCE = 120.0  # seconds that one process waits for another to compile a kernel, which takes up to ten
 _CHANGED = "off: kernel sources changed after this process imported them"
@@ -237,7 +237,7 @@ def _roots() -> list[str]:
     """Where the cache may live, best first. What the user names is the only choice; an empty name means nowhere."""
     named = os.environ.get("FASTDP_CACHE_DIR")
     if named is not None:
-        return [os.path.abspath(named)] if named else []
+        return [os.path.abspath(os.path.expanduser(named))] if named else []
     roots = []
     home, xdg = os.path.expanduser("~"), os.environ.get("XDG_CACHE_HOME", "")
     if sys.platform != "darwin" and os.path.isabs(xdg):

@@ -22,9 +22,10 @@ import re
 import secrets
 import sys
 import warnings
+from _thread import get_ident
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -50,6 +51,8 @@ _types = _core.types
 compiler_lock = _core.compiler_lock.global_compiler_lock
 
 _PACKAGE = __name__.rpartition(".")[0]
+_ENGINE: Any = llvmlite.binding.ExecutionEngine
+_CALLBACKS = [_ENGINE._raw_object_cache_notify.__code__, _ENGINE._raw_object_cache_getbuffer.__code__]
 
 # What numba reads from its configuration while it generates code. numba's own cache leaves these out: code without
 # bounds checks would answer a run that asked for them, and code that calls SVML would be loaded where there is none.
@@ -112,12 +115,13 @@ class KernelCache:
         return _store().path
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        context.refresh()
-        if (found := self._name_and_key(signature, context.codegen())) is None:
-            return None
-        result, bad = self._load(*found, context)
-        _counts["bad" if bad else "misses" if result is None else "hits"] += 1
-        return result
+        with _interrupts_of_callbacks():
+            context.refresh()  # which compiles numba's own runtime, once a process
+            if (found := self._name_and_key(signature, context.codegen())) is None:
+                return None
+            result, bad = self._load(*found, context)
+            _counts["bad" if bad else "misses" if result is None else "hits"] += 1
+            return result
 
     def _load(self, name: str, key: bytes, context: Any) -> tuple[Any, bool]:
         """What the disk has, and whether it was unusable."""
@@ -303,9 +307,43 @@ def _compile_apart(compile_common: Callable[[Any, Any], Any], arguments: Any, re
     common = identity._unique_ids
     identity._unique_ids = _numbers  # under numba's compiler lock, so nobody else sees it
     try:
-        return compile_common(arguments, result)
+        with _interrupts_of_callbacks():
+            return compile_common(arguments, result)
     finally:
         identity._unique_ids = common
+
+
+@contextmanager
+def _interrupts_of_callbacks() -> Iterator[None]:
+    """Raise at the end what a signal handler raised in the callbacks by which LLVM hands numba its machine code.
+
+    Most signals that arrive while LLVM works are handled there, in a function that ctypes calls, from which no
+    exception can leave: ctypes gives it to `sys.unraisablehook`, and numba goes on without the code. That hook alone
+    knows which exception it was, so it is asked while a kernel is compiled, and is given everything else as before.
+    """
+    outer, thread = sys.unraisablehook, get_ident()
+    lost: list[BaseException] = []
+
+    def hook(unraisable: Any) -> None:
+        trace = unraisable.exc_traceback
+        if compiling and trace is not None and trace.tb_frame.f_code in _CALLBACKS and get_ident() == thread:
+            lost.append(unraisable.exc_value or unraisable.exc_type())
+        else:
+            outer(unraisable)
+
+    compiling = True
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        compiling = False
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = outer
+    if lost:
+        try:
+            raise lost[0]
+        finally:
+            lost.clear()  # it refers to this frame
 
 
 def _holds_common_numbers(library: Any) -> bool:

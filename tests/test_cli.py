@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.console import Console
 import fastdp
 from fastdp.cli import main
 from fastdp.demo import CHAPTERS, demo
+from fastdp.kernels.requirements import NO_COMPILER
 from fastdp.support import machine
 from fastdp.support.progress import reporting
 
@@ -62,6 +64,28 @@ def test_info_without_a_cache() -> None:
     done = run("info", FASTDP_CACHE_DIR="")
     assert done.returncode == 0
     assert "off" in done.stdout
+
+
+def test_info_where_nothing_compiles_says_what_it_can() -> None:
+    """Whoever asks for help with an environment needs its versions most where fastdp does not run in it."""
+    done = run("info", NUMBA_DISABLE_JIT="1")
+    assert done.returncode == 2
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "fastdp", "Python", "numpy", "numba", "llvmlite", "cffi", "system", "CPU",
+    ]  # fmt: skip
+    assert f"numba     {version('numba')}" in done.stdout
+    assert done.stderr == f"fastdp info: {NO_COMPILER}\n"
+    done = run("info", "--json", NUMBA_DISABLE_JIT="1")
+    assert (done.returncode, done.stderr) == (2, f"fastdp info: {NO_COMPILER}\n")
+    assert set(json.loads(done.stdout)) == {"versions", "system", "cpu", "cores"}
+
+
+def test_a_package_that_is_missing_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(machine, "version", missing)
+    assert machine.installation()["versions"]["numba"] == "not installed"
 
 
 @pytest.mark.parametrize(

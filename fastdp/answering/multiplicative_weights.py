@@ -298,7 +298,10 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
     def _check_process(self) -> None:
         if processes.here.number != self._process:
-            raise RuntimeError("this object belongs to the parent process, which could give answers from it as well")
+            raise RuntimeError(
+                "this PrivateMultiplicativeWeights belongs to the parent process, which could give answers from it as "
+                "well"
+            )
 
     # what has been paid for is decided by these, so they cannot be set
 
@@ -463,7 +466,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "this object does not pickle or copy: each copy could answer for one epsilon; pass .synthetic on"
+            "a PrivateMultiplicativeWeights does not pickle or copy: each copy could answer for one epsilon; pass "
+            ".synthetic on"
         )
 
     def __deepcopy__(self, memo: Any) -> NoReturn:

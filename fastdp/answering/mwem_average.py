@@ -85,7 +85,8 @@ class AveragePlan(MwemPlan):
         error = self.plain_error
         if error < self.alpha * self.n:
             name = "Gaussian" if self.delta else "Laplace"
-            few = f", and the same from {ceil(error / self.alpha):,} records on" if self.alpha < 1 else ""
+            enough = f"{ceil(error / self.alpha):,} records are enough"
+            few = f" ({enough} for plain answers to reach {self.alpha:.3g})" if self.alpha < 1 else ""
             warnings.warn(
                 f"mwem guarantees an error of at most {self.alpha:.3g}, plain {name} answers to these "
                 f"{len(self.workload):,} queries {error / self.n:.3g}{few}: see release_marginals, or "

@@ -154,7 +154,8 @@ def learn_box(
         Labels of 0 and 1, or -1 and 1, or the name of a column of X.
     domain_bits : int or sequence of int, optional
         The number of bits of the domain of all columns, or of each, as in `quantile`; None for as many as the types
-        have. For two columns the fewer bits, the more records "exponential" can take.
+        have. Columns of objects are taken as integers if it is given and as floats otherwise, whatever they hold. For
+        two columns the fewer bits, the more records "exponential" can take.
     signed : bool, optional
         Whether integers are signed. None: they are if their type is, and has no more than `domain_bits`. Without effect
         on floats.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, log
+from math import log
 from typing import ClassVar
 
 import numpy as np
@@ -85,9 +85,8 @@ def _schedule(problem: ConjunctionProblem, eta: float) -> tuple[int, Phases]:
     """The least Gamma that is large enough for the rounds that it asks for, and the phases."""
 
     def enough(dummy: int) -> bool:
-        events = (2 * problem.d + 1) * sum(of_phase for _, of_phase in _phases(problem, dummy))
-        ratio = events / problem.privacy.beta
-        return eta * dummy >= (log(ratio) if ratio < inf else log(events) - log(problem.privacy.beta))
+        rounds = sum(of_phase for _, of_phase in _phases(problem, dummy))
+        return eta * dummy >= log((2 * problem.d + 1) * rounds / problem.privacy.beta)
 
     dummy = least_integer(enough, low=1, largest=2**2000)
     return dummy, _phases(problem, dummy)

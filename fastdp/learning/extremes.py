@@ -58,6 +58,7 @@ class Numbers(Labelled):
                     raise ValueError(f"X: column {name!r}: must be an array, whose type is declared, not a list")
         super().__init__(X, y, outside, may_be_empty=may_be_empty)
         self.bits = bits_of_columns(bits, self.rows)
+        self._integers = bits is not None  # what objects are taken as
         self._signed = check_signed(signed)
         self.orders: tuple[NumberLine, ...] = ()
 
@@ -66,13 +67,15 @@ class Numbers(Labelled):
         self.labels, self.positives = self.read_labels()
         self.left = self.labels
         bits, signed, outside, names = self.bits, self._signed, self.outside, self.names
+        integers = self._integers
 
         def statistic(block: Block) -> tuple[NumberLine, ...]:
             orders = []
             for i in range(block.width):
                 values = block.entries(i)
-                orders.append(NumberLine.of(values.values.dtype, bits[i], signed, label_of(i, names)))
-                orders[i].positions_of(values, outside, label_of(i, names))
+                label = label_of(i, names)
+                orders.append(NumberLine.of(values.values.dtype, bits[i], signed, label, integers=integers))
+                orders[i].positions_of(values, outside, label)
             return tuple(orders)
 
         def same(one: tuple[NumberLine, ...], other: tuple[NumberLine, ...]) -> tuple[NumberLine, ...]:

@@ -30,8 +30,9 @@ from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import public_count
+from ..support.checks import are_nested, plain_array, public_count
 from ..support.columns import Entries, has
+from ..support.errors import DomainError
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
@@ -284,7 +285,7 @@ def _class_of(predictions: Any, y: Any, X: Any, outside: Outside, *, may_be_empt
         raise ValueError("y: n=0 records: must be at least one")
     if _is_stream(predictions):
         return _Class(labels.size, given, None)
-    table = _table(predictions, labels.size, X)
+    table = _table(predictions, labels.size, X, outside)
     if isinstance(table, Rows):
         read = partial(positive_labels, outside=outside)
         return _Class(
@@ -298,7 +299,7 @@ def _no_records(X: Any) -> None:
         raise ValueError("X: must be None for an array of predictions; it is for hypotheses that are yet to predict")
 
 
-def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
+def _table(predictions: Any, n: int, X: Any, outside: Outside) -> Rows | NDArray[Any]:
     """Predictions as records of bits with a column for each hypothesis, or as an array of hypotheses."""
     _no_records(X)
     if not isinstance(predictions, Rows | np.ndarray | list | tuple):
@@ -308,13 +309,22 @@ def _table(predictions: Any, n: int, X: Any) -> Rows | NDArray[Any]:
         if predictions.n != n:
             raise ValueError(f"predictions: of {predictions.n} records: must be of {n}, as y has labels")
         return predictions
-    array = np.asarray(predictions)
+    if outside == "clip" and _is_list_of_lists(predictions, n):  # numpy would make one type of all entries
+        return np.array([predicted_bits(one, "predictions", outside) for one in predictions])
+    array = plain_array("predictions", predictions, "an array, a hypothesis a row", error=DomainError)
     if array.ndim != 2 or not len(array) or array.shape[1] != n:
-        raise ValueError(
+        wrong = DomainError if are_nested(predictions, array, 2) else ValueError
+        raise wrong(
             f"predictions: shape {array.shape}: must be (hypotheses, {n}), as y has {n} labels, with at "
             "least one hypothesis"
         )
     return array
+
+
+def _is_list_of_lists(predictions: Any, n: int) -> bool:
+    if not isinstance(predictions, list | tuple) or not predictions:
+        return False
+    return all(isinstance(one, list | tuple) and len(one) == n for one in predictions)
 
 
 def _errors(predictions: NDArray[Any], positive_: NDArray[np.bool_], outside: Outside) -> Errors:

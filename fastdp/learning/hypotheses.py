@@ -16,8 +16,8 @@ from ..records.rows import Block, PerRecord, Rows, column_entries
 from ..records.sources import rows_of
 from ..support.boundary import boundary
 from ..support.checks import integer, plain_array
-from ..support.columns import Entries, comes_from, has
-from ..support.errors import warn_of_accuracy
+from ..support.columns import Entries, NumpyColumn, comes_from, has, objects
+from ..support.errors import DomainError, warn_of_accuracy
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from ..support.results import Displayed
@@ -178,10 +178,19 @@ def predictions_of(h: Any, X: Any, name: str, outside: Outside = "raise") -> NDA
 
 def predicted_bits(predicted: Any, name: str, outside: Outside) -> NDArray[np.bool_]:
     """Predictions of 0 and 1."""
-    found = plain_array(name, predicted, "an array, one for each record")
+    if outside == "clip" and isinstance(predicted, list | tuple):
+        return bits_of(_entries_of_list(name, predicted))
+    found = plain_array(name, predicted, "an array, one for each record", error=DomainError)
     if outside == "clip" and found.dtype.kind in "biufO":
         return bits_of(Entries(found, None, name))
     return positives(found, name)
+
+
+def _entries_of_list(name: str, predicted: Sequence[Any]) -> Entries:
+    """One for each record, whatever it is."""
+    if all(isinstance(each, list | tuple | np.ndarray) for each in predicted):
+        return Entries(objects(predicted), None, name)
+    return NumpyColumn(name, predicted).entries(0, len(predicted))
 
 
 def _without(X: Any, column: Any) -> Any:

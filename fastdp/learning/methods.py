@@ -95,7 +95,10 @@ def least_records(
         return _least_of_all(methods, problem, error)
     method = methods[name]
     if method.any_n:
-        n: int = ceil(method.prepare(problem).bound / error)
+        needed = method.prepare(problem).bound / error
+        if needed > MOST_RECORDS:
+            raise ValueError(f"error={error!r}: is out of reach, with {MOST_RECORDS:,} records too")
+        n: int = ceil(needed)
         choose_method(methods, name, replace(problem, n=n))  # ValueError if that is too much work
         return n
 

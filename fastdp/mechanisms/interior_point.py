@@ -80,7 +80,8 @@ def interior_point(
     ----------
     values : array_like of int or float
         One column of numbers: an array, a Series, a data frame or Parquet file of one column, a Dask collection. A list
-        is taken as integers if `domain_bits` is given and as floats otherwise, whatever it holds. A NaN is an error.
+        or a column of objects (or strings) is taken as integers if `domain_bits` is given and as floats otherwise,
+        whatever it holds. A NaN is an error.
     domain_bits : int, optional
         The domain: integers of so many bits, or all finite floats of 64, 32 or 16 bits; None for as many as the type
         has. See `quantile`.

@@ -81,7 +81,8 @@ def quantile(
     ----------
     values : array_like of int or float
         One column of numbers: an array, a Series, a data frame or Parquet file of one column, a Dask collection. A list
-        is taken as integers if `domain_bits` is given and as floats otherwise, whatever it holds. A NaN is an error.
+        or a column of objects (or strings) is taken as integers if `domain_bits` is given and as floats otherwise,
+        whatever it holds. A NaN is an error.
     q : float in (0, 1)
         The share of the values below the result; read as its decimal value: 0.1 is a tenth.
     domain_bits : int, optional
@@ -186,7 +187,8 @@ def median(
     ----------
     values : array_like of int or float
         One column of numbers: an array, a Series, a data frame or Parquet file of one column, a Dask collection. A list
-        is taken as integers if `domain_bits` is given and as floats otherwise, whatever it holds. A NaN is an error.
+        or a column of objects (or strings) is taken as integers if `domain_bits` is given and as floats otherwise,
+        whatever it holds. A NaN is an error.
     domain_bits : int, optional
         The domain: integers of so many bits, or all finite floats of 64, 32 or 16 bits; None for as many as the type
         has. See `quantile`.

@@ -20,7 +20,7 @@ from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, P
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.checks import MAX_INT64, numbers_array
+from ..support.checks import MAX_INT64, are_nested, numbers_array
 from ..support.errors import DomainError
 from ..support.rounding import down, lower, upper
 from ..support.shown import shown
@@ -123,12 +123,13 @@ def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
     if array is not scores and array.dtype == np.int64 and array.size:
         given = np.asarray(scores)
         if given.dtype.kind == "u" and given.max() > MAX_INT64:
-            raise ValueError(
+            raise DomainError(
                 "scores: unsigned integers beyond 2^63 - 1: must be below; subtract a constant from all, which changes "
                 "no choice"
             )
     if array.ndim != 1:
-        raise ValueError(f"scores: shape {array.shape}: must have one dimension")
+        wrong = DomainError if are_nested(scores, array, 1) else ValueError
+        raise wrong(f"scores: shape {array.shape}: must have one dimension")
     if array.size == 0 and not empty:
         raise ValueError("scores: must hold at least one candidate")
     return array

@@ -24,6 +24,7 @@ from ..randomness.keys import Randomness
 from ..support import processes
 from ..support.boundary import quick_boundary
 from ..support.checks import (
+    are_nested,
     finite,
     is_due_to_entries,
     numbers_array,
@@ -209,7 +210,7 @@ class AboveThreshold(Accounted):
             The answer.
         """
         if type(value) is not int and type(value) is not float:
-            given = plain_array("value", value, "one number")
+            given = plain_array("value", value, "one number", error=DomainError)
             if given.ndim:
                 raise ValueError(f"value: shape {given.shape}: must be one number; first_above takes many")
         return self.first_above([value]) is not None
@@ -231,7 +232,8 @@ class AboveThreshold(Accounted):
         check_open(self._payers)
         array = numbers_array("values", values)
         if array.ndim != 1:
-            raise ValueError(f"values: shape {array.shape}: must have one dimension")
+            wrong = DomainError if are_nested(values, array, 1) else ValueError
+            raise wrong(f"values: shape {array.shape}: must have one dimension")
         if self._resolution is None and array.dtype != np.int64 and array.size:
             wrong = DomainError if is_due_to_entries(values, array) else ValueError
             raise wrong(f"values: dtype {array.dtype}: must be integers, as the threshold {self._threshold!r} is")

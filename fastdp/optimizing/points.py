@@ -276,7 +276,8 @@ class _Reading:
             return np.clip(np.where(np.isnan(array), 0.0, array), -bound, bound)
         given = labels.complete()
         if given.dtype.kind not in "biuf":
-            raise ValueError(f"y: dtype {given.dtype}: must be numbers")
+            wrong = DomainError if given.dtype.kind == "O" else ValueError
+            raise wrong(f"y: dtype {given.dtype}: must be numbers")
         array = np.asarray(given, np.float64)
         if not np.isfinite(array).all():
             raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from math import inf, nextafter
+from math import inf, nextafter, sqrt
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -27,7 +27,7 @@ from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
-from .refusals import ALLOWED, MOST, Refusals, depends_on_records, reason
+from .refusals import ALLOWED, MOST, Refusals, depends_on_records, forget, reason
 
 Theorem = Literal["basic", "zcdp", "gaussian", "best"]
 THEOREMS = ("basic", "zcdp", "gaussian", "best")
@@ -70,7 +70,9 @@ class Budget:
     -----
     Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
                  earlier results: budget.md, theorems 1 to 3a; and `refusals` bounds what errors add: theorem 4
-    Not covered  what is released outside of it; a process that is forked may not use its parent's budget
+    Not covered  what is released outside of it, as in processes that are started inside of a block: a forked one may
+                 not use its parent's budget, one that is spawned knows nothing of it, and releases uncharged. A
+                 generator that suspends inside of a block leaves it open for its caller, who is charged until then
 
     Examples
     --------
@@ -257,7 +259,8 @@ class Budget:
     def _check_process(self) -> None:
         if processes.here.number != self._process:
             raise RuntimeError(
-                "this budget belongs to the parent process, which could spend it as well; make another and pass budget="
+                "this budget belongs to the parent process, which could spend it as well; make another and pass "
+                "budget= (inside of the parent's block its own block is not enough: the releases are charged to both)"
             )
 
     # --- charging
@@ -329,7 +332,9 @@ class Budget:
             return "nothing more fits"
         leak = self._theorem == "basic" and charge.amounts["delta"]
         delta = f", delta={sums.left('delta', self._delta)!r}" if leak else ""
-        return f"{_PARAMETER.get(kind, 'epsilon')}={largest!r}{delta} would fit"
+        rho = _rho_at(largest, charge) if kind is GaussianDP else 0.0
+        also = f"rho={rho!r} of Gaussian noise, or " if rho else ""
+        return f"{also}{_PARAMETER.get(kind, 'epsilon')}={largest!r}{delta} would fit"
 
     def _largest(self, kind: Concentrated, sums: Sums) -> float:
         """The largest parameter of one more release of this kind that fits; 0 if none does.
@@ -380,6 +385,20 @@ class Budget:
 
 _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho", "mu": "mu"}  # of sums, in messages
 _PARAMETER: dict[Concentrated, str] = {ZCDP: "rho", GaussianDP: "mu"}
+
+
+def _rho_at(mu: float, charge: Charge) -> float:
+    """A rho for a release like this charge that costs at most so much mu; 0 where none is known.
+
+    Where mu is near the root of 2 rho, as that of Gaussian noise, it shrinks as fast as this root does, or faster: what
+    the discreteness of the noise adds vanishes first (calibration.md, theorem 4). The grid of floats depends on the
+    noise, which moves mu by less than a part in 100,000. The result is less than 37 % below the
+    largest, which is at most mu^2 / 2.
+    """
+    rho, asked = charge.amounts["rho"], charge.amounts["mu"]
+    if isinstance(charge.guarantee, GaussianDP) or not asked <= 1.25 * sqrt(2 * rho) < inf:
+        return 0.0
+    return float(f"{rho * (mu / asked) ** 2 * (1 - 1e-4):.6g}")
 
 
 # --- what mechanisms call
@@ -433,7 +452,7 @@ class Reservation:
         for _, made in self._reserved:
             made.decide(RETURNED)
         if error is not None:
-            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error))
+            _count_refusal(error, self.budgets, boundary.is_raised_by_us(error), boundary.is_told_again())
 
 
 def _ambient() -> list[Budget]:
@@ -450,18 +469,21 @@ def check_open(budgets: Sequence[Budget]) -> None:
         budget._check_open()
 
 
-def _count_refusal(error: BaseException, payer: Any, by_us: bool) -> None:
+def _count_refusal(error: BaseException, payer: Any, by_us: bool, again: bool) -> None:
     """Count an error that depends on records; BudgetExceeded where the budget was closed by then, and nothing is told.
 
     A release that was under way and would have gone through is refused in the same words, by `commit`. `payer`: a
-    budget, some budgets, or None for those whose blocks are open.
+    budget, some budgets, or None for those whose blocks are open. `again`: the same call will tell of it once more.
     """
     if isinstance(error, BudgetExceeded) or not depends_on_records(error, by_us=by_us):
         return
     if payer is None:
         payer = [block.budget for block in around()]
     budgets = [each for each in (payer if isinstance(payer, list) else [payer]) if isinstance(each, Budget)]
-    for budget in [each for each in budgets if each._refusals.count(error)]:
+    late = [each for each in budgets if each._refusals.count(error)]
+    if not again:
+        forget()
+    for budget in late:
         raise BudgetExceeded(f"budget: {reason(budget._refusals)}") from None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from inspect import signature
 from itertools import product
 from math import exp, fsum, inf, isfinite, log, nextafter, prod
 from typing import Any, Literal
@@ -26,6 +27,7 @@ from .gaussian_curve import epsilon_of_mu, root_above
 from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
+from .ledger import Release
 from .loss_distributions import chosen, epsilon_bounds
 from .neighbors import one_relation
 from .origin import common_origin, with_origin
@@ -36,7 +38,7 @@ Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian"
 THEOREMS: tuple[Using, ...] = ("best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld")
 
 
-def compose(*guarantees: Counted, delta: float | None = None, using: Using = "best") -> Guarantee:
+def compose(*guarantees: Counted | Release, delta: float | None = None, using: Using = "best") -> Guarantee:
     """What several releases on the same records guarantee together.
 
     With `delta` the result is the smallest (epsilon, delta) that a theorem gives, and its `.at_least` is an epsilon
@@ -45,8 +47,9 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
 
     Parameters
     ----------
-    *guarantees : Guarantee or tuple of Guarantee and int
-        A guarantee, or (guarantee, k) for k releases of that kind.
+    *guarantees : Guarantee, tuple of Guarantee and int, or Release
+        A guarantee, or (guarantee, k) for k releases of that kind. A row of `Budget.releases` stands for its
+        `.guarantee`.
     delta : float in (0, 1), optional
         The delta of the result.
     using : {"best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld"}
@@ -79,11 +82,12 @@ def compose(*guarantees: Counted, delta: float | None = None, using: Using = "be
     1.5-DP and 0.584576-zCDP and Renyi curve (0.9627 at order 2), replace-one
     """
     one_of("using", using, THEOREMS)
-    counted = _counted(guarantees)
+    stated = [item.guarantee if isinstance(item, Release) else item for item in guarantees]
+    counted = _counted(stated)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
-    singly = (item[0] if isinstance(item, tuple) else item for item in guarantees)
+    singly = (item[0] if isinstance(item, tuple) else item for item in stated)
     origin = common_origin(guarantee.origin for guarantee in singly)
     leak = _exact_sum([(guarantee.least_delta(), k) for guarantee, k in counted])
     if delta is not None:
@@ -121,7 +125,10 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
         elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Guarantee):
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
-            raise ValueError(f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count)")
+            raise ValueError(
+                f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count); "
+                "of a budget's rows: compose(*budget.releases)"
+            )
         known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
         _, before = counts.get((guarantee, known), (guarantee, 0))
         counts[guarantee, known] = guarantee, before + count
@@ -221,7 +228,7 @@ def _all_at_delta(
     choices = _choices(counted, limit=64)
     found = _by_losses(choices, delta, both) if using in ("best", "pld") else []
     if using == "pld":
-        return found
+        return [one for one in found if one[0] < inf]  # Gaussian noise alone has a curve of its own
     at_least = min((bound for _, _, bound in found), default=0.0)
     close = at_least > 0 and all(one.attained for form, _ in choices[0] for one in form.all_profiles())
     for parts in choices:
@@ -310,7 +317,8 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
         How many releases there are.
     kind : callable
         Makes the guarantee of one release from its parameter, and must grow with it: PureDP, ZCDP, BoundedRange, or any
-        function such as `lambda sigma_inverse: Renyi.gaussian(1 / sigma_inverse)`.
+        function such as `lambda sigma_inverse: Renyi.gaussian(1 / sigma_inverse)`, or for a kind of two parameters
+        `lambda e: ApproxDP(e, 1e-8)`.
 
     Returns
     -------
@@ -332,6 +340,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
     count = integer("count", count, least=1)
     if not callable(kind):
         raise ValueError(f"kind={shown(kind)}: must make a guarantee from its parameter, such as PureDP or ZCDP")
+    _check_takes_one(kind)
 
     def fits(parameter: float, whole: Guarantee = whole) -> bool:
         one = instance_of(Guarantee, "kind: its result", kind(parameter), A_GUARANTEE)
@@ -363,6 +372,20 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
 def _least_epsilon(one: Guarantee, count: int, delta: float) -> float:
     """That of `compose`; inf where it has none."""
     return min((found[0] for found in _all_at_delta(_counted([(one, count)]), delta, "best", both=False)), default=inf)
+
+
+def _check_takes_one(kind: Callable[[float], Guarantee]) -> None:
+    try:
+        takes = signature(kind)
+    except (TypeError, ValueError):  # none is known: of some functions in C
+        return
+    try:
+        takes.bind(1.0)
+    except TypeError as error:
+        raise ValueError(
+            f"kind={shown(kind)}: must make a guarantee from one number ({error}); pass a function that gives the "
+            "others, such as lambda e: ApproxDP(e, 1e-8)"
+        ) from None
 
 
 def _unlimited(whole: Guarantee) -> Guarantee:

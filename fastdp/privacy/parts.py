@@ -203,7 +203,8 @@ def subsampled(guarantee: Guarantee, *, rate: float, sampling: Sampling, delta: 
     -----
     Proof        parts.md, theorem 3
     Not covered  samples under the other relation of each kind; what else the sample is used for; samplers whose
-                 randomness is guessed
+                 randomness is guessed. One (epsilon, delta) is kept of each form, no curve: many samples, as of DP-SGD,
+                 add up to far more than the accountants of that state
 
     Examples
     --------

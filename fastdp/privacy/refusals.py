@@ -6,29 +6,33 @@ can be done is to bound how often it is said. budget.md, theorem 4, states the b
 
 from __future__ import annotations
 
+from threading import local
+
 from ..support.errors import AccuracyWarning, DomainError, PrivacyWarning
 
 ALLOWED = 3  # by default
 MOST = 10**9
 
 _OF_NO_RECORD = (ImportError, PrivacyWarning, AccuracyWarning)  # what public numbers or the machine decide
-_COUNTED = "_fastdp_counted"  # on an error: the budgets that have counted it
+_last = local()  # .error, .counted: what ends the call that is under way in this thread, and who has counted it
 
 
 class Refusals:
     """Those of one budget. Nothing here takes a lock: a list's `append` is one step, and gives each its place."""
 
-    __slots__ = ("_counted", "allowed")
+    __slots__ = ("_allowed", "_counted")
 
     def __init__(self, allowed: int) -> None:
-        self.allowed = allowed
+        self._allowed = allowed
         self._counted: list[object] = []
 
     def __len__(self) -> int:
         return min(len(self._counted), self.allowed + 1)  # of those that came at the same moment, nothing is told
 
-    def __reduce__(self) -> tuple[type[object], tuple[()]]:
-        return object, ()  # an error may go to another process, and what has counted it stays here
+    @property
+    def allowed(self) -> int:
+        """How many there may be."""
+        return self._allowed
 
     @property
     def exceeded(self) -> bool:
@@ -36,14 +40,23 @@ class Refusals:
         return len(self._counted) > self.allowed
 
     def count(self, error: BaseException) -> bool:
-        """Count an error once; whether it is one more than could be told, as the budget was closed by then."""
-        counted = error.__dict__.setdefault(_COUNTED, [])
-        if any(each is self for each in counted):
+        """Count an error once a call; whether it is one more than could be told, as the budget was closed by then.
+
+        Nothing is kept on the error, which leads its holder to no budget, and may end the next call, too.
+        """
+        if getattr(_last, "error", None) is not error:
+            _last.error, _last.counted = error, []
+        if any(each is self for each in _last.counted):
             return False
-        counted.append(self)
+        _last.counted.append(self)
         this = object()
         self._counted.append(this)
         return self._counted.index(this) > self.allowed
+
+
+def forget() -> None:
+    """The call has ended: whatever ends the next one counts anew."""
+    _last.error, _last.counted = None, []
 
 
 def depends_on_records(error: BaseException | None, *, by_us: bool) -> bool:

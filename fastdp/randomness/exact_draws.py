@@ -22,7 +22,7 @@ from ..support.rounding import context_of
 Words = Callable[[int, int], int]  # (stream, index) -> 64-bit word
 
 
-MOST_BITS = 2**16  # of one draw: every loop here that asks for more bits ends
+MOST_RANDOM_BITS = 2**21  # of one draw, twice what the widest domain takes: every loop here that asks for more ends
 
 
 class Uniform:
@@ -33,10 +33,10 @@ class Uniform:
 
     def to(self, bits: int) -> tuple[int, int]:
         """(N, b) with the number in [N, N + 1] / 2^b and b >= bits."""
-        if bits > MOST_BITS:
+        if bits > MOST_RANDOM_BITS:
             raise RuntimeError(
-                f"a draw: must be decided by {MOST_BITS:,} random bits, as all but one in 2^60,000 are: its key is not "
-                "random, or values were changed during the call"
+                f"a draw: must be decided by {MOST_RANDOM_BITS:,} random bits, as all but one in 2^1,000,000 are: its "
+                "key is not random, or values were changed during the call"
             )
         while self._bits < bits:
             self._prefix = self._prefix << 64 | next(self._more)

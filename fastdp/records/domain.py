@@ -185,7 +185,7 @@ class Domain(Frozen):
             parts = [f"{name!r}: {value!r}" for name, value in zip(self.names, values, strict=True)]
             inside = "{" + ", ".join(parts[:_MOST_DISPLAYED]) + ", ..." * (len(parts) > _MOST_DISPLAYED) + "}"
         call = f"Domain.binary({len(self)})" if inside is None else f"Domain({inside})"
-        return f"{call}  # {display_count(self.size)} cells"
+        return f"{call}  # {display_count(self.size)} cell{'s' if self.size != 1 else ''}"
 
     # --- attributes and values
 

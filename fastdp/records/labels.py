@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import is_due_to_entries, numbers_array, plain_integer
+from ..support.checks import are_nested, is_due_to_entries, numbers_array, plain_integer
 from ..support.columns import Entries, NumpyColumn, comes_from, library_column
 from ..support.errors import DomainError
 from ..support.parameters import Outside
@@ -75,12 +75,13 @@ class Labelled:
 
 def label_array(y: Any, n: int, classes: str, outside: Outside = "raise") -> Entries:
     """One number for each of n records, whose values are not read; `classes` is what errors ask for."""
-    return _of_shape(_entries(y, classes, outside), n)
+    return _of_shape(y, _entries(y, classes, outside), n)
 
 
-def _of_shape(labels: Entries, n: int) -> Entries:
+def _of_shape(y: Any, labels: Entries, n: int) -> Entries:
     if labels.values.shape != (n,):
-        raise ValueError(f"y: shape {labels.values.shape}: must be ({n},), a label for each record")
+        wrong = DomainError if are_nested(y, labels.values, 1) else ValueError
+        raise wrong(f"y: shape {labels.values.shape}: must be ({n},), a label for each record")
     return labels
 
 
@@ -94,7 +95,7 @@ def _entries(y: Any, classes: str, outside: Outside) -> Entries:
     plain = _plain(y) if column is None else column.values(0, len(column))
     if plain.dtype.kind == "O" and outside == "clip":
         plain = numbers_or_nan(Entries(plain.reshape(-1), None, "y")).reshape(plain.shape)
-    if plain.dtype.kind in "OUST":
+    if plain.dtype.kind not in "biuf" or plain.dtype.itemsize > 8:
         wrong = DomainError if is_due_to_entries(y, plain) else ValueError
         raise wrong(f"y: dtype {plain.dtype}: must be {classes}")
     array = plain if plain.dtype == np.bool_ else numbers_array("y", plain)
@@ -106,7 +107,7 @@ def _plain(y: Any) -> NDArray[Any]:
     try:
         return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     except Exception:  # ragged lists, and classes that are not ours
-        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record") from None
+        raise DomainError(f"y: type {type_of(y)}: must be an array, a label for each record") from None
 
 
 def label_vector(y: Any, outside: Outside = "raise") -> Entries:
@@ -116,7 +117,7 @@ def label_vector(y: Any, outside: Outside = "raise") -> Entries:
     if is_collection(y):
         raise ValueError("y: a Dask collection: must be an array here")
     given = _entries(y, _CLASSES, outside)
-    return _of_shape(given, given.values.size)
+    return _of_shape(y, given, given.values.size)
 
 
 def positive_labels(labels: Entries, outside: Outside = "raise") -> NDArray[np.bool_]:

@@ -31,7 +31,8 @@ class NumberColumn:
 
     def __init__(self, values: Any, domain_bits: Any, signed: Any, outside: str, *, may_be_empty: bool) -> None:
         self._outside, self._signed = parameters.outside(outside), check_signed(signed)
-        self.rows = _one_column(values, integers=domain_bits is not None, outside=self._outside)
+        self._integers = domain_bits is not None  # what lists and objects are taken as
+        self.rows = _one_column(values, integers=self._integers, outside=self._outside)
         self.bits = bits_of_columns(None if domain_bits is None else check_bits(domain_bits), self.rows)[0]
         self.n = self.rows.n
         if not self.n and not may_be_empty:
@@ -39,22 +40,22 @@ class NumberColumn:
 
     def read(self) -> tuple[NumberLine, Positions | RankSearch]:
         """The line, and the positions of the values on it."""
-        return read_positions(self.rows, 0, self.bits, self._signed, self._outside, "values")
+        return read_positions(self.rows, 0, self.bits, self._signed, self._outside, "values", integers=self._integers)
 
 
 def read_positions(
-    rows: Rows, column: int, bits: int, signed: bool | None, outside: str, label: str
+    rows: Rows, column: int, bits: int, signed: bool | None, outside: str, label: str, *, integers: bool = True
 ) -> tuple[NumberLine, Positions | RankSearch]:
     """A column as positions, and the line that they are on."""
     if not may_gather(rows) and bits <= 64:
-        line = NumberLine.of(rows.dtypes()[column], bits, signed, label)
+        line = NumberLine.of(rows.dtypes()[column], bits, signed, label, integers=integers)
         return line, RankSearch(rows, lambda block: line.positions_of(block.entries(column), outside, label), line.last)
     if not rows.gathers:
         raise ValueError(f"domain_bits={bits}: must be at most 64 for a Dask collection")
 
     def statistic(block: Any) -> list[tuple[NumberLine, Positions]]:
         found = block.entries(column)
-        order = NumberLine.of(found.values.dtype, bits, signed, label)
+        order = NumberLine.of(found.values.dtype, bits, signed, label, integers=integers)
         return [(order, order.positions_of(found, outside, label))]
 
     parts: list[tuple[NumberLine, Positions]] = rows.merge(statistic, lambda a, b: a + b)

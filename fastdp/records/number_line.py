@@ -20,6 +20,7 @@ from ..support.columns import Entries, as_compiled
 from ..support.errors import DomainError
 from ..support.parameters import MOST_DIMENSIONS
 from ..support.rounding import down, up
+from .outside_domain import numbers_or_nan
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -44,12 +45,15 @@ class NumberLine:
     last: int
 
     @classmethod
-    def of(cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str) -> NumberLine:
+    def of(
+        cls, dtype: np.dtype[Any], bits: int, signed: bool | None, label: str, *, integers: bool = True
+    ) -> NumberLine:
         """Of integers 0 .. 2^bits - 1, or from -2^(bits-1) if they are signed; of floats for values that are floats.
 
-        By default integers are signed if their type is signed and has at most that many bits.
+        By default integers are signed if their type is signed and has at most that many bits. Objects are `integers`,
+        or floats: which ones is never read off them.
         """
-        if dtype.kind == "f":
+        if dtype.kind == "f" or (dtype.kind == "O" and not integers):
             if bits not in _FLOATS or dtype.itemsize > 8:
                 raise ValueError(
                     f"domain_bits={bits}: must be 16, 32 or 64 for {label}, which is {dtype}; or make it integers"
@@ -99,6 +103,8 @@ class NumberLine:
     def _of_floats(self, values: NDArray[Any], outside: str, label: str) -> Positions:
         from ..kernels.number_line import BEYOND, NAN, place_floats_into
 
+        if values.dtype.kind == "O":
+            values = _floats_of_objects(values, outside, label)
         if self.bits < 64:
             with np.errstate(over="ignore"):
                 values = values.astype(_FLOATS[self.bits][0])
@@ -168,6 +174,8 @@ class NumberLine:
         if values.dtype.kind not in "iufO":
             raise ValueError(f"{label}: dtype {values.dtype}: must be integers or floats")
         if self.least is None:
+            if values.dtype.kind == "O":
+                values = numbers_or_nan(Entries(values, None, label))
             with np.errstate(over="ignore"):
                 values = values.astype(_FLOATS[self.bits][0])
         elif values.dtype.kind == "f":  # a float does not hold every integer
@@ -183,6 +191,17 @@ class NumberLine:
         if self.least is None:
             return f"finite floats of {self.bits} bits"
         return f"from {_power(self.least)} to {_power(self.least + self.last)}"
+
+
+def _floats_of_objects(values: NDArray[Any], outside: str, label: str) -> NDArray[np.float64]:
+    """Floats; NaN for what is no number, which is an error unless it is to be clipped."""
+    if outside == "raise":
+        for value in values.tolist():
+            if isinstance(value, str | bytes):
+                raise DomainError(f"{label}: column of strings: objects must be numbers; there are others")
+            if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+                raise DomainError(f"{label}: objects must be numbers; there are others")
+    return numbers_or_nan(Entries(values, None, label))
 
 
 def _compared(values: NDArray[Any], end: Any, compare: Callable[..., Any]) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.columns import Array, Coded, Column, Entries
+from ..support.errors import DomainError
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .bit_words import as_bits, pack_bytes, pack_flags
@@ -92,7 +93,8 @@ class Block:
                 continue
             values = self.column(j)
             if values.dtype.kind not in "biuf":
-                raise ValueError(f"{label_of(j, self._names)}: dtype {values.dtype}: must be numbers")
+                wrong = DomainError if values.dtype.kind == "O" else ValueError  # a list has objects by its entries
+                raise wrong(f"{label_of(j, self._names)}: dtype {values.dtype}: must be numbers")
             out[:, j] = values
         return out
 

@@ -50,6 +50,10 @@ from sklearn.utils.validation import validate_data  # noqa: E402
 
 Floats = NDArray[np.float64]
 _OF_SHAPES = ("Expected ", "Found ", "X has ", "y should be ", "Complex data")  # scikit-learn's errors, not of entries
+MISSING_LABELS = (
+    "Input y contains NaN or None: missing labels and targets are always refused: make each a label or a number of "
+    "the domain beforehand"
+)
 LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
 
 
@@ -91,9 +95,9 @@ class PrivateEstimator(BaseEstimator):
             return validate_data(self, X, y, **options)
         except (TypeError, ValueError) as error:
             kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
-            if kind is ValueError and not str(error).startswith(_OF_SHAPES):
-                kind = DomainError  # a NaN, a string: due to the records
             message = without_values(str(error))
+            if message == MISSING_LABELS or (kind is ValueError and not str(error).startswith(_OF_SHAPES)):
+                kind = DomainError  # a NaN, a string: due to the records
         except Exception:  # of classes that are not ours
             kind, message = ValueError, "must be an array of numbers"
         names = "X" if isinstance(y, str) and y == "no_validation" else "X, y"
@@ -134,17 +138,21 @@ def _refuse_to_travel() -> NoReturn:
 def _warn_of_scores() -> None:
     """A PrivacyWarning if scikit-learn scores the fit that is asked for, and does not leave the choice to a function.
 
-    A search that runs its fits in threads cannot be seen from them, and warns.
+    A fit in a thread of its own belongs to the searches in other threads that were given the same X.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_fit_and_score":
         frame = frame.f_back
     if frame is None or not frame.f_globals.get("__name__", "").startswith("sklearn.model_selection"):
         return
+    X = frame.f_locals.get("X")
     while frame is not None:
         if callable(getattr(frame.f_locals.get("self"), "refit", None)):  # of a search
             return
         frame = frame.f_back
+    refits = _refits_in_threads(X)
+    if refits and all(map(callable, refits)):
+        return
     warnings.warn(
         "the budget pays for the fits of a search or a cross-validation, and not for their scores, which are computed "
         "from the records: neither the scores nor what is chosen by them is private; refit= takes a function that "
@@ -152,6 +160,19 @@ def _warn_of_scores() -> None:
         PrivacyWarning,
         stacklevel=levels_to_caller(),
     )
+
+
+def _refits_in_threads(X: Any) -> list[Any]:
+    """What chooses in each search of these records that any thread is in; None in a cross-validation."""
+    found = []
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            of_search = frame.f_globals.get("__name__", "").startswith("sklearn.model_selection")
+            if of_search and frame.f_code.co_name in ("fit", "cross_validate") and frame.f_locals.get("X") is X:
+                found.append(getattr(frame.f_locals.get("self"), "refit", None))
+            frame = frame.f_back
+    return found
 
 
 def randomness(random_state: Any) -> Randomness | None:
@@ -167,7 +188,14 @@ def randomness(random_state: Any) -> Randomness | None:
 
 
 def without_values(message: str) -> str:
-    """A message of scikit-learn or numpy about input, without the entries that it quotes."""
+    """A message of scikit-learn or numpy about input, without the entries that it quotes.
+
+    Of NaN scikit-learn advises to leave out such records, by which their number would depend on them.
+    """
+    if message.startswith("Input X contains NaN"):
+        return "Input X contains NaN: outside='clip' takes missing values at the lower bound"
+    if message.startswith(("Input y contains NaN", "Input contains NaN", "boolean value of NA")):
+        return MISSING_LABELS
     if "could not convert string" in message or "not compatible with arrays of bytes/strings" in message:
         return (
             "Input must hold numbers only; there are strings: OneHotEncoder(categories=[[...]], sparse_output=False) "

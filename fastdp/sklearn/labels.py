@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from ..records.outside_domain import is_missing
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.shown import shown
-from .base import PrivateEstimator
+from .base import MISSING_LABELS, PrivateEstimator
 
 OBSERVED = "observed"
+_NO_LABELS = "None and NaN are no labels: make missing ones a label of their own, such as 'missing', beforehand"
 _RULE = "must be two different labels, such as (0, 1) or ('no', 'yes'), the second the positive one; or 'observed'"
 
 
@@ -37,6 +39,8 @@ class BinaryClassifier(ClassifierMixin, PrivateEstimator):
         """Checked records, and which are of the positive class; sets `classes_`."""
         declared = declared_classes(self.classes)
         X, y = self._records(X, y, **options)
+        if y.dtype.kind == "O" and any(map(is_missing, y.tolist())):
+            raise DomainError(f"y: {MISSING_LABELS}")
         if declared is None:
             declared = observed_classes(y)
             warnings.warn(
@@ -64,11 +68,15 @@ def declared_classes(classes: Any) -> NDArray[Any] | None:
         if classes != OBSERVED:
             raise ValueError(f"classes={shown(classes)}: {_RULE}")
         return None
+    missing = False
     try:
         negative, positive = classes
+        missing = is_missing(negative) or is_missing(positive)
         alike = isinstance(negative, str) == isinstance(positive, str) and bool(negative != positive)
     except Exception:  # of a class that is not ours, too
         alike = False
+    if missing:
+        raise ValueError(f"classes={shown(classes)}: {_NO_LABELS}")
     if not alike:
         raise ValueError(f"classes={shown(classes)}: {_RULE}")
     return np.asarray([negative, positive])

@@ -108,21 +108,34 @@ def _passed(parameter: Parameter) -> str:
 
 # --- errors that depend on records
 
-_count: Callable[[BaseException, Any, bool], None] = lambda error, payer, by_us: None  # noqa: E731
+_count: Callable[[BaseException, Any, bool, bool], None] = lambda error, payer, by_us, again: None  # noqa: E731
 
 
-def when_refused(count: Callable[[BaseException, Any, bool], None]) -> None:
-    """Let `count(error, payer, by_us)` know what leaves a public function; it may raise another error instead."""
+def when_refused(count: Callable[[BaseException, Any, bool, bool], None]) -> None:
+    """Let `count(error, payer, by_us, again)` know what leaves a public function; it may raise another error instead.
+
+    `again` tells whether it will be told of the same error once more in the same call of the user's.
+    """
     global _count
     _count = count
 
 
 def _told(error: BaseException, payer: Any) -> BaseException:
     try:
-        _count(error, payer, is_raised_by_us(error))
+        _count(error, payer, is_raised_by_us(error), is_told_again(2))
     except ValueError as other:
         return other
     return error
+
+
+def is_told_again(above: int = 1) -> bool:
+    """Whether a public function is under way in the frames above the calling one, up to the first that is a user's."""
+    frame: FrameType | None = sys._getframe(1 + above)
+    while frame is not None and not _is_users(frame):
+        if frame.f_globals.get("_told") is _told and "_inside" in frame.f_globals:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def is_raised_by_us(error: BaseException) -> bool:

@@ -222,12 +222,12 @@ def items_of(name: str, value: Any, rule: str, *, most: int) -> list[Any]:
     return found
 
 
-def plain_array(name: str, value: Any, rule: str) -> NDArray[Any]:
-    """What numpy makes of it, whatever that is; `rule` states what it must be."""
+def plain_array(name: str, value: Any, rule: str, *, error: type[ValueError] = ValueError) -> NDArray[Any]:
+    """What numpy makes of it, whatever that is; `rule` states what it must be. `error`: a DomainError of records."""
     try:
         return np.asarray(value)
     except Exception:  # ragged lists, and classes that are not ours
-        raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
+        raise error(f"{name}: type {type_of(value)}: must be {rule}") from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -291,7 +291,7 @@ def numbers_array(
         why = f" ({wrong})" if isinstance(value, list | tuple) else ""
         raise error(f"{name}: must be a number or a rectangular array of numbers{why}") from None
     except Exception:  # of a class that is not ours, and a range that does not fit into memory
-        raise ValueError(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
+        raise error(f"{name}: type {type_of(value)}: must be a number or an array of numbers") from None
     kind = array.dtype.kind
     if kind == "f" and not has(value, "dtype") and _holds_large_integers(value, array):
         raise error(
@@ -309,15 +309,27 @@ def numbers_array(
     kind_of_error = error if is_due_to_entries(value, array) else ValueError
     if kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
         raise kind_of_error(f"{name}: column of strings: must be numbers")
+    rule = "must be integers of at most 64 bits or floats of at most 64 bits"
+    if kind == "O" and not has(value, "dtype"):
+        if any(not isinstance(item, int | float | np.number) for item in array.flat):
+            if not array.ndim:
+                raise kind_of_error(f"{name}: type {type_of(value)}: must be a number or an array of numbers")
+            raise kind_of_error(f"{name}: an entry is neither an int nor a float: {rule}")
+        raise kind_of_error(f"{name}: an integer of more than 64 bits: {rule}")
     hint = "; convert with .astype(float)" if kind == "O" else ""
-    raise kind_of_error(
-        f"{name}: dtype {array.dtype}: must be integers of at most 64 bits or floats of at most 64 bits{hint}"
-    )
+    raise kind_of_error(f"{name}: dtype {array.dtype}: {rule}{hint}")
 
 
 def is_due_to_entries(value: Any, array: NDArray[Any]) -> bool:
-    """Whether it is the entries of `value` that gave its array this type: of a list, or of objects."""
-    return array.ndim > 0 and (array.dtype.kind == "O" or not has(value, "dtype"))
+    """Whether it is the entries of `value` that gave its array this type: of a list, or of objects, or a large int."""
+    if array.ndim == 0:
+        return array.dtype.kind == "O" and isinstance(array.item(), int)
+    return array.dtype.kind == "O" or not has(value, "dtype")
+
+
+def are_nested(value: Any, array: NDArray[Any], dimensions: int) -> bool:
+    """Whether it is the entries of a list, lists themselves, that gave its array more dimensions than these."""
+    return array.ndim > dimensions and isinstance(value, list | tuple)
 
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:

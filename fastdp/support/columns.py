@@ -128,7 +128,8 @@ class NumpyColumn(Column):
             raise ValueError(f"{label}: must not be a masked array; fill or drop the masked entries first")
         array = _of_list(label, data) if isinstance(data, list | tuple) else np.asarray(data)
         if array.ndim != 1:
-            raise ValueError(f"{label}: shape {array.shape}: must have one dimension")
+            wrong = DomainError if array.ndim and isinstance(data, list | tuple) else ValueError
+            raise wrong(f"{label}: shape {array.shape}: must have one dimension")
         if array.dtype.kind in "Vc":
             raise ValueError(f"{label}: dtype {array.dtype}: must be numbers, strings or objects")
         self.label = label
@@ -192,9 +193,9 @@ def _of_list(label: str, data: Sequence[Any]) -> Array:
         return array
     try:
         array = np.asarray(data)
-    except ValueError:  # entries of several lengths
+    except Exception:  # entries of several lengths, and classes that are not ours
         if all(isinstance(value, list | tuple | np.ndarray) for value in data):
-            raise ValueError(f"{label}: must have one dimension") from None
+            raise DomainError(f"{label}: must have one dimension") from None
         array = objects(data)
     if array.ndim != 1 or array.dtype.kind in "biu":
         return array

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -111,18 +111,28 @@ def display_bytes(size: int) -> str:
     return f"{Decimal(size) / 2**power:.3g} {unit}"
 
 
-def describe() -> dict[str, Any]:
-    """Versions, CPU and SIMD width, as plain values for a table or a JSON file."""
-    triple, cpu, features = target()
+def installation() -> dict[str, Any]:
+    """Versions and the CPU: what can be said where nothing can be compiled, too."""
     return {
         "versions": {
-            "fastdp": version("fastdp"),
+            "fastdp": _version("fastdp"),
             "Python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "numba", "llvmlite", "cffi")},
+            **{name: _version(name) for name in ("numpy", "numba", "llvmlite", "cffi")},
         },
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": cpu_model(),
         "cores": cores(),
-        "compiled for": cpu,
-        "simd": simd_level(triple, cpu, features),
     }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def describe() -> dict[str, Any]:
+    """Versions, CPU and SIMD width, as plain values for a table or a JSON file."""
+    triple, cpu, features = target()
+    return {**installation(), "compiled for": cpu, "simd": simd_level(triple, cpu, features)}

@@ -45,7 +45,9 @@ def _restore_threads() -> Iterator[None]:
 def test_no_copies() -> None:
     run = make(PEOPLE, SMALL, max_queries=10)
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps, lambda r: copy.deepcopy([r])):
-        with pytest.raises(TypeError, match=r"^this object does not pickle or copy: each copy could answer"):
+        with pytest.raises(
+            TypeError, match=r"^a PrivateMultiplicativeWeights does not pickle or copy: each copy could answer"
+        ):
             attempt(run)
 
 

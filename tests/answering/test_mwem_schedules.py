@@ -131,7 +131,9 @@ def test_when_gaussian_answers_need_fewer_records_it_says_so() -> None:
         assert w[0].filename == __file__
         # what it says: within alpha by so many records, and not by fewer
         (n,) = re.findall(
-            r"and the same from ([\d,]+) records on: see release_marginals, or fastdp\.", str(w[0].message)
+            r"[\d.] \(([\d,]+) records are enough for plain answers to reach [\d.]+\): see release_marginals, "
+            r"or fastdp\.",
+            str(w[0].message),
         )
         n = int(n.replace(",", ""))
         if delta:

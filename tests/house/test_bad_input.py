@@ -323,6 +323,24 @@ def test_a_probability_has_one_rule(value):
             fastdp.ApproxDP(1.0, value)
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, None], "an entry is neither an int nor a float: must be integers of at most 64 bits or floats"),
+        ([2**70, None], "an entry is neither an int nor a float: must be"),
+        ([1, 2**70], "an integer of more than 64 bits: must be integers of at most 64 bits or floats"),
+        (2**70, "an integer of more than 64 bits: must be"),
+        ({1, 2}, "type set: must be a number or an array of numbers$"),
+        ((i for i in range(3)), "type generator: must be a number or an array of numbers$"),
+        (np.array([1, None], object), r"dtype object: must be .*; convert with \.astype\(float\)$"),
+    ],
+)
+def test_what_numpy_makes_objects_of_is_refused_by_what_it_is(values, message):
+    """A list and an int have no dtype to convert."""
+    with pytest.raises(ValueError, match=f"^values: {message}"):
+        fastdp.laplace(values, sensitivity=1, epsilon=1.0)
+
+
 def test_strings_are_refused_as_strings_before_any_warning():
     for values in (np.array(["a"]), np.array(["a", 1], object), pd.Series(["a"]), pd.DataFrame({"x": ["a"]})):
         for call in (
@@ -388,6 +406,8 @@ ONE_STEP = {
         (lambda: fastdp.Randomness().words(10**14), r"^n=100000000000000: must be smaller: so many words would take"),
         (lambda: fastdp.Randomness(10**4300), r"^seed=<int of 14,285 bits>: must have at most 4,096 bits$"),
         (lambda: fastdp.median([1], domain_bits=10**7, epsilon=1.0), r"^domain_bits=10000000: must be at most"),
+        (lambda: fastdp.bounds.learn_box(1000, 2, epsilon=1.0, beta=5e-324), r"^beta=5e-324: must be at least 1e-250$"),
+        (lambda: fastdp.bounds.learn_conjunction_n(9, epsilon=1.0, error=1e-300), r"^error=1e-300: is out of reach"),
         (lambda: fastdp.median(range(10**15), epsilon=1.0), r"^values=<range of length .*>: must be smaller: "),
         (lambda: descent(steps=10**9), r"^steps=1000000000: must be at most 16,777,216$"),
         (lambda: fastdp.sets.Simplex(dimension=10**12), r"^dimension=1000000000000: must be at most 16,777,216$"),

@@ -429,6 +429,12 @@ def test_user_cache_directory(house: House) -> None:
     assert place.parent == house.folder.joinpath("home", *caches, "fastdp", "kernels")
 
 
+def test_named_places_begin_at_home_or_where_the_process_runs(house: House) -> None:
+    assert Path(house.run(LOOK, FASTDP_CACHE_DIR="~/kept")["place"]).parent == house.folder / "home" / "kept"
+    assert Path(house.run(LOOK, FASTDP_CACHE_DIR="kept")["place"]).parent == house.folder / "kept"
+    assert not (house.folder / "~").exists()
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="XDG is not for macOS")
 def test_xdg_cache_directory(house: House) -> None:
     result = house.run(FASTDP_CACHE_DIR=None, XDG_CACHE_HOME=str(house.folder / "xdg"))
@@ -742,6 +748,53 @@ def test_a_process_that_stands_still_is_not_waited_for_forever(house: House) -> 
     first.kill()
     first.communicate()
     assert (result["answer"], result["written"]) == (17, 2)
+
+
+# The exception of a signal handler that runs while LLVM hands over the machine code of the `WHICH`th library, and an
+# object whose finalizer fails there.
+INTERRUPTED_CALLBACK = """
+import signal
+import numba.core.codegen
+received, handed = [], []
+sys.unraisablehook = hook_before = lambda unraisable: received.append(repr(unraisable.exc_value))
+class Stop(Exception): pass
+def stop(*args): raise KIND
+signal.signal(signal.SIGINT, stop)
+class Failing:
+    def __del__(self): raise ValueError("passed on")
+library = numba.core.codegen.CPUCodeLibrary
+real = library._object_compiled_hook.__func__
+def interrupted(cls, module, buf):
+    handed.append(1)
+    if len(handed) == WHICH:
+        Failing()
+        os.kill(os.getpid(), signal.SIGINT)
+    real(cls, module, buf)
+library._object_compiled_hook = classmethod(interrupted)
+"""
+INTERRUPTED_CALL = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    try:
+        result = loops.total(np.arange(4))
+    except BaseException as error:
+        result = type(error).__name__
+answer = [result, len(handed), received, len(caught), sys.unraisablehook is hook_before, int(loops.total(np.arange(4)))]
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "which", "handed"),
+    [("KeyboardInterrupt", 1, 2), ("KeyboardInterrupt", 3, 3), ("KeyboardInterrupt", 4, 4), ("Stop", 4, 4)],
+    ids=["in numba's runtime, of two libraries", "in a part", "in the whole", "a handler's own exception"],
+)
+def test_an_interrupt_while_llvm_hands_over_code_is_raised(house: House, kind: str, which: int, handed: int) -> None:
+    """ctypes drops what is raised in the callback: it comes at the end of that compilation, and no warning."""
+    before = INTERRUPTED_CALLBACK.replace("KIND", kind).replace("WHICH", str(which))
+    result = house.run(INTERRUPTED_CALL, before)
+    assert result["answer"] == [kind, handed, ["ValueError('passed on')"], 0, True, 17]
+    assert (result["written"], result["unwritable"]) == (2, 0)
 
 
 # a child that lives on, with the parent's descriptors, after the parent was killed

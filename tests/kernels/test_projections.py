@@ -346,7 +346,7 @@ def test_a_projection_that_is_none() -> None:
         ([1.0, math.nan], r"^function\(w\): must be finite"),
         ([[1.0, 2.0]], r"^function\(w\): shape \(1, 2\): must have one dimension"),
         ("ab", r"^function\(w\): dtype .*: must be integers"),
-        (None, r"^function\(w\): dtype object: must be integers"),
+        (None, r"^function\(w\): type NoneType: must be a number or an array of numbers"),
     ):
         with pytest.raises(ValueError, match=message):
             sets.Projected(lambda w, result=result: result, diameter=1, center=[0, 0])

@@ -155,7 +155,7 @@ CASES: dict[str, tuple[str, str]] = {
             body="d = Domain(a=2, b=2)\n"
             "X = np.zeros((5000, 2), int)\n"
             "p = PrivateMultiplicativeWeights(X, d, epsilon=1.0, delta=1e-6, max_queries=5)\n"
-            "print(in_child(lambda: p.answer(Conjunction(a=1))))"
+            "print(in_child(lambda: p.answer(Conjunction(dict(a=1)))))"
         ),
         "parent process",
     ),

@@ -48,11 +48,12 @@ CALLS_A_CHILD = 20_000
 NAMED = re.compile(r"^[\w.(][\w.\[\]'\"*()/, ^-]*(=|: |:\n)", re.DOTALL)
 # what begins so shows a public name or parameter, an element of a list of which may be what was marked
 _PUBLIC_WORDS = (
-    "guarantee=", "order=", "attribute=", "column=", "data=", "workload: ", "X: column", "y: Unknown label", "inside=",
+    "guarantee=", "order=", "thresholds: ", "attribute=", "column=", "data=", "workload: ", "X: column",
+    "y: Unknown label", "inside=",
 )  # fmt: skip
 _PUBLIC_NUMBERS = (
-    "sigma=", "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=", "column=", "c=[",
-    "data: column name", "attributes: ", "rate=",
+    "epsilon=", "sigma=", "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=",
+    "column=", "c=[", "data: column name", "attributes: ", "rate=",
 )  # fmt: skip
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops
@@ -152,8 +153,11 @@ def check_error(name: str, error: Exception, *, at_callbacks: bool = False) -> N
     if (isinstance(error, TypeError) and not inside) or isinstance(error, Users):
         return  # Python's own refusal of a call that does not fit the signature; an exception of the user's function
     last = traceback.extract_tb(error.__traceback__)[-1]
-    if "/machinery/" in last.filename and last.name == "<lambda>":
-        return  # a function of the user fails by itself
+    if "/machinery/" in last.filename and (last.name == "<lambda>" or last.name.startswith("__")):
+        return  # a function of the user fails by itself, or a method that Python calls
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if "/machinery/" in frame.filename]
+    if isinstance(error, MemoryError) and own[-1].name == "<lambda>":
+        return  # the same of one that asked numpy for too much
     if isinstance(error, TypeError | IndexError) and name.rpartition(".")[2] in OPERATORS and name[-5:] != "and__":
         return  # as Python's own types have it
     if at_callbacks and isinstance(error, TypeError | RuntimeError | ValueError):

@@ -397,6 +397,13 @@ def test_errors_cost_nothing(name, change, kind, said):
     assert not budget.releases
 
 
+def test_the_widest_domain():
+    """One draw among 2^(2^20) integers takes as many random bits."""
+    for bits in (2**16 + 4464, 10**5, 2**20):
+        found = fastdp.median([1, 2] * 200, domain_bits=bits, epsilon=1.0, rng=Randomness(seed=3))
+        assert 0 <= found < 1 << bits
+
+
 @pytest.mark.parametrize("q", [0, 1, -0.5, 1.5, float("nan"), "0.5", None])
 def test_a_quantile_lies_between_0_and_1(q):
     with pytest.raises(ValueError, match=r"^q="):

@@ -775,7 +775,7 @@ NEGATIVE_NAN = np.array([0xFFF8000000000001], np.uint64).view(float)[0]
         ([[1, 2], [3, 4]], ValueError, r"^scores: shape \(2, 2\): must have one dimension$"),
         (5, ValueError, r"^scores: shape \(\): must have one dimension$"),
         ([1j, 0], ValueError, r"^scores: dtype complex128: must be integers"),
-        ([None, 1], ValueError, r"^scores: dtype object: must be integers"),
+        ([None, 1], ValueError, r"^scores: an entry is neither an int nor a float: must be integers"),
         (np.array([1, 2], object), ValueError, r"^scores: dtype object: must be integers"),
         (["a", "b"], ValueError, r"^scores: dtype <U1: must be integers"),
         (None, ValueError, r"^scores: "),

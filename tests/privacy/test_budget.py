@@ -740,6 +740,27 @@ def test_no_process_gets_a_budget():
         assert isinstance(pool.submit(print, budget).exception(timeout=60), TypeError)
 
 
+def test_a_spawned_process_charges_nobody():
+    spawn = multiprocessing.get_context("spawn")
+    with Budget(epsilon=1) as budget, concurrent.futures.ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        pool.submit(fastdp.laplace, 3, sensitivity=1, epsilon=2.0).result(timeout=120)
+    assert len(budget.releases) == 0
+
+
+def test_a_suspended_generator_charges_its_caller():
+    def suspended():
+        with Budget(epsilon=1) as budget:
+            yield budget
+
+    generator = suspended()
+    budget = next(generator)
+    lap(0.25)
+    assert budget.spent == PureDP(0.25)
+    assert list(generator) == []
+    lap(0.25)
+    assert budget.spent == PureDP(0.25)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_is_refused(run_python):
     printed = run_python("""
@@ -760,6 +781,10 @@ def in_child(function):
 def release(epsilon=0.25, **options):
     return fastdp.laplace(0, sensitivity=1, epsilon=epsilon, **options)
 
+def inside_of_its_own():
+    with fastdp.Budget(epsilon=1):
+        release()
+
 budget = fastdp.Budget(epsilon=1)
 release(budget=budget)
 def look():
@@ -770,6 +795,7 @@ print(in_child(lambda: release(budget=budget)), flush=True)
 print(in_child(budget.__enter__), flush=True)
 with budget:
     print(in_child(release), flush=True)
+    print(in_child(inside_of_its_own), flush=True)
     own = fastdp.Budget(epsilon=1)
     print(in_child(lambda: release(budget=fastdp.Budget(epsilon=1))), flush=True)
 print(in_child(look), flush=True)
@@ -778,7 +804,7 @@ assert len(budget.releases) == 1
 release(0.75, budget=budget)
 """)
     refused = "RuntimeError this budget belongs to the parent process, which\n1\n"
-    assert printed == refused * 3 + "0\n0\n0\n"
+    assert printed == refused * 4 + "0\n0\n0\n"
 
 
 # --- what a refusal says

@@ -16,6 +16,7 @@ import pytest
 import fastdp
 from fastdp import ApproxDP, Budget, BudgetExceeded, Domain, DomainError, PrivacyWarning, PureDP, Randomness
 from fastdp.privacy.refusals import Refusals
+from fastdp.randomness.charged_keys import ChargedKeys
 
 NAN = [1.0, float("nan")]
 
@@ -103,6 +104,32 @@ def test_all_budgets_around_count() -> None:
 
 # --- what counts
 
+LARGE = np.array([1, 2**63], np.uint64)
+
+
+class Lazy:
+    """An array whose store fails because of what is in it."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise OSError("no such block")
+
+
+def vectors(X: Any, **options: Any) -> Any:
+    return fastdp.vector_sum(X, clip=1.0, epsilon=0.1, delta=1e-9, **options)
+
+
+def descent(y: Any, X: Any = None, **options: Any) -> Any:
+    return fastdp.noisy_projected_gradient_descent(
+        np.full((2, 1), 0.5) if X is None else X,
+        y,
+        loss=fastdp.losses.Logistic(x_norm=1),
+        over=fastdp.sets.Ball(1),
+        epsilon=0.1,
+        delta=1e-9,
+        **options,
+    )
+
+
 RECORDS = {
     "a NaN": lambda o: lap(NAN, **o),
     "a list of numbers and strings": lambda o: lap([1, 2, "three"], **o),
@@ -130,6 +157,50 @@ RECORDS = {
     ),
     "a number of a box": lambda o: fastdp.learn_box(np.array([[9], [1]]), [0, 1], domain_bits=3, epsilon=0.1, **o),
     "a prediction": lambda o: fastdp.learn_from_class(np.array([[0, 2]]), [0, 1], epsilon=0.1, **o),
+    "a nested prediction": lambda o: fastdp.learn_from_class([[0, [1]]], [0, 1], epsilon=0.1, **o),
+    "predictions all nested": lambda o: fastdp.learn_from_class([[[0], [1]]], [0, 1], epsilon=0.1, **o),
+    "a large integer alone": lambda o: lap(2**70, **o),
+    "a list column with None": lambda o: vectors({"u": [0.5, None]}, **o),
+    "a list column with a string": lambda o: vectors({"u": [0.5, "x"]}, **o),
+    "a list column with a large integer": lambda o: vectors({"u": [0.5, 2**53 + 1]}, **o),
+    "a list column with a complex number": lambda o: vectors({"u": [0.5, 1j]}, **o),
+    "a list column of lists": lambda o: vectors({"u": [[1], [1]]}, **o),
+    "a list column of lists of several lengths": lambda o: vectors({"u": [[1], [1, 2]]}, **o),
+    "a complex label of a descent": lambda o: descent([0, 1j], **o),
+    "a nested label of a descent": lambda o: descent([0, [1]], **o),
+    "labels all nested": lambda o: descent([[0, 1], [1, 0]], **o),
+    "a column of records of a descent": lambda o: descent([0, 1], {"u": [0.5, None]}, **o),
+    "a long float among labels": lambda o: descent([0, np.longdouble(1)], **o),
+    "a complex label of a class": lambda o: fastdp.learn_from_class([[0, 1]], [0, 1j], epsilon=0.1, **o),
+    "a nested label of a class": lambda o: fastdp.learn_from_class([[0, 1]], [0, [1]], epsilon=0.1, **o),
+    "a complex label of a conjunction": lambda o: fastdp.learn_conjunction(
+        np.eye(2, dtype=np.int8), [0, 1j], k=1, epsilon=0.1, **o
+    ),
+    "a label of least squares": lambda o: fastdp.noisy_least_squares(
+        np.full((2, 1), 0.5),
+        [0, 1j],
+        loss=fastdp.losses.SquaredError(x_norm=1, y_bound=1),
+        over=fastdp.sets.Ball(1),
+        epsilon=0.1,
+        delta=1e-9,
+        **o,
+    ),
+    "a label of a minimum": lambda o: fastdp.private_erm(
+        np.full((2, 1), 0.5),
+        [0, 1j],
+        loss=fastdp.losses.Logistic(x_norm=1),
+        over=fastdp.sets.Ball(1),
+        epsilon=0.1,
+        delta=1e-9,
+        **o,
+    ),
+    "an unsigned score": lambda o: fastdp.exponential_mechanism(LARGE, sensitivity=1, epsilon=0.1, **o),
+    "an unsigned score of several": lambda o: fastdp.top_k(LARGE, 1, sensitivity=1, epsilon=0.1, **o),
+    "an unsigned score, flipped": lambda o: fastdp.permute_and_flip(LARGE, sensitivity=1, epsilon=0.1, **o),
+    "scores all nested": lambda o: fastdp.permute_and_flip([[1], [2]], sensitivity=1, epsilon=0.1, **o),
+    "an array that cannot be read": lambda o: lap(Lazy(), **o),
+    "labels that cannot be read": lambda o: fastdp.learn_from_class([[0, 1]], Lazy(), epsilon=0.1, **o),
+    "scores that cannot be read": lambda o: fastdp.permute_and_flip(Lazy(), sensitivity=1, epsilon=0.1, **o),
 }
 
 
@@ -197,6 +268,53 @@ def test_errors_of_parameters_do_not_count(case: str, how: str) -> None:
     budget = Budget(epsilon=1, delta=1e-6, refusals=0)
     assert isinstance(error_of(PARAMETERS[case], budget, how), ValueError)
     assert budget.refused == 0
+
+
+@pytest.mark.parametrize("how", ["block", "argument"])
+def test_one_error_counts_in_every_call_that_it_ends(how: str) -> None:
+    """A function of the caller's may raise the same object each time, and hold what an earlier call has raised."""
+    error = RuntimeError()
+
+    def scores(start: int, stop: int) -> Any:
+        raise error
+
+    budget = Budget(epsilon=1, refusals=2)
+    for count in (1, 2, 3):
+        raised = error_of(lambda o: fastdp.top_k(scores, 1, candidates=9, sensitivity=1, epsilon=0.1, **o), budget, how)
+        assert raised is error
+        assert budget.refused == count
+    assert not vars(error)
+    assert isinstance(error_of(lambda o: lap(**o), budget, how), BudgetExceeded)
+
+
+def test_one_error_counts_outside_of_a_public_function() -> None:
+    error, budget = RuntimeError(), Budget(epsilon=1, refusals=9)
+    for count in (1, 2):
+        with pytest.raises(RuntimeError):
+            _ended_by(error, budget)
+        assert budget.refused == count
+
+
+def _ended_by(error: BaseException, budget: Budget) -> None:
+    with ChargedKeys("test", PureDP(0.1), {}, budget, None):
+        raise error
+
+
+def test_an_error_leads_to_no_budget() -> None:
+    budget = Budget(epsilon=1, refusals=0)
+    with pytest.raises(DomainError) as caught:
+        lap(NAN, budget=budget)
+    assert not vars(caught.value)
+    with pytest.raises(AttributeError):
+        budget._refusals.allowed = 9  # type: ignore[misc]
+
+
+def test_unsigned_scores_that_are_offered() -> None:
+    budget = Budget(epsilon=1)
+    choice = fastdp.GumbelMax(sensitivity=1, epsilon=0.1, budget=budget)
+    with pytest.raises(DomainError, match="unsigned"):
+        choice.offer(LARGE, 0)
+    assert budget.refused == 1
 
 
 class Failing(Randomness):

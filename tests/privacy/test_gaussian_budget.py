@@ -1,6 +1,7 @@
 """Budgets that add up squares of mu: what they count, what they let through, and that their filter keeps delta."""
 
 import math
+import re
 from fractions import Fraction
 from functools import lru_cache
 
@@ -8,6 +9,7 @@ import pytest
 
 import fastdp
 from fastdp import ZCDP, ApproxDP, BoundedRange, Budget, BudgetExceeded, GaussianDP, PureDP, Renyi
+from fastdp.mechanisms.noise import gaussian_noise
 from fastdp.privacy import gaussian_curve
 from fastdp.privacy.budget import Reservation
 
@@ -84,6 +86,31 @@ def test_what_fits_is_told():
     left = budget.left.epsilon
     assert budget.fits(PureDP(left))
     assert not budget.fits(PureDP(left * (1 + 1e-8)))
+
+
+def noise_of(values, sensitivity, rho):
+    return gaussian_noise(isinstance(values[0], int), len(values), sensitivity, rho, None, None, None)
+
+
+@pytest.mark.parametrize("values", [[3, 5, 8, 1], [0.3, 0.5], [1] * 1000], ids=["integers", "floats", "many"])
+@pytest.mark.parametrize("price", [{"rho": 0.1}, {"rho": 0.5}, {"epsilon": 5.0, "delta": 1e-7}], ids=str)
+@pytest.mark.parametrize("sensitivity", [1, math.sqrt(2), 3, 1000.0])
+def test_what_fits_is_told_in_the_rho_that_gaussian_takes(values, price, sensitivity):
+    for spent in (0.0, 0.1, 0.2366):
+        budget = gaussian()
+        if spent:
+            spend(budget, GaussianDP(spent))
+        with pytest.raises(BudgetExceeded, match=r"; rho=.* of Gaussian noise, or mu=.* would fit$") as refused:
+            fastdp.gaussian(values, sensitivity=sensitivity, budget=budget, **price)
+        rho = float(re.search(r"rho=(\S+) of Gaussian", str(refused.value))[1])
+        made = [noise_of(values, sensitivity, each).guarantee for each in (rho, 1.6 * rho)]
+        assert [budget.fits(guarantee) for guarantee in made] == [True, False]
+
+
+def test_no_rho_is_told_where_it_would_not_fit():
+    for guarantee in (GaussianDP(1.0), ZCDP(0.5), ZCDP(0.5) & Renyi.gaussian(1.0)):
+        with pytest.raises(BudgetExceeded, match=r"; mu=\S+ would fit$"):
+            spend(gaussian(), guarantee)
 
 
 def test_what_has_no_mu_is_refused():

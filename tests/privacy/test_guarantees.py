@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi, compose
+import fastdp
+from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, Budget, GaussianDP, PureDP, Renyi, compose
 from fastdp.privacy import (
     ORDERS,
     composition,
@@ -1128,6 +1129,21 @@ def test_share_says_where_no_parameter_is_ever_small_enough():
     assert share(whole=PureDP(1.0), count=10, kind=PureDP) == pytest.approx(0.1)
 
 
+def test_share_says_how_to_pass_a_kind_of_two_parameters():
+    with pytest.raises(
+        ValueError, match=r"^kind=<class ApproxDP>: .* argument: 'delta'\); pass .* lambda e: ApproxDP\(e, 1e-8\)$"
+    ):
+        share(ApproxDP(1.0, 1e-6), 50, ApproxDP)
+    each = share(ApproxDP(1.0, 1e-6), 50, lambda e: ApproxDP(e, 1e-8))
+    assert compose((ApproxDP(each, 1e-8), 50), delta=1e-6).implies(ApproxDP(1.0, 1e-6))
+
+    def breaks(epsilon):
+        raise TypeError("its own")
+
+    with pytest.raises(TypeError, match=r"^its own$"):
+        share(ApproxDP(1.0, 1e-6), 50, breaks)
+
+
 def test_share_refuses():
     with pytest.raises(ValueError, match=r"^count=0: "):
         share(PureDP(1.0), 0, PureDP)
@@ -1212,6 +1228,21 @@ def test_what_to_do_instead():
         compose(PureDP(1.0), using="advanced")
     with pytest.raises(ValueError, match=r"^using='zcdp': gives no epsilon for these"):
         compose(Renyi.gaussian(1.0), delta=1e-6, using="zcdp")
+    with pytest.raises(ValueError, match=r"^using='pld': gives no epsilon for these; take 'best'"):
+        compose((GaussianDP(0.1), 100), delta=1e-6, using="pld")
+
+
+def test_compose_takes_the_rows_of_a_budget():
+    budget = Budget(epsilon=3.0)
+    for epsilon in (0.25, 0.5, 0.25):
+        fastdp.laplace(3, sensitivity=1, epsilon=epsilon, budget=budget)
+    rows = budget.releases
+    assert compose(*rows, delta=1e-6) == compose(*(row.guarantee for row in rows), delta=1e-6)
+    assert compose(*rows, (PureDP(1.0), 2), using="basic") == PureDP(3.0)
+    fastdp.laplace(3, sensitivity=1, epsilon=0.25, budget=budget, rng=fastdp.Randomness(seed=1))
+    assert compose(*budget.releases).seeded
+    with pytest.raises(ValueError, match=r"of a budget's rows: compose\(\*budget\.releases\)$"):
+        compose(budget.releases)
 
 
 def test_what_compose_takes():

@@ -7,6 +7,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import dask
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -131,6 +133,56 @@ def test_floats_on_a_line() -> None:
             expected = -largest if exact is None else float(min(max(exact, -largest), largest))
             assert value == expected, entry
     assert np.asarray(alone).size == 1
+
+
+@pytest.mark.parametrize("release", [fastdp.median, fastdp.interior_point], ids=lambda f: f.__name__)
+def test_objects_are_floats_or_integers_by_the_parameters_alone(release: Any) -> None:
+    """One dirty cell makes pandas' column of floats one of objects: the same bits as the list has."""
+    dirty: list[Any] = ["n/a", None, *([0.1, 0.2, 0.9, 0.95, 0.99] * 200)]
+    of_strings = ["a", "b"] * 300
+    for values, least in ((dirty, 0.1), (of_strings, -np.finfo(float).max), ([1, 2, 3] * 200, 1.0)):
+        for domain_bits in (None, 4):
+            options: dict[str, Any] = {"domain_bits": domain_bits, "epsilon": 1.0, "outside": "clip"}
+            expected = release(values, rng=Randomness(seed=1), **options)
+            assert type(expected) is (float if domain_bits is None else int)
+            assert domain_bits or expected >= least
+            series = pd.Series(values, dtype=object)
+            with dask.config.set({"dataframe.convert-string": False}):  # its default makes strings of all objects
+                frame = dask.dataframe.from_pandas(pd.DataFrame({"a": series}), npartitions=3)
+            columns = [of_objects(values), series, pd.DataFrame({"a": series}), frame["a"]]
+            if values is of_strings:
+                columns += [pl.Series(values), pa.array(values), pd.Series(values, dtype="string")]
+            for column in columns:
+                assert release(column, rng=Randomness(seed=1), **options) == expected, type(column)
+
+
+def test_objects_that_are_no_numbers_are_refused_where_floats_are_read() -> None:
+    for wrong, message in (
+        ("n/a", "column of strings: objects must be numbers"), (None, "objects must be numbers; there are others$"),
+        (1j, "objects must be numbers; there are others$"), (NAN, "must not be NaN"),
+        (10**400, "must be finite floats"),
+    ):  # fmt: skip
+        with Budget(epsilon=1) as budget, pytest.raises(DomainError, match=f"^values: {message}"):
+            fastdp.median(of_objects([0.5, wrong]), epsilon=0.5)
+        assert not budget.releases
+    line, places = NumberColumn(of_objects([0.5, 2, np.True_]), None, None, "raise", may_be_empty=False).read()
+    assert [line.value(int(place)) for place in np.asarray(places)] == [0.5, 2.0, 1.0]
+
+
+def test_a_box_takes_columns_of_objects_as_it_takes_floats() -> None:
+    values = np.linspace(0, 1, 600)
+    y = (values > 0.3) & (values < 0.6)
+    options: dict[str, Any] = {"epsilon": 5.0, "delta": 1e-4, "outside": "clip"}
+    plain = fastdp.learn_box(pd.DataFrame({"a": values}), y, rng=Randomness(seed=3), **options)
+    objects = pd.DataFrame({"a": of_objects(values.tolist())}, dtype=object)
+    found = fastdp.learn_box(objects, y, rng=Randomness(seed=3), **options)
+    assert found.intervals == plain.intervals is not None
+    assert (found.predict(objects) == plain.predict(pd.DataFrame({"a": values}))).all()
+    objects.loc[5, "a"] = "n/a"
+    assert not found.predict(objects)[5]
+    for low, high in fastdp.learn_box(objects, y, domain_bits=8, rng=Randomness(seed=3), **options).intervals or ():
+        assert isinstance(low, int)
+        assert isinstance(high, int)
 
 
 # --- vectors
@@ -381,3 +433,21 @@ def test_the_same_bits_from_frames_files_and_dask(tmp_path: Path) -> None:
     frame[["a", "b"]].to_parquet(path, row_group_size=70)
     again = fastdp.vector_sum(path, clip=1.0, epsilon=1.0, outside="clip", rng=Randomness(seed=2)).value
     assert (one == again).all()
+
+
+@pytest.mark.parametrize(
+    "row", [[1, "a", 0], [1, b"x", 0], [1, 1j, 0], [1, [2], 0], [1, None, 0], [1, 2**70, 0], (1, "1", 0)]
+)
+def test_a_list_of_predictions_is_clipped_entry_by_entry(row: Any) -> None:
+    """Neither a call nor the other entries depend on what one of them is."""
+    y = [1, int(row[1] == 2**70), 0]
+    options: dict[str, Any] = {"epsilon": 100.0, "outside": "clip"}
+    assert fastdp.learn_from_class([[0, 1, 0], row], y, **options).index == 1
+    assert fastdp.learn_from_class(iter([[0, 1, 0], row]), y, **options).index == 1
+    assert fastdp.learn_from_class([lambda X: 1 - X, lambda X: row], y, X=np.array(y), **options).index == 1
+
+
+def test_nested_predictions_are_0_each() -> None:
+    nested = [[1]] * 3
+    for class_ in ([nested, [1, 1, 0]], iter([nested, [1, 1, 0]])):
+        assert fastdp.learn_from_class(class_, [1, 1, 0], epsilon=100.0, outside="clip").index == 1

@@ -72,6 +72,7 @@ def test_the_repr_of_a_large_domain_is_short() -> None:
     assert repr(Domain({f"a{i}": 3 for i in range(50)})).startswith("Domain(a0=3, a1=3, ")
     assert repr(Domain({f"a{i}": 3 for i in range(50)})).endswith("a11=3, ...)  # 7.18e+23 cells")
     assert repr(Domain({f"a {i}": 3 for i in range(50)})).endswith("'a 11': 3, ...})  # 7.18e+23 cells")
+    assert repr(Domain(a=1)) == "Domain(a=1)  # 1 cell"
     assert repr(Domain.binary(100)) == "Domain.binary(100)  # 1.27e+30 cells"
 
 

@@ -98,7 +98,7 @@ def test_what_is_left_of_messages() -> None:
         ([1.0, 2.0], r"Expected 2D array, got 1D array instead:\s+Reshape your data"),
         ([["a", "b"]], "must hold numbers only"),
         (np.ones((2, 2)) * 1j, "^X: Complex data not supported$"),
-        ([[1.0, np.nan, 2.0]], "Input X contains NaN"),
+        ([[1.0, np.nan, 2.0]], r"^X: Input X contains NaN: outside='clip' takes missing values at the lower bound$"),
     ]:
         with pytest.raises(ValueError, match=said):
             model.fit(records)

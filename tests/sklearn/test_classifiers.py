@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.multiclass import OneVsRestClassifier
@@ -136,6 +137,19 @@ def test_bad_classes(classes: Any) -> None:
     estimator, X, y = cases()[2]
     with pytest.raises(ValueError, match=r"classes=.*must be two different labels"):
         estimator.set_params(classes=classes).fit(X, y)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA], ids=str)
+def test_missing_labels_are_refused_as_missing(missing: Any) -> None:
+    estimator, X, y = cases()[2]
+    model = clone(estimator)
+    with pytest.raises(ValueError, match=r"^classes=.*: None and NaN are no labels: make missing ones a label"):
+        model.set_params(classes=(missing, 1)).fit(X, y)
+    labels = np.where(y == 1, "yes", "no").astype(object)
+    labels[3] = missing
+    for classes in (("no", "yes"), "observed"):
+        with pytest.raises(DomainError, match="Input y contains NaN or None: missing labels and targets are always"):
+            model.set_params(classes=classes).fit(X, labels)
 
 
 def test_more_classes_by_one_fit_for_each() -> None:

@@ -106,6 +106,36 @@ def test_fits_in_threads_share_one() -> None:
     assert budget.spent == ApproxDP(0.7, 7e-7)
 
 
+def test_a_function_that_chooses_is_found_from_threads() -> None:
+    """It is the one of the search of these records; a search of others, in another thread, is none."""
+    joblib = pytest.importorskip("joblib")
+    estimator, X, y = cases()[2]
+    budget = Budget(epsilon=4.0, delta=1e-5)
+    with warnings.catch_warnings(), joblib.parallel_backend("threading"):
+        warnings.simplefilter("error", PrivacyWarning)
+        for model in (estimator, make_pipeline(estimator)):
+            prefix = "" if model is estimator else f"{type(estimator).__name__.lower()}__"
+            chosen = clone(model).set_params(
+                **{f"{prefix}epsilon": 0.1, f"{prefix}delta": 1e-7, f"{prefix}budget": budget}
+            )
+            grid = {f"{prefix}radius": [1.0, 5.0]}
+            GridSearchCV(chosen, grid, cv=KFold(3), refit=lambda r: 0, error_score="raise", n_jobs=2).fit(X, y)
+    assert len(budget.releases) == 14
+    with joblib.parallel_backend("threading"), pytest.warns(PrivacyWarning, match=SCORED):
+        cross_val_score(clone(estimator).set_params(epsilon=0.1, delta=1e-7, budget=budget), X, y, n_jobs=2)
+
+
+def test_only_a_search_of_the_same_records_counts() -> None:
+    module: dict[str, Any] = {"__name__": "sklearn.model_selection._search", "found": base._refits_in_threads}
+    exec("def fit(self, X, asked): return found(asked)\ndef cross_validate(X, asked): return found(asked)", module)
+    X, other = SQUARE, SQUARE.copy()
+    of_function = types.SimpleNamespace(refit=len)
+    assert module["fit"](of_function, X, X) == [len]
+    assert module["fit"](of_function, other, X) == []
+    assert module["fit"](types.SimpleNamespace(refit=True), X, X) == [True]
+    assert module["cross_validate"](X, X) == [None]
+
+
 def test_in_a_pipeline() -> None:
     _, X, y = cases()[2]
     scaled = FunctionTransformer(lambda X: X / 100)
