@@ -17,9 +17,9 @@ import numpy as np
 
 from .profiles import Array, Exponential, Gaussian, Profile, U
 
-MOST_TOGETHER = 512  # choices that are followed step by step
+MOST_TOGETHER = 1024  # choices that are followed step by step
 MOST_KINDS = 12  # blocks of different ranges that are worth their time
-_CELLS = ((4, 1024), (16, 256), (64, 128), (MOST_TOGETHER, 64))
+_CELLS = ((4, 1024), (16, 256), (64, 128), (MOST_TOGETHER, 64))  # powers of 2: steps are exact
 _FEW = 1e-3  # of what others add to the variance is not worth a table
 _LARGEST = 500.0  # exponents beyond are left to other theorems
 _TINY = 1e-300
