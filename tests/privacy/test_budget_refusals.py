@@ -309,6 +309,19 @@ def test_an_error_leads_to_no_budget() -> None:
         budget._refusals.allowed = 9  # type: ignore[misc]
 
 
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")
+def test_answers_that_are_paid_for_go_on() -> None:
+    budget = Budget(epsilon=1, refusals=0)
+    answers = fastdp.PrivateMultiplicativeWeights(
+        np.zeros((999, 2), int), Domain(a=2, b=2), max_queries=10, epsilon=0.5, budget=budget
+    )
+    with pytest.raises(DomainError):
+        lap(NAN, budget=budget)
+    assert 0 <= answers.answer(fastdp.Conjunction({"a": 1})) <= 1
+    with pytest.raises(BudgetExceeded):
+        lap(budget=budget)
+
+
 def test_unsigned_scores_that_are_offered() -> None:
     budget = Budget(epsilon=1)
     choice = fastdp.GumbelMax(sensitivity=1, epsilon=0.1, budget=budget)
