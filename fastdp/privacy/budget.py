@@ -395,7 +395,7 @@ def _rho_at(mu: float, charge: Charge) -> float:
     noise, which moves mu by less than a part in 100,000. The result is less than 37 % below the
     largest, which is at most mu^2 / 2.
     """
-    rho, asked = charge.amounts["rho"], charge.amounts["mu"]
+    rho, asked = charge.amounts["rho"], charge.mu
     if isinstance(charge.guarantee, GaussianDP) or not asked <= 1.25 * sqrt(2 * rho) < inf:
         return 0.0
     return float(f"{rho * (mu / asked) ** 2 * (1 - 1e-4):.6g}")

@@ -145,6 +145,11 @@ class Charge:
         """What it costs by each of BASIC; inf where it has none."""
         return self._price.amounts
 
+    @property
+    def mu(self) -> float:
+        """What it costs in Gaussian DP; inf where it has none."""
+        return self._price.least_mu()
+
     def exact(self, name: str) -> Ratio | None:
         """The same as what is added up."""
         return self._price.mu if name == "mu" else self._price.exact.get(name)
@@ -204,9 +209,12 @@ class _Price:
     def mu(self) -> Ratio | None:
         """Of Gaussian DP, which takes a thousandth of a second: for budgets that add it up."""
         if not self._mu:  # no cached_property, which takes a lock
-            mu = min((form.least_mu for form in self._clean), default=inf)
+            mu = self.least_mu()
             self._mu = (_exactly("mu", mu) if mu < inf else None,)
         return self._mu[0]
+
+    def least_mu(self) -> float:
+        return min((form.least_mu for form in self._clean), default=inf)
 
 
 _NUMBERS: dict[type, Callable[[Any], Any]] = {
