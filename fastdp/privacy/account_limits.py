@@ -10,6 +10,9 @@ from .gaussian_curve import mu_of_goal
 from .gaussian_dp import GaussianDP
 from .ledger import Charge
 
+SUMS = {"basic": ("epsilon", "delta"), "zcdp": ("rho",), "gaussian": ("pure", "mu"), "best": ("pure", "rho")}
+"""What is added up, by theorem: what an account may have a limit of."""
+
 
 def account_limits(theorem: str, epsilon: float, delta: float) -> list[dict[str, float]]:
     """The limits of each account: a release goes through if it keeps within all limits of one of them.
@@ -86,17 +89,17 @@ def rho_at(mu: float, charge: Charge) -> float:
     mu : float > 0
         What it may cost.
     charge : Charge
-        A release of the same kind, whose amounts are counted.
+        A release of the same kind.
 
     Returns
     -------
     float
         Rounded down.
     """
-    rho, asked = charge.amounts["rho"], charge.amounts["mu"]
+    rho, asked = charge.amounts["rho"], charge.mu
     if isinstance(charge.guarantee, GaussianDP) or not asked <= 1.25 * sqrt(2 * rho) < inf:
         return 0.0
     return float(f"{rho * (mu / asked) ** 2 * (1 - 1e-4):.6g}")
 
 
-__all__ = ["account_limits", "never_fits", "rho_at"]
+__all__ = ["SUMS", "account_limits", "never_fits", "rho_at"]

@@ -17,7 +17,7 @@ from ..support.public_paths import public_as
 from ..support.shown import shown
 from .composition import exact_sum
 from .guarantees import Guarantee
-from .loss_distributions import chosen, delta_bound, epsilon_bounds, profiles_of
+from .loss_distributions import chosen, delta_bound, epsilon_bounds
 from .loss_picture import picture
 from .neighbors import Neighbors, one_relation
 from .profiles import Profile
@@ -238,7 +238,7 @@ def _known(guarantee: Guarantee) -> tuple[tuple[Profile, ...], float]:
     forms = sorted((form for form in guarantee.forms() if form.has_profile), key=lambda form: form.leak)
     if not forms:
         raise ValueError(f"releases: {guarantee}: nothing but moments is known of its losses; use compose()")
-    return profiles_of(forms[0]), forms[0].leak
+    return forms[0].all_profiles(), forms[0].leak
 
 
 @lru_cache(1024)

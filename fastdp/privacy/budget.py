@@ -19,7 +19,7 @@ from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
 from ..support.shown import shown
-from .account_limits import account_limits, never_fits, rho_at
+from .account_limits import SUMS, account_limits, never_fits, rho_at
 from .blocks import Exit, Holders, around, check_thread, open_block
 from .composition import Counted
 from .conversions import epsilon_of_rho
@@ -27,7 +27,7 @@ from .declared import Declared, DeclaredSums, stated
 from .gaussian_curve import epsilon_of_mu
 from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from .ledger import BASIC, FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
+from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
 from .refusals import ALLOWED, MOST, Refusals, depends_on_records, forget, reason
 
@@ -128,8 +128,8 @@ class Budget:
         )
         self._accounts = tuple(MappingProxyType(account) for account in own)
         self._refusals = Refusals(integer("refusals", refusals, least=0, most=MOST))
-        nothing = Sums((*BASIC, "mu") if theorem == "gaussian" else BASIC)
-        self._ledger = Ledger(nothing if self._declared is None else DeclaredSums(self._declared))
+        sums = Sums(SUMS[theorem]) if self._declared is None else DeclaredSums(self._declared)
+        self._ledger = Ledger(sums)
         self._holders: Holders = {}
         self._process = processes.here.number  # the last: nothing can be set from here on
 

@@ -15,11 +15,12 @@ from typing import Any
 from ..support.checks import items_of
 from ..support.parameters import MOST_QUERIES
 from ..support.search import greatest_float
+from .account_limits import SUMS
 from .composition import compose, merge_equal
 from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from .ledger import BASIC, Charge, Release, Sums
+from .ledger import Charge, Release, Sums
 from .origin import SEEDED, short_form
 from .profiles import DiscreteLaplace, Exponential, Gaussian, Laplace, Profile, RandomizedResponse
 
@@ -188,8 +189,10 @@ def _remembered(declared: Declared, taken: tuple[tuple[int, int], ...], spent: f
 class DeclaredSums(Sums):
     """Which items are taken, and the sums of all that was not declared."""
 
+    __slots__ = ("declared", "taken")
+
     def __init__(self, declared: Declared) -> None:
-        super().__init__((*BASIC, "mu") if declared.theorem == "gaussian" else BASIC)
+        super().__init__(SUMS[declared.theorem])
         self.declared = declared
         self.taken: dict[int, int] = {}
 

@@ -34,7 +34,7 @@ LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma gives nothing of use beyond
 @public_as("fastdp.privacy")
 @dataclass(frozen=True)
 class RemovalLemma(Profile):
-    """Any number of rounds at eta under the removal lemma: an upper bound (loss_distributions.md, theorem 8).
+    """Any number of rounds at eta under the removal lemma: an upper bound (loss_distributions.md, theorem 9).
 
     Parameters
     ----------

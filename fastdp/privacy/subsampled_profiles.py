@@ -1,4 +1,4 @@
-"""Privacy profiles of mechanisms that are run on a random sample of the records (loss_distributions.md, theorem 7)."""
+"""Privacy profiles of mechanisms that are run on a random sample of the records (loss_distributions.md, theorem 8)."""
 
 from __future__ import annotations
 

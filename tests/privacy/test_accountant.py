@@ -91,8 +91,12 @@ def test_both_directions_of_samples_count():
 
 
 def test_it_knows_when_it_is_far_from_the_truth():
-    assert LossDistribution(BoundedRange(0.1)).at_least(1e-6) == 0
-    assert LossDistribution((FixedSizeSubsampled(Laplace(0.5), 0.1), 9)).at_least(1e-6) == 0
+    sampled = (FixedSizeSubsampled(Laplace(0.5), 0.1), 9)
+    assert LossDistribution(sampled).at_least(1e-6) == 0
+    assert LossDistribution(sampled[0]).at_least(1e-6) == 0
+    assert LossDistribution(sampled, (BoundedRange(0.1), 9)).at_least(1e-6) == 0
+    choices = LossDistribution((BoundedRange(0.1), 9))
+    assert 0.99 * choices.epsilon(1e-6) < choices.at_least(1e-6) < choices.epsilon(1e-6)
     assert LossDistribution((GaussianDP(0.1), 9)).at_least(1e-6) > 0
 
 

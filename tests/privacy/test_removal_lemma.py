@@ -50,7 +50,7 @@ def test_the_values_that_the_note_states():
     for form, eta in (("a", 0.0848), ("b", 0.0916), ("c", 0.0696), ("d", 0.0795)):
         one_signed, neighbors = FORMS[form]
         assert removal_eta(1.0, 1e-6, one_signed=one_signed, neighbors=neighbors) == pytest.approx(eta, abs=5e-5)
-    for neighbors, least in (("add-remove", 25), ("replace-one", 10)):
+    for neighbors, least in (("add-remove", 27), ("replace-one", 10)):
         names = [peeling_eta(1.0, 1e-6, r, one_signed=True, neighbors=neighbors)[1] for r in (least - 1, least)]
         assert names == ["composition", "removal lemma"]
 
