@@ -177,6 +177,7 @@ def _merged(parts: Parts) -> list[tuple[Profile, int]]:
     return [*merged, (Gaussian(mu), 1)]
 
 
+@np.errstate(all="ignore")  # whatever the host has set: what overflows is out of range, and told so
 def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds | None:
     """Epsilon at delta for all releases together, whose leaks add up to `leak`.
 
