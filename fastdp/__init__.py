@@ -13,7 +13,7 @@ from .support.extensions import register as _register
 from .support.version import VERSION as __version__
 
 _HOME = {
-    "AboveThreshold": "mechanisms.sparse_vector",
+    "AboveThreshold": "mechanisms.above_threshold",
     "AccuracyWarning": "support.errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
@@ -172,12 +172,12 @@ if TYPE_CHECKING:
     from .learning.conjunctions import learn_conjunction
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
+    from .mechanisms.above_threshold import AboveThreshold
     from .mechanisms.gumbel_max import GumbelMax
     from .mechanisms.interior_point import interior_point
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
-    from .mechanisms.sparse_vector import AboveThreshold
     from .optimizing import losses as losses
     from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
