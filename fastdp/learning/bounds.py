@@ -13,7 +13,7 @@ from typing import Any
 from ..privacy.guarantees import Neighbors
 from ..records.number_line import bits_of_each
 from ..support import parameters
-from ..support.checks import integer, large_integer, one_of
+from ..support.checks import flag, integer, large_integer, one_of
 from ..support.parameters import MOST_DIMENSIONS
 from ..support.search import in_reach, least_float
 from . import boxes, conjunctions
@@ -31,13 +31,15 @@ def learn_conjunction(
     k: int | None = None,
     epsilon: float,
     delta: float = 0.0,
-    method: str = "peel",
+    method: str = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
     """Bound the share of records that the result of `learn_conjunction` is wrong about.
 
-    With probability 1 - beta, if some conjunction of at most k literals is right about all records.
+    With probability 1 - beta, if some conjunction of at most k literals is right about all records; with "exhaustive"
+    also, for any labels, how much more than the least of any.
 
     Parameters
     ----------
@@ -51,8 +53,11 @@ def learn_conjunction(
         The privacy parameter.
     delta : float in [0, 1)
         0 for pure differential privacy.
-    method : {"peel", "greedy", "counts", "exhaustive", "auto"}
-        As in `learn_conjunction`.
+    method : {"auto", "exhaustive", "search", "peel", "greedy", "counts"}
+        As in `learn_conjunction`; "search" has no such bound.
+    realizable : bool
+        Whether some conjunction is asserted to be right about all records: then "auto" is the method with the least
+        bound, and no method pays for a guard.
     beta : float in (0, 1)
         The probability with which the bound may fail.
     neighbors : {"replace-one", "add-remove"}
@@ -66,11 +71,15 @@ def learn_conjunction(
     Examples
     --------
     >>> import fastdp
-    >>> round(fastdp.bounds.learn_conjunction(1_000_000, 100, k=3, epsilon=1.0, delta=1e-6), 4)
+    >>> round(fastdp.bounds.learn_conjunction(100_000, 100, k=3, epsilon=1.0), 5)
+    0.00034
+    >>> peel = {"method": "peel", "realizable": True, "delta": 1e-6}
+    >>> round(fastdp.bounds.learn_conjunction(1_000_000, 100, k=3, epsilon=1.0, **peel), 4)
     0.015
     """
     problem = _conjunction(n, d, k, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
-    return min(1.0, choose_method(conjunctions.PRIVATE, method, problem).bound / problem.n)
+    realizable = flag("realizable", realizable)
+    return choose_method(conjunctions.PRIVATE, method, problem, realizable=realizable).bounds(problem.n).error
 
 
 def learn_conjunction_n(
@@ -80,7 +89,8 @@ def learn_conjunction_n(
     error: float,
     epsilon: float,
     delta: float = 0.0,
-    method: str = "peel",
+    method: str = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> int:
@@ -98,8 +108,11 @@ def learn_conjunction_n(
         The privacy parameter.
     delta : float in [0, 1)
         0 for pure differential privacy.
-    method : {"peel", "greedy", "counts", "exhaustive", "auto"}
-        As in `learn_conjunction`.
+    method : {"auto", "exhaustive", "search", "peel", "greedy", "counts"}
+        As in `learn_conjunction`; "search" has no such bound.
+    realizable : bool
+        Whether some conjunction is asserted to be right about all records: then "auto" is the method with the least
+        bound, and no method pays for a guard.
     beta : float in (0, 1)
         The probability with which the bound may fail.
     neighbors : {"replace-one", "add-remove"}
@@ -112,12 +125,13 @@ def learn_conjunction_n(
     Examples
     --------
     >>> import fastdp
-    >>> n = fastdp.bounds.learn_conjunction_n(100, k=3, error=0.05, epsilon=1.0, delta=1e-6)
-    >>> 100_000 < n < 500_000
+    >>> n = fastdp.bounds.learn_conjunction_n(100, k=3, error=0.05, epsilon=1.0)
+    >>> 500 < n < 1_000
     True
     """
     problem = _conjunction(1, d, k, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
-    return least_records(conjunctions.PRIVATE, method, problem, error)
+    realizable = flag("realizable", realizable)
+    return least_records(conjunctions.PRIVATE, method, problem, error, realizable=realizable)
 
 
 def learn_conjunction_epsilon(
@@ -127,7 +141,8 @@ def learn_conjunction_epsilon(
     k: int | None = None,
     error: float,
     delta: float = 0.0,
-    method: str = "peel",
+    method: str = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
@@ -145,8 +160,11 @@ def learn_conjunction_epsilon(
         The share of records that the result may be wrong about.
     delta : float in [0, 1)
         0 for pure differential privacy.
-    method : {"peel", "greedy", "counts", "exhaustive", "auto"}
-        As in `learn_conjunction`.
+    method : {"auto", "exhaustive", "search", "peel", "greedy", "counts"}
+        As in `learn_conjunction`; "search" has no such bound.
+    realizable : bool
+        Whether some conjunction is asserted to be right about all records: then "auto" is the method with the least
+        bound, and no method pays for a guard.
     beta : float in (0, 1)
         The probability with which the bound may fail.
     neighbors : {"replace-one", "add-remove"}
@@ -164,7 +182,15 @@ def learn_conjunction_epsilon(
     """
     return _least_epsilon(
         lambda epsilon: learn_conjunction(
-            n, d, k=k, epsilon=epsilon, delta=delta, method=method, beta=beta, neighbors=neighbors
+            n,
+            d,
+            k=k,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            realizable=realizable,
+            beta=beta,
+            neighbors=neighbors,
         ),
         error,
     )

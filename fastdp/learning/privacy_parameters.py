@@ -12,6 +12,8 @@ from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, P
 from ..support import parameters
 from ..support.rounding import down, lower, up
 
+LEAST_BETA = 1e-250  # far enough above the least float that bounds may divide by it
+
 
 @dataclass(frozen=True)
 class PrivacyParameters:
@@ -26,9 +28,10 @@ class PrivacyParameters:
     def of(cls, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> PrivacyParameters:
         """Of parameters as users give them."""
         parameters.neighbors(neighbors)
-        return cls(
-            parameters.epsilon(epsilon), parameters.delta_or_none(delta), parameters.beta(beta), neighbors
-        )  # fmt: skip
+        made = cls(parameters.epsilon(epsilon), parameters.delta_or_none(delta), parameters.beta(beta), neighbors)
+        if made.beta < LEAST_BETA:
+            raise ValueError(f"beta={made.beta!r}: must be at least {LEAST_BETA:g}")
+        return made
 
     @property
     def score_range(self) -> int:

@@ -173,6 +173,7 @@ def _tail(delta: float, releases: int) -> float:
     return 10.0 ** max(-299, floor(log10(delta * 1e-6 / releases)))
 
 
+@np.errstate(all="ignore")  # whatever the host has set: what overflows is out of range, and told so
 def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0, both: bool = True) -> Bounds | None:
     """Epsilon at delta for all releases together, whose leaks add up to `leak`.
 
@@ -220,6 +221,7 @@ def _exceeded(parts: Parts, goals: tuple[float, float], tail: float) -> float:
     return 0.0 if found is None else found.at_least
 
 
+@np.errstate(all="ignore")
 def delta_bound(parts: Parts, *, epsilon: float, leak: float = 0.0) -> float:
     """Delta at epsilon for all releases together, whose leaks add up to `leak`: rounded up, at most 1.
 

@@ -55,6 +55,7 @@ MISSING_LABELS = (
     "the domain beforehand"
 )
 LEFT_BEHIND = "left behind in the process that pickled this"  # what an estimator has for a budget then: no Budget
+_NO_LABELS = object()  # in place of y
 
 
 class PrivateEstimator(BaseEstimator):
@@ -80,11 +81,13 @@ class PrivateEstimator(BaseEstimator):
             _warn_of_scores()
         return randomness(self.random_state)
 
-    def _records(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    def _records(self, X: Any, y: Any = _NO_LABELS, **options: Any) -> Any:
         """X, and y if there is one, as scikit-learn's `validate_data` makes them; its errors, without any values.
 
         With outside="clip" NaN stands for what is missing or no number in X. Of y scikit-learn asks that it be refused.
         """
+        if isinstance(y, str):  # one of which would tell scikit-learn to check none
+            raise ValueError("X, y: y should be a 1d array, got a word instead")
         options = {"dtype": np.float64, **options}
         outside = getattr(self, "outside", None)
         if outside is not None and one_of("outside", outside, OUTSIDE) == "clip":
@@ -92,7 +95,7 @@ class PrivateEstimator(BaseEstimator):
             if options["dtype"] is not None:
                 X = numbers(X)
         try:
-            return validate_data(self, X, y, **options)
+            return validate_data(self, X, "no_validation" if y is _NO_LABELS else y, **options)
         except (TypeError, ValueError) as error:
             kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
             message = without_values(str(error))
@@ -100,7 +103,7 @@ class PrivateEstimator(BaseEstimator):
                 kind = DomainError  # a NaN, a string: due to the records
         except Exception:  # of classes that are not ours
             kind, message = ValueError, "must be an array of numbers"
-        names = "X" if isinstance(y, str) and y == "no_validation" else "X, y"
+        names = "X" if y is _NO_LABELS else "X, y"
         raise kind(f"{names}: {message}")  # outside of the block, so that the other error is not its context
 
     # --- one budget is one budget

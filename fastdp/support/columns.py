@@ -217,7 +217,7 @@ class PandasColumn(Column):
     def entries(self, start: int, stop: int) -> Entries:
         part = self._data[start:stop]
         if _rests_on_numpy(part):
-            values = native(part.to_numpy())
+            values = native(np.asarray(part))
             return Entries(values, np.isnat(values) if values.dtype.kind in "mM" else None, self.label)
         if coded := self._categories(part):
             return _decoded(*coded, self.label)
@@ -236,7 +236,7 @@ class PandasColumn(Column):
         if getattr(part.dtype, "kind", "O") != "O":
             return None
         if _rests_on_numpy(part):
-            return places_of(part.to_numpy())
+            return places_of(np.asarray(part))
         places, labels = part.factorize()
         return places, np.asarray(labels, object)
 

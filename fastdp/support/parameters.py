@@ -15,7 +15,6 @@ from math import inf
 from typing import Any, Generic, Literal, TypeVar
 
 from . import checks
-from .shown import shown
 
 T = TypeVar("T")
 
@@ -36,6 +35,7 @@ class Parameter(Generic[T]):
 # Where what fits depends on the machine, checks.check_fits compares an estimate with its memory.
 MOST_ATTRIBUTES = 2**14  # of a domain
 MOST_LABELS = 2**22  # of an attribute: objects of Python, 100 bytes each
+MOST_BINS = 2**20  # of a column of numbers
 MOST_TABLES = 2**22  # of a workload: objects of Python, 250 bytes each
 MOST_TABLE_CELLS = 2**40  # of all tables of a workload together
 MOST_QUERIES = 2**22  # of a list: objects of Python, 250 bytes each
@@ -44,20 +44,11 @@ MOST_STEPS = 2**24  # of a descent: 20 microseconds each
 MOST_DRAWS = 2**27  # of one call of the exponential mechanism: half a minute, 1 GiB
 MOST_CHOSEN = 2**24  # k of top-k: 100 bytes each
 MOST_CANDIDATES = 2**40  # whose scores a function produces: half an hour
-LEAST_BETA = 1e-250
 MOST_DIGITS = 2**12  # bits of a number that is written out
 
 NEIGHBORS = ("replace-one", "add-remove")
 Outside = Literal["raise", "clip"]  # of records outside the domain: a DomainError, or the nearest value
 OUTSIDE = ("raise", "clip")
-
-
-def _failure_probability(name: str, value: Any) -> float:
-    """Far enough above the least float that bounds may divide it, and divide by it."""
-    result = checks.probability(name, value, toward=0)
-    if result < LEAST_BETA:
-        raise ValueError(f"{name}={shown(value)}: must be at least {LEAST_BETA:g}")
-    return result
 
 
 epsilon: Parameter[float] = Parameter("epsilon", "float > 0", partial(checks.positive, toward=0))
@@ -66,7 +57,7 @@ least_rho: Parameter[float] = Parameter("rho", "float >= 0", partial(checks.non_
 rho: Parameter[float] = Parameter("rho", "float > 0", partial(checks.positive, toward=0))
 delta: Parameter[float] = Parameter("delta", "float in (0, 1)", partial(checks.probability, toward=0))
 delta_or_none: Parameter[float] = Parameter("delta", "float in [0, 1)", checks.small_delta)
-beta: Parameter[float] = Parameter("beta", "float in (0, 1)", _failure_probability)
+beta: Parameter[float] = Parameter("beta", "float in (0, 1)", partial(checks.probability, toward=0))
 sensitivity: Parameter[float] = Parameter("sensitivity", "float > 0", partial(checks.positive, toward=inf))
 integer_sensitivity: Parameter[int] = Parameter("sensitivity", "int >= 1", partial(checks.integer, least=1))
 error: Parameter[float] = Parameter("error", "float > 0", partial(checks.positive, toward=0))

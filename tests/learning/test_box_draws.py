@@ -106,7 +106,7 @@ def test_boxes_are_learned_by_the_law(method, d, size, people, plan, monkeypatch
         plan = BoxInteriorPointParameters(**vars(plan))
     monkeypatch.setattr(boxes, "choose_method", lambda methods, method, problem: MethodChoice(method, plan))
     if size == 3:  # lines have a power of two of positions, or are lines of floats
-        monkeypatch.setattr(extremes.NumberLine, "of", classmethod(lambda cls, *rest: cls(2, 0, 2)))
+        monkeypatch.setattr(extremes.NumberLine, "of", classmethod(lambda cls, *rest, **named: cls(2, 0, 2)))
     bits = 1 if size == 2 else 2
     X = np.array([*people, *[(0,) * d] * 3], np.int64).reshape(-1, d)
     y = np.arange(len(X)) < len(people)

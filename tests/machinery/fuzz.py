@@ -153,8 +153,8 @@ def check_error(name: str, error: Exception, *, at_callbacks: bool = False) -> N
     if (isinstance(error, TypeError) and not inside) or isinstance(error, Users):
         return  # Python's own refusal of a call that does not fit the signature; an exception of the user's function
     last = traceback.extract_tb(error.__traceback__)[-1]
-    if "/machinery/" in last.filename and (last.name == "<lambda>" or last.name.startswith("__")):
-        return  # a function of the user fails by itself, or a method that Python calls
+    if last.filename.endswith("/machinery/hostile.py") or ("/machinery/" in last.filename and last.name == "<lambda>"):
+        return  # a function of the user fails by itself, or a method of an object of the user's
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if "/machinery/" in frame.filename]
     if isinstance(error, MemoryError) and own[-1].name == "<lambda>":
         return  # the same of one that asked numpy for too much

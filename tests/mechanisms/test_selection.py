@@ -710,7 +710,7 @@ def test_the_charge_is_final_whenever_code_of_the_caller_runs_after_a_draw():
         (lambda i, j: 0.0, r"^scores: shape \(\): must have one dimension"),
         (lambda i, j: np.zeros((j - i, 1)), r"^scores: shape \(10, 1\): must have one dimension"),
         (lambda i, j: [], "^scores: 0 for candidates 0 to 9: must be 10$"),
-        (lambda i, j: None, "^scores: dtype object"),
+        (lambda i, j: None, "^scores: type NoneType"),
         (lambda i, j: np.full(j - i, 1j), "^scores: dtype complex128"),
         (lambda i, j: np.full(j - i, -INF), "^scores: must not all be -inf"),
     ],

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from fastdp import ApproxDP, Budget, BudgetExceeded, PureDP
 from fastdp.sklearn import (
+    PrivateLogisticRegression,
     PrivateMean,
 )
 from tests.sklearn.cases import BOX, N, cases, named
@@ -102,3 +103,10 @@ def test_what_is_left_of_messages() -> None:
     ]:
         with pytest.raises(ValueError, match=said):
             model.fit(records)
+
+
+def test_a_word_in_place_of_labels() -> None:
+    """scikit-learn has a word for "check none"."""
+    model = PrivateLogisticRegression(bounds=BOX, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"^X, y: y should be a 1d array, got a word instead$"):
+        model.fit(np.zeros((4, 3)), "no_validation")

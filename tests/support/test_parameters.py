@@ -14,7 +14,7 @@ from fastdp.support.shown import shown
 NUMBERS = {
     "float > 0": ([1e-300, 0.5, 1, 7.25, np.float32(0.5), np.int64(3), Fraction(1, 2)], [0, 0.0, -1, inf, nan]),
     "float >= 0": ([0, 0.0, 0.5, np.int64(3)], [-1, -1e-300, inf, nan]),
-    "float in (0, 1)": ([1e-250, 0.5, Fraction(1, 3)], [0, 1, 1.5, -0.1, inf, nan]),
+    "float in (0, 1)": ([1e-300, 0.5, Fraction(1, 3)], [0, 1, 1.5, -0.1, inf, nan]),
     "float in [0, 1)": ([0, 0.0, 0.5], [1, 1.5, -0.1, inf, nan]),
     "int >= 1": ([1, 5, np.int64(3)], [0, -1, 1.5, 2.0, inf, nan]),
     "power of two, optional": ([None, 0.25, 2.0**-20, 4, 2.0**100], [0.3, 3, 0, -2, inf, nan]),

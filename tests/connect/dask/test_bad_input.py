@@ -163,7 +163,7 @@ def test_types_that_are_no_numbers_are_refused(data: Data) -> None:
     words = pd.DataFrame({"a": ["x", "y"] * 3, "b": range(6), "y": Y})
     far = partitioned(words, (2, 4))
     logistic: Any = {"loss": losses.Logistic(x_norm=1), "over": sets.Ball(1), "epsilon": 1.0, "delta": 1e-6}
-    with fastdp.Budget(epsilon=1.0, delta=1e-6) as budget:
+    with fastdp.Budget(epsilon=1.0, delta=1e-6, refusals=100) as budget:
         with pytest.raises(ValueError, match=r"^column 'a': dtype .*: must be numbers$"):
             fastdp.noisy_projected_gradient_descent(far, "y", **logistic)
         with pytest.raises(ValueError, match=r"^y: dtype .*: must be numbers$"):
