@@ -20,6 +20,7 @@ _ROOMS = {
         "release_marginals_epsilon",
         "release_marginals_n",
     ),
+    "answering.continual_bounds": ("continual_counter", "continual_counter_rho"),
     "learning.bounds": (
         "learn_box",
         "learn_box_epsilon",
@@ -88,6 +89,8 @@ _HOME = {name: module for module, names in _ROOMS.items() for name in names}
 __all__ = [
     "above_threshold",
     "above_threshold_epsilon",
+    "continual_counter",
+    "continual_counter_rho",
     "exponential_erm",
     "exponential_erm_epsilon",
     "exponential_erm_n",
@@ -163,6 +166,7 @@ if TYPE_CHECKING:
         release_marginals_epsilon,
         release_marginals_n,
     )
+    from .answering.continual_bounds import continual_counter, continual_counter_rho
     from .learning.bounds import (
         learn_box,
         learn_box_epsilon,

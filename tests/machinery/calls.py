@@ -180,6 +180,7 @@ SPECIAL: dict[str, _Named] = {
     "Linear": _Named(values=lambda s: s.rng.random(24)),
     "AboveThreshold.above": _Named(value=3),
     "AboveThreshold.first_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
+    "ContinualCounter.add_many": _Named(values=lambda s: s.rng.random(3)),
     "GumbelMax.merge": _Named(other=lambda s: None),
     "Domain.encode_column": _Named(values=[0, 1]),
     "Domain.__getitem__": _Named(),
@@ -266,6 +267,7 @@ def _gumbel() -> Any:
 
 _CHANGES: dict[str, Callable[[], Any]] = {  # made anew for each call
     "AboveThreshold": lambda: fastdp.AboveThreshold(5, sensitivity=1.0, epsilon=1.0),
+    "ContinualCounter": lambda: fastdp.ContinualCounter(rho=0.5, length=8),
     "GumbelMax": _gumbel,
     "Budget": _spent,
     "PrivateMultiplicativeWeights": _multiplicative_weights,
