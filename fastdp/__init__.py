@@ -27,6 +27,7 @@ _HOME = {
     "GumbelMax": "mechanisms.gumbel_max",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
+    "NumericSparse": "mechanisms.sparse_vector",
     "Predicate": "answering.queries",
     "PrivacyWarning": "support.errors",
     "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
@@ -35,6 +36,7 @@ _HOME = {
     "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
+    "SparseVector": "mechanisms.sparse_vector",
     "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
     "compose": "privacy",
@@ -97,6 +99,7 @@ __all__ = [
     "GumbelMax",
     "Linear",
     "Mask",
+    "NumericSparse",
     "Predicate",
     "PrivacyWarning",
     "PrivateMultiplicativeWeights",
@@ -105,6 +108,7 @@ __all__ = [
     "Randomness",
     "Range",
     "Renyi",
+    "SparseVector",
     "SyntheticDistribution",
     "__version__",
     "compose",
@@ -176,6 +180,7 @@ if TYPE_CHECKING:
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
+    from .mechanisms.sparse_vector import NumericSparse, SparseVector
     from .optimizing import losses as losses
     from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent

@@ -180,6 +180,10 @@ SPECIAL: dict[str, _Named] = {
     "Linear": _Named(values=lambda s: s.rng.random(24)),
     "AboveThreshold.above": _Named(value=3),
     "AboveThreshold.first_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
+    "SparseVector.above": _Named(value=3),
+    "SparseVector.places_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
+    "NumericSparse.answer": _Named(value=3),
+    "NumericSparse.answer_many": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
     "GumbelMax.merge": _Named(other=lambda s: None),
     "Domain.encode_column": _Named(values=[0, 1]),
     "Domain.__getitem__": _Named(),
@@ -266,6 +270,8 @@ def _gumbel() -> Any:
 
 _CHANGES: dict[str, Callable[[], Any]] = {  # made anew for each call
     "AboveThreshold": lambda: fastdp.AboveThreshold(5, sensitivity=1.0, epsilon=1.0),
+    "SparseVector": lambda: fastdp.SparseVector(5, sensitivity=1.0, epsilon=1.0, positives=3),
+    "NumericSparse": lambda: fastdp.NumericSparse(5, sensitivity=1.0, epsilon=1.0, positives=3),
     "GumbelMax": _gumbel,
     "Budget": _spent,
     "PrivateMultiplicativeWeights": _multiplicative_weights,
