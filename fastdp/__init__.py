@@ -27,7 +27,7 @@ _HOME = {
     "GumbelMax": "mechanisms.gumbel_max",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
-    "NumericSparse": "mechanisms.sparse_vector",
+    "NumericSparse": "mechanisms.numeric_sparse",
     "Predicate": "answering.queries",
     "PrivacyWarning": "support.errors",
     "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
@@ -178,9 +178,10 @@ if TYPE_CHECKING:
     from .mechanisms.gumbel_max import GumbelMax
     from .mechanisms.interior_point import interior_point
     from .mechanisms.noise import gaussian, laplace
+    from .mechanisms.numeric_sparse import NumericSparse
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
-    from .mechanisms.sparse_vector import NumericSparse, SparseVector
+    from .mechanisms.sparse_vector import SparseVector
     from .optimizing import losses as losses
     from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent

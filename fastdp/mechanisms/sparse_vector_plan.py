@@ -1,6 +1,6 @@
 """What several positives cost: scales of the noises and guarantees, from public numbers alone.
 
-Sparse_vector.md proves the prices and derives the splits. The mechanisms and their error bounds read the same plan.
+The prices are proved and the splits derived in sparse_vector.md. Mechanisms and error bounds read the same plan.
 """
 
 from __future__ import annotations
