@@ -103,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument(
         "--avx2", action="store_true", help="compile our side for AVX2 and use the targets of such machines"
     )
+    bench.add_argument(
+        "--accuracy", action="store_true", help="accuracy on public tables in place of speed: medians over fixed seeds"
+    )
     bench.add_argument("--quick", action="store_true", help="small arrays, few rounds: shows that every row works")
     bench.add_argument(
         "--peers",
@@ -122,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="set each ratio beside the one in an older --json file; exit code 1 where one is lost",
     )
-    bench.set_defaults(run=_bench)
+    bench.set_defaults(run=lambda options: (_accuracy if options.accuracy else _bench)(options))
 
     warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
     warmup.set_defaults(run=_warmup)
@@ -226,6 +229,34 @@ def _bench(options: argparse.Namespace) -> int:
     comparison = compare.compare(options.compare, older, report)
     terminal.show_comparison(comparison, console)
     return 1 if report.failed or comparison.lost else 0
+
+
+def _accuracy(options: argparse.Namespace) -> int:
+    """`bench --accuracy`: the same options where they mean something."""
+    from .bench.harness import accuracy
+    from .bench.reports import accuracy as shown
+
+    for name in ("targets", "threads", "avx2", "peers", "compare"):
+        if getattr(options, name):
+            raise CommandError(f"--{name}: must come without --accuracy")
+    console = _console()
+    if options.html:
+        import matplotlib  # noqa: F401  reported before minutes of work
+    to_json = _writable(options.json, folder=True) if options.json else None
+    to_html = _writable(options.html) if options.html else None
+    try:
+        report = accuracy.run(options.only, full=options.full, quick=options.quick, progress=True)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    if to_json:
+        to_json = to_json / report.name if to_json.is_dir() else to_json
+        report.write(to_json)
+    if to_html:
+        shown.write_page(report, to_html)
+    shown.show(report, console)
+    if to_json:
+        print(to_json)
+    return 1 if report.failed else 0
 
 
 def _warmup(options: argparse.Namespace) -> int:

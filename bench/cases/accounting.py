@@ -73,10 +73,10 @@ def _drawn_answers(n: int) -> tuple[list[bool], list[bool]]:
 
 
 def _drawn_sparse_answers(n: int) -> tuple[list[bool], list[bool]]:
-    """The same by one object."""
-    test = fastdp.SparseVector(THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=1_000)
-    far = [*(test.above(1000) for _ in range(1_000)), test.above(2 * THRESHOLD)]
-    return far, [test.above(THRESHOLD) for _ in range(999)]
+    """The same, each by an object of one positive."""
+    tests = [fastdp.SparseVector(THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=1) for _ in range(1_000)]
+    far = [*(tests[0].above(1000) for _ in range(1_000)), tests[0].above(2 * THRESHOLD)]
+    return far, [test.above(THRESHOLD) for test in tests[1:]]
 
 
 # --- several positives
@@ -91,8 +91,8 @@ def sparse_values(n: int) -> Any:
 
 def _our_places(n: int) -> Call:
     values = sparse_values(n)
-    options = {"sensitivity": 1, "epsilon": EPSILON, "positives": 2 * POSITIVES}
-    return lambda: fastdp.SparseVector(THRESHOLD, **options).places_above(values)
+    make = partial(fastdp.SparseVector, THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=2 * POSITIVES)
+    return lambda: make().places_above(values)
 
 
 def _numpy_places(n: int) -> Call:
@@ -113,8 +113,8 @@ def _ask_sparse(n: int) -> Call:
 
 def _our_answers(n: int) -> Call:
     values = sparse_values(n)
-    options = {"sensitivity": 1, "epsilon": EPSILON, "positives": 2 * POSITIVES}
-    return lambda: fastdp.NumericSparse(THRESHOLD, **options).answer_many(values)
+    make = partial(fastdp.NumericSparse, THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=2 * POSITIVES)
+    return lambda: make().answer_many(values)
 
 
 def _numpy_answers(n: int) -> Call:

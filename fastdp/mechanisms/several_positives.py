@@ -175,7 +175,7 @@ class SeveralPositives:
             self._due = False
         if self._limit is None:
             first = self._found * noise_draws.CHUNK
-            drawn = int(noise_draws.integer_noise(self._of_threshold, self._keys[0], 1, first)[0])
+            drawn = int(noise_draws.integer_noise_from(self._of_threshold, self._keys[0], first, 1)[0])
             self._limit = self._center + drawn
         return self._limit
 
@@ -192,7 +192,7 @@ class SeveralPositives:
         cell, limit = cell_of(value, self._resolution), self._ready()
         if not self._ahead:
             first, self._drawn = self._drawn, self._drawn + _BLOCK
-            self._ahead = noise_draws.integer_noise(self._of_query, self._keys[1], _AHEAD, first).tolist()
+            self._ahead = noise_draws.integer_noise_from(self._of_query, self._keys[1], first, _AHEAD).tolist()
         above = cell + self._ahead.pop() >= limit
         self._check_process()  # a signal handler may have forked
         self._answered += 1

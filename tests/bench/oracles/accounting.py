@@ -12,14 +12,14 @@ def _check_last_query(drawn: Any, parameters: Any) -> None:
     assert first == n - 1
 
 
-def _check_places(drawn: Any) -> None:
+def _check_places(drawn: Any, parameters: Any) -> None:
     places, values = drawn
     np.testing.assert_array_equal(places, np.flatnonzero(values > 1_000))
 
 
-def _check_places_and_values(drawn: Any) -> None:
+def _check_places_and_values(drawn: Any, parameters: Any) -> None:
     places, given, values = drawn
-    _check_places((places, values))
+    _check_places((places, values), parameters)
     assert 0 < np.abs(given - values[places]).mean() < 10_000
 
 
