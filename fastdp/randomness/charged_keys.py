@@ -59,7 +59,7 @@ class ChargedKeys:
         self._ahead = False
         self._process = here.number  # _ENDED after the block
         self._reservation: Reservation | None = None
-        if counting(budget):
+        if isinstance(budget, Payers) or counting(budget):
             self._reservation = Reservation(budget, guarantee, mechanism, parameters, origin_of(rng))
 
     def __enter__(self) -> ChargedKeys:
