@@ -1,7 +1,7 @@
 """The numbers of answers that are measured where a test fires: epochs, noise scales, threshold and error bound.
 
-All from public numbers; nothing here sees a record. multiplicative_weights_measured.md, theorems 1 and 2, have the proofs, and
-"Defaults" the reasons for the constants.
+All from public numbers; nothing here sees a record. multiplicative_weights_measured.md: theorems 1 and 2 are the
+proofs, and "Defaults" has the reasons for the constants.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class MeasuredNumbers:
 
     def _least_threshold(self, updates: int) -> float:
         """In records: below, noise alone would use up all updates."""
-        return self.threshold(updates, self.scales(updates), 1.0) / UNIT
+        return float(self.threshold(updates, self.scales(updates), 1.0) / UNIT)
 
     @property
     def most_updates(self) -> int:

@@ -86,20 +86,20 @@ class MultiplicativeWeightsParameters:
             check_memory(domain, range(len(domain)), precision, "dense weights put")
         made = cls(
             domain,
-            parameters.epsilon(epsilon),
-            parameters.delta_or_none(delta),
-            large_integer("max_queries", max_queries, least=1, most=MAX_INT64),
-            None if alpha is None else probability("alpha", alpha),
-            parameters.beta(beta),
-            variant,
-            weights,
-            precision,
-            checked_prior(prior, domain),
-            None if threshold is None else positive("threshold", threshold, toward=0),
-            None if updates is None else large_integer("updates", updates, least=1, most=MAX_INT64),
-            integer("replay", replay, least=0, most=_MOST_REPLAYS),
-            on_exhausted,
-            neighbors,
+            epsilon=parameters.epsilon(epsilon),
+            delta=parameters.delta_or_none(delta),
+            max_queries=large_integer("max_queries", max_queries, least=1, most=MAX_INT64),
+            alpha=None if alpha is None else probability("alpha", alpha),
+            beta=parameters.beta(beta),
+            variant=variant,
+            form=weights,
+            precision=precision,
+            prior=checked_prior(prior, domain),
+            threshold=None if threshold is None else positive("threshold", threshold, toward=0),
+            updates=None if updates is None else large_integer("updates", updates, least=1, most=MAX_INT64),
+            replay=integer("replay", replay, least=0, most=_MOST_REPLAYS),
+            on_exhausted=on_exhausted,
+            neighbors=neighbors,
         )
         made._check_together()
         return made
@@ -154,7 +154,7 @@ class MultiplicativeWeightsParameters:
         """Within which the noisy number of records is, in records; 0 where it is public."""
         if self.neighbors == "replace-one":
             return 0.0
-        return self.total.error(self.count_scale(), self.beta * float(_COUNT), 1) / UNIT
+        return float(self.total.error(self.count_scale(), self.beta * float(_COUNT), 1) / UNIT)
 
     # --- schedules
 

@@ -1,4 +1,4 @@
-"""Plain noise on each answer, from one budget: what is best for few queries. multiplicative_weights_measured.md, theorem 3."""
+"""Plain noise on each answer: what is best for few queries. multiplicative_weights_measured.md, theorem 3."""
 
 from __future__ import annotations
 

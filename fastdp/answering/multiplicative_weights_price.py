@@ -1,6 +1,7 @@
-"""What a total (epsilon, delta) is shared in: rho, or epsilon where there is no delta. multiplicative_weights_measured.md, theorem 1.
+"""What a total (epsilon, delta) is shared in: rho, or epsilon where there is no delta.
 
-Shares are fractions and add up exactly. Scales are rounded up, so that a share pays for what it draws.
+multiplicative_weights_measured.md, theorem 1. Shares are fractions and add up exactly. Scales are rounded up, so that a
+share pays for what it draws.
 """
 
 from __future__ import annotations

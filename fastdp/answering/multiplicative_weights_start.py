@@ -1,7 +1,7 @@
 """How a run begins: what is charged, read and drawn when a `PrivateMultiplicativeWeights` is made.
 
-multiplicative_weights_measured.md, theorem 1: the number of records first where it is private, then the tables of a prior, then
-epochs one by one.
+multiplicative_weights_measured.md, theorem 1: the number of records first where it is private, then the tables of a
+prior, then epochs one by one.
 """
 
 from __future__ import annotations
