@@ -17,6 +17,7 @@ _HOME = {
     "AccuracyWarning": "support.errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
+    "Bins": "records.bins",
     "BoundedRange": "privacy",
     "Budget": "privacy.budget",
     "BudgetExceeded": "privacy.budget",
@@ -87,6 +88,7 @@ __all__ = [
     "AccuracyWarning",
     "AllOf",
     "ApproxDP",
+    "Bins",
     "BoundedRange",
     "Budget",
     "BudgetExceeded",
@@ -190,6 +192,7 @@ if TYPE_CHECKING:
     from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
     from .privacy.removal_lemma import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
+    from .records.bins import Bins
     from .records.domain import Domain
     from .records.packed import pack
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
