@@ -83,6 +83,19 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--no-png", action="store_true", help="draw in the terminal only")
     demo.set_defaults(run=_demo)
 
+    _add_bench(commands)
+
+    warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
+    warmup.add_argument("rooms", nargs="*", type=_room, metavar="ROOM", help=f"only what these call: {_rooms()}")
+    warmup.set_defaults(run=_warmup)
+
+    info = commands.add_parser("info", help="versions, SIMD width, threads, cache")
+    info.add_argument("--json", action="store_true", help="as JSON")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _add_bench(commands: Any) -> None:
     bench = commands.add_parser("bench", help="the headline table: work, fastdp, against, ratio, target")
     bench.add_argument(
         "--only",
@@ -126,15 +139,6 @@ def _parser() -> argparse.ArgumentParser:
         help="set each ratio beside the one in an older --json file; exit code 1 where one is lost",
     )
     bench.set_defaults(run=lambda options: (_accuracy if options.accuracy else _bench)(options))
-
-    warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
-    warmup.add_argument("rooms", nargs="*", type=_room, metavar="ROOM", help=f"only what these call: {_rooms()}")
-    warmup.set_defaults(run=_warmup)
-
-    info = commands.add_parser("info", help="versions, SIMD width, threads, cache")
-    info.add_argument("--json", action="store_true", help="as JSON")
-    info.set_defaults(run=_info)
-    return parser
 
 
 def _rooms() -> str:
