@@ -281,6 +281,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "Renyi": lambda: fastdp.Renyi.gaussian(2.0),
     "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(0.1),
     "Domain": lambda: DOMAIN,
+    "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0], missing=True),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),
     "Product": lambda: fastdp.Product({"a": [0, 1], "b": "x"}),
     "Range": lambda: fastdp.Range("c", 0, 2),

@@ -22,7 +22,7 @@ CHUNK = 2048  # words: numpy's arrays for them stay in the cache
 
 def _fit(n: int, d: int, k: int, **arguments: Any) -> Any:
     X, y = records(n, d, k)
-    arguments = dict[str, Any](k=k, epsilon=EPSILON, delta=DELTA) | arguments
+    arguments = dict[str, Any](k=k, epsilon=EPSILON, delta=DELTA, method="peel", realizable=True) | arguments
     return lambda: fastdp.learn_conjunction(X, y, **arguments)
 
 
