@@ -146,6 +146,7 @@ CASES: dict[str, Call] = {
     "box of floats, interior points": partial(box_of_floats, method="interior-point"),
     "median": one_column,
     "quantile": partial(one_column, function=fastdp.quantile, q=0.9),
+    "quantiles": partial(one_column, function=fastdp.quantiles, qs=(0.1, 0.25, 0.5, 0.9)),
     "interior point": partial(one_column, function=fastdp.interior_point),
     "median of ages": partial(one_column, of="places", domain_bits=6),
     "median of 64 bits": partial(one_column, of="places"),
