@@ -22,7 +22,7 @@ make_venv = for python in $(2); do \
 # and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
 MACHINERY := fuzz races interrupts forks sanitize
 
-.PHONY: help demo test lint docs bench figures counts $(MACHINERY) coverage test-floor test-peers wheel clean
+.PHONY: help demo test lint docs bench figures accuracy counts $(MACHINERY) coverage test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
@@ -31,6 +31,7 @@ help:
 	@echo 'make docs        the documentation as a site, in build/site'
 	@echo 'make bench       every measured claim beside its target, and beside other libraries'
 	@echo 'make figures     the results files, and the tables in README and docs that are made from them'
+	@echo 'make accuracy    the same for accuracy: every task beside its target'
 	@echo 'make counts      instruction counts beside their baseline; wants valgrind'
 	@echo 'make fuzz        hostile calls of the whole public interface'
 	@echo 'make races       values that another thread writes during a call'
@@ -65,6 +66,11 @@ figures: $(VENV)/.ready
 	@mkdir -p docs/results
 	@$(PY) -m fastdp bench --full --peers --json docs/results
 	@$(PY) -m fastdp bench --full --avx2 --json docs/results
+	@$(PY) -m fastdp.bench.reports.publish docs/results
+
+accuracy: $(VENV)/.ready
+	@mkdir -p docs/results
+	@$(PY) -m fastdp bench --accuracy --full --json docs/results
 	@$(PY) -m fastdp.bench.reports.publish docs/results
 
 counts: $(VENV)/.ready

@@ -13,10 +13,11 @@ from .support.extensions import register as _register
 from .support.version import VERSION as __version__
 
 _HOME = {
-    "AboveThreshold": "mechanisms.sparse_vector",
+    "AboveThreshold": "mechanisms.above_threshold",
     "AccuracyWarning": "support.errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
+    "Bins": "records.bins",
     "BoundedRange": "privacy",
     "Budget": "privacy.budget",
     "BudgetExceeded": "privacy.budget",
@@ -61,6 +62,7 @@ _HOME = {
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
+    "quantiles": "mechanisms.many_quantiles",
     "release_marginals": "answering.release_marginals",
     "removal": "privacy.removal_lemma",
     "removal_eta": "privacy.removal_lemma",
@@ -87,6 +89,7 @@ __all__ = [
     "AccuracyWarning",
     "AllOf",
     "ApproxDP",
+    "Bins",
     "BoundedRange",
     "Budget",
     "BudgetExceeded",
@@ -131,6 +134,7 @@ __all__ = [
     "private_erm",
     "projected_gradient_descent",
     "quantile",
+    "quantiles",
     "release_marginals",
     "removal",
     "removal_eta",
@@ -170,12 +174,13 @@ if TYPE_CHECKING:
     from .learning.conjunctions import learn_conjunction
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
+    from .mechanisms.above_threshold import AboveThreshold
     from .mechanisms.gumbel_max import GumbelMax
     from .mechanisms.interior_point import interior_point
+    from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
-    from .mechanisms.sparse_vector import AboveThreshold
     from .optimizing import losses as losses
     from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent
@@ -190,6 +195,7 @@ if TYPE_CHECKING:
     from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
     from .privacy.removal_lemma import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
+    from .records.bins import Bins
     from .records.domain import Domain
     from .records.packed import pack
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning

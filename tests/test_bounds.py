@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 import fastdp
 from fastdp import bounds
 from fastdp.mechanisms import noise
-from fastdp.mechanisms.sparse_vector import split
+from fastdp.mechanisms.above_threshold import split
 from fastdp.privacy.calibration import gaussian_sigma, zcdp_sigma
 from tests import oracles
 from tests.laws import ALARM, log_at_least, log_at_most

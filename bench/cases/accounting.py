@@ -14,7 +14,7 @@ import numpy as np
 
 import fastdp
 
-from ...mechanisms.sparse_vector import split
+from ...mechanisms.above_threshold import split
 from ...privacy.conversions import epsilon_of_rho, rho_of_pure
 from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales

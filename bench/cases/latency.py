@@ -36,7 +36,8 @@ FIRST = {  # ours, numpy's
     ),
     "median": ("fastdp.median(np.arange(1000), epsilon=1.0)", "np.median(np.arange(1000))"),
     "learn_conjunction": (
-        "fastdp.learn_conjunction(np.eye(1000, 10, dtype=bool), np.ones(1000, bool), k=2, epsilon=1.0, delta=1e-6)",
+        "fastdp.learn_conjunction(np.eye(1000, 10, dtype=bool), np.ones(1000, bool), k=2, epsilon=1.0, delta=1e-6,"
+        " method='peel', realizable=True)",
         "np.eye(1000, 10, dtype=bool)[np.ones(1000, bool)].sum(0)",
     ),
 }
@@ -91,14 +92,17 @@ def _labelled(n: int) -> tuple[Any, Any]:
     return records(n, COLUMNS, LITERALS)
 
 
+_PEEL = dict[str, Any](k=LITERALS, epsilon=1.0, delta=1e-6, method="peel", realizable=True)
+
+
 def _learn(n: int) -> Call:
     X, y = _labelled(n)
-    return lambda: fastdp.learn_conjunction(X, y, k=LITERALS, epsilon=1.0, delta=1e-6)
+    return lambda: fastdp.learn_conjunction(X, y, **_PEEL)
 
 
 def _drawn_conjunction(n: int) -> Any:
     X, y = _labelled(max(n, 500_000))  # fewer have no error bound with such certainty
-    h = fastdp.learn_conjunction(X, y, k=LITERALS, epsilon=1.0, delta=1e-6, beta=1e-9)
+    h = fastdp.learn_conjunction(X, y, **_PEEL, beta=1e-9)
     return X, y, h
 
 

@@ -100,15 +100,19 @@ class Report:
         return "_".join([*parts, self.commit or "installed"]) + ".json"
 
     def write(self, path: Path) -> None:
-        """One line for each row, so that two files can be compared as text."""
-        parts = []
-        for name, value in self.to_json().items():
-            if isinstance(value, tuple | list) and value:
-                text = "[\n" + ",\n".join(json.dumps(_short(one)) for one in value) + "\n]"
-            else:
-                text = json.dumps(_short(value))
-            parts.append(f"{json.dumps(name)}: {text}")
-        path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+        write_lines(self.to_json(), path)
+
+
+def write_lines(content: dict[str, Any], path: Path) -> None:
+    """One line for each row, so that two files can be compared as text."""
+    parts = []
+    for name, value in content.items():
+        if isinstance(value, tuple | list) and value:
+            text = "[\n" + ",\n".join(json.dumps(_short(one)) for one in value) + "\n]"
+        else:
+            text = json.dumps(_short(value))
+        parts.append(f"{json.dumps(name)}: {text}")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def _short(value: Any) -> Any:
@@ -122,16 +126,22 @@ def _short(value: Any) -> Any:
 
 def load(path: Path) -> Report:
     """A results file; ResultsError, which names it, if it is none."""
+    content = read_json(path)
+    try:
+        return Report.from_json(content)
+    except ResultsError as error:
+        raise ResultsError(f"{str(path)!r}: {error}") from None
+
+
+def read_json(path: Path) -> Any:
+    """What a file holds; ResultsError, which names it, if it is no JSON."""
     name = repr(str(path))
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return Report.from_json(content)
+        return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ResultsError(f"{name}: cannot be read ({error.strerror})") from None
     except ValueError:
         raise ResultsError(f"{name}: not a results file of fastdp bench (no JSON)") from None
-    except ResultsError as error:
-        raise ResultsError(f"{name}: {error}") from None
 
 
 def now() -> str:

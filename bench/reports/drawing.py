@@ -21,24 +21,32 @@ svg { --ink: #24292f; --ours: #c4314b; --other: #2f6fb3; --limit: #8a8f98; }
 
 def curve_svg(curve: dict[str, Any]) -> str:
     """One curve."""
-    return _in_colours_of_the_page(_drawn([curve], columns=1))
+    return svg_of(_drawn([curve], columns=1))
 
 
 def curves_svg(curves: Sequence[dict[str, Any]], columns: int = 3) -> str:
     """All curves as one picture that needs no page."""
-    svg = _in_colours_of_the_page(_drawn(curves, columns))
+    return standing_alone(svg_of(_drawn(curves, columns)))
+
+
+def standing_alone(svg: str) -> str:
+    """A picture with colours of its own."""
     head, tail = svg[: svg.index(">") + 1], svg[svg.index(">") + 1 :]
     return f"{head}{_ALONE}{tail}"
+
+
+def style() -> Any:
+    """For matplotlib's rc_context. The same numbers give the same bytes."""
+    style: Any = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
+    return style | {"svg.fonttype": "none", "svg.hashsalt": "fastdp", "font.size": 9, "grid.color": LIMIT}
 
 
 def _drawn(curves: Sequence[dict[str, Any]], columns: int) -> str:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    style: Any = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
-    style |= {"svg.fonttype": "none", "svg.hashsalt": "fastdp", "font.size": 9, "grid.color": LIMIT}
     rows = -(-len(curves) // columns)
-    with rc_context(style):
+    with rc_context(style()):
         figure = Figure(figsize=(5.2 * columns, 3.5 * rows), layout="constrained")
         every = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes, curve in zip(every, curves, strict=False):
@@ -73,7 +81,8 @@ def _draw(axes: Any, curve: dict[str, Any]) -> None:
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
 
 
-def _in_colours_of_the_page(svg: str) -> str:
+def svg_of(svg: str) -> str:
+    """What matplotlib wrote, in the colours of the page that it stands in."""
     svg = svg[svg.index("<svg") :]
     for colour, variable in _VARIABLES.items():
         svg = re.sub(colour, f"var({variable})", svg, flags=re.IGNORECASE)

@@ -65,16 +65,23 @@ def page(report: Report) -> str:
         ("Machine", "machine", _machine(report)),
     ]
     parts = [part for part in parts if part[2]]
-    links = "".join(f'<a href="#{anchor}">{title}</a>' for title, anchor, _ in parts)
-    body = "".join(f'<h2 id="{anchor}">{title}</h2>{inner}' for title, anchor, inner in parts)
-    rough = "<p>A quick run on small arrays: the figures are rough.</p>" if report.quick else ""
     where = wording.where(report) if report.machine else "nothing could be measured"
+    return document(
+        "fastdp bench", f"{where}. {_capital(wording.METHOD)}", wording.counted(report), parts, quick=report.quick
+    )
+
+
+def document(title: str, where: str, counted: str, parts: Sequence[tuple[str, str, str]], *, quick: bool) -> str:
+    """A page of parts: heading, anchor, HTML."""
+    links = "".join(f'<a href="#{anchor}">{heading}</a>' for heading, anchor, _ in parts)
+    body = "".join(f'<h2 id="{anchor}">{heading}</h2>{inner}' for heading, anchor, inner in parts)
+    rough = "<p>A quick run on small arrays: the figures are rough.</p>" if quick else ""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>fastdp bench</title><style>{_STYLE}</style>"
-        f'<h1>fastdp bench</h1><p class="soft">{_escape(where)}. {_escape(_capital(wording.METHOD))}.</p>{rough}'
-        f"<p>{_escape(_capital(wording.counted(report)))}. Rows where fastdp loses stay in.</p><nav>{links}</nav>{body}"
+        f"<title>{_escape(title)}</title><style>{_STYLE}</style>"
+        f'<h1>{_escape(title)}</h1><p class="soft">{_escape(where)}.</p>{rough}'
+        f"<p>{_escape(_capital(counted))}. Rows where fastdp loses stay in.</p><nav>{links}</nav>{body}"
         "</html>\n"
     )
 

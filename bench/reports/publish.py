@@ -1,25 +1,29 @@
 """The figures in README.md and docs/, from results files: `python -m fastdp.bench.reports.publish docs/results`
 
-Of a folder, the newest file for each SIMD level is taken; files can also be named. A page marks where a
-table stands, `<!-- figures: headline -->` and `<!-- end of figures -->`, and of which kind it is; what is between them
-is written here and nowhere else. Each file is a column.
+Of a folder, the newest file for each SIMD level is taken, and the newest of accuracy; files can also be named. A page
+marks where a table stands, `<!-- figures: headline -->` and `<!-- end of figures -->`, and of which kind it is; what is
+between them is written here and nowhere else. Each file of speed is a column.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import fill as fill_lines
 
+from ..accuracy.registry import tasks
 from ..cases.curves import curves
 from ..cases.latency import latencies
 from ..cases.registry import SIMD_LEVELS, cases
+from ..harness.accuracy import AccuracyReport
+from ..harness.accuracy import load as load_accuracy
 from ..harness.results import Report, ResultsError, load
-from . import layout, wording
-from .drawing import curves_svg
+from . import accuracy, layout, wording
+from .drawing import curves_svg, standing_alone
 from .table import to_markdown
 
 # What the first screen of the README shows: a case, one of its rivals, and both in words for who has seen nothing yet.
@@ -39,19 +43,29 @@ FIRST = (
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+ACCURACY_PAGE, ACCURACY_PICTURE = ROOT / "docs" / "accuracy.md", ROOT / "docs" / "accuracy.svg"
 WIDTH = 100  # of the pages' lines, tables excepted
 CURVES = ROOT / "docs" / "curves.svg"
+ACCURACY_FILES = "accuracy_*.json"  # in a folder of results
 MARKED = re.compile(r"(?P<open><!-- figures: (?P<kind>[a-z]+) -->\n).*?(?P<close><!-- end of figures -->)", re.DOTALL)
 
 
 def fill(text: str, reports: Sequence[Report]) -> str:
     """The text with every marked table as these results give it."""
+    return _filled(text, {kind: partial(table, reports) for kind, table in TABLES.items()})
 
+
+def fill_accuracy(text: str, report: AccuracyReport) -> str:
+    """The same for the page of accuracy."""
+    return _filled(text, {kind: partial(table, report) for kind, table in ACCURACY_TABLES.items()})
+
+
+def _filled(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
     def table(match: re.Match[str]) -> str:
         kind = match["kind"]
-        if kind not in TABLES:
-            raise ValueError(f"figures: {kind!r}: must be one of {', '.join(TABLES)}")
-        return f"{match['open']}{TABLES[kind](reports)}{match['close']}"
+        if kind not in tables:
+            raise ValueError(f"figures: {kind!r}: must be one of {', '.join(tables)}")
+        return f"{match['open']}{tables[kind]()}{match['close']}"
 
     return MARKED.sub(table, text)
 
@@ -109,15 +123,38 @@ TABLES: dict[str, Callable[[Sequence[Report]], str]] = {
 }
 
 
+def _accuracy_rows(report: AccuracyReport) -> str:
+    made = f"From `docs/results/{report.name}` of {report.date}: {accuracy.METHOD}. {accuracy.versions(report)}."
+    return accuracy.markdown(report) + "\n" + _wrapped(made)
+
+
+ACCURACY_TABLES: dict[str, Callable[[AccuracyReport], str]] = {
+    "counts": lambda report: _wrapped(f"- {accuracy.counted(report)}.", indent="  "),
+    "rows": _accuracy_rows,
+}
+
+
+def chosen_accuracy(paths: Sequence[Path]) -> AccuracyReport | None:
+    """The newest results of accuracy among the files and folders, in the words of the registry."""
+    files = [file for path in paths for file in (path.glob(ACCURACY_FILES) if path.is_dir() else [path])]
+    found = [load_accuracy(file) for file in files if file.match(ACCURACY_FILES)]
+    if not found:
+        return None
+    newest = max(found, key=lambda report: report.date)
+    work = {one.name: one.work for one in tasks()}
+    return replace(newest, rows=tuple(replace(row, work=work.get(row.task, row.work)) for row in newest.rows))
+
+
 def chosen(paths: Sequence[Path]) -> list[Report]:
     """The files, and of each folder the newest for every SIMD level, widest first."""
     reports = []
     for path in paths:
         if path.is_dir():
-            found = sorted((load(file) for file in path.glob("*.json")), key=lambda report: report.date)
+            files = (file for file in path.glob("*.json") if not file.match(ACCURACY_FILES))
+            found = sorted(map(load, files), key=lambda report: report.date)
             newest = {str(report.machine["simd"]): report for report in found}
             reports += [newest[level] for level in SIMD_LEVELS if level in newest]
-        else:
+        elif not path.match(ACCURACY_FILES):
             reports.append(load(path))
     return [_relabelled(report) for report in reports]
 
@@ -140,12 +177,17 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m fastdp.bench.reports.publish FOLDER | RESULTS.json ...", file=sys.stderr)
         return 2
     try:
-        reports = chosen([Path(name) for name in arguments])
-        if not reports:
+        paths = [Path(name) for name in arguments]
+        reports, of_accuracy = chosen(paths), chosen_accuracy(paths)
+        if not reports and of_accuracy is None:
             raise ResultsError(f"{arguments[0]!r}: holds no results")
-        for page in PAGES:
+        for page in PAGES if reports else ():
             page.write_text(fill(page.read_text(encoding="utf-8"), reports), encoding="utf-8")
-        if reports[0].curves:
+        if of_accuracy is not None:
+            text = fill_accuracy(ACCURACY_PAGE.read_text(encoding="utf-8"), of_accuracy)
+            ACCURACY_PAGE.write_text(text, encoding="utf-8")
+            ACCURACY_PICTURE.write_text(standing_alone(accuracy.picture(of_accuracy.rows)), encoding="utf-8")
+        if reports and reports[0].curves:
             CURVES.write_text(curves_svg(reports[0].curves), encoding="utf-8")
     except (OSError, ResultsError) as error:
         print(f"fastdp.bench.reports.publish: {error}", file=sys.stderr)

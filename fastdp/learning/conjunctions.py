@@ -1,8 +1,8 @@
 """Learning which of its attributes decide about a record: conjunctions of literals over bits.
 
-The default peels: it draws one literal after the other by the exponential mechanism and deletes the records that
-falsify it, so that a record pays once however many literals there are, and the number of records that it takes grows
-linearly in k. The others are the lecture's, for comparison and where they suit better. conjunctions.md has the proofs.
+The default allows for labels that are wrong: it chooses by errors, among all conjunctions where they are not too many
+("exhaustive"), and otherwise a few literals at a time ("search"). The other methods rest on a conjunction that fits all
+records, and are guarded unless the caller asserts it. conjunctions.md and guard.md have the proofs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..records.bit_words import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer, one_of, public_count
+from ..support.checks import flag, integer, one_of, public_count
 from ..support.errors import PrivacyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -33,20 +33,28 @@ from ..support.results import DisplayLines
 from ..support.shown import shown
 from .conjunction_parameters import ConjunctionProblem
 from .conjunctions_counts import prepare_counts
-from .conjunctions_exhaustive import prepare_exhaustive, refusal
+from .conjunctions_exhaustive import lengthy, prepare_exhaustive, refusal
 from .conjunctions_greedy import prepare_greedy
 from .conjunctions_peel import prepare_peel
+from .conjunctions_search import prepare_search
 from .examples import Examples
-from .hypotheses import Hypothesis, error_line, warn_if_vacuous
-from .methods import Method, choose_method
+from .guard import Guard
+from .hypotheses import Hypothesis, error_lines
+from .methods import Comparison, ErrorBounds, Method, choose_method
 from .privacy_parameters import PrivacyParameters
 
-MethodName = Literal["peel", "greedy", "counts", "exhaustive", "auto", "elimination"]
+MethodName = Literal["auto", "exhaustive", "search", "peel", "greedy", "counts", "elimination"]
 PRIVATE: dict[str, Method[ConjunctionProblem, Any]] = {
-    "peel": Method(prepare_peel),
-    "greedy": Method(prepare_greedy),
-    "counts": Method(prepare_counts),
-    "exhaustive": Method(prepare_exhaustive, lambda problem: refusal(problem.n, problem.d, problem.k), any_n=True),
+    "peel": Method(prepare_peel, rests="a fit"),
+    "greedy": Method(prepare_greedy, rests="a fit"),
+    "counts": Method(prepare_counts, rests="a fit"),
+    "exhaustive": Method(
+        prepare_exhaustive,
+        lambda problem: refusal(problem.n, problem.d, problem.k),
+        any_n=True,
+        lengthy=lambda problem: lengthy(problem.n, problem.d, problem.k),
+    ),
+    "search": Method(prepare_search, rests="the guard"),
 }
 
 
@@ -67,8 +75,14 @@ class LearnedConjunction(Hypothesis, Accounted):
         With probability 1 - beta it is wrong about at most this share of the records that it was learned from, if some
         conjunction (of at most k literals) is right about all of them. At 1.0 there is no error bound; None is for
         "elimination", which then makes no error.
+    excess_bound : float or None
+        With probability 1 - beta, whatever the labels, its share of errors exceeds by at most this the least of what it
+        is compared with; None where there is no such bound.
+    compared_with : {"class", "found"} or None
+        "class": all conjunctions of at most k literals. "found": "true", "false", and the conjunctions of the literals
+        that the method found one after the other, up to each of them ("search": of every set of them).
     beta : float or None
-        The probability with which the error bound may fail.
+        The probability with which a bound may fail.
     width : int
         The number of columns of the records.
     names : tuple of str, or None
@@ -79,6 +93,8 @@ class LearnedConjunction(Hypothesis, Accounted):
     method: str
     guarantee: Guarantee | None
     error_bound: float | None
+    excess_bound: float | None
+    compared_with: Comparison | None
     beta: float | None
     width: int
     names: tuple[str, ...] | None
@@ -96,7 +112,7 @@ class LearnedConjunction(Hypothesis, Accounted):
             return [*lines, ("guarantee", "none: elimination is not private")]
         return [
             *lines,
-            ("error", error_line(self.error_bound, self.beta, "conjunction", self.method == "exhaustive")),
+            *error_lines(self, "conjunction"),
             ("guarantee", str(self.guarantee)),
         ]
 
@@ -121,7 +137,8 @@ def learn_conjunction(
     k: int | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
-    method: MethodName = "peel",
+    method: MethodName = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     records: int | None = None,
     outside: Outside = "raise",
@@ -144,16 +161,23 @@ def learn_conjunction(
     epsilon : float > 0
         The privacy parameter; to be left out for "elimination" only.
     delta : float in [0, 1)
-        0 for pure differential privacy. "peel" and "greedy" make fewer errors with a delta > 0, such as 1e-6.
-    method : {"peel", "greedy", "counts", "exhaustive", "auto", "elimination"}
-        "peel": O(nd) time, an error that grows linearly in k; wants a delta.
+        0 for pure differential privacy. "peel", "greedy" and "search" make fewer errors with a delta > 0, such as 1e-6.
+    method : {"auto", "exhaustive", "search", "peel", "greedy", "counts", "elimination"}
+        "auto": "exhaustive" where that takes no more than two seconds or so, otherwise "search"; with `realizable` the
+        one of all with the least error bound, from public numbers.
+        "exhaustive": one choice among all conjunctions of at most k literals, by their errors; for any labels it is
+        nearly the best of them.
+        "search": up to six literals at a time by their errors, on what those before have left, and at last a choice
+        among all parts of what was found; at most 12 literals, and only as many as n supports.
+        "peel": O(nd) time, an error that grows linearly in k if a conjunction fits; wants a delta.
         "greedy": as peel, but a record pays for every literal: k^1.5, and k^2 without a delta.
         "counts": one noisy count for each literal; its error grows with d^1.5, with d^2 without a delta; k only lowers
         its threshold.
-        "exhaustive": one choice among all conjunctions of at most k literals, pure; for small k and d by far the best,
-        and the only one with an error bound where no conjunction fits, as with noisy labels.
-        "auto": the one of these with the least error bound, from public numbers.
         "elimination": not private, exact; takes neither epsilon nor k.
+    realizable : bool
+        True asserts that some conjunction of at most k literals is right about all records. "peel", "greedy" and
+        "counts" need that. Without it a sixteenth of epsilon pays for a guard: a last choice among "true", "false" and
+        the conjunctions of the literals found up to each of them. Privacy does not depend on it.
     beta : float in (0, 1)
         The probability with which the error bound of the result may fail.
     records : int, optional
@@ -174,7 +198,7 @@ def learn_conjunction(
     Returns
     -------
     LearnedConjunction
-        It predicts, prints as a formula, and has its guarantee and its error bound.
+        It predicts, prints as a formula, and has its guarantee and its error bounds.
 
     Raises
     ------
@@ -188,10 +212,11 @@ def learn_conjunction(
     -----
     Guarantee    (epsilon, delta)-DP for any records; "exhaustive" with delta=0 has bounded range epsilon, "counts" is
                  epsilon-DP where Laplace noise is the better
-    Proof        conjunctions.md
-    Accuracy     `.error_bound` of the result; `bounds.learn_conjunction` and `bounds.learn_conjunction_n` beforehand
-    Cost         n d / 64 words are read once for each literal: 10 ms for n=1e6, d=100, k=10, packing included; and
-                 the first call with new parameters 0.3 s for the accounting
+    Proof        conjunctions.md; guard.md
+    Accuracy     `.excess_bound` for any labels, `.error_bound` if a conjunction fits; `bounds.learn_conjunction` and
+                 `bounds.learn_conjunction_n` beforehand
+    Cost         "peel": n d / 64 words are read once for each literal: 10 ms for n=1e6, d=100, k=10, packing included;
+                 and the first call with new parameters 0.3 s for the accounting. "search": up to 0.3 s a move
     Not covered  the time that a call takes, which depends on how many literals were drawn and how many phases stopped
 
     Examples
@@ -215,20 +240,34 @@ def learn_conjunction(
         raise ValueError(
             "epsilon=None: must be a number > 0; only method='elimination', which is not private, has none"
         )
+    realizable = flag("realizable", realizable)
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     records = public_count(records, neighbors)
     examples = Examples(X, y, outside, may_be_empty=neighbors == "add-remove")
     n = records or examples.n
-    k = examples.d if k is None else integer("k", k, least=1, most=examples.d)
-    taken, plan = choose_method(PRIVATE, method, ConjunctionProblem(n, examples.d, k, privacy))
-    warn_if_vacuous("learn_conjunction", plan.bound, n, f"method={taken!r}, k={k}, epsilon={privacy.epsilon:g}")
+    most = None if k is None else integer("k", k, least=1, most=examples.d)
+    k = most or examples.d
+    chosen = choose_method(PRIVATE, method, ConjunctionProblem(n, examples.d, k, privacy), realizable=realizable)
+    taken, plan, guard = chosen.method, chosen.plan, chosen.guard
+    chosen.warn_if_vacuous("learn_conjunction", n, f"method={taken!r}, k={k}, epsilon={privacy.epsilon:g}")
+    if most is not None and taken == "search":
+        plan.warn_if_fewer(most, n)
     row = privacy.row(k=k, method=taken)
-    with ChargedKeys("learn_conjunction", plan.guarantee, row, budget, rng) as keys:
-        examples.read(keep=plan.rereads)
+    with ChargedKeys("learn_conjunction", chosen.guarantee, row, budget, rng) as keys:
+        examples.read(keep=plan.rereads or guard is not None)
         with reporting(progress, "learning") as report:
             literals = plan.learn(examples, keys, report)
-    guarantee = keys.stating(plan.guarantee)
-    return _hypothesis(literals, examples, taken, guarantee, min(1.0, plan.bound / n), privacy.beta)
+            if guard is not None:
+                literals = _guarded(guard, examples, literals, keys)
+    guarantee = keys.stating(chosen.guarantee)
+    return _hypothesis(literals, examples, taken, guarantee, chosen.bounds(n), privacy.beta)
+
+
+def _guarded(guard: Guard, examples: Examples, literals: list[int], keys: ChargedKeys) -> list[int]:
+    """The chosen one of "false" and of the prefixes, of which the shortest is "true"."""
+    errors = [examples.positives, *examples.prefix_errors(literals).tolist()]
+    place = guard.draw(errors, keys.take())
+    return literals[: place - 1] if place else [0, 1]
 
 
 def _eliminate(X: Any, y: Any, of_privacy: dict[str, Any], outside: Outside, progress: Progress) -> LearnedConjunction:
@@ -251,8 +290,9 @@ def _hypothesis(
     examples: Examples,
     method: str,
     guarantee: Guarantee | None,
-    error_bound: float | None,
+    bounds: ErrorBounds | None,
     beta: float | None,
 ) -> LearnedConjunction:
-    named = tuple(sorted((literal // 2, literal % 2 == 0) for literal in literals))
-    return LearnedConjunction(named, method, guarantee, error_bound, beta, examples.d, examples.names)
+    named = tuple(sorted({(literal // 2, literal % 2 == 0) for literal in literals}))
+    error, excess, compared = bounds or (None, None, None)
+    return LearnedConjunction(named, method, guarantee, error, excess, compared, beta, examples.d, examples.names)

@@ -33,14 +33,17 @@ class CountsParameters:
     threshold: int
     guarantee: Guarantee
     bound: float
+    candidates: int  # "false", and from "true" on a prefix for each literal that may stay
     rereads: ClassVar[bool] = False
 
     def learn(self, examples: Examples, keys: ChargedKeys, report: Report) -> list[int]:
+        """The literals that stay, those of the least noisy counts first."""
         report(0, 1, "counts")
         counts = examples.falsified().of_positives
-        kept = counts + integer_noise(self.noise, keys.take(), counts.size) <= self.threshold
+        noisy = counts + integer_noise(self.noise, keys.take(), counts.size)
         report(1, 1, "")
-        return np.flatnonzero(kept).tolist()
+        order: list[int] = np.argsort(noisy, kind="stable").tolist()
+        return [literal for literal in order if noisy[literal] <= self.threshold]
 
 
 @lru_cache(256)
@@ -75,4 +78,4 @@ def _counts(
     """`tail(m)`: none of m draws reaches it, but with probability beta / 2."""
     threshold = max(0, ceil(tail(problem.k)) - 1)
     kept = threshold + max(0, ceil(tail(2 * problem.d)) - 1)  # what stays was falsified by no more
-    return CountsParameters(noise, threshold, guarantee, float(max(problem.d, 2) * kept))
+    return CountsParameters(noise, threshold, guarantee, float(max(problem.d, 2) * kept), 2 * problem.d + 2)

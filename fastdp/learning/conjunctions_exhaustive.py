@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from math import comb, log
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,16 +19,29 @@ from ..mechanisms.scores import tops_of
 from ..privacy.guarantees import Guarantee
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Key
+from ..records.bit_words import Words
 from ..records.rows import Block
 from ..support.progress import Report
 from .conjunction_parameters import ConjunctionProblem
 from .examples import Counts, Examples
 
 MOST_WORK = 2**37  # sets of columns, times words of 64 records: some 20 s on one core
+LENGTHY, MANY = 2**34, 2**24  # some 2 s
 MOST_SETS, MOST_CONJUNCTIONS = 2**24, 2**31
 _SECONDS = 1.4e-10  # a word of a set takes
 _MOST_LITERALS = 1000  # up to here conjunctions are counted exactly
 _BLOCK = 2**20  # conjunctions that are scored together
+
+
+def lengthy(n: int, d: int, k: int) -> bool:
+    """Whether it takes seconds."""
+    many = conjunctions(d, min(k, _MOST_LITERALS))
+    return set_work(n, d, k) > LENGTHY or many > MANY
+
+
+def set_work(n: int, d: int, k: int) -> int:
+    """Sets of at most k columns, times words of 64 records."""
+    return sum(comb(d, s) for s in range(1, min(k, _MOST_LITERALS) + 1)) * -(-n // 64)
 
 
 def conjunctions(d: int, k: int) -> int:
@@ -36,7 +49,7 @@ def conjunctions(d: int, k: int) -> int:
     return sum(comb(d, s) << s for s in range(k + 1)) + (k >= 2)
 
 
-def _log_conjunctions(d: int, k: int) -> float:
+def log_conjunctions(d: int, k: int) -> float:
     """The logarithm of that number; for many literals a bound of it, as sets of at most k are at most (e d / k)^k."""
     return log(conjunctions(d, k)) if k <= _MOST_LITERALS else k * (1 + log(2 * d / k))
 
@@ -81,7 +94,7 @@ class ExhaustiveParameters:
 def prepare_exhaustive(problem: ConjunctionProblem) -> ExhaustiveParameters:
     """Theorem 4."""
     eta = problem.privacy.eta(1)
-    bound = (_log_conjunctions(problem.d, problem.k) - log(problem.privacy.beta)) / eta
+    bound = (log_conjunctions(problem.d, problem.k) - log(problem.privacy.beta)) / eta
     return ExhaustiveParameters(problem.k, eta, problem.privacy.guarantee_of(1, eta), bound)
 
 
@@ -92,56 +105,94 @@ def choose_conjunction(
 
     The key is taken when all records have been read, which may be here for the first time.
     """
+    report(0, 2, "sets of columns")
+    counts = _set_errors(examples, k)
+    report(1, 2, "conjunctions")
+    labels = Labels(examples.n - examples.positives, examples.positives)
+    constants: list[list[int]] = [[], [0, 1]][:k]  # "true" and, from two literals on, "false"
+    chosen = draw_conjunction(counts, Sets.of(examples.d, k), labels, constants, eta, take_key())
+    report(2, 2, "")
+    return chosen
+
+
+class Sets(NamedTuple):
+    """The sets of at most k columns: how many of each size from 1 on, and where those of each size start."""
+
+    sizes: list[int]
+    starts: Counts
+
+    @classmethod
+    def of(cls, d: int, k: int) -> Sets:
+        sizes = [comb(d, s) for s in range(1, k + 1)]
+        return cls(sizes, np.array([0, *accumulate(sizes, initial=0)][: k + 1], np.int64))
+
+    @property
+    def total(self) -> int:
+        return sum(self.sizes)
+
+
+class Labels(NamedTuple):
+    """How many records are negative, how many positive; or what being wrong about all of them costs."""
+
+    negatives: int
+    positives: int
+
+
+def draw_conjunction(
+    counts: Counts, sets: Sets, labels: Labels, constants: list[list[int]], eta: float, key: Key
+) -> list[int]:  # fmt: skip
+    """One of all conjunctions, with probability proportional to exp(-eta errors), from the errors of those of ones.
+
+    Errors may have costs, as lemma 2 is linear. `constants` are "true" and perhaps "false".
+    """
     from ..kernels.literals import sign_counts_into, unrank_into
 
-    d = examples.d
-    sizes = [comb(d, s) for s in range(1, k + 1)]
-    starts = np.array([0, *accumulate(sizes, initial=0)][: k + 1], np.int64)
-    report(0, 2, "sets of columns")
-    counts = _set_errors(examples, k, starts, sum(sizes))
-    positives, negatives = examples.positives, examples.n - examples.positives
-    state, first = GumbelState(take_key(), eta, 1), 0
+    sizes, starts = sets
+    state, first = GumbelState(key, eta, 1), 0
     state.admit(np.dtype(np.int64))
 
     def offer(errors: Counts) -> None:
         scores = -errors
         state.add(scores, first, *tops_of(scores))
 
-    constants: list[list[int]] = [[], [0, 1]][:k]  # "true" and, from two literals on, "false"
-    offer(np.array([negatives, positives][:k]))
+    offer(np.array(labels[: len(constants)], np.int64))
     first += len(constants)
-    report(1, 2, "conjunctions")
-    chosen = np.empty(k, np.int64)
-    for s in range(1, k + 1):
+    chosen = np.empty(len(sizes), np.int64)
+    for s, size in enumerate(sizes, 1):
         step = max(_BLOCK >> s, 1)
-        for begin in range(0, sizes[s - 1], step):
-            errors = np.empty(min(step, sizes[s - 1] - begin) << s, np.int64)
-            sign_counts_into(counts, starts, chosen, s, negatives, positives, begin, errors)
+        for begin in range(0, size, step):
+            errors = np.empty(min(step, size - begin) << s, np.int64)
+            sign_counts_into(counts, starts, chosen, s, *labels, begin, errors)
             offer(errors)
             first += errors.size
-    report(2, 2, "")
     place = int(state.ranking()[0])
     if place < len(constants):
         return constants[place]
     place -= len(constants)
-    for s in range(1, k + 1):
-        if place < sizes[s - 1] << s:
+    for s, size in enumerate(sizes, 1):
+        if place < size << s:
             break
-        place -= sizes[s - 1] << s
+        place -= size << s
     unrank_into(place >> s, chosen, s)
     return [2 * int(chosen[i]) + 1 - (place >> i & 1) for i in range(s)]
 
 
-def _set_errors(examples: Examples, k: int, starts: Counts, total: int) -> Counts:
+def _set_errors(examples: Examples, k: int) -> Counts:
     """The errors of every conjunction of ones."""
     labels, outside = examples.labels, examples.outside
+    sets = Sets.of(examples.d, k)
 
     def statistic(block: Block) -> Counts:
-        from ..kernels.literals import WIDE, count_subsets_into
-
-        out = np.zeros(total, np.int64)
-        prefixes = np.empty((k, WIDE), np.uint64)
-        count_subsets_into(block.bits(outside), labels(block), k, starts, prefixes, out)
-        return out
+        return count_sets(block.bits(outside), labels(block), sets)
 
     return examples.rows.total(statistic)
+
+
+def count_sets(columns: Words, labels: Words, sets: Sets) -> Counts:
+    """For every set of columns, how many records are 1 in all of them and not in `labels`, or the reverse."""
+    from ..kernels.literals import WIDE, count_subsets_into
+
+    out = np.zeros(sets.total, np.int64)
+    k = len(sets.sizes)
+    count_subsets_into(columns, labels, k, sets.starts, np.empty((k, WIDE), np.uint64), out)
+    return out

@@ -31,6 +31,10 @@ class GreedyParameters:
     bound: float
     rereads: ClassVar[bool] = True
 
+    @property
+    def candidates(self) -> int:
+        return self.rounds + 2  # "false", and from "true" on a prefix for each round
+
     def learn(self, examples: Examples, keys: ChargedKeys, report: Report) -> list[int]:
         found: dict[int, None] = {}
         left = examples.falsified()

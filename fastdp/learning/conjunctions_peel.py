@@ -40,6 +40,10 @@ class PeelParameters:
     def rounds(self) -> int:
         return sum(rounds for _, rounds in self.phases)
 
+    @property
+    def candidates(self) -> int:
+        return self.rounds + 2  # "false", and from "true" on a prefix for each round
+
     def learn(self, examples: Examples, keys: ChargedKeys, report: Report) -> list[int]:
         found: dict[int, None] = {}
         left = examples.falsified()

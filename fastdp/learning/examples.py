@@ -44,8 +44,7 @@ class Examples(Labelled):
 
     def falsified(self, literals: Sequence[int] = ()) -> Falsified:
         """Counts over the records that satisfy all of these literals."""
-        columns = np.array([literal // 2 for literal in literals], np.int64)
-        values = np.array([1 - literal % 2 for literal in literals], np.int64)
+        columns, values = columns_and_values(literals)
         labels, outside = self.labels, self.outside
 
         def statistic(block: Block) -> Counts:
@@ -66,6 +65,26 @@ class Examples(Labelled):
         negative = everyone - positive
         return Falsified(int(negative[-1]), int(positive[-1]), _by_literal(negative), _by_literal(positive))
 
+    def prefix_errors(self, literals: Sequence[int]) -> Counts:
+        """How many records a conjunction of the first s of these literals is wrong about, s = 0, ..., all of them."""
+        columns, values = columns_and_values(literals)
+        labels, outside = self.labels, self.outside
+
+        def statistic(block: Block) -> Counts:
+            from ..kernels.literals import satisfying_into
+
+            bits, left = block.bits(outside), all_bits(block.n)
+            positive = labels(block).copy()
+            counts = np.empty((2, columns.size + 1), np.int64)
+            counts[:, 0] = block.n, satisfying_into(bits, columns[:0], values[:0], positive)  # counts them
+            for i in range(columns.size):
+                one = columns[i : i + 1], values[i : i + 1]
+                counts[:, i + 1] = satisfying_into(bits, *one, left), satisfying_into(bits, *one, positive)
+            return counts
+
+        holds, rightly = self.rows.total(statistic)
+        return np.asarray(rightly[0] - rightly + (holds - rightly))
+
 
 class _Labels:
     """Those of a block, as bits, to be read; `words` are those of all records, where they have been packed."""
@@ -77,6 +96,12 @@ class _Labels:
         if self._words is not None:
             return self._words[block.first // 64 :][: -(-block.n // 64)]
         return pack_flags(self._positive(block))
+
+
+def columns_and_values(literals: Sequence[int]) -> tuple[Counts, Counts]:
+    """The column of each literal, and the value that it asks for."""
+    columns = np.array([literal // 2 for literal in literals], np.int64)
+    return columns, np.array([1 - literal % 2 for literal in literals], np.int64)
 
 
 def _by_literal(ones: Counts) -> Counts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from ..support.columns import Entries, NumpyColumn, comes_from, has, objects
 from ..support.errors import DomainError, warn_of_accuracy
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
-from ..support.results import Displayed
+from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
 
 
@@ -214,6 +214,35 @@ def error_line(error_bound: float | None, beta: float | None, kind: str, agnosti
     if agnostic:
         return f"at most {error_bound:.3g} above the least of any {kind}, {probability}"
     return f"at most {error_bound:.3g} {probability}, if some {kind} fits"
+
+
+class Bounded(Protocol):
+    """A result with error bounds: methods.py, ErrorBounds."""
+
+    @property
+    def error_bound(self) -> float | None: ...
+    @property
+    def excess_bound(self) -> float | None: ...
+    @property
+    def compared_with(self) -> str | None: ...
+    @property
+    def beta(self) -> float | None: ...
+
+
+def error_lines(result: Bounded, kind: str) -> DisplayLines:
+    """The lines about errors of a result: what holds for any labels, and what rests on a hypothesis that fits."""
+    error, excess, compared, beta = result.error_bound, result.excess_bound, result.compared_with, result.beta
+    if compared == "class":
+        return [("error", error_line(error, beta, kind, True))]
+    lines = (
+        []
+        if error is None or (error >= 1 and excess is not None)
+        else [("error", error_line(error, beta, kind, False))]
+    )
+    if excess is not None and beta is not None:
+        least = f"at most {excess:.3g} above the least of true, false and the parts of what was found"
+        lines.append(("any labels", f"{least}, with probability {1 - beta:g}"))
+    return lines
 
 
 def warn_if_vacuous(name: str, bound: float, n: int, parameters: str) -> None:

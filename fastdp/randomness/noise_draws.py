@@ -44,8 +44,13 @@ def check_finite(values: Values) -> None:
 
 def integer_noise(plan: NoisePlan, key: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
     """The first n draws of a release, by themselves."""
+    return integer_noise_from(plan, key, 0, n)
+
+
+def integer_noise_from(plan: NoisePlan, key: NDArray[np.uint32], first: int, n: int) -> NDArray[np.int64]:
+    """Draws number first, first + 1, ... of a release; first a multiple of a kernel's block."""
     out = np.zeros(n, np.int64)
-    add_noise(plan, None, key, out, out)
+    add_noise(plan, None, key, out, out, first)
     return out
 
 

@@ -7,7 +7,7 @@ only arrays over all cells must fit in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from math import prod
@@ -26,6 +26,7 @@ from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
 from ..support.public_paths import public_as
 from ..support.rounding import sixty_digits
 from ..support.shown import shown
+from .bins import Bins
 from .outside_domain import codes_in_range, codes_of_labels, distinct, is_missing
 
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
@@ -40,8 +41,8 @@ class Domain(Frozen):
     """The values that records may have, for each attribute: how many, or which.
 
     `Domain(age=8, sex=2)` is of records that hold the codes 0 .. 7 and 0 .. 1; in
-    `Domain(age=8, region=["north", "south"])` a region is given by its label; `Domain.binary(20)` has twenty attributes
-    v1 .. v20 of two values.
+    `Domain(age=8, region=["north", "south"])` a region is given by its label; `Domain(age=Bins([0, 18, 65, 120]))` has
+    a column of numbers, cut at public edges; `Domain.binary(20)` has twenty attributes v1 .. v20 of two values.
 
     Functions that read records take `outside`: "raise" a DomainError for records outside the domain, or "clip" them to
     the nearest code, or to the nearest label where labels are numbers in increasing order, such as age=range(18, 81).
@@ -50,10 +51,11 @@ class Domain(Frozen):
 
     Parameters
     ----------
-    attributes : mapping from str to int or sequence, optional
-        For each attribute its number of values, which are then the codes 0, 1, ..., or a list of labels. They are
-        public: they must not be read off the records. As a mapping, for names that are no Python names.
-    **more : int or sequence
+    attributes : mapping from str to int, sequence or Bins, optional
+        For each attribute its number of values, which are then the codes 0, 1, ..., or a list of labels, or bins of
+        numbers. They are public: they must not be read off the records. As a mapping, for names that are no Python
+        names.
+    **more : int, sequence or Bins
         Attributes as keywords.
 
     Attributes
@@ -64,6 +66,8 @@ class Domain(Frozen):
         How many values each attribute has.
     labels : tuple
         For each attribute the tuple of its labels, or None where values are codes.
+    bins : tuple
+        For each attribute its Bins, or None where it has none.
     size : int
         How many cells there are: combinations of one value of each attribute.
     strides : tuple of int
@@ -84,9 +88,11 @@ class Domain(Frozen):
     (16, (8, 2))
     """
 
-    __slots__ = ("__weakref__", "_codes", "_positions", "labels", "names", "size", "sizes")
+    __slots__ = ("__weakref__", "_codes", "_positions", "bins", "labels", "names", "size", "sizes")
 
-    def __init__(self, attributes: Mapping[str, int | Sequence[Any]] | None = None, /, **more: int | Sequence[Any]):
+    def __init__(
+        self, attributes: Mapping[str, int | Sequence[Any] | Bins] | None = None, /, **more: int | Sequence[Any] | Bins
+    ):
         if attributes is not None and not isinstance(attributes, Mapping):
             raise ValueError(
                 f"attributes: type {type(attributes).__name__}: must be a mapping from names to numbers of values or "
@@ -100,7 +106,8 @@ class Domain(Frozen):
         if not 1 <= len(both) <= MOST_ATTRIBUTES:
             raise ValueError(f"attributes: must be at least one{f', at most {MOST_ATTRIBUTES:,}' if both else ''}")
         self.names: tuple[str, ...] = tuple(both)
-        labels, sizes = [], []
+        labels: list[tuple[Any, ...] | None] = []
+        sizes: list[int] = []
         for name, values in both.items():
             if not isinstance(name, str) or not name:
                 raise ValueError(f"attributes: {shown(name)}: names must be strings, not empty")
@@ -111,7 +118,11 @@ class Domain(Frozen):
         self.labels: tuple[tuple[Any, ...] | None, ...] = tuple(labels)
         self.size: int = prod(self.sizes)
         self._positions = {name: position for position, name in enumerate(self.names)}
-        self._codes = [None if of is None else {label: code for code, label in enumerate(of)} for of in self.labels]
+        self.bins: tuple[Bins | None, ...] = tuple(each if isinstance(each, Bins) else None for each in both.values())
+        self._codes = [
+            None if of is None or bins is not None else {label: code for code, label in enumerate(of)}
+            for of, bins in zip(self.labels, self.bins, strict=True)
+        ]
 
     @classmethod
     def binary(cls, d: int, *, prefix: str = "v") -> Domain:
@@ -168,14 +179,14 @@ class Domain(Frozen):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        return (self.names, self.sizes, self.labels) == (other.names, other.sizes, other.labels)
+        mine, others = ((each.names, each.sizes, each.labels, each.bins) for each in (self, other))
+        return mine == others
 
     def __hash__(self) -> int:
         return hash((self.names, self.sizes))
 
     def __repr__(self) -> str:
-        pairs = zip(self.sizes, self.labels, strict=True)
-        values = [size if labels is None else _Labels(labels) for size, labels in pairs]
+        values = [_Labels(each) if isinstance(each, tuple) else each for each in map(self.declared, range(len(self)))]
         if self.is_binary and self.labels.count(None) == len(self) and self == Domain.binary(len(self)):
             inside = None
         elif all(name.isidentifier() for name in self.names):
@@ -234,7 +245,7 @@ class Domain(Frozen):
         name : str
             The attribute.
         value : Any
-            A label, or a code where the attribute has no labels.
+            A label, or a code where the attribute has no labels; of bins, a number, which its bin holds.
 
         Returns
         -------
@@ -242,6 +253,8 @@ class Domain(Frozen):
             The place of the value among the labels, or the code itself.
         """
         position = self.position(name)
+        if (bins := self.bins[position]) is not None:
+            return bins.code(name, value)
         codes, size = self._codes[position], self.sizes[position]
         if codes is not None:
             try:
@@ -267,7 +280,23 @@ class Domain(Frozen):
             The smaller domain.
         """
         positions = self.positions(names)
-        return Domain({self.names[p]: self.sizes[p] if self.labels[p] is None else self.labels[p] for p in positions})  # type: ignore[misc]
+        return Domain({self.names[p]: self.declared(p) for p in positions})
+
+    def declared(self, position: int) -> int | tuple[Any, ...] | Bins:
+        """What an attribute was declared as.
+
+        Parameters
+        ----------
+        position : int
+            The attribute, counted from 0.
+
+        Returns
+        -------
+        int, tuple or Bins
+            Its number of values, its labels or its bins.
+        """
+        labels, bins = self.labels[position], self.bins[position]
+        return bins if bins is not None else self.sizes[position] if labels is None else labels
 
     # --- coding
 
@@ -280,7 +309,7 @@ class Domain(Frozen):
         position : int
             The attribute, counted from 0.
         values : array_like
-            Labels, or integers where the attribute has no labels.
+            Labels, or integers where the attribute has no labels, or numbers where it has bins.
         outside : {"raise", "clip"}
             What becomes of values outside the domain.
 
@@ -296,10 +325,10 @@ class Domain(Frozen):
         """
         position, outside = self._checked(position), parameters.outside(outside)
         column = column_of(f"column {self.names[position]!r}", values)
-        if self.labels[position] is None:
-            return encode_entries(self, position, column.entries(0, len(column)), outside)
-        coded = column.coded(0, len(column)) or distinct(column.entries(0, len(column)))
-        return encode_labels(self, position, coded, outside)
+        everything = 0, len(column)
+        return encode_entries(
+            self, position, lambda: column.entries(*everything), lambda: column.coded(*everything), outside
+        )
 
     @boundary
     def decode_column(self, position: int, codes: Codes) -> NDArray[Any]:
@@ -389,17 +418,16 @@ class _Labels:
         return repr(list(labels))
 
 
-def encode_entries(domain: Domain, position: int, entries: Entries, outside: Outside) -> Codes:
-    """The codes of an attribute that has no labels."""
-    size = domain.sizes[position]
-    return codes_in_range(domain.names[position], entries, size, outside).astype(code_type(size), copy=False)
-
-
-def encode_labels(domain: Domain, position: int, coded: Coded, outside: Outside) -> Codes:
-    """The codes of an attribute, from labels and their places."""
-    codes, size = domain._codes[position], domain.sizes[position]
-    assert codes is not None
-    return codes_of_labels(domain.names[position], coded, codes, code_type(size), outside)
+def encode_entries(
+    domain: Domain, position: int, entries: Callable[[], Entries], coded: Callable[[], Coded | None], outside: Outside
+) -> Codes:
+    """The codes of an attribute, from a column that gives its entries, or places among labels."""
+    name, codes, size = domain.names[position], domain._codes[position], domain.sizes[position]
+    if (bins := domain.bins[position]) is not None:
+        return bins.encode(name, entries(), outside, code_type(size))
+    if codes is None:
+        return codes_in_range(name, entries(), size, outside).astype(code_type(size), copy=False)
+    return codes_of_labels(name, coded() or distinct(entries()), codes, code_type(size), outside)
 
 
 def check_domain(domain: Any) -> None:
@@ -425,6 +453,8 @@ def code_type(size: int) -> Any:
 
 
 def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
+    if isinstance(values, Bins):
+        return values.size, values.labels
     size = plain_integer(values)
     if size is not None:
         if not 1 <= size <= _MOST_VALUES:

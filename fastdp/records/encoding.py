@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
-from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries, encode_labels
-from .outside_domain import distinct
+from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries
 from .rows import Block, Rows
 from .sources import rows_of
 
@@ -89,6 +88,4 @@ def of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
 def codes_of(domain: Domain, position: int, block: Block, outside: Outside, column: int | None = None) -> Codes:
     """The codes of an attribute, from the column at its own position or at another one."""
     column = position if column is None else column
-    if domain.labels[position] is None:
-        return encode_entries(domain, position, block.entries(column), outside)
-    return encode_labels(domain, position, block.coded(column) or distinct(block.entries(column)), outside)
+    return encode_entries(domain, position, lambda: block.entries(column), lambda: block.coded(column), outside)

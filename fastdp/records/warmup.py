@@ -8,6 +8,7 @@ import numpy as np
 
 from ..kernels import literals
 from ..support.warmup import Steps
+from .bins import Bins
 from .domain import Domain
 from .encoding import histogram
 from .number_line import NumberLine
@@ -21,6 +22,8 @@ def steps() -> Steps:
     made.append(("packed records", _pack_codes))
     for dtype in (np.int64, np.uint64, np.float64):
         made.append((f"positions of {np.dtype(dtype)}", partial(_find_positions, np.dtype(dtype))))
+    for dtype in (np.int64, np.float64):
+        made.append((f"bins of {np.dtype(dtype)}", partial(_find_bins, np.dtype(dtype))))
     return made
 
 
@@ -34,6 +37,10 @@ def _pack_codes() -> None:
         out = np.zeros((4, 1), np.uint64)
         literals.pack_allowed_into(np.zeros(3, dtype), np.ones(1, np.uint8), out[0])
         literals.count_all(out, np.zeros(1, np.int64))
+
+
+def _find_bins(dtype: np.dtype[np.generic]) -> None:
+    Domain(warmup=Bins([0, 1, 2])).encode_column(0, np.zeros(3, dtype))
 
 
 def _find_positions(dtype: np.dtype[np.generic]) -> None:

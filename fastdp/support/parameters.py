@@ -35,6 +35,7 @@ class Parameter(Generic[T]):
 # Where what fits depends on the machine, checks.check_fits compares an estimate with its memory.
 MOST_ATTRIBUTES = 2**14  # of a domain
 MOST_LABELS = 2**22  # of an attribute: objects of Python, 100 bytes each
+MOST_BINS = 2**20  # of a column of numbers
 MOST_TABLES = 2**22  # of a workload: objects of Python, 250 bytes each
 MOST_TABLE_CELLS = 2**40  # of all tables of a workload together
 MOST_QUERIES = 2**22  # of a list: objects of Python, 250 bytes each

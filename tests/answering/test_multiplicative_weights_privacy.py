@@ -36,7 +36,7 @@ from tests.answering.multiplicative_weights_laws import (
     updated,
 )
 from tests.laws import audit, check_cells
-from tests.mechanisms.test_sparse_vector import excess, pmf, probability, tail
+from tests.oracles.sparse_vector import excess, pmf, probability, tail
 
 # that plain noise would guarantee more: these runs are made small to be quick
 pytestmark = pytest.mark.filterwarnings(

@@ -39,7 +39,7 @@ from tests.answering.multiplicative_weights_laws import (
 )
 from tests.answering.mwem_runs import PEOPLE, SMALL, fit, plan
 from tests.laws import audit
-from tests.mechanisms.test_sparse_vector import excess
+from tests.oracles.sparse_vector import excess
 
 # --- sensitivity: mwem.md, theorem 1
 

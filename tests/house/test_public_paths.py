@@ -39,6 +39,7 @@ FEW = {
         fastdp.PureDP(0.5) & fastdp.ZCDP(0.1),
         fastdp.Randomness(),
         fastdp.Domain(a=3, b=2),
+        fastdp.Bins([0.0, 1.0]),
         fastdp.Conjunction({"a": 1}),
         fastdp.Range("a", 0, 1),
         fastdp.DomainError("x"),

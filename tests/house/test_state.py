@@ -53,6 +53,7 @@ DECIDING: dict[str, Callable[[], Any]] = {
     "GaussianDP": lambda: fastdp.GaussianDP(1.0),
     "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(1.0),
     "Domain": lambda: DOMAIN,
+    "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0]),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),
     "Product": lambda: fastdp.Product({"a": np.array([True, False, True]), "b": ["f"]}),
     "Range": lambda: fastdp.Range("a", 0, 1),

@@ -72,8 +72,8 @@ def test_hypotheses_are_found(method, delta, neighbors):
     y = holds(target, X)
     records = None if neighbors == "replace-one" else n
     h = learn_conjunction(
-        X, y, k=3, epsilon=2.0, delta=delta, beta=1e-9, method=method, neighbors=neighbors, records=records,
-        rng=Randomness(seed=3),
+        X, y, k=3, epsilon=2.0, delta=delta, beta=1e-9, method=method, realizable=True, neighbors=neighbors,
+        records=records, rng=Randomness(seed=3),
     )  # fmt: skip
     assert h.error(X, y) <= h.error_bound < 0.75
     assert sorted(h.literals) == sorted(target), str(h)
@@ -157,9 +157,9 @@ def test_parameters_depend_on_public_numbers_only(method):
         X = sample(n, 4)
         seen = []
 
-        def watched(*given, seen=seen):
-            seen.append(choose_method(*given).plan)
-            return choose_method(*given)
+        def watched(*given, seen=seen, **assumed):
+            seen.append(choose_method(*given, **assumed).plan)
+            return choose_method(*given, **assumed)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(conjunctions, "choose_method", watched)
@@ -192,14 +192,14 @@ def test_auto_takes_the_method_with_the_least_error_bound():
         (10**6, 100, 100, 1e-6),
         (10**7, 1000, 40, 1e-6),
     ):
-        name, plan = choose_method(conjunctions.PRIVATE, "auto", problem(n, d, k, 1.0, delta))
+        name, plan, *_ = choose_method(conjunctions.PRIVATE, "auto", problem(n, d, k, 1.0, delta))
         others = {
             other: conjunctions.PRIVATE[other].prepare(problem(n, d, k, 1.0, delta)).bound
             for other in ("peel", "greedy", "counts")
         }
         assert plan.bound <= min(others.values())
         assert name == "exhaustive" or plan.bound == others[name]
-        options = {"k": k, "epsilon": 1.0, "delta": delta}
+        options = {"k": k, "epsilon": 1.0, "delta": delta, "realizable": True}
         assert fastdp.bounds.learn_conjunction(n, d, method="auto", **options) == pytest.approx(min(1, plan.bound / n))
     X = sample(20_000, 6)
     h = learn_conjunction(X, X[:, 0] & ~X[:, 3], k=2, epsilon=1.0, method="auto")
@@ -219,7 +219,9 @@ def test_a_vacuous_error_bound_is_warned_of_before_anything_is_charged():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(fastdp.AccuracyWarning, match=r"^learn_conjunction: 60 records are too few .*conjunction_n"):
-            learn_conjunction(X, X[:, 0], epsilon=1.0, k=2, budget=budget)
+            learn_conjunction(X, X[:, 0], epsilon=1.0, k=2, method="peel", realizable=True, budget=budget)
+        with pytest.raises(fastdp.AccuracyWarning, match=r"^learn_conjunction: 10 records are too few .* than a coin"):
+            learn_conjunction(X[:10], X[:10, 0], epsilon=1.0, k=2, budget=budget)
         assert not budget.releases
         with pytest.raises(fastdp.PrivacyWarning, match="not private"):
             learn_conjunction(X, X[:, 0], method="elimination")

@@ -114,7 +114,7 @@ def test_counts_have_this_law(gaussian):
     rows = LAWS[0]
     counts = Counts([[(row[:2], bool(row[2])) for row in rows]], 2)
     data, law = np.array(rows), oracles.noise.gaussian_law if gaussian else oracles.noise.laplace_law
-    plan = CountsParameters(gaussian_plan(2.5) if gaussian else laplace_plan(2.5), 1, PureDP(1.0), 0.0)
+    plan = CountsParameters(gaussian_plan(2.5) if gaussian else laplace_plan(2.5), 1, PureDP(1.0), 0.0, 6)
     drawn = run(plan, data[:, :2], data[:, 2], DRAWS)
     sets = [tuple(np.flatnonzero(stay).tolist()) for stay in itertools.product((False, True), repeat=4)]
     assert_law(drawn, lambda rate: (counts_law(counts, law(1 / rate).cdf, 1), sets), 1 / 2.5)

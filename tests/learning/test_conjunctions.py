@@ -71,7 +71,7 @@ def test_elimination_is_right_wherever_a_conjunction_is(seed):
 def test_parameters_are_checked_before_anything_is_drawn_or_charged():
     X = sample(50, 4)
     y = X[:, 0]
-    good = {"epsilon": 1.0, "delta": 1e-6, "k": 2}
+    good = {"epsilon": 1.0, "delta": 1e-6, "k": 2, "method": "peel", "realizable": True}
     for changes, message in (
         ({"k": 0}, r"k=0: must be an integer >= 1"),
         ({"k": 5}, r"k=5: must be at most 4"),
@@ -82,6 +82,7 @@ def test_parameters_are_checked_before_anything_is_drawn_or_charged():
         ({"delta": 1.0}, r"delta=1.0: must be between 0 and 1, 1 excluded"),
         ({"beta": 0.0}, r"beta=0.0: must be between 0 and 1, both excluded"),
         ({"method": "magic"}, r"method='magic': must be one of 'peel', 'greedy'"),
+        ({"realizable": 1}, r"realizable=1: must be True or False"),
         ({"neighbors": "swap"}, r"neighbors='swap': must be one of"),
         ({"neighbors": "add-remove"}, r"records=None: must be given with neighbors='add-remove'"),
         ({"records": 50}, r"records=50: must be None with neighbors='replace-one'"),
@@ -204,12 +205,13 @@ def test_guarantees_of_the_methods():
         ("greedy", 0.0, "1-DP"), ("exhaustive", 1e-6, "(1, 1e-06)-DP"),
     ):  # fmt: skip
         plan = choose_method(conjunctions.PRIVATE, method, problem(300, 3, 2, 1.0, delta))[1]
-        h = learn_conjunction(X, X[:, 0], epsilon=1.0, delta=delta, k=2, method=method)
+        h = learn_conjunction(X, X[:, 0], epsilon=1.0, delta=delta, k=2, method=method, realizable=True)
         rounds, unit = getattr(plan, "rounds", 1), 2 if method == "greedy" else 1
         spent, concentrated = h.guarantee.parts
         assert str(spent) == f"{text}, replace-one"
         assert concentrated.rho == pytest.approx(rounds * float(range_rho(2 * unit * plan.eta)), rel=1e-9)
-    assert str(learn_conjunction(X, X[:, 0], epsilon=1.0, method="counts").guarantee) == "1-DP, replace-one"
+    h = learn_conjunction(X, X[:, 0], epsilon=1.0, method="counts", realizable=True)
+    assert str(h.guarantee) == "1-DP, replace-one"
     h = learn_conjunction(X, X[:, 0], epsilon=1.0, k=2, method="exhaustive", neighbors="add-remove", records=300)
     assert h.guarantee == fastdp.BoundedRange(1.0, neighbors="add-remove")
 
@@ -307,7 +309,7 @@ def test_blocks_of_every_length_are_counted(tmp_path):
 
 
 def learned(literals, names=None, width=4):
-    return conjunctions.LearnedConjunction(literals, "peel", PureDP(1.0), 0.25, 0.05, width, names)
+    return conjunctions.LearnedConjunction(literals, "peel", PureDP(1.0), 0.25, None, None, 0.05, width, names)
 
 
 def test_results_read_as_a_person_would_write_them():
@@ -320,8 +322,15 @@ def test_results_read_as_a_person_would_write_them():
         "  error       at most 0.25 with probability 0.95, if some conjunction fits\n"
         "  guarantee   1-DP, replace-one"
     )
-    agnostic = replace(h, method="exhaustive")
+    agnostic = replace(h, method="exhaustive", excess_bound=0.25, compared_with="class")
     assert "error       at most 0.25 above the least of any conjunction, with probability 0.95\n" in repr(agnostic)
+    guarded = repr(replace(h, excess_bound=0.01, compared_with="found"))
+    assert "error       at most 0.25 with probability 0.95, if some conjunction fits\n" in guarded
+    above = "at most 0.01 above the least of true, false and the parts of what was found, with probability 0.95\n"
+    assert f"any labels  {above}" in guarded
+    searched = repr(replace(h, error_bound=1.0, excess_bound=0.01, compared_with="found"))
+    assert f"any labels  {above}" in searched
+    assert "error" not in searched
     assert str(learned(())) == "true"
     assert str(learned(((1, False), (1, True)))) == "false"
     named = learned(((0, True), (2, False)), ("smokes", "b", "<old>", "d"))

@@ -22,7 +22,7 @@ from fastdp.bounds import interior_point_n
 from fastdp.mechanisms.prefix_method import FAILURE, PrefixPlan, _joined, _Light, common_bits, permutation, points_below
 from fastdp.randomness.charged_keys import ChargedKeys
 from tests.laws import ALARM, check_cells, log_at_least
-from tests.mechanisms.test_sparse_vector import excess, pmf, tail
+from tests.oracles.sparse_vector import excess, pmf, tail
 
 Law = dict[Any, Fraction]
 Points = tuple[int, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from copy import copy
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -137,12 +138,16 @@ class Conjunction(Product):
 class Range(Query):
     """Records whose value of one attribute lies from `low` to `high`, both included, in the order of the codes.
 
+    With one end it is a threshold: `Range("income", high=40_000)`. Of an attribute with `Bins` the bins that hold the
+    ends count whole; ends beyond the edges stand for the nearest one, and missing entries are in no range.
+
     Parameters
     ----------
     attribute : str
         Its name.
-    low, high : int or label
-        The first and the last value: codes, or labels where the attribute has labels.
+    low, high : int, float or label
+        The first and the last value: codes, or labels where the attribute has labels, or numbers where it has bins.
+        -inf and inf, the defaults: from the first value, to the last one.
 
     Examples
     --------
@@ -155,7 +160,7 @@ class Range(Query):
     _low: Any
     _high: Any
 
-    def __init__(self, attribute: str, low: Any, high: Any) -> None:
+    def __init__(self, attribute: str, low: Any = -inf, high: Any = inf) -> None:
         self._state(_attribute=attribute, _low=low, _high=high)
 
     @property
@@ -187,18 +192,36 @@ class Range(Query):
             The attributes that are restricted, each with a table of its allowed values.
         """
         check_domain(domain)
-        low, high = domain.code(self._attribute, self._low), domain.code(self._attribute, self._high)
+        position = domain.position(self._attribute)
+        table = np.zeros(domain.sizes[position], bool)
+        low, high = self._ends(domain, position)
+        table[low : high + 1] = True
+        return BoundProduct(domain, () if table.all() else ((position, table),))
+
+    def _ends(self, domain: Domain, position: int) -> tuple[int, int]:
+        if (bins := domain.bins[position]) is not None:
+            first, last = bins.ends
+            low = first if _is_open(self._low, -inf) else self._low
+            return bins.span(self._attribute, low, last if _is_open(self._high, inf) else self._high)
+        labels = domain.labels[position] or ()
+        low = 0 if _is_open(self._low, -inf, labels) else domain.code(self._attribute, self._low)
+        high = domain.sizes[position] - 1
+        if not _is_open(self._high, inf, labels):
+            high = domain.code(self._attribute, self._high)
         if low > high:
             raise ValueError(f"low={shown(self._low)}: must not come after high={shown(self._high)}")
-        table = np.zeros(domain.sizes[domain.position(self._attribute)], bool)
-        table[low : high + 1] = True
-        return BoundProduct(domain, () if table.all() else ((domain.position(self._attribute), table),))
+        return low, high
 
     def __repr__(self) -> str:
         return f"Range({self._attribute!r}, {self._low!r}, {self._high!r})"
 
     def _key(self) -> Any:
         return self._attribute, _plain(self._low), _plain(self._high)
+
+
+def _is_open(end: Any, none: float, labels: tuple[Any, ...] = ()) -> bool:
+    """Whether this stands for no end, as it is no label itself."""
+    return type(end) is float and end == none and end not in labels
 
 
 # --- allowed values, as anybody gives them

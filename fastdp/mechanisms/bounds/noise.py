@@ -11,7 +11,7 @@ from ...support import parameters, rounding
 from ...support.checks import integer
 from ...support.rounding import up
 from ...support.shown import shown
-from ..sparse_vector import split
+from ..above_threshold import split
 from .tails import laplace_tail, least_parameter, log_ratio
 
 

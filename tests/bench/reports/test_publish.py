@@ -76,6 +76,16 @@ def test_the_documentation_shows_the_results_that_it_names() -> None:
     assert publish.CURVES.is_file()
 
 
+def test_the_page_of_accuracy_shows_the_results_that_it_names() -> None:
+    report = publish.chosen_accuracy([ROOT / "docs" / "results"])
+    assert report is not None
+    assert not report.quick
+    assert not report.failed
+    text = publish.ACCURACY_PAGE.read_text(encoding="utf-8")
+    assert publish.fill_accuracy(text, report) == text, "python -m fastdp.bench.reports.publish docs/results"
+    assert publish.ACCURACY_PICTURE.is_file()
+
+
 def test_the_first_screen_shows_six_rows_of_the_headline() -> None:
     table = publish.fill(MARKS.format("first"), publish.chosen([ROOT / "docs" / "results"]))
     assert table.count("\n| ") == 2 + len(publish.FIRST) == 8

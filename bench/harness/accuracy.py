@@ -1,0 +1,177 @@
+"""`fastdp bench --accuracy`: run the tasks of the accuracy registry, and set every median beside its target.
+
+Figures of accuracy do not depend on the machine: seeds are fixed, and the same seed gives the same bits everywhere. The
+tasks run in this process, one after the other; an error in one is a cell of the table, and the others go on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from ...support import machine
+from ...support.progress import Progress, Report, reporting
+from ..accuracy import datasets
+from ..accuracy.registry import OURS, Task, choose
+from .results import FORMAT, ResultsError, commit, now, read_json, write_lines
+
+KIND = "accuracy"  # of the file, beside those of speed
+
+
+@dataclass(frozen=True)
+class Side:
+    """Another method on the same task: measured in the same run, or a figure with its source."""
+
+    name: str
+    figure: float
+    source: str | None = None  # None: the same run
+
+
+@dataclass(frozen=True)
+class AccuracyRow:
+    """One line of the table: medians over seeds, and what was asked."""
+
+    task: str
+    room: str
+    work: str
+    table: str
+    figure: str
+    seeds: int
+    ours: float | None
+    others: tuple[Side, ...]  # best first
+    kind: str
+    limit: float
+    of: str | None  # the side that the limit is a multiple of
+    bound: float | None  # the limit as a number
+    verdict: str  # "holds", "falls short", "not judged", or why there is no figure
+    seconds: float  # that all seeds took
+
+    def loses_to(self, other: Side) -> bool:
+        """Whether another method is better."""
+        if self.ours is None:
+            return False
+        return other.figure < self.ours if self.kind == "at most" else other.figure > self.ours
+
+
+@dataclass(frozen=True)
+class AccuracyReport:
+    machine: dict[str, Any]
+    quick: bool
+    full: bool
+    rows: tuple[AccuracyRow, ...]
+    measured: tuple[dict[str, Any], ...]  # the figure of every seed
+    failed: dict[str, str]  # task: why
+    commit: str | None = None
+    date: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the file is called where a folder is given."""
+        return f"accuracy_{self.commit or 'installed'}.json"
+
+    def write(self, path: Path) -> None:
+        write_lines({"format": FORMAT, "kind": KIND, **asdict(self)}, path)
+
+
+def load(path: Path) -> AccuracyReport:
+    """A results file of accuracy; ResultsError, which names it, if it is none."""
+    content = read_json(path)
+    try:
+        given = {name: value for name, value in content.items() if name not in ("format", "kind")}
+        if (content["format"], content["kind"]) != (FORMAT, KIND):
+            raise KeyError("format, kind")
+        rows = (row | {"others": tuple(Side(**other) for other in row["others"])} for row in given.pop("rows"))
+        return AccuracyReport(
+            rows=tuple(AccuracyRow(**row) for row in rows), measured=tuple(given.pop("measured")), **given
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ResultsError(f"{str(path)!r}: not as fastdp bench --accuracy writes it ({what})") from None
+
+
+def run(
+    only: Iterable[str] = (), *, full: bool = False, quick: bool = False, progress: Progress = None
+) -> AccuracyReport:
+    """Measure the chosen tasks and judge them.
+
+    only   topics, or the starts of tasks' names; without any, all
+    full   those that take long, too
+    quick  one seed each, which judges nothing: shows that every task works
+    """
+    chosen = choose(tuple(only), full=full)
+    rows, measured, failed = [], [], {}
+    total, done = sum(_seeds(one, quick) for one in chosen), 0
+    with reporting(progress, "accuracy") as report:
+        for one in chosen:
+            start = perf_counter()
+            found, why = _figures(one, quick, report, done, total)
+            done += _seeds(one, quick)
+            rows.append(judge(one, found, why, quick=quick, seconds=perf_counter() - start))
+            if why is None:
+                measured.append({"task": one.name, "figures": found})
+            else:
+                failed[one.name] = why
+        report(total, total, "")
+    described = machine.describe()
+    described["versions"] = described["versions"] | datasets.versions()
+    return AccuracyReport(described, quick, full, tuple(rows), tuple(measured), failed, commit(), now())
+
+
+def _seeds(one: Task, quick: bool) -> int:
+    return 1 if quick else one.seeds
+
+
+def _figures(
+    one: Task, quick: bool, report: Report, done: int, total: int
+) -> tuple[dict[str, list[float]], str | None]:
+    """The figures of every seed, by side; or why there are none."""
+    found: dict[str, list[float]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of seeds, and of accuracy, which is what is measured
+        for seed in range(_seeds(one, quick)):
+            report(done + seed, total, one.work)
+            try:
+                for side, figure in one.run(seed).items():
+                    found.setdefault(side, []).append(figure)
+            except Exception as error:  # a cell of the table, not the end of the run
+                return {}, f"{type(error).__name__}: {error}"
+    return found, None
+
+
+def judge(
+    one: Task, found: Mapping[str, list[float]], why: str | None, *, quick: bool = False, seconds: float = 0.0
+) -> AccuracyRow:
+    """The row of a task: medians beside the target."""
+    medians = {side: median(figures) for side, figures in found.items()}
+    ours = medians.pop(OURS, None)
+    others = [Side(name, figure) for name, figure in medians.items()]
+    others += [Side(other.name, other.figure, other.source) for other in one.reported]
+    others.sort(key=lambda side: side.figure, reverse=one.target.kind == "at least")
+    bound = None
+    if why is None:
+        try:
+            bound = one.target.bound({side.name: side.figure for side in others})
+        except (KeyError, ValueError):  # the side that the target names has no figure
+            why = f"no figure of {one.target.of}"
+    holds = ours is not None and bound is not None and one.target.holds(ours, bound)
+    return AccuracyRow(
+        task=one.name,
+        room=one.room,
+        work=one.work,
+        table=one.table,
+        figure=one.figure,
+        seeds=_seeds(one, quick),
+        ours=ours,
+        others=tuple(others),
+        kind=one.target.kind,
+        limit=one.target.limit,
+        of=one.target.of,
+        bound=bound,
+        verdict=why or ("not judged" if quick else "holds" if holds else "falls short"),
+        seconds=seconds,
+    )

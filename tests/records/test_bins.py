@@ -1,0 +1,277 @@
+"""Bins: the search against Python's own comparisons, what is outside, and bins as attributes of a domain."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from datetime import date, datetime
+from fractions import Fraction
+from math import inf, nan, nextafter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastdp
+from fastdp import Bins, Domain, DomainError
+from fastdp.kernels.bins import find_float_bins_into, find_integer_bins_into
+from fastdp.kernels.number_line import BEYOND, NAN
+
+EVEN = np.linspace(0.0, 1.0, 1001)
+NUMBERS = {
+    "even": EVEN,
+    "logarithmic": np.geomspace(1e-3, 1e12, 800),
+    "one inner edge": np.array([-1.0, 0.5, 7.0]),
+    "one bin": np.array([2.0, 3.0]),
+    "open": np.array([-inf, -3.5, 0.0, 0.1, 4.0, inf]),
+    "far apart": np.array([-1.7e308, -1e308, 0.0, 1e308, 1.7e308]),
+    "neighbouring floats": np.array([1.0, nextafter(1.0, 2.0), nextafter(nextafter(1.0, 2.0), 2.0), 2.0]),
+    "subnormal": np.array([0.0, 5e-324, 1e-323, 1.5e-323, 1e-300]),
+    "clustered": np.concatenate([np.linspace(0, 1e-9, 300), [0.5, 1.0, 1e9]]),
+    "integers": np.arange(-50, 60, 7),
+    "large integers": np.array([-(2**63), -(2**53) - 1, 0, 2**53 + 1, 2**60 + 1, 2**63 - 1]),
+    "halves": np.array([-2.5, -0.5, 0.5, 0.75, 2.5]),
+    "beyond 64 bits": np.array([-1e30, -1e20, 0.5, 2.0**63, 1e20]),
+}
+
+
+def bin_of(edges: list[Any], value: Any) -> int:
+    """By Python, which compares integers with floats exactly."""
+    return sum(edge <= value for edge in edges[1:-1])
+
+
+def near(edges: Any) -> list[float]:
+    """Floats at and beside every edge, and others."""
+    found = [0.0, -0.0, 1e300, -1e300, inf, -inf]
+    for edge in edges.tolist():
+        at = float(edge)
+        found += [at, nextafter(at, inf), nextafter(at, -inf)]
+    generator = np.random.default_rng(3)
+    return found + generator.uniform(-2, 2, 500).tolist() + (10 ** generator.uniform(-5, 15, 500)).tolist()
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_floats_are_in_their_bins(kind: str) -> None:
+    edges = NUMBERS[kind]
+    bins, exact = Bins(edges), edges.tolist()
+    values = np.array(near(edges))
+    found = Domain(x=bins).encode_column(0, values, outside="clip")
+    assert found.tolist() == [bin_of(exact, value) for value in values.tolist()]
+    inside = [exact[0] <= value <= exact[-1] for value in values.tolist()]
+    for some, is_inside in zip(values, inside, strict=True):
+        if is_inside:
+            Domain(x=bins).encode_column(0, np.array([some]))
+        else:
+            with pytest.raises(DomainError, match="the first and the last edge; there are others"):
+                Domain(x=bins).encode_column(0, np.array([some]))
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint64])
+def test_integers_are_in_their_bins(kind: str, dtype: Any) -> None:
+    edges, limits = NUMBERS[kind], np.iinfo(dtype)
+    exact = edges.tolist()
+    wanted = {0, 1, limits.min, limits.max, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63}
+    wanted |= {int(edge) + step for edge in exact if abs(edge) < 2.0**64 for step in (-1, 0, 1)}
+    values = np.array(sorted(value for value in wanted if limits.min <= value <= limits.max), dtype)
+    domain = Domain(x=Bins(edges))
+    assert domain.encode_column(0, values, outside="clip").tolist() == [bin_of(exact, v) for v in values.tolist()]
+    for value in values.tolist():
+        if exact[0] <= value <= exact[-1]:
+            domain.encode_column(0, np.array([value], dtype))
+        else:
+            with pytest.raises(DomainError):
+                domain.encode_column(0, np.array([value], dtype))
+
+
+def test_many_values_over_threads_and_chunks() -> None:
+    values = np.random.default_rng(5).random(300_000)
+    found = Domain(x=Bins(EVEN)).encode_column(0, values)
+    assert (found == np.searchsorted(EVEN[1:-1], values, side="right")).all()
+
+
+def test_a_narrow_float_is_compared_as_it_is() -> None:
+    domain = Domain(x=Bins([0.0, 0.1, 1.0]))
+    for dtype in (np.float16, np.float32):
+        value = np.array([0.1], dtype)
+        assert domain.encode_column(0, value)[0] == (Fraction(float(value[0])) >= Fraction(0.1))
+    assert domain.encode_column(0, np.array([True, False])).tolist() == [1, 0]
+
+
+def test_the_kernels_report_what_they_meet() -> None:
+    bins, out = Bins([0.0, 1.0, 2.0]), np.empty(3, np.uint32)
+    assert find_float_bins_into(np.array([0.0, 1.0, 2.0]), *bins._of_floats[:5], out) == 0
+    assert out.tolist() == [0, 1, 1]
+    assert find_float_bins_into(np.array([0.0, nan, 2.0]), *bins._of_floats[:5], out) == NAN
+    assert find_float_bins_into(np.array([-1.0, nan, 2.0]), *bins._of_floats[:5], out) == NAN + BEYOND
+    assert find_integer_bins_into(np.array([0, 1, 2]), *bins._of_integers[:5], out) == 0
+    assert find_integer_bins_into(np.array([0, 1, 3]), *bins._of_integers[:5], out) == BEYOND
+
+
+# --- what is missing or outside
+
+
+MISSING: dict[str, Any] = {
+    "list": [1, None, 3], "floats": np.array([1.0, nan, 3.0]), "objects": np.array([1, None, 3.0], object),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MISSING)
+def test_missing_entries_have_a_bin_or_are_outside(kind: str) -> None:
+    values = MISSING[kind]
+    assert Domain(x=Bins([0, 2, 4], missing=True)).encode_column(0, values).tolist() == [0, 2, 1]
+    with pytest.raises(DomainError, match=r"missing=True"):
+        Domain(x=Bins([0, 2, 4])).encode_column(0, values)
+    assert Domain(x=Bins([0, 2, 4])).encode_column(0, values, outside="clip").tolist() == [0, 0, 1]
+
+
+def test_frames_with_missing_entries() -> None:
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    domain = Domain(x=Bins([0, 2, 4], missing=True))
+    for column in (
+        pandas.Series([1, None, 3], dtype="Int64"), pandas.Series([1.0, nan, 3.0]), polars.Series([1, None, 3]),
+        arrow.array([1, None, 3]), pandas.Series([1, 0, 3]).astype("category"),
+    ):  # fmt: skip
+        assert domain.encode_column(0, column).tolist()[0::2] == [0, 1]
+    assert domain.encode_column(0, polars.Series([1, None, 3])).tolist() == [0, 2, 1]
+
+
+def test_what_is_no_number_is_refused_or_clipped() -> None:
+    domain = Domain(x=Bins([0, 2, 4], missing=True))
+    with pytest.raises(DomainError, match="must hold numbers only"):
+        domain.encode_column(0, [1, "a", 3])
+    assert domain.encode_column(0, [1, "a", 2**70], outside="clip").tolist() == [0, 2, 1]
+    with pytest.raises(DomainError, match="there are others"):
+        domain.encode_column(0, [1, 2**70])
+    with pytest.raises(ValueError, match=r"dtype <U1: must be numbers"):
+        domain.encode_column(0, np.array(["a", "b"]))
+    with pytest.raises(ValueError, match="must be numbers"):
+        domain.encode_column(0, np.array(["2020-01-01"], "M8[D]"))
+
+
+def test_an_error_never_names_a_value() -> None:
+    for values in ([77.125], [77.125, "77.125"], [nan]):
+        with pytest.raises(DomainError) as caught:
+            Domain(x=Bins([0, 2, 4])).encode_column(0, values)
+        assert "77.125" not in str(caught.value)
+
+
+def test_dates() -> None:
+    bins = Bins([date(2020, 1, 1), date(2021, 1, 1), date(2022, 1, 1)], missing=True)
+    domain = Domain(day=bins)
+    values = np.array(["2020-01-01", "2020-12-31", "2021-01-01", "2022-01-01", "NaT"], "M8[D]")
+    assert domain.encode_column(0, values).tolist() == [0, 0, 1, 1, 2]
+    assert domain.encode_column(0, values.astype("M8[ns]")).tolist() == [0, 0, 1, 1, 2]
+    assert domain.encode_column(0, [datetime(2021, 6, 1, 12), None]).tolist() == [1, 2]
+    with pytest.raises(DomainError):
+        domain.encode_column(0, np.array(["2022-01-02"], "M8[D]"))
+    with pytest.raises(ValueError, match="must be dates"):
+        domain.encode_column(0, np.arange(3))
+    assert fastdp.Range("day", date(2021, 3, 1)).bind(domain).allowed[0][1].tolist() == [False, True, False]
+    assert bins.labels[0] == datetime(2020, 7, 1, 23, 59, 59, 999999)
+
+
+# --- edges
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([1, 2, 2, 3], r"edges\[2\]=2: must be in increasing order, above edges\[1\]=2"),
+        ([3, 1], r"edges\[1\]=1: must be in increasing order"),
+        ([1.0, nan], "must not be NaN"),
+        ([1], "2 to 1,048,577 numbers in increasing order"),
+        ([], "2 to 1,048,577"),
+        (range(2**20 + 2), "edges: 1,048,578: must be 2 to 1,048,577"),
+        (np.zeros((2, 2)), r"shape \(2, 2\)"),
+        (["a", "b"], "dtype <U1"),
+        ([True, False], "dtype bool"),
+        ([0, 2**63], "integers below 2\\^63"),
+        ("ab", "edges='ab'"),
+        (7, "edges=7"),
+        (None, "edges=None"),
+        ([-inf, inf, inf], "increasing"),
+        (np.array(["NaT", "2020-01-01"], "M8[D]"), "not NaT"),
+    ],
+)
+def test_edges_that_are_none(edges: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Bins(edges)
+
+
+def test_most_edges() -> None:
+    bins = Bins(range(2**20 + 1))
+    assert bins.size == len(bins) == 2**20
+    assert Domain(x=bins).encode_column(0, [0, 2**20 - 1, 2**20]).tolist() == [0, 2**20 - 1, 2**20 - 1]
+
+
+def test_labels_lie_in_their_bins() -> None:
+    for edges in NUMBERS.values():
+        bins = Bins(edges)
+        assert [bins.code("x", label) for label in bins.labels] == list(range(bins.size))
+        assert len(set(bins.labels)) == bins.size
+    assert Bins(range(5, 10)).labels == (5, 6, 7, 8)
+    assert Bins([-inf, inf]).labels == (0.0,)
+    assert Bins([0, 1], missing=True).labels == (0, None)
+
+
+def test_bins_are_values_that_do_not_change() -> None:
+    bins = Bins([0.0, -0.0 + 1, 2], missing=True)
+    assert bins == Bins(np.array([0.0, 1.0, 2.0]), missing=True)
+    assert bins != Bins([0, 1, 2], missing=True)
+    assert bins != Bins([0.0, 1.0, 2.0])
+    assert hash(bins) == hash(pickle.loads(pickle.dumps(bins)))
+    assert copy.deepcopy(bins) == bins
+    with pytest.raises(AttributeError, match="does not change"):
+        bins.missing = False
+    with pytest.raises(ValueError, match="read-only"):
+        bins.edges[0] = 7
+    given = np.array([0.0, 1.0, 2.0])
+    made = Bins(given)
+    given[1] = 1.5
+    assert made.edges[1] == 1.0
+    assert repr(bins) == "Bins([0.0, 1.0, 2.0], missing=True)"
+    assert repr(Bins(range(101))) == "Bins(range(0, 101))"
+    assert repr(Bins(EVEN)) == "Bins(<1,001 edges from 0.0 to 1.0>)"
+
+
+# --- in a domain
+
+
+def test_a_domain_of_bins() -> None:
+    domain = Domain(age=Bins([0, 18, 65, 120], missing=True), sex=["f", "m"])
+    assert domain.sizes == (4, 2)
+    assert domain.labels[0] == (8, 41, 92, None)
+    assert domain.project(["age"]) == Domain(age=Bins([0, 18, 65, 120], missing=True))
+    assert domain != Domain(age=[8, 41, 92, None], sex=["f", "m"])
+    assert pickle.loads(pickle.dumps(domain)) == domain
+    assert domain.code("age", 18) == 1
+    assert domain.code("age", 17.99) == 0
+    assert domain.code("age", None) == 3
+    assert domain.decode_column(0, np.array([0, 3])).tolist() == [8, None]
+    assert repr(domain) == "Domain(age=Bins([0, 18, 65, 120], missing=True), sex=['f', 'm'])  # 8 cells"
+    for wrong in (130, "x", True, nan, 120.5):
+        with pytest.raises(ValueError, match="must be a number from 0 to 120, or None"):
+            domain.code("age", wrong)
+
+
+def test_records_read_alike_wherever_they_are(tmp_path: Any) -> None:
+    pandas, polars, dataframe = (pytest.importorskip(name) for name in ("pandas", "polars", "dask.dataframe"))
+    generator = np.random.default_rng(7)
+    frame = pandas.DataFrame({"x": generator.normal(size=70_000), "k": generator.integers(0, 90, 70_000)})
+    frame.loc[::1000, "x"] = nan
+    frame.to_parquet(tmp_path / "records.parquet", row_group_size=9_000)
+    domain = Domain(x=Bins([-inf, -1.0, 0.0, 1.0, inf], missing=True), k=Bins(range(0, 91, 10)))
+    tables = [["x"], ["x", "k"]]
+    released = [
+        fastdp.release_marginals(
+            data, domain, tables, epsilon=1.0, delta=1e-6, fit=None, rng=fastdp.Randomness(3)
+        ).tables
+        for data in (
+            frame, polars.from_pandas(frame), str(tmp_path / "records.parquet"),
+            dataframe.from_pandas(frame, npartitions=5), frame.to_numpy(),
+        )
+    ]  # fmt: skip
+    for other in released[1:]:
+        assert all((a == b).all() for a, b in zip(released[0], other, strict=True))
+    assert abs(released[0][0][4] * 70_000 - 70) < 60
