@@ -64,6 +64,7 @@ _HOME = {
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
+    "quantiles": "mechanisms.many_quantiles",
     "release_marginals": "answering.release_marginals",
     "removal": "privacy.removal_lemma",
     "removal_eta": "privacy.removal_lemma",
@@ -137,6 +138,7 @@ __all__ = [
     "private_erm",
     "projected_gradient_descent",
     "quantile",
+    "quantiles",
     "release_marginals",
     "removal",
     "removal_eta",
@@ -179,6 +181,7 @@ if TYPE_CHECKING:
     from .mechanisms.above_threshold import AboveThreshold
     from .mechanisms.gumbel_max import GumbelMax
     from .mechanisms.interior_point import interior_point
+    from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.numeric_sparse import NumericSparse
     from .mechanisms.quantiles import median, quantile

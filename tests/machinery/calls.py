@@ -108,6 +108,7 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "d": lambda s: 3,
     "k": lambda s: 1,
     "q": lambda s: 0.25,
+    "qs": lambda s: [0.25, 0.5],
     "count": lambda s: 3,
     "size": lambda s: 2,
     "rounds": lambda s: 2,
