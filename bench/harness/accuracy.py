@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from ...support import machine
 from ...support.progress import Progress, Report, reporting
@@ -147,7 +148,7 @@ def judge(
     one: Task, found: Mapping[str, list[float]], why: str | None, *, quick: bool = False, seconds: float = 0.0
 ) -> AccuracyRow:
     """The row of a task: medians beside the target."""
-    medians = {side: median(figures) for side, figures in found.items()}
+    medians = {side: float(np.median(figures)) for side, figures in found.items()}  # NaN where one is
     ours = medians.pop(OURS, None)
     others = [Side(name, figure) for name, figure in medians.items()]
     others += [Side(other.name, other.figure, other.source) for other in one.reported]

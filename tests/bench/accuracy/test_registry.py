@@ -128,6 +128,11 @@ def test_medians_are_judged(target: Any, ours: float, verdict: str, bound: float
     )
 
 
+def test_one_figure_that_is_no_number_holds_nothing() -> None:
+    row = accuracy.judge(example(), {OURS: [0.1, 0.1, 0.1, 0.1, nan], "other": [1.0] * 5}, None)
+    assert row.verdict == "falls short"
+
+
 def test_a_loss_shows() -> None:
     row = accuracy.judge(example(), {OURS: [0.45] * 5, "other": [0.6] * 5}, None)
     assert [row.loses_to(other) for other in row.others] == [True, False]
