@@ -63,6 +63,7 @@ _HOME = {
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
     "release_marginals": "answering.release_marginals",
+    "release_ranges": "answering.release_ranges",
     "removal": "privacy.removal_lemma",
     "removal_eta": "privacy.removal_lemma",
     "set_num_threads": "support.threads",
@@ -134,6 +135,7 @@ __all__ = [
     "projected_gradient_descent",
     "quantile",
     "release_marginals",
+    "release_ranges",
     "removal",
     "removal_eta",
     "set_num_threads",
@@ -167,6 +169,7 @@ if TYPE_CHECKING:
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
     from .answering.release_marginals import release_marginals
+    from .answering.release_ranges import release_ranges
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction

@@ -20,6 +20,11 @@ _ROOMS = {
         "release_marginals_epsilon",
         "release_marginals_n",
     ),
+    "answering.range_bounds": (
+        "release_ranges",
+        "release_ranges_epsilon",
+        "release_ranges_n",
+    ),
     "learning.bounds": (
         "learn_box",
         "learn_box_epsilon",
@@ -141,6 +146,9 @@ __all__ = [
     "release_marginals",
     "release_marginals_epsilon",
     "release_marginals_n",
+    "release_ranges",
+    "release_ranges_epsilon",
+    "release_ranges_n",
     "top_k",
     "top_k_epsilon",
     "vector_mean",
@@ -163,6 +171,7 @@ if TYPE_CHECKING:
         release_marginals_epsilon,
         release_marginals_n,
     )
+    from .answering.range_bounds import release_ranges, release_ranges_epsilon, release_ranges_n
     from .learning.bounds import (
         learn_box,
         learn_box_epsilon,

@@ -23,7 +23,7 @@ def steps() -> Steps:
     made: Steps = []
     for precision in PRECISIONS:
         made.append((f"weights, {precision}", partial(_weight, precision)))
-    return [*made, ("marginal tables", _tabulate), ("fits and samples", _fit)]
+    return [*made, ("marginal tables", _tabulate), ("fits and samples", _fit), ("running sums", _add_up)]
 
 
 def _weight(precision: Precision) -> None:
@@ -62,3 +62,8 @@ def _fit() -> None:
     fitted = fit_entropic(target, least_squares, 1e-3)
     for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
         SyntheticDistribution(weights, domain).sample(3)
+
+
+def _add_up() -> None:
+    noise = SquareRoot.of(3, 1.0, 1e-6, "add-remove")  # which charges nobody
+    noise.fit(noise.measure(np.zeros(3, np.int64), _Keys()), None)
