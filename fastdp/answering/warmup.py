@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from ..randomness.keys import Randomness
 from ..records.domain import Domain
 from ..records.encoding import histogram
 from ..support.warmup import Steps
@@ -15,6 +16,8 @@ from .factored_weights import FactoredWeights
 from .least_squares_fit import LeastSquares
 from .marginal_transform import marginal_tables, spread_tables
 from .queries import Conjunction, Linear, Mask, marginals
+from .range_noise import SquareRoot
+from .running_sums import CorrelatedNoise
 from .synthetic_distribution import SyntheticDistribution
 
 
@@ -66,4 +69,5 @@ def _fit() -> None:
 
 def _add_up() -> None:
     noise = SquareRoot.of(3, 1.0, 1e-6, "add-remove")  # which charges nobody
-    noise.fit(noise.measure(np.zeros(3, np.int64), _Keys()), None)
+    CorrelatedNoise(noise.plan, Randomness().key()).take(3)
+    noise.fit(np.zeros(3), None)
