@@ -134,13 +134,16 @@ class SquareRoot:
         asked = down(lower(epsilon)), down(lower(delta))
         rho = 1 / (2 * gaussian_ratio(*asked) ** 2)
         while True:
-            plan = plan_sums(bins, rho=rho, stretch=stretch)
+            try:
+                plan = plan_sums(bins, rho=rho, stretch=stretch)
+            except ValueError:
+                raise ValueError(f"epsilon={shown(epsilon)}: too small for {bins:,} bins and Gaussian noise") from None
             least = gaussian_sigma(plan.distance, epsilon=asked[0], delta=asked[1], dimension=bins, adaptive=True)
             if plan.noise.sigma >= least:
                 break
             rho *= (plan.noise.sigma / least) ** 2 * (1 - 1e-9)
         if plan.bits < 0:
-            raise ValueError(f"epsilon={shown(epsilon)}: too small for {bins:,} bins: the grid would exceed a record")
+            raise ValueError(f"epsilon={shown(epsilon)}: too small for {bins:,} bins and Gaussian noise")
         paid = up(Fraction(plan.distance) ** 2 / Fraction(plan.noise.sigma) ** 2 / 2)
         mu = gaussian_mu(plan.distance, plan.noise.sigma, bins)
         both = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(paid, mu=mu, neighbors=neighbors))
@@ -206,7 +209,7 @@ class SquareRoot:
         return np.cumsum(self._row**2) * self._unit**2
 
 
-DIGITS_GAIN = 1.25
+DIGITS_GAIN = 1.1
 """How much more the fit takes off the noise of digits than off that of running sums: release_ranges.md has figures."""
 
 
