@@ -58,7 +58,7 @@ def release_ranges(
     --------
     >>> from fastdp import bounds
     >>> round(bounds.release_ranges(50_000, range(4097), epsilon=1.0), 4)
-    0.0033
+    0.0043
     """
     n, beta = large_integer("n", n, least=1, most=MAX_INT64), parameters.beta(beta)
     return plan_ranges(domain_of(edges).sizes, epsilon, delta, neighbors, method).largest(beta) / n
