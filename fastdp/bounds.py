@@ -20,6 +20,7 @@ _ROOMS = {
         "release_marginals_epsilon",
         "release_marginals_n",
     ),
+    "answering.population": ("population_error", "population_error_epsilon"),
     "learning.bounds": (
         "learn_box",
         "learn_box_epsilon",
@@ -133,6 +134,8 @@ __all__ = [
     "numeric_sparse_epsilon",
     "permute_and_flip",
     "permute_and_flip_epsilon",
+    "population_error",
+    "population_error_epsilon",
     "private_erm",
     "private_erm_epsilon",
     "private_erm_n",
@@ -171,6 +174,7 @@ if TYPE_CHECKING:
         release_marginals_epsilon,
         release_marginals_n,
     )
+    from .answering.population import population_error, population_error_epsilon
     from .learning.bounds import (
         learn_box,
         learn_box_epsilon,

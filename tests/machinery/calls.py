@@ -86,6 +86,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "alpha": lambda s: 0.2,
     "beta": lambda s: 0.05,
     "error": lambda s: 0.25,
+    "failure": lambda s: 1e-4,
+    "sample_error": lambda s: 0.1,
     "excess": lambda s: 0.25,
     "sensitivity": lambda s: 1.0,
     "threshold": lambda s: 5,
