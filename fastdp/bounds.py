@@ -31,6 +31,10 @@ _ROOMS = {
         "learn_from_class_epsilon",
         "learn_from_class_n",
     ),
+    "learning.population": (
+        "population_error",
+        "population_error_n",
+    ),
     "mechanisms.bounds": (
         "above_threshold",
         "above_threshold_epsilon",
@@ -127,6 +131,8 @@ __all__ = [
     "noisy_projected_gradient_descent_n",
     "permute_and_flip",
     "permute_and_flip_epsilon",
+    "population_error",
+    "population_error_n",
     "private_erm",
     "private_erm_epsilon",
     "private_erm_n",
@@ -173,6 +179,10 @@ if TYPE_CHECKING:
         learn_from_class,
         learn_from_class_epsilon,
         learn_from_class_n,
+    )
+    from .learning.population import (
+        population_error,
+        population_error_n,
     )
     from .mechanisms.bounds import (
         above_threshold,
