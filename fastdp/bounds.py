@@ -20,6 +20,7 @@ _ROOMS = {
         "release_marginals_epsilon",
         "release_marginals_n",
     ),
+    "answering.continual_bounds": ("continual_counter", "continual_counter_rho"),
     "learning.bounds": (
         "learn_box",
         "learn_box_epsilon",
@@ -45,8 +46,12 @@ _ROOMS = {
         "gaussian_rho",
         "laplace",
         "laplace_epsilon",
+        "numeric_sparse",
+        "numeric_sparse_epsilon",
         "permute_and_flip",
         "permute_and_flip_epsilon",
+        "sparse_vector",
+        "sparse_vector_epsilon",
         "top_k",
         "top_k_epsilon",
     ),
@@ -92,6 +97,8 @@ _HOME = {name: module for module, names in _ROOMS.items() for name in names}
 __all__ = [
     "above_threshold",
     "above_threshold_epsilon",
+    "continual_counter",
+    "continual_counter_rho",
     "exponential_erm",
     "exponential_erm_epsilon",
     "exponential_erm_n",
@@ -129,6 +136,8 @@ __all__ = [
     "noisy_projected_gradient_descent",
     "noisy_projected_gradient_descent_epsilon",
     "noisy_projected_gradient_descent_n",
+    "numeric_sparse",
+    "numeric_sparse_epsilon",
     "permute_and_flip",
     "permute_and_flip_epsilon",
     "population_error",
@@ -147,6 +156,8 @@ __all__ = [
     "release_marginals",
     "release_marginals_epsilon",
     "release_marginals_n",
+    "sparse_vector",
+    "sparse_vector_epsilon",
     "top_k",
     "top_k_epsilon",
     "vector_mean",
@@ -169,6 +180,7 @@ if TYPE_CHECKING:
         release_marginals_epsilon,
         release_marginals_n,
     )
+    from .answering.continual_bounds import continual_counter, continual_counter_rho
     from .learning.bounds import (
         learn_box,
         learn_box_epsilon,
@@ -194,8 +206,12 @@ if TYPE_CHECKING:
         gaussian_rho,
         laplace,
         laplace_epsilon,
+        numeric_sparse,
+        numeric_sparse_epsilon,
         permute_and_flip,
         permute_and_flip_epsilon,
+        sparse_vector,
+        sparse_vector_epsilon,
         top_k,
         top_k_epsilon,
     )
