@@ -21,6 +21,7 @@ _ROOMS = {
         "release_marginals_n",
     ),
     "answering.population": ("population_error", "population_error_epsilon"),
+    "answering.continual_bounds": ("continual_counter", "continual_counter_rho"),
     "learning.bounds": (
         "learn_box",
         "learn_box_epsilon",
@@ -31,6 +32,10 @@ _ROOMS = {
         "learn_from_class",
         "learn_from_class_epsilon",
         "learn_from_class_n",
+    ),
+    "learning.population": (
+        "population_error",
+        "population_error_n",
     ),
     "mechanisms.bounds": (
         "above_threshold",
@@ -93,6 +98,8 @@ _HOME = {name: module for module, names in _ROOMS.items() for name in names}
 __all__ = [
     "above_threshold",
     "above_threshold_epsilon",
+    "continual_counter",
+    "continual_counter_rho",
     "exponential_erm",
     "exponential_erm_epsilon",
     "exponential_erm_n",
@@ -136,6 +143,7 @@ __all__ = [
     "permute_and_flip_epsilon",
     "population_error",
     "population_error_epsilon",
+    "population_error_n",
     "private_erm",
     "private_erm_epsilon",
     "private_erm_n",
@@ -174,6 +182,7 @@ if TYPE_CHECKING:
         release_marginals_epsilon,
         release_marginals_n,
     )
+    from .answering.continual_bounds import continual_counter, continual_counter_rho
     from .answering.population import population_error, population_error_epsilon
     from .learning.bounds import (
         learn_box,
@@ -185,6 +194,10 @@ if TYPE_CHECKING:
         learn_from_class,
         learn_from_class_epsilon,
         learn_from_class_n,
+    )
+    from .learning.population import (
+        population_error,
+        population_error_n,
     )
     from .mechanisms.bounds import (
         above_threshold,

@@ -148,6 +148,9 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "width": lambda s: 0.5,
     "largest": lambda s: 1.0,
     "score": lambda s: np.zeros(3),
+    "on_records": lambda s: 0.1,
+    "vc_dimension": lambda s: None,
+    "realizable": lambda s: False,
     "label": lambda s: np.ones(3),
     "h": lambda s: lambda X: np.ones(len(X), bool),
     "more": lambda s: {"c": 4},
@@ -184,6 +187,7 @@ SPECIAL: dict[str, _Named] = {
     "Linear": _Named(values=lambda s: s.rng.random(24)),
     "AboveThreshold.above": _Named(value=3),
     "AboveThreshold.first_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
+    "ContinualCounter.add_many": _Named(values=lambda s: s.rng.random(3)),
     "SparseVector.above": _Named(value=3),
     "SparseVector.places_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
     "NumericSparse.answer": _Named(value=3),
@@ -278,6 +282,7 @@ def _gumbel() -> Any:
 
 _CHANGES: dict[str, Callable[[], Any]] = {  # made anew for each call
     "AboveThreshold": lambda: fastdp.AboveThreshold(5, sensitivity=1.0, epsilon=1.0),
+    "ContinualCounter": lambda: fastdp.ContinualCounter(rho=0.5, length=8),
     "SparseVector": lambda: fastdp.SparseVector(5, sensitivity=1.0, epsilon=1.0, positives=3),
     "NumericSparse": lambda: fastdp.NumericSparse(5, sensitivity=1.0, epsilon=1.0, positives=3),
     "GumbelMax": _gumbel,
