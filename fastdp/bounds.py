@@ -20,7 +20,7 @@ _ROOMS = {
         "release_marginals_epsilon",
         "release_marginals_n",
     ),
-    "answering.population": ("population_error", "population_error_epsilon"),
+    "answering.transfer_theorem": ("transfer_theorem", "transfer_theorem_epsilon"),
     "answering.continual_bounds": ("continual_counter", "continual_counter_rho"),
     "learning.bounds": (
         "learn_box",
@@ -142,7 +142,6 @@ __all__ = [
     "permute_and_flip",
     "permute_and_flip_epsilon",
     "population_error",
-    "population_error_epsilon",
     "population_error_n",
     "private_erm",
     "private_erm_epsilon",
@@ -162,6 +161,8 @@ __all__ = [
     "sparse_vector_epsilon",
     "top_k",
     "top_k_epsilon",
+    "transfer_theorem",
+    "transfer_theorem_epsilon",
     "vector_mean",
     "vector_mean_epsilon",
     "vector_mean_n",
@@ -183,7 +184,7 @@ if TYPE_CHECKING:
         release_marginals_n,
     )
     from .answering.continual_bounds import continual_counter, continual_counter_rho
-    from .answering.population import population_error, population_error_epsilon
+    from .answering.transfer_theorem import transfer_theorem, transfer_theorem_epsilon
     from .learning.bounds import (
         learn_box,
         learn_box_epsilon,

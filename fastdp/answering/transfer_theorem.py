@@ -1,7 +1,7 @@
 """How far private answers about a sample are from the population: the transfer theorem, in numbers.
 
 Answers that are close to the sample and differentially private are close to the population that the sample was drawn
-from, although each query was chosen after the answers before it. Theorem and proof: population.md.
+from, although each query was chosen after the answers before it. Theorem and proof: transfer_theorem.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..support.shown import shown
 _DELTAS = tuple(10.0 ** (-k / 2) for k in range(4, 81))  # where the guarantee has many, the best of these
 
 
-def population_error(error: float, *, guarantee: Guarantee, failure: float, beta: float = 0.05) -> float:
+def transfer_theorem(error: float, *, guarantee: Guarantee, failure: float, beta: float = 0.05) -> float:
     """How far any of many adaptive answers is from the population, of which the records are a sample.
 
     Parameters
@@ -44,12 +44,12 @@ def population_error(error: float, *, guarantee: Guarantee, failure: float, beta
     Theorem    if the answers are (epsilon, delta)-DP for replace-one neighbours, and all within `error` of the sample
                except with probability f, then all are within error + tanh(epsilon / 4) + (sqrt f + sqrt(2 delta))^2 /
                beta of the population, except with probability beta, for any number of queries and any population:
-               population.md. The records are drawn independently
+               transfer_theorem.md. The records are drawn independently
 
     Examples
     --------
     >>> from fastdp import ApproxDP, bounds
-    >>> round(bounds.population_error(0.01, guarantee=ApproxDP(0.1, 1e-8), failure=1e-5), 4)
+    >>> round(bounds.transfer_theorem(0.01, guarantee=ApproxDP(0.1, 1e-8), failure=1e-5), 4)
     0.0352
     """
     error = parameters.error(error)
@@ -62,7 +62,7 @@ def population_error(error: float, *, guarantee: Guarantee, failure: float, beta
     return min(_total(error, _epsilon(guarantee, delta), delta, failure, beta) for delta in candidates)
 
 
-def population_error_epsilon(
+def transfer_theorem_epsilon(
     error: float, *, sample_error: float, failure: float, delta: float = 0.0, beta: float = 0.05
 ) -> float:
     """The largest epsilon with which answers that are this close to the sample are within `error` of the population.

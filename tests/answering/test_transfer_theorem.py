@@ -13,33 +13,33 @@ from fastdp import ZCDP, ApproxDP, PureDP, bounds
 
 
 def test_the_formula():
-    total = bounds.population_error(0.02, guarantee=ApproxDP(0.4, 1e-9), failure=1e-6, beta=0.1)
+    total = bounds.transfer_theorem(0.02, guarantee=ApproxDP(0.4, 1e-9), failure=1e-6, beta=0.1)
     plain = 0.02 + math.tanh(0.1) + (math.sqrt(1e-6) + math.sqrt(2e-9)) ** 2 / 0.1
     assert total == pytest.approx(plain, rel=1e-12)
     assert total >= plain * (1 - 1e-15)
-    pure = bounds.population_error(0.02, guarantee=PureDP(0.4), failure=1e-6)
+    pure = bounds.transfer_theorem(0.02, guarantee=PureDP(0.4), failure=1e-6)
     assert pure == pytest.approx(0.02 + math.tanh(0.1) + 1e-6 / 0.05, rel=1e-12)
-    assert bounds.population_error(0.02, guarantee=PureDP(1e6), failure=1e-6) == pytest.approx(1.02002)
-    one = bounds.population_error(0.02, guarantee=PureDP(0.2, neighbors="add-remove"), failure=1e-6)
+    assert bounds.transfer_theorem(0.02, guarantee=PureDP(1e6), failure=1e-6) == pytest.approx(1.02002)
+    one = bounds.transfer_theorem(0.02, guarantee=PureDP(0.2, neighbors="add-remove"), failure=1e-6)
     assert one == pytest.approx(pure), "twice the epsilon under replace-one"
 
 
 def test_of_many_deltas_the_best():
     rho = ZCDP(1e-4)
-    total = bounds.population_error(0.02, guarantee=rho, failure=1e-8)
+    total = bounds.transfer_theorem(0.02, guarantee=rho, failure=1e-8)
     options = {"failure": 1e-8}
-    every = [bounds.population_error(0.02, guarantee=rho.to_approx(d), **options) for d in (1e-4, 1e-6, 1e-8, 1e-12)]
+    every = [bounds.transfer_theorem(0.02, guarantee=rho.to_approx(d), **options) for d in (1e-4, 1e-6, 1e-8, 1e-12)]
     assert total <= min(every)
     assert total > min(every) - 0.01
 
 
 def test_more_is_worse():
-    values = [bounds.population_error(0.01, guarantee=PureDP(e), failure=1e-6) for e in (0.01, 0.1, 1.0, 5.0)]
+    values = [bounds.transfer_theorem(0.01, guarantee=PureDP(e), failure=1e-6) for e in (0.01, 0.1, 1.0, 5.0)]
     assert values == sorted(values)
     guarantees = [ApproxDP(0.1, delta) for delta in (1e-12, 1e-9, 1e-6, 1e-4)]
-    values = [bounds.population_error(0.01, guarantee=each, failure=1e-6) for each in guarantees]
+    values = [bounds.transfer_theorem(0.01, guarantee=each, failure=1e-6) for each in guarantees]
     assert values == sorted(values)
-    values = [bounds.population_error(0.01, guarantee=PureDP(0.1), failure=f) for f in (1e-9, 1e-6, 1e-4)]
+    values = [bounds.transfer_theorem(0.01, guarantee=PureDP(0.1), failure=f) for f in (1e-9, 1e-6, 1e-4)]
     assert values == sorted(values)
 
 
@@ -74,13 +74,13 @@ def test_the_inverse():
     for epsilon, delta in ((0.1, 0.0), (0.7, 1e-9), (3.0, 1e-7)):
         options = {"failure": 1e-6, "beta": 0.1}
         guarantee = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-        total = bounds.population_error(0.02, guarantee=guarantee, **options)
-        found = bounds.population_error_epsilon(total, sample_error=0.02, delta=delta, **options)
+        total = bounds.transfer_theorem(0.02, guarantee=guarantee, **options)
+        found = bounds.transfer_theorem_epsilon(total, sample_error=0.02, delta=delta, **options)
         assert found == pytest.approx(epsilon, rel=1e-9)
         assert found >= epsilon * (1 - 1e-12)
-    assert bounds.population_error_epsilon(1.5, sample_error=0.02, failure=1e-6) == math.inf
+    assert bounds.transfer_theorem_epsilon(1.5, sample_error=0.02, failure=1e-6) == math.inf
     with pytest.raises(ValueError, match=r"^error=0\.03: is out of reach: other terms alone are 0\.12"):
-        bounds.population_error_epsilon(0.03, sample_error=0.1, failure=1e-3)
+        bounds.transfer_theorem_epsilon(0.03, sample_error=0.1, failure=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_inverse():
 def test_parameters_are_checked(change, message):
     options = {"error": 0.1, "guarantee": PureDP(0.1), "failure": 1e-3} | change
     with pytest.raises(ValueError, match=message):
-        bounds.population_error(options.pop("error"), **options)
+        bounds.transfer_theorem(options.pop("error"), **options)
 
 
 def test_exact_answers_overfit_the_sample_and_private_ones_do_not():
