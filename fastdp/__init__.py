@@ -22,6 +22,7 @@ _HOME = {
     "Budget": "privacy.budget",
     "BudgetExceeded": "privacy.budget",
     "Conjunction": "answering.queries",
+    "ContinualCounter": "answering.continual_counter",
     "Domain": "records.domain",
     "DomainError": "support.errors",
     "GaussianDP": "privacy",
@@ -97,6 +98,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Conjunction",
+    "ContinualCounter",
     "Domain",
     "DomainError",
     "GaussianDP",
@@ -171,6 +173,7 @@ if TYPE_CHECKING:
     from . import bounds as bounds
     from . import kernels as kernels
     from . import privacy as privacy
+    from .answering.continual_counter import ContinualCounter
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals

@@ -232,6 +232,15 @@ class CorrelatedNoise:
         """Of a block."""
         return max(1, GAUSSIAN_BLOCK // self.dimension)
 
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` brings back: all but the key."""
+        return self.buffers.copy(), self.remainders.copy(), self._drawn
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Go on from where `state` was called."""
+        buffers, remainders, self._drawn = state
+        self.buffers, self.remainders = buffers.copy(), remainders.copy()
+
     def block(self, steps: int | None = None) -> NDArray[Any]:
         """The noise of the next steps, [steps, dimension] int64, in units of the grid: a whole block, or fewer of it.
 

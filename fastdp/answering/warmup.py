@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from ..randomness.keys import Randomness
 from ..records.domain import Domain
 from ..records.encoding import histogram
 from ..support.warmup import Steps
+from .continual_counter import plan_of, values_of
 from .dense_weights import PRECISIONS, DenseWeights, Precision
 from .entropic_fit import fit_entropic
 from .factored_weights import FactoredWeights
@@ -26,7 +26,8 @@ def steps() -> Steps:
     made: Steps = []
     for precision in PRECISIONS:
         made.append((f"weights, {precision}", partial(_weight, precision)))
-    return [*made, ("marginal tables", _tabulate), ("fits and samples", _fit), ("running sums", _add_up)]
+    made += [("marginal tables", _tabulate), ("fits and samples", _fit)]
+    return [*made, ("running sums", _count), ("increasing sums", _increase)]
 
 
 def _weight(precision: Precision) -> None:
@@ -67,7 +68,10 @@ def _fit() -> None:
         SyntheticDistribution(weights, domain).sample(3)
 
 
-def _add_up() -> None:
-    noise = SquareRoot.of(3, 1.0, 1e-6, "add-remove")  # which charges nobody
-    CorrelatedNoise(noise.plan, Randomness().key()).take(3)
-    noise.fit(np.zeros(3), None)
+def _count() -> None:
+    plan = plan_of(100, 0.5, values_of(None, None, None, "replace-one"))
+    CorrelatedNoise(plan, np.zeros(8, np.uint32)).block(3)
+
+
+def _increase() -> None:
+    SquareRoot.of(3, 1.0, 1e-6, "add-remove").fit(np.zeros(3), None)  # which charges nobody
