@@ -414,17 +414,15 @@ class Reservation:
 
     def __init__(
         self,
-        budget: Budget | None,
+        budget: Budget | Payers | None,
         guarantee: Guarantee,
         mechanism: str,
         parameters: Mapping[str, Any],
         origin: Origin = SECURE,
     ) -> None:
-        if budget is not None and not isinstance(budget, Budget):
-            raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
         self._reserved: list[tuple[Budget, Charge]] = []
         try:
-            for each in _ambient() if budget is None else [budget]:
+            for each in payers_of(budget):
                 made = Charge(guarantee, mechanism, parameters, self, origin)
                 self._reserved.append((each, made))
                 each._reserve(made)
@@ -452,6 +450,19 @@ class Reservation:
             made.decide(RETURNED)
         if error is not None:
             _count_refusal(error, self.budgets, boundary.is_raised_by_us(error), boundary.is_told_again())
+
+
+class Payers(tuple[Budget, ...]):
+    """Those whom a release is charged to. Its later steps are charged to the same, wherever they are taken."""
+
+
+def payers_of(budget: Budget | Payers | None) -> Payers:
+    """Whom a release that is made here and now is charged to."""
+    if isinstance(budget, Payers):
+        return budget
+    if budget is not None and not isinstance(budget, Budget):
+        raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
+    return Payers(_ambient() if budget is None else [budget])
 
 
 def _ambient() -> list[Budget]:
