@@ -28,6 +28,7 @@ _HOME = {
     "GumbelMax": "mechanisms.gumbel_max",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
+    "NumericSparse": "mechanisms.numeric_sparse",
     "Predicate": "answering.queries",
     "PrivacyWarning": "support.errors",
     "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
@@ -36,6 +37,7 @@ _HOME = {
     "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
+    "SparseVector": "mechanisms.sparse_vector",
     "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
     "compose": "privacy",
@@ -62,6 +64,7 @@ _HOME = {
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
+    "quantiles": "mechanisms.many_quantiles",
     "release_marginals": "answering.release_marginals",
     "removal": "privacy.removal_lemma",
     "removal_eta": "privacy.removal_lemma",
@@ -99,6 +102,7 @@ __all__ = [
     "GumbelMax",
     "Linear",
     "Mask",
+    "NumericSparse",
     "Predicate",
     "PrivacyWarning",
     "PrivateMultiplicativeWeights",
@@ -107,6 +111,7 @@ __all__ = [
     "Randomness",
     "Range",
     "Renyi",
+    "SparseVector",
     "SyntheticDistribution",
     "__version__",
     "compose",
@@ -133,6 +138,7 @@ __all__ = [
     "private_erm",
     "projected_gradient_descent",
     "quantile",
+    "quantiles",
     "release_marginals",
     "removal",
     "removal_eta",
@@ -175,9 +181,12 @@ if TYPE_CHECKING:
     from .mechanisms.above_threshold import AboveThreshold
     from .mechanisms.gumbel_max import GumbelMax
     from .mechanisms.interior_point import interior_point
+    from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
+    from .mechanisms.numeric_sparse import NumericSparse
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
+    from .mechanisms.sparse_vector import SparseVector
     from .optimizing import losses as losses
     from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent

@@ -83,6 +83,19 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--no-png", action="store_true", help="draw in the terminal only")
     demo.set_defaults(run=_demo)
 
+    _add_bench(commands)
+
+    warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
+    warmup.add_argument("rooms", nargs="*", type=_room, metavar="ROOM", help=f"only what these call: {_rooms()}")
+    warmup.set_defaults(run=_warmup)
+
+    info = commands.add_parser("info", help="versions, SIMD width, threads, cache")
+    info.add_argument("--json", action="store_true", help="as JSON")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _add_bench(commands: Any) -> None:
     bench = commands.add_parser("bench", help="the headline table: work, fastdp, against, ratio, target")
     bench.add_argument(
         "--only",
@@ -127,13 +140,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     bench.set_defaults(run=lambda options: (_accuracy if options.accuracy else _bench)(options))
 
-    warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
-    warmup.set_defaults(run=_warmup)
 
-    info = commands.add_parser("info", help="versions, SIMD width, threads, cache")
-    info.add_argument("--json", action="store_true", help="as JSON")
-    info.set_defaults(run=_info)
-    return parser
+def _rooms() -> str:
+    from .support import extensions
+
+    return ", ".join(extensions.names("warmup"))
+
+
+def _room(text: str) -> str:
+    if text not in _rooms().split(", "):
+        raise argparse.ArgumentTypeError(f"{text!r}: must be one of {_rooms()}")
+    return text
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -265,13 +282,14 @@ def _warmup(options: argparse.Namespace) -> int:
     from .kernels.compile_cache import cache_info
     from .support.warmup import warmup
 
+    rooms = options.rooms or None
     start = perf_counter()
     try:
-        warmup(progress=True)
+        warmup(progress=True, rooms=rooms)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "rich":
             raise
-        warmup(progress=lambda done, total, name: print(f"compiling {done}/{total} {name}", flush=True))  # no bar
+        warmup(lambda done, total, name: print(f"compiling {done}/{total} {name}", flush=True), rooms=rooms)  # no bar
     cache = cache_info()
     took = perf_counter() - start
     print(f"ready in {took:.1f} s: {cache.misses} kernels compiled, {cache.hits} loaded; cache {cache.place or 'off'}")

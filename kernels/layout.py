@@ -67,3 +67,7 @@ LOG, ARRIVAL = 0, 1  # rows of `times`: ln E, and ln E + eta (top - score)
 
 LANES = 8  # float64 side by side: fills AVX-512 registers
 MOST_SUMMED = 4096  # records between two moves of sums to int64: 2^41 times as many stay exact in float64
+
+# --- noise for running sums: fastdp/answering/running_sums.md
+
+HISTORY_BITS = 11  # of the weights' unit

@@ -27,7 +27,7 @@ def run(*arguments: str, code: str | None = None, **environment: str) -> subproc
     """`python -m fastdp ...`, or `python -c code ...`, in a process of its own."""
     command = [sys.executable, *(["-c", code] if code else ["-m", "fastdp"]), *arguments]
     return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=3600, check=False
     )
 
 
@@ -164,9 +164,23 @@ def test_the_command_warms_up_and_says_so(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_warmup_says_when_nothing_is_kept() -> None:
-    done = run("warmup", FASTDP_CACHE_DIR="")
+    done = run("warmup", "records", FASTDP_CACHE_DIR="")
     assert done.returncode == 0, done.stderr
     assert "nothing is kept for the next process: cache off" in " ".join(done.stdout.split())
+
+
+def test_warmup_of_one_room(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[str] = []
+    fastdp.warmup(lambda done, total, what: seen.append(what), rooms=["randomness", "randomness"])
+    assert len(seen) == len(set(seen))
+    assert "random words" in seen
+    assert not any("conjunction" in what for what in seen)
+    for rooms in ("noise", ["randomness", "noise"], [1]):
+        with pytest.raises(ValueError, match=r"^rooms=.*: must be one of 'randomness', 'records', "):
+            fastdp.warmup(rooms=rooms)  # type: ignore[arg-type]
+    with pytest.raises(SystemExit):
+        main(["warmup", "noise"])
+    assert "'noise': must be one of randomness, records, mechanisms" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("progress", [0, 1, "yes"])
@@ -305,7 +319,7 @@ def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
 
 
 def test_an_error_of_ours_is_not_called_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(progress: Any) -> None:
+    def broken(progress: Any, **named: Any) -> None:
         raise ModuleNotFoundError("No module named 'fastdp.gone'", name="fastdp.gone")
 
     monkeypatch.setattr("fastdp.support.warmup.warmup", broken)

@@ -1,4 +1,4 @@
-"""Accuracy of `compose`: 200 plans of releases, each beside an epsilon that is proven to be too small.
+"""Accuracy of `compose`: 230 plans of releases, each beside an epsilon that is proven to be too small.
 
     python -m fastdp.bench.studies.composition
 
@@ -51,11 +51,12 @@ KINDS: dict[str, Callable[[float], Guarantee]] = {
 
 
 def plans() -> Iterator[Plan]:
-    """All 200 of them."""
+    """All 230 of them."""
     for count, delta in product(COUNTS, DELTAS):
         each = TOTAL / (4 * count**0.5) if count > 1 else 1.0
         for name, kind in KINDS.items():
             yield f"{count} x {name}", [(kind(each), count)], delta
+        yield f"{count} x choices", [(fastdp.BoundedRange(each), count)], delta
         mixed = [(kind(each * (1 + i / 3)), -(-count // 4)) for i, kind in enumerate(KINDS.values())]
         yield f"{count} mixed", mixed, delta
         leaky = [*mixed, (fastdp.ApproxDP(each, delta / (10 * count)), count)]

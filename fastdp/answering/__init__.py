@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..support.public_paths import lazily
 
 _HOMES = {
-    "Answer": "multiplicative_weights",
+    "Answer": "multiplicative_weights_run",
     "Estimate": "estimate",
     "FittedDistribution": "mwem",
     "Marginals": "queries.marginals",
@@ -22,7 +22,7 @@ _HOMES = {
 
 if TYPE_CHECKING:
     from .estimate import Estimate as Estimate
-    from .multiplicative_weights import Answer as Answer
+    from .multiplicative_weights_run import Answer as Answer
     from .mwem import FittedDistribution as FittedDistribution
     from .queries.marginals import Marginals as Marginals
     from .queries.query import Query as Query

@@ -8,6 +8,7 @@ A name with `_n` or `_epsilon` behind it solves for the least number of records,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from math import log, sqrt
 from typing import Any
 
@@ -21,16 +22,15 @@ from ..support.search import in_reach, least_float, least_integer
 from .dense_weights import Precision
 from .estimate import Estimate
 from .marginal_noise import MarginalNoise, marginal_noise
-from .multiplicative_weights_parameters import Form, MultiplicativeWeightsParameters
+from .multiplicative_weights_parameters import Form, MultiplicativeWeightsParameters, Variant
 from .mwem import plan_of
 from .mwem_average import AverageRounds
 from .mwem_plan import Variant as MwemVariant
 from .queries.marginals import Marginals
 from .release_marginals import Fit, bytes_of_release, checked_workload
 from .true_answers import TrueAnswers
-from .update_schedule import UpdateSchedule, Variant
 
-# --- private multiplicative weights: multiplicative_weights.md, theorems 2 and 3
+# --- private multiplicative weights: multiplicative_weights.md, theorems 2 and 3; multiplicative_weights_measured.md
 
 
 def private_multiplicative_weights(
@@ -42,7 +42,10 @@ def private_multiplicative_weights(
     delta: float = 0.0,
     alpha: float | None = None,
     beta: float = 0.05,
-    variant: Variant = "sharp",
+    variant: Variant = "auto",
+    prior: Any = None,
+    updates: int | None = None,
+    threshold: float | None = None,
     weights: Form = "auto",
     precision: Precision = "float64",
 ) -> Estimate:
@@ -64,7 +67,13 @@ def private_multiplicative_weights(
         The accuracy asked for; by default the least that n records support.
     beta : float in (0, 1)
         The probability with which the accuracy may fail.
-    variant : {"sharp", "lecture"}
+    variant : {"auto", "measured", "plain", "sharp", "lecture"}
+        As of `PrivateMultiplicativeWeights`.
+    prior : SyntheticDistribution, array_like or "marginals", optional
+        As of `PrivateMultiplicativeWeights`.
+    updates : int, optional
+        As of `PrivateMultiplicativeWeights`.
+    threshold : float > 0, optional
         As of `PrivateMultiplicativeWeights`.
     weights : {"auto", "dense", "factored"}
         As of `PrivateMultiplicativeWeights`.
@@ -84,7 +93,7 @@ def private_multiplicative_weights(
     Examples
     --------
     >>> import fastdp
-    >>> domain, given = fastdp.Domain.binary(20), {"epsilon": 1.0, "delta": 1e-6}
+    >>> domain, given = fastdp.Domain.binary(20), {"epsilon": 1.0, "delta": 1e-6, "variant": "sharp"}
     >>> print(fastdp.bounds.private_multiplicative_weights(200_000, domain, max_queries=10**7, **given))
     within 0.2095 with probability 0.95; at most 632 rounds; 1,048,576 cells, weights of 8 MiB, records of 103 MiB
     >>> few = fastdp.bounds.private_multiplicative_weights(200_000, domain, max_queries=1000, **given)
@@ -93,7 +102,7 @@ def private_multiplicative_weights(
     """
     given = MultiplicativeWeightsParameters.of(
         domain, epsilon=epsilon, delta=delta, max_queries=max_queries, alpha=alpha, beta=beta, variant=variant,
-        weights=weights, precision=precision,
+        weights=weights, precision=precision, prior=prior, updates=updates, threshold=threshold,
     )  # fmt: skip
     n = large_integer("n", n, least=1, most=MAX_INT64)
     schedule = given.schedule(n)
@@ -103,7 +112,7 @@ def private_multiplicative_weights(
 
 def private_multiplicative_weights_n(
     domain: Domain, *, alpha: float, epsilon: float, max_queries: int, delta: float = 0.0, beta: float = 0.05,
-    variant: Variant = "sharp",
+    variant: Variant = "auto",
 ) -> int:  # fmt: skip
     """The least number of records with which `PrivateMultiplicativeWeights` supports this alpha.
 
@@ -121,7 +130,7 @@ def private_multiplicative_weights_n(
         The delta of all answers together.
     beta : float in (0, 1)
         The probability with which the accuracy may fail.
-    variant : {"sharp", "lecture"}
+    variant : {"auto", "measured", "plain", "sharp", "lecture"}
         As of `PrivateMultiplicativeWeights`.
 
     Returns
@@ -135,19 +144,19 @@ def private_multiplicative_weights_n(
         "alpha=1e-300: is out of reach".
     """
     given = MultiplicativeWeightsParameters.of(
-        domain, epsilon=epsilon, delta=delta, max_queries=max_queries, beta=beta, variant=variant
+        domain, epsilon=epsilon, delta=delta, max_queries=max_queries, alpha=alpha, beta=beta, variant=variant
     )
     asked = probability("alpha", alpha)
 
     def enough(n: int) -> bool:
-        return UpdateSchedule.of(variant, asked, **given.numbers(n)) is not None
+        return given.supports(n)
 
     return in_reach("alpha", asked, lambda: _least_n(enough))
 
 
 def private_multiplicative_weights_epsilon(
     n: int, domain: Domain, *, alpha: float, max_queries: int, delta: float = 0.0, beta: float = 0.05,
-    variant: Variant = "sharp",
+    variant: Variant = "auto",
 ) -> float:  # fmt: skip
     """The least epsilon (to 10 digits) with which `PrivateMultiplicativeWeights` supports this alpha.
 
@@ -165,7 +174,7 @@ def private_multiplicative_weights_epsilon(
         The delta of all answers together.
     beta : float in (0, 1)
         The probability with which the accuracy may fail.
-    variant : {"sharp", "lecture"}
+    variant : {"auto", "measured", "plain", "sharp", "lecture"}
         As of `PrivateMultiplicativeWeights`.
 
     Returns
@@ -179,13 +188,12 @@ def private_multiplicative_weights_epsilon(
         "alpha=1e-300: is out of reach".
     """
     given = MultiplicativeWeightsParameters.of(
-        domain, epsilon=1.0, delta=delta, max_queries=max_queries, beta=beta, variant=variant
+        domain, epsilon=1.0, delta=delta, max_queries=max_queries, alpha=alpha, beta=beta, variant=variant
     )
-    asked = probability("alpha", alpha)
-    numbers = given.numbers(large_integer("n", n, least=1, most=MAX_INT64))
+    asked, n = probability("alpha", alpha), large_integer("n", n, least=1, most=MAX_INT64)
 
     def enough(epsilon: float) -> bool:
-        return UpdateSchedule.of(variant, asked, **numbers | {"epsilon": epsilon}) is not None
+        return replace(given, epsilon=epsilon).supports(n)
 
     return in_reach("alpha", asked, lambda: least_float(enough, largest=_MOST_EPSILON))
 

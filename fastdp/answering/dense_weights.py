@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import lru_cache
-from math import inf
+from math import inf, log
 from typing import Any, Literal
 
 import numpy as np
@@ -28,17 +28,25 @@ _FALL = 1e-3  # of the total since then: what is left has the rounding errors of
 LARGEST = {"float64": 600.0, "float32": 60.0}  # how far apart the weights can show logarithms to be
 
 
+def weights_of(shares: NDArray[np.float64], precision: Precision) -> dict[str, Any]:
+    """What DenseWeights are made of for a distribution with these shares, all positive."""
+    top, least = float(shares.max()), float(shares.min())
+    return {"x": (shares / shares.mean()).reshape(-1).astype(precision), "span": log(top / least)}
+
+
 class DenseWeights:
     """Weights of all cells of a domain: uniform, or those of an array, or with logarithms, which is kept and changed.
 
-    span    no two logarithms of the weights are further apart
+    span             no two logarithms of the weights are further apart
+    measures_span    whether that is read off the weights anew before logarithms are kept: for updates that go back and
+                     forth, whose rates add up to far more
     """
 
     def __init__(
         self, domain: Domain, precision: Precision = "float64", *, x: NDArray[Any] | None = None,
-        logs: NDArray[np.float64] | None = None, span: float = 0.0,
+        logs: NDArray[np.float64] | None = None, span: float = 0.0, measures_span: bool = False,
     ) -> None:  # fmt: skip
-        self.domain, self.precision, self.span = domain, precision, span
+        self.domain, self.precision, self.span, self.measures_span = domain, precision, span, measures_span
         self.total = self._summed = float(domain.size)
         self._updates = 0
         self._logs = logs  # kept once the weights cannot show them
@@ -89,6 +97,10 @@ class DenseWeights:
         """The query's value on the distribution."""
         return bound.average(self._x, self.total)
 
+    def cells_of(self, bound: BoundQuery | None) -> int:
+        """How many cells an update by this query touches, roughly; None: by one with a value for each cell."""
+        return self.domain.size if bound is None else bound.cells_read
+
     @property
     def x(self) -> NDArray[Any]:
         """The weights in their own precision. To be read only."""
@@ -116,6 +128,8 @@ class DenseWeights:
         """Multiply every weight by e^(rate f), f the query's value in its cell."""
         self._updates += 1
         self.span += abs(rate)
+        if self.measures_span and self._logs is None and self.span > LARGEST[self.precision]:
+            self.span = float(np.log(self._x.max()) - np.log(self._x.min())) + abs(rate)
         if self.span > LARGEST[self.precision]:
             self._scale_logs(bound, rate)
             return

@@ -7,7 +7,7 @@ touches. 2^100 cells are no trouble as long as no block outgrows the memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from math import prod
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.domain import Domain, listed
-from .dense_weights import LARGEST, DenseWeights, Precision
+from .dense_weights import LARGEST, DenseWeights, Precision, weights_of
 from .memory import check_cells_fit
 from .queries.bound_query import BoundProduct, BoundQuery
 
@@ -24,12 +24,23 @@ Block = tuple[int, ...]  # positions of attributes, in the order of the domain
 
 
 class FactoredWeights:
-    """Weights of all cells of a domain, as a product of blocks; uniform at first."""
+    """Weights of all cells of a domain, as a product of blocks: at first uniform, or with these shares of their cells.
 
-    def __init__(self, domain: Domain, precision: Precision = "float64") -> None:
-        self.domain, self.precision = domain, precision
-        self._blocks: dict[Block, DenseWeights] = {(p,): self._block((p,)) for p in range(len(domain))}
-        self._of: dict[int, Block] = {p: (p,) for p in range(len(domain))}
+    measures_span    as of DenseWeights
+    """
+
+    def __init__(
+        self, domain: Domain, precision: Precision = "float64", *,
+        blocks: Mapping[Block, NDArray[np.float64]] | None = None, measures_span: bool = False,
+    ) -> None:  # fmt: skip
+        self.domain, self.precision, self._measures_span = domain, precision, measures_span
+        if blocks is None:
+            self._blocks: dict[Block, DenseWeights] = {(p,): self._block((p,)) for p in range(len(domain))}
+        else:
+            self._blocks = {
+                block: self._block(block, **weights_of(shares, precision)) for block, shares in blocks.items()
+            }
+        self._of: dict[int, Block] = {p: block for block in self._blocks for p in block}
         self._shared: set[Block] = set()  # blocks whose weights a copy has, too: copied before they change
 
     @property
@@ -68,6 +79,11 @@ class FactoredWeights:
         """ValueError if an update by this query would need more memory than there is."""
         self._check_merge(bound.attributes)
 
+    def cells_of(self, bound: BoundQuery | None) -> int:
+        """How many cells the block has that an update by this query would touch; None: by one of all attributes."""
+        positions = range(len(self.domain)) if bound is None else bound.attributes
+        return prod(self.domain.sizes[p] for block in {self._of[p] for p in positions} for p in block)
+
     def parts(self) -> dict[Block, DenseWeights]:
         """The blocks, to be read only: positions of attributes, and the weights of their cells."""
         return dict(sorted(self._blocks.items()))
@@ -87,7 +103,8 @@ class FactoredWeights:
 
     def _block(self, positions: Block, **weights: Any) -> DenseWeights:
         names = [self.domain.names[p] for p in positions]
-        return DenseWeights(self.domain.project(names), self.precision, **weights)
+        part = self.domain.project(names)
+        return DenseWeights(part, self.precision, measures_span=self._measures_span, **weights)
 
     def _within(self, bound: BoundProduct, block: Block) -> BoundProduct:
         """The query as it is on one block."""

@@ -23,7 +23,7 @@ from ..support.parameters import MOST_QUERIES
 from ..support.public_paths import public_as
 from ..support.results import as_code
 from .marginal_transform import flat_of
-from .product_distribution import ProductDistribution, Weights, are_weights, average_of
+from .product_distribution import Factor, ProductDistribution, Weights, are_weights, average_of
 from .queries.bound_query import BoundQuery
 from .queries.marginals import Marginals
 from .queries.query import bind
@@ -321,6 +321,14 @@ class SyntheticDistribution(Frozen, Accounted):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_tables": None}
+
+
+def factors_of(distribution: SyntheticDistribution) -> list[Factor] | None:
+    """The distribution as a product of blocks: positions of attributes, and shares of their cells; None of a
+    mixture."""
+    if len(distribution._parts) > 1:
+        return None
+    return [(positions, block.probabilities()) for positions, block in distribution._parts[0].blocks.items()]
 
 
 # --- data frames of all libraries

@@ -7,19 +7,14 @@ values, which reads no record. boxes_grid.md, theorem 1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms.quantiles import HALF
-from ..mechanisms.rank_selection import choose_by_rank
-from ..randomness.keys import Key
-from ..records.number_line import NumberLine, Positions
+from ..records.number_line import NumberLine
 
-LEVELS = 3  # of medians of halves: seven points, an eighth of the records from one to the next
 _BETWEEN = 32  # points from one quantile to the next
 _BEYOND = 2  # steps as long as the outermost one that are cut as finely; then each point is a fifth farther out
 _FARTHER = [_BEYOND * 2 ** (k / 4) for k in range(1, 25)]
@@ -29,7 +24,7 @@ _FEW_BITS = 8  # of a column whose positions may all be ends
 class Ends(NamedTuple):
     """Of a column: cell k holds the positions above end k - 1 and up to end k; the last end is that of the line.
 
-    quantiles    which of the ends were bought, at most 2^LEVELS - 1
+    quantiles    which of the ends were bought
     """
 
     ends: NDArray[np.uint64]
@@ -38,27 +33,6 @@ class Ends(NamedTuple):
     def interval(self, first: int, last: int) -> tuple[int, int]:
         """The positions of cells first .. last."""
         return int(self.ends[first - 1]) + 1 if first else 0, int(self.ends[last])
-
-
-def halving_points(positions: Positions, last: int, eta: Fraction, key: Key, choice: int) -> list[int]:
-    """Medians: of all positions 0 .. last, then of those up to it and of those above it, and so on.
-
-    positions    in ascending order
-    choice       the number of the first draw of this key; 2^LEVELS - 1 are made
-    """
-    found: list[int] = []
-    parts = [(positions, 0, last)]  # with the first and the last point of their stretch
-    for _ in range(LEVELS):
-        halves = []
-        for part, low, high in parts:
-            drawn = choose_by_rank(part - np.uint64(low), HALF, high - low, eta).draw(key, choice + len(found))
-            median = low + drawn
-            found.append(median)
-            split = int(np.searchsorted(part, np.uint64(median), "right"))
-            halves.append((part[:split], low, median))
-            halves.append((part[split:], min(median + 1, high), high))
-        parts = halves
-    return sorted(found)
 
 
 def ends_of(points: list[int], line: NumberLine) -> Ends:

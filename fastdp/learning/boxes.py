@@ -270,7 +270,7 @@ def learn_box(
 
 def _guarded(guard: Guard, numbers: Numbers, sides: Sides, keys: ChargedKeys) -> Sides:
     """The chosen one of "false" and of the sides of the first columns, of which none is "true"."""
-    place = guard.choose([numbers.positives, *numbers.prefix_errors(sides or []).tolist()], keys.take())
+    place = guard.draw([numbers.positives, *numbers.prefix_errors(sides or []).tolist()], keys.take())
     if place == 0:
         return None
     found = (sides or [])[: place - 1]

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.quantile_draws import draw_quantiles
+from ..mechanisms.quantile_plan import QuantilePlan
 from ..mechanisms.selection import draw_one
 from ..privacy.guarantees import Guarantee
 from ..randomness.charged_keys import ChargedKeys
@@ -25,8 +27,8 @@ from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import LaplacePlan, laplace_plan, scale_in_range
 from ..records.rows import Block, PerRecord
 from ..support.progress import Report
-from ..support.rounding import up
-from .box_ends import LEVELS, Ends, ends_of, halving_points
+from ..support.rounding import down, up
+from .box_ends import Ends, ends_of
 from .box_parameters import BoxProblem, Sides
 from .extremes import Numbers
 from .guard import slack
@@ -37,7 +39,7 @@ Counts = NDArray[np.int64]
 Box = tuple[tuple[int, int], ...]  # the first and the last cell of each column
 
 MOST_EXACT = 4  # columns of which the first choice is exact
-_POINTS = 2**LEVELS - 1  # quantiles of a column: 36 intervals of cells, so 1.7 million boxes of four columns
+SHARES = tuple(Fraction(k, 8) for k in range(1, 8))  # 36 intervals of cells, so 1.7 million boxes of four columns
 LOST = 64  # what a lost positive costs where positives are spared; a negative inside costs as much or less
 COUNT_SHARE = 2.0**-5  # of epsilon, for the number of positives, which decides about these costs
 # what a choice may use, in units: of a quantile, of the interval of a column, of the first and the last choice
@@ -46,14 +48,14 @@ _LEVEL, _COLUMN, _FIRST, _LAST = 2, 15, 6, 2
 
 @dataclass(frozen=True)
 class BoxGridParameters:
-    """The weights of a rank in the choice of a quantile, of a cost, and of an error in the others.
+    """The plan of the quantiles of all columns, and the weights of a cost or an error in the choices.
 
     count    noise on the number of positives, where costs depend on it
     """
 
     n: int
     count: LaplacePlan | None
-    level_eta: float
+    quantiles: QuantilePlan
     first_eta: float
     column_eta: float
     last_eta: float
@@ -62,11 +64,11 @@ class BoxGridParameters:
     bound: float = NO_BOUND
 
     def learn(self, numbers: Numbers, keys: ChargedKeys, report: Report) -> Sides:
-        d, key, eta, steps = numbers.d, keys.take(), Fraction(self.level_eta), 3 * numbers.d
+        d, steps = numbers.d, 3 * numbers.d
         ends = []
         for i, line in enumerate(numbers.orders):
             report(i, steps, f"quantiles of column {i + 1}")
-            points = halving_points(numbers.sorted_positions(i), line.last, eta, key, _POINTS * i)
+            points = draw_quantiles(numbers.ordered(i), line, self.quantiles, keys.take())
             ends.append(ends_of(points, line))
         grid = Grid(numbers, ends)
         found = [Found(grid.everything, numbers.n - 2 * numbers.positives), Found(None, 0)]
@@ -212,13 +214,14 @@ def prepare_grid(problem: BoxProblem) -> BoxGridParameters:
     exact = d <= MOST_EXACT
     part = 0.0 if exact else privacy.epsilon * COUNT_SHARE
     first = Step(_FIRST * d) if exact else Step(_COLUMN, d)
-    steps = [Step(_LEVEL, LEVELS * d), first, Step(_COLUMN, d), Step(_LAST * d)]
+    levels = len(SHARES).bit_length() * d
+    steps = [Step(_LEVEL, levels), first, Step(_COLUMN, d), Step(_LAST * d)]
     shares = UnequalShares.of(privacy, steps, count=part)
-    level, first_eta, column, last = (shares.eta(step) for step in steps)
+    _, first_eta, column, last = (shares.eta(step) for step in steps)
     return BoxGridParameters(
         n=problem.n,
         count=None if exact else laplace_plan(scale_in_range(up(1 / Fraction(part)), "1 / epsilon")),
-        level_eta=level,
+        quantiles=QuantilePlan.at(SHARES, down(Fraction(shares.unit) * _LEVEL), privacy.neighbors, d),
         first_eta=first_eta if exact else first_eta / LOST,
         column_eta=column,
         last_eta=last,

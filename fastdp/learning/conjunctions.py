@@ -266,7 +266,7 @@ def learn_conjunction(
 def _guarded(guard: Guard, examples: Examples, literals: list[int], keys: ChargedKeys) -> list[int]:
     """The chosen one of "false" and of the prefixes, of which the shortest is "true"."""
     errors = [examples.positives, *examples.prefix_errors(literals).tolist()]
-    place = guard.choose(errors, keys.take())
+    place = guard.draw(errors, keys.take())
     return literals[: place - 1] if place else [0, 1]
 
 

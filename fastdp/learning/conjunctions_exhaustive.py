@@ -26,7 +26,7 @@ from .conjunction_parameters import ConjunctionProblem
 from .examples import Counts, Examples
 
 MOST_WORK = 2**37  # sets of columns, times words of 64 records: some 20 s on one core
-LENGTHY = 2**34  # some 2 s
+LENGTHY, MANY = 2**34, 2**24  # some 2 s
 MOST_SETS, MOST_CONJUNCTIONS = 2**24, 2**31
 _SECONDS = 1.4e-10  # a word of a set takes
 _MOST_LITERALS = 1000  # up to here conjunctions are counted exactly
@@ -36,7 +36,7 @@ _BLOCK = 2**20  # conjunctions that are scored together
 def lengthy(n: int, d: int, k: int) -> bool:
     """Whether it takes seconds."""
     many = conjunctions(d, min(k, _MOST_LITERALS))
-    return set_work(n, d, k) > LENGTHY or many > MOST_CONJUNCTIONS >> 3
+    return set_work(n, d, k) > LENGTHY or many > MANY
 
 
 def set_work(n: int, d: int, k: int) -> int:

@@ -29,7 +29,15 @@ from ..support.errors import warn_of_accuracy
 from ..support.progress import Report
 from ..support.rounding import down, lower, up
 from .conjunction_parameters import ConjunctionProblem
-from .conjunctions_exhaustive import Labels, Sets, count_sets, draw_conjunction, log_conjunctions, set_work
+from .conjunctions_exhaustive import (
+    Labels,
+    Sets,
+    conjunctions,
+    count_sets,
+    draw_conjunction,
+    log_conjunctions,
+    set_work,
+)
 from .examples import Counts, Examples, columns_and_values
 from .guard import slack
 from .methods import NO_BOUND
@@ -37,7 +45,7 @@ from .methods import NO_BOUND
 MOST_LITERALS = 12  # whose 4,096 sets the last choice is among
 MOST_SIZE = 6  # literals of a move
 MOVE_WORK = 2**30  # sets of columns, times words of 64 records, of a move: 0.3 s
-MOVE_SETS = 2**20
+MOVE_CONJUNCTIONS = 2**22
 LARGEST_SLACK = 0.1  # of the records: what all choices together may lose
 LOST = 64  # what a lost positive costs in a move; a negative that is left costs as much or less
 COUNT_SHARE = 2.0**-5  # of epsilon, for the number of positives
@@ -81,7 +89,7 @@ class SearchParameters:
         for done, size in enumerate(self.sizes):
             report(done, len(self.sizes), f"up to {size} literals after {len(found)}")
             move = Move(found, size, self.cost_of_negative(positives, done))
-            found += move.choose(examples, keys, self.move_eta)
+            found += move.draw(examples, keys, self.move_eta)
         parts, errors = subset_errors(examples, found)
         parts, errors = [*parts, [0, 1]], [*errors, examples.positives]
         chosen = draw_one(np.negative(errors), keys.take(), self.eta)
@@ -135,7 +143,8 @@ def _largest_move(problem: ConjunctionProblem) -> int:
     """The most literals whose conjunctions are counted in a moment."""
 
     def in_a_moment(size: int) -> bool:
-        return set_work(problem.n, problem.d, size) <= MOVE_WORK and set_work(64, problem.d, size) <= MOVE_SETS
+        few = conjunctions(problem.d, size) <= MOVE_CONJUNCTIONS
+        return few and set_work(problem.n, problem.d, size) <= MOVE_WORK
 
     return next((size for size in range(min(problem.k, MOST_SIZE), 1, -1) if in_a_moment(size)), 1)
 
@@ -152,7 +161,7 @@ class Move:
     def __init__(self, found: Sequence[int], size: int, of_negative: int) -> None:
         self.found, self.size, self.of_negative = found, size, of_negative
 
-    def choose(self, examples: Examples, keys: ChargedKeys, eta: float) -> list[int]:
+    def draw(self, examples: Examples, keys: ChargedKeys, eta: float) -> list[int]:
         taken = {literal // 2 for literal in self.found}
         others = np.array([j for j in range(examples.d) if j not in taken], np.int64)
         sets = Sets.of(others.size, self.size)

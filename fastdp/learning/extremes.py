@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from ..randomness.keys import Key
 from ..records.column_names import label_of
 from ..records.labels import Labelled
+from ..records.number_column import read_positions
 from ..records.number_line import NumberLine, Positions, bits_of_columns, check_signed
+from ..records.rank_search import RankSearch
 from ..records.rows import Block, PerRecord
 from ..support.parameters import Outside
 
@@ -101,14 +103,12 @@ class Numbers(Labelled):
             every = np.repeat(alike[:, :-1], alike[:, -1].astype(np.int64), axis=0)
         return every[:, :-1], every[:, -1].astype(np.bool_)
 
-    def sorted_positions(self, i: int) -> Positions:
-        """Of all records in column i, in ascending order."""
-        lines = self._lines
-        if self.rows.gathers:
-            parts: list[Positions] = self.rows.merge(lambda block: [lines.positions(block, i)], lambda a, b: a + b)
-            return np.sort(np.concatenate(parts))
-        alike = self.rows.merge(lambda block: _alike(lines.positions(block, i)[:, None]), _added)
-        return np.repeat(alike[:, 0], alike[:, 1].astype(np.int64))
+    def ordered(self, i: int) -> Positions | RankSearch:
+        """All records of column i, as choices by rank take them."""
+        label = label_of(i, self.names)
+        return read_positions(
+            self.rows, i, self.bits[i], self._signed, self.outside, label, integers=self._integers
+        )[1]  # fmt: skip
 
     def cells(self, i: int, ends: NDArray[np.uint64]) -> PerRecord:
         """In which cell of column i each record is, of those that end at `ends`; kept where that saves time."""

@@ -36,7 +36,7 @@ class Guard:
         """By how many errors the chosen one may exceed the best of so many, but with probability beta: theorem 2."""
         return slack(self.eta, candidates, beta)
 
-    def choose(self, errors: Sequence[int] | NDArray[np.int64], key: Key) -> int:
+    def draw(self, errors: Sequence[int] | NDArray[np.int64], key: Key) -> int:
         """The place of the chosen candidate; "true" and "false" are to be among them."""
         return draw_one(-np.asarray(errors, np.int64), key, self.eta)
 

@@ -14,7 +14,7 @@ from math import inf, log
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.budget import Budget
 from ..privacy.guarantees import BoundedRange, Neighbors
@@ -24,9 +24,12 @@ from ..records.number_column import NumberColumn
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import probability
+from ..support.columns import has
 from ..support.errors import warn_of_accuracy
 from ..support.parameters import Outside
+from ..support.progress import Progress, reporting
 from ..support.rounding import decimal_value, lower
+from .many_quantiles import quantiles
 from .rank_selection import choose_by_rank
 
 HALF = Fraction(1, 2)
@@ -36,41 +39,43 @@ _BETA = 0.05  # of the error bound that decides about a warning
 @overload
 def quantile(
     values: NDArray[np.floating[Any]], q: float, *, domain_bits: int | None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def quantile(
     values: NDArray[np.integer[Any] | np.bool_], q: float, *, domain_bits: int | None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def quantile(
     values: Sequence[int], q: float, *, domain_bits: int, signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def quantile(
     values: Sequence[float], q: float, *, domain_bits: None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def quantile(
-    values: Any, q: float, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
-    outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+    values: Any, q: ArrayLike, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
+    outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
 @boundary
 def quantile(
     values: Any,
-    q: float,
+    q: ArrayLike,
     *,
     domain_bits: int | None = None,
     signed: bool | None = None,
     epsilon: float,
     outside: Outside = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -83,8 +88,9 @@ def quantile(
         One column of numbers: an array, a Series, a data frame or Parquet file of one column, a Dask collection. A list
         or a column of objects (or strings) is taken as integers if `domain_bits` is given and as floats otherwise,
         whatever it holds. A NaN is an error.
-    q : float in (0, 1)
-        The share of the values below the result; read as its decimal value: 0.1 is a tenth.
+    q : float in (0, 1), or a sequence of such
+        The share of the values below the result; read as its decimal value: 0.1 is a tenth. Of several this is
+        `quantiles`.
     domain_bits : int, optional
         The domain: integers of so many bits, 0 .. 2^bits - 1, or -2^(bits-1) .. 2^(bits-1) - 1 if they are signed; all
         finite floats of 64, 32 or 16 bits, in their order, to which floats are rounded. None: as many as the type has.
@@ -97,6 +103,8 @@ def quantile(
     outside : {"raise", "clip"}
         What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
         entries and what is no number by the lower one.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -107,7 +115,7 @@ def quantile(
     Returns
     -------
     int or float
-        An integer for integers, a float for floats.
+        An integer for integers, a float for floats; an array for several shares.
 
     Raises
     ------
@@ -134,40 +142,47 @@ def quantile(
     >>> bool(abs(np.mean(incomes < top_tenth) - 0.9) < 0.01)
     True
     """
-    selection = RankSelection.of(decimal_value(probability("q", q)), epsilon, neighbors)
+    if isinstance(q, list | tuple | range) or (has(q, "ndim") and np.ndim(q) > 0):
+        return quantiles(
+            values, q, domain_bits=domain_bits, signed=signed, epsilon=epsilon, outside=outside, progress=progress,
+            rng=rng, budget=budget, neighbors=neighbors,
+        )  # fmt: skip
+    share = probability("q", q)
+    selection = RankSelection.of(decimal_value(share), epsilon, neighbors)
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
-    row = {"q": float(q), **selection.row, "domain_bits": column.bits}
+    row = {"q": share, **selection.row, "domain_bits": column.bits}
     with ChargedKeys("quantile", selection.guarantee, row, budget, rng) as keys:
-        return selection.release(column, keys)
+        return selection.release(column, keys, progress)
 
 
 @overload
 def median(
     values: NDArray[np.floating[Any]], *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
-    outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+    outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
+    neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def median(
     values: NDArray[np.integer[Any] | np.bool_], *, domain_bits: int | None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def median(
     values: Sequence[int], *, domain_bits: int, signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def median(
     values: Sequence[float], *, domain_bits: None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def median(
-    values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
-    outside: Outside = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+    values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float, outside: Outside = ...,
+    progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
 @boundary
 def median(
@@ -177,6 +192,7 @@ def median(
     signed: bool | None = None,
     epsilon: float,
     outside: Outside = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -200,6 +216,8 @@ def median(
     outside : {"raise", "clip"}
         What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
         entries and what is no number by the lower one.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -239,7 +257,7 @@ def median(
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
     row = {**selection.row, "domain_bits": column.bits}
     with ChargedKeys("median", selection.guarantee, row, budget, rng) as keys:
-        return selection.release(column, keys)
+        return selection.release(column, keys, progress)
 
 
 @dataclass(frozen=True)
@@ -280,12 +298,17 @@ class RankSelection:
                 "domain is smaller"
             )
 
-    def release(self, column: NumberColumn, keys: ChargedKeys) -> int | float:
+    def release(self, column: NumberColumn, keys: ChargedKeys, progress: Progress = None) -> int | float:
         """Read the values, and draw a number of the line; what is wrong with them comes before a warning."""
-        line, positions = column.read()
-        self.warn_if_few(column)
-        choice = choose_by_rank(positions, self.tau, line.last, self.eta)
-        return line.value(choice.draw(keys.take()))
+        with reporting(progress, "choosing") as report:
+            report(0, 2, "reading")
+            line, positions = column.read()
+            self.warn_if_few(column)
+            report(1, 2, "choosing")
+            choice = choose_by_rank(positions, self.tau, line.last, self.eta)
+            found = line.value(choice.draw(keys.take()))
+            report(2, 2, "")
+        return found
 
 
 def rank_error(bits: int, eta: Fraction, beta: float) -> float:

@@ -22,6 +22,7 @@ from .profiles import (
     RandomizedResponse,
     with_profile,
 )
+from .subsampled_profiles import FixedSizeSubsampled, PoissonSubsampled
 
 __all__ = [
     "NEIGHBORS",
@@ -36,6 +37,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
+    "FixedSizeSubsampled",
     "Form",
     "Gaussian",
     "GaussianDP",
@@ -44,6 +46,7 @@ __all__ = [
     "Laplace",
     "Neighbors",
     "Origin",
+    "PoissonSubsampled",
     "Profile",
     "PureDP",
     "RandomizedResponse",
@@ -63,14 +66,18 @@ __all__ = [
 publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)
 
 _HOMES = {
+    "LossDistribution": "accountant",
     "Release": "ledger",
     "Releases": "ledger",
     "Removal": "removal_lemma",
+    "RemovalLemma": "removal_lemma",
 }
 
 if TYPE_CHECKING:
+    from .accountant import LossDistribution as LossDistribution
     from .ledger import Release as Release
     from .ledger import Releases as Releases
     from .removal_lemma import Removal as Removal
+    from .removal_lemma import RemovalLemma as RemovalLemma
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 import weakref
-from contextvars import ContextVar, Token
+from contextvars import ContextVar, Token, copy_context
 from functools import partial
 from types import FrameType
 from typing import Any, Protocol
@@ -106,7 +106,7 @@ def open_block(budget: HasBlocks, where: FrameType) -> None:
     block.thread, block.older = _this_thread(), _threads()
     _open.add(block)
     _refuse_another(budget, block)
-    block.token = _current.set((block, *_current.get()))
+    block.token = _set((block, *_current.get()))
     if kept is not None:
         holders[None], block.stays = kept, True
 
@@ -133,10 +133,22 @@ def _close(budget: HasBlocks, lookup: Lookup, *error: object) -> None:
         if alive and not closed:
             raise RuntimeError("this budget's block was opened by a with statement, and closes where that ends")
     for block in closed[:1]:
-        _current.set(tuple([each for each in here if each is not block]))  # another task may close a generator
+        _set(tuple([each for each in here if each is not block]))  # another task may close a generator
         if block.lookup is BY_CALL:
             budget._holders.pop(None, None)
         _open.discard(block)
+
+
+def _set(blocks: tuple[Block, ...]) -> Token[tuple[Block, ...]]:
+    """Set what is open here.
+
+    Up to Python 3.11 `set` reads the values of before after it has made memory, so possibly after finalisers: one that
+    sets a variable of its own frees them, and all variables seem unset then. The copy keeps them.
+    """
+    kept = copy_context()
+    token = _current.set(blocks)
+    del kept
+    return token
 
 
 def around() -> tuple[Block, ...]:
@@ -150,12 +162,15 @@ def around() -> tuple[Block, ...]:
     while blocks and not (blocks[0].is_open or blocks[0].stays):
         token = blocks[0].token
         if token is not None:
+            kept = copy_context()
             try:
                 _current.reset(token)
             except (ValueError, RuntimeError):  # another context; or used before
                 break
+            finally:
+                del kept
         blocks = blocks[1:]
-        _current.set(blocks)
+        _set(blocks)
     return blocks
 
 

@@ -8,8 +8,8 @@ sound when parameters are chosen on the way, and why the others are not offered 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from math import inf, nextafter, sqrt
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf, nextafter
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -19,13 +19,15 @@ from ..support.public_paths import public_as
 from ..support.results import as_code
 from ..support.search import greatest_float
 from ..support.shown import shown
+from .account_limits import SUMS, account_limits, never_fits, rho_at
 from .blocks import Exit, Holders, around, check_thread, open_block
-from .calibration import zcdp_rho
+from .composition import Counted
 from .conversions import epsilon_of_rho
-from .gaussian_curve import epsilon_of_mu, mu_of_goal
+from .declared import Declared, DeclaredSums, stated
+from .gaussian_curve import epsilon_of_mu
 from .gaussian_dp import GaussianDP
 from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
-from .ledger import BASIC, FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
+from .ledger import FINAL, RETURNED, Charge, Ledger, Release, Releases, Sums
 from .origin import SECURE, SEEDED, Origin, short_form, with_origin
 from .refusals import ALLOWED, MOST, Refusals, depends_on_records, forget, reason
 
@@ -64,11 +66,17 @@ class Budget:
         How many releases may fail because of their records (a value outside of the domain, a missing entry), which is
         told without noise. One more closes the budget: whatever is asked of it then is refused. Errors of parameters
         do not count.
+    declared : sequence of Guarantee or tuple of Guarantee and int, optional
+        Releases that are known beforehand: a guarantee, (guarantee, k) for k of them, or a row of another budget. They
+        are accounted together as `compose` does, which is the least, and may come in any order. A release whose
+        guarantee covers one that is open takes it. What they leave of the total is for others, whose epsilons, rhos or
+        squares of mu add up as `theorem` says (not "best"): `left` states how much that is.
 
     Notes
     -----
     Guarantee    all that is released under one budget together is (epsilon, delta)-DP, however later releases depend on
-                 earlier results: budget.md, theorems 1 to 3a; and `refusals` bounds what errors add: theorem 4
+                 earlier results: budget.md, theorems 1 to 3a and 6; and `refusals` bounds what errors add: theorem
+                 4
     Not covered  what is released outside of it, as in processes that are started inside of a block: a forked one may
                  not use its parent's budget, one that is spawned knows nothing of it, and releases uncharged. A
                  generator that suspends inside of a block leaves it open for its caller, who is charged until then
@@ -89,8 +97,8 @@ class Budget:
     """
 
     __slots__ = (
-        "__weakref__", "_accounts", "_delta", "_epsilon", "_holders", "_ledger", "_neighbors", "_process", "_refusals",
-        "_theorem",
+        "__weakref__", "_accounts", "_declared", "_delta", "_epsilon", "_holders", "_ledger", "_neighbors", "_process",
+        "_refusals", "_theorem",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +109,7 @@ class Budget:
         theorem: Theorem = "basic",
         neighbors: Neighbors = "replace-one",
         refusals: int = ALLOWED,
+        declared: Iterable[Counted] | None = None,
     ) -> None:
         self._epsilon = positive("epsilon", epsilon, toward=0)
         self._delta = small_delta("delta", delta)
@@ -113,19 +122,14 @@ class Budget:
             raise ValueError(f"theorem={theorem!r}: needs a delta > 0; with delta=0 use theorem='basic'")
         one_of("neighbors", neighbors, NEIGHBORS)
         self._theorem, self._neighbors = theorem, neighbors
-        # what the sums may reach: a release goes through if it keeps within all limits of one of these accounts
-        accounts: list[dict[str, float]] = []
-        if theorem == "basic":
-            accounts.append({"epsilon": self._epsilon, "delta": self._delta})
-        if theorem in ("gaussian", "best"):
-            accounts.append({"pure": self._epsilon})
-        if theorem == "gaussian":
-            accounts.append({"mu": mu_of_goal(self._epsilon, self._delta)})
-        elif theorem != "basic" and self._delta:
-            accounts.append({"rho": zcdp_rho(self._epsilon, self._delta)})
-        self._accounts = tuple(MappingProxyType(account) for account in accounts)
+        self._declared = None if declared is None else Declared(declared, self._whole(), theorem)
+        own = (
+            account_limits(theorem, self._epsilon, self._delta) if self._declared is None else [self._declared.limits()]
+        )
+        self._accounts = tuple(MappingProxyType(account) for account in own)
         self._refusals = Refusals(integer("refusals", refusals, least=0, most=MOST))
-        self._ledger = Ledger((*BASIC, "mu") if theorem == "gaussian" else BASIC)
+        sums = Sums(SUMS[theorem]) if self._declared is None else DeclaredSums(self._declared)
+        self._ledger = Ledger(sums)
         self._holders: Holders = {}
         self._process = processes.here.number  # the last: nothing can be set from here on
 
@@ -199,7 +203,7 @@ class Budget:
 
     @property
     def left(self) -> PureDP:
-        """The largest further release of pure DP that fits."""
+        """The largest further release of pure DP that fits, and was not declared."""
         largest = 0.0 if self._refusals.exceeded else self._largest(PureDP, self._ledger.sums())
         return PureDP(largest, neighbors=self._neighbors)
 
@@ -209,8 +213,20 @@ class Budget:
         rows = []
         for charge, sums in self._ledger.running():
             guarantee = with_origin(charge.guarantee, charge.origin)
-            rows.append(Release(charge.mechanism, charge.parameters, guarantee, self._promise(sums)))
-        return Releases(rows)
+            item = None if self._declared is None or charge.item is None else self._declared.items[charge.item][0]
+            rows.append(Release(charge.mechanism, charge.parameters, guarantee, self._promise(sums), item))
+        return Releases(rows, still_open=None if self._declared is None else stated(self.still_open))
+
+    @property
+    def declared(self) -> tuple[tuple[Guarantee, int], ...]:
+        """What was declared, each kind once, with how many there are of it."""
+        return () if self._declared is None else self._declared.items
+
+    @property
+    def still_open(self) -> tuple[tuple[Guarantee, int], ...]:
+        """What was declared and has not been taken, by releases that have drawn or are about to."""
+        sums = self._ledger.sums()
+        return sums.declared.open_after(sums) if isinstance(sums, DeclaredSums) else ()
 
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether a release with this guarantee would go through now.
@@ -228,16 +244,20 @@ class Budget:
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
         ours = guarantee.neighbors == self._neighbors and processes.here.number == self._process
-        return ours and not self._refusals.exceeded and self._has_room(self._ledger.sums().plus(Charge(guarantee)))
+        return ours and not self._refusals.exceeded and self._has_room(self._ledger.sums().placed(Charge(guarantee)))
 
     def __repr__(self) -> str:
         delta = f", delta={self._delta!r}" if self._delta else ""
         refusals = f", refusals={self.refusals}" if self.refusals != ALLOWED else ""
         releases = len(self._ledger.final())
         refused = f", {self.refused} refused because of records" if self.refused else ""
+        items = sum(count for _, count in self.declared)
+        declared = f", declared=<{items}>" if self._declared else ""
+        still_open = f", {sum(k for _, k in self.still_open)} of {items} declared are open" if self._declared else ""
         return (
             f"Budget(epsilon={self._epsilon!r}{delta}, theorem={self._theorem!r}, neighbors={self._neighbors!r}"
-            f"{refusals})  # spent {short_form(self.spent)}, {releases} release{'s' if releases != 1 else ''}{refused}"
+            f"{refusals}{declared})  # spent {short_form(self.spent)}, {releases} "
+            f"release{'s' if releases != 1 else ''}{still_open}{refused}"
             f"{': closed' if self._refusals.exceeded else ''}"
         )
 
@@ -280,37 +300,29 @@ class Budget:
         before = self._ledger.reserve(charge, self._has_room)
         if before is None:
             return
-        if reason := self._never(charge.amounts):
-            raise ValueError(f"budget: {charge.mechanism} asks for {short_form(guarantee)}; {reason}")
+        if self._declared is not None:
+            raise BudgetExceeded(self._not_declared(charge, before))
+        if why := never_fits(self._theorem, self._delta, charge.amounts):
+            raise ValueError(f"budget: {charge.mechanism} asks for {short_form(guarantee)}; {why}")
         raise BudgetExceeded(
             f"budget: {charge.mechanism} asks for {short_form(guarantee)}; left of {short_form(self._whole())} "
             f"({self._theorem}): {self._left(before)}; {self._fitting(charge, before)}"
         )
 
-    def _whole(self) -> Guarantee:
+    def _whole(self) -> PureDP | ApproxDP:
         if self._delta:
             return ApproxDP(self._epsilon, self._delta, neighbors=self._neighbors)
         return PureDP(self._epsilon, neighbors=self._neighbors)
 
     # --- what a refusal says
 
-    def _never(self, amounts: Mapping[str, float]) -> str:
-        """Why a release would be refused however small it were; empty if that is not so."""
-        if amounts["epsilon"] == inf == amounts["rho"]:
-            return "a Renyi curve alone has no sum here: state its PureDP or ZCDP form as well, as in ZCDP(rho) & curve"
-        if self._theorem == "basic" and amounts["epsilon"] == inf:
-            return (
-                "theorem='basic' adds up epsilons and deltas, and this has none: give the release an epsilon and a "
-                "delta, or make the budget with theorem='zcdp'"
-            )
-        if self._theorem != "basic" and amounts["pure"] == inf == amounts["rho"]:
-            what = "squares of mu" if self._theorem == "gaussian" else "rhos"
-            return (
-                f"theorem={self._theorem!r} adds up {what} and epsilons without a delta, and this has neither: make "
-                "the budget with theorem='basic'"
-            )
-        needs_delta = amounts["delta"] > 0 if self._theorem == "basic" else amounts["pure"] == inf
-        return "delta=0 holds pure DP only: give the budget a delta" if needs_delta and not self._delta else ""
+    def _not_declared(self, charge: Charge, before: Sums) -> str:
+        still_open = stated(self.still_open) or "nothing"
+        beside = f"beside what was declared ({self._theorem}): {self._left(before)}; " if self._left(before) else ""
+        return (
+            f"budget: {charge.mechanism} asks for {short_form(charge.guarantee)}, which no declared release covers "
+            f"that is open ({still_open}); {beside}{self._fitting(charge, before)}"
+        )
 
     def _left(self, sums: Sums) -> str:
         """What is left of each sum that has a limit."""
@@ -329,9 +341,9 @@ class Budget:
         largest = self._largest(kind, sums)
         if not largest:
             return "nothing more fits"
-        leak = self._theorem == "basic" and charge.amounts["delta"]
+        leak = self._theorem == "basic" and charge.amounts["delta"] and self._declared is None
         delta = f", delta={sums.left('delta', self._delta)!r}" if leak else ""
-        rho = _rho_at(largest, charge) if kind is GaussianDP else 0.0
+        rho = rho_at(largest, charge) if kind is GaussianDP else 0.0
         also = f"rho={rho!r} of Gaussian noise, or " if rho else ""
         return f"{also}{_PARAMETER.get(kind, 'epsilon')}={largest!r}{delta} would fit"
 
@@ -362,7 +374,9 @@ class Budget:
 
     def _promise(self, sums: Sums) -> Guarantee:
         """What charges with these sums, which have room, promise together."""
-        if self._theorem == "basic":
+        if isinstance(sums, DeclaredSums):
+            epsilon, delta = sums.declared.promise(sums)
+        elif self._theorem == "basic":
             epsilon, delta = sums.total("epsilon"), sums.total("delta")
         else:
             pure = sums.total("pure") if self._theorem != "zcdp" else inf
@@ -386,20 +400,6 @@ _NAMES = {"epsilon": "epsilon", "delta": "delta", "pure": "epsilon", "rho": "rho
 _PARAMETER: dict[Concentrated, str] = {ZCDP: "rho", GaussianDP: "mu"}
 
 
-def _rho_at(mu: float, charge: Charge) -> float:
-    """A rho for a release like this charge that costs at most so much mu; 0 where none is known.
-
-    Where mu is near the root of 2 rho, as that of Gaussian noise, it shrinks as fast as this root does, or faster: what
-    the discreteness of the noise adds vanishes first (calibration.md, theorem 4). The grid of floats depends on the
-    noise, which moves mu by less than a part in 100,000. The result is less than 37 % below the
-    largest, which is at most mu^2 / 2.
-    """
-    rho, asked = charge.amounts["rho"], charge.amounts["mu"]
-    if isinstance(charge.guarantee, GaussianDP) or not asked <= 1.25 * sqrt(2 * rho) < inf:
-        return 0.0
-    return float(f"{rho * (mu / asked) ** 2 * (1 - 1e-4):.6g}")
-
-
 # --- what mechanisms call
 
 
@@ -414,17 +414,15 @@ class Reservation:
 
     def __init__(
         self,
-        budget: Budget | None,
+        budget: Budget | Payers | None,
         guarantee: Guarantee,
         mechanism: str,
         parameters: Mapping[str, Any],
         origin: Origin = SECURE,
     ) -> None:
-        if budget is not None and not isinstance(budget, Budget):
-            raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
         self._reserved: list[tuple[Budget, Charge]] = []
         try:
-            for each in _ambient() if budget is None else [budget]:
+            for each in payers_of(budget):
                 made = Charge(guarantee, mechanism, parameters, self, origin)
                 self._reserved.append((each, made))
                 each._reserve(made)
@@ -452,6 +450,19 @@ class Reservation:
             made.decide(RETURNED)
         if error is not None:
             _count_refusal(error, self.budgets, boundary.is_raised_by_us(error), boundary.is_told_again())
+
+
+class Payers(tuple[Budget, ...]):
+    """Those whom a release is charged to. Its later steps are charged to the same, wherever they are taken."""
+
+
+def payers_of(budget: Budget | Payers | None) -> Payers:
+    """Whom a release that is made here and now is charged to."""
+    if isinstance(budget, Payers):
+        return budget
+    if budget is not None and not isinstance(budget, Budget):
+        raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
+    return Payers(_ambient() if budget is None else [budget])
 
 
 def _ambient() -> list[Budget]:

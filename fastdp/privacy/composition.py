@@ -28,7 +28,7 @@ from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
 from .ledger import Release
-from .loss_distributions import chosen, epsilon_bounds, profiles_of
+from .loss_distributions import chosen, epsilon_bounds
 from .neighbors import one_relation
 from .origin import common_origin, with_origin
 from .profiles import Gaussian
@@ -83,13 +83,13 @@ def compose(*guarantees: Counted | Release, delta: float | None = None, using: U
     """
     one_of("using", using, THEOREMS)
     stated = [item.guarantee if isinstance(item, Release) else item for item in guarantees]
-    counted = _counted(stated)
+    counted = merge_equal(stated)
     if not counted:
         raise ValueError("guarantees: must be at least one, or a pair (guarantee, count)")
     neighbors = one_relation(guarantee.neighbors for guarantee, _ in counted)
     singly = (item[0] if isinstance(item, tuple) else item for item in stated)
     origin = common_origin(guarantee.origin for guarantee in singly)
-    leak = _exact_sum([(guarantee.least_delta(), k) for guarantee, k in counted])
+    leak = exact_sum([(guarantee.least_delta(), k) for guarantee, k in counted])
     if delta is not None:
         delta = positive_delta(delta)
         found = _all_at_delta(counted, delta, using)
@@ -116,8 +116,21 @@ def compose(*guarantees: Counted | Release, delta: float | None = None, using: U
     return with_origin(sums[0] if len(sums) == 1 else AllOf(*sums, theorem=", ".join(s.theorem for s in sums)), origin)
 
 
-def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
-    """Each guarantee once, with how often it comes; of equal ones, those of which more is known stay apart."""
+def merge_equal(items: Iterable[Any], name: str = "guarantees") -> list[tuple[Guarantee, int]]:
+    """Each guarantee once, with how often it comes; of equal ones, those of which more is known stay apart.
+
+    Parameters
+    ----------
+    items : iterable of Guarantee or tuple of Guarantee and int
+        What a caller gave.
+    name : str
+        The parameter's name, for errors.
+
+    Returns
+    -------
+    list of tuple of Guarantee and int
+        In the order in which they came first.
+    """
     counts: dict[tuple[Any, ...], tuple[Guarantee, int]] = {}
     for item in items:
         if isinstance(item, Guarantee):
@@ -126,7 +139,7 @@ def _counted(items: Iterable[Any]) -> list[tuple[Guarantee, int]]:
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
             raise ValueError(
-                f"guarantees: {shown(item)}: must be a guarantee or a pair (guarantee, count); "
+                f"{name}: {shown(item)}: must be a guarantee or a pair (guarantee, count); "
                 "of a budget's rows: compose(*budget.releases)"
             )
         known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
@@ -151,8 +164,20 @@ def _choices(counted: list[tuple[Guarantee, int]], *, limit: int) -> list[Parts]
     return [[(form, k) for form, (_, k) in zip(pick, counted, strict=True)] for pick in picks]
 
 
-def _exact_sum(values: Sequence[tuple[float, int]]) -> float:
-    """Each number so often, rounded up once; fsum rounds a sum of floats once, and the sign of what is left decides."""
+def exact_sum(values: Sequence[tuple[float, int]]) -> float:
+    """Each number so often, rounded up once.
+
+    Parameters
+    ----------
+    values : sequence of tuple of float and int
+        Numbers, and how often each comes.
+
+    Returns
+    -------
+    float
+        At least the sum.
+    """
+    # fsum rounds a sum of floats once, and the sign of what is left decides
     if any(k >> 900 or not v < 2.0**100 for v, k in values):
         return inf if any(v == inf for v, _ in values) else up(sum(Fraction(v) * k for v, k in values))
     terms = [v if k == 1 else v * 2.0**bit for v, k in values for bit in range(k.bit_length()) if k >> bit & 1]
@@ -161,7 +186,7 @@ def _exact_sum(values: Sequence[tuple[float, int]]) -> float:
 
 
 def _sum(parts: Parts, value: Callable[[Form], float]) -> float:
-    return _exact_sum([(value(form), k) for form, k in parts])
+    return exact_sum([(value(form), k) for form, k in parts])
 
 
 def _gaussian_sum(parts: Parts, using: Using) -> float:
@@ -217,42 +242,40 @@ def _sums(parts: Parts, using: Using, neighbors: Neighbors) -> list[Guarantee]:
 Found = tuple[float, str, float]  # an epsilon, the theorem that gives it, and what no theorem can fall below
 
 
-def _all_at_delta(counted: list[tuple[Guarantee, int]], delta: float, using: Using) -> list[Found]:
+def _all_at_delta(
+    counted: list[tuple[Guarantee, int]], delta: float, using: Using, *, both: bool = True
+) -> list[Found]:
     """What every theorem gives, for the choices of forms that are tried.
 
     Where all losses have profiles that are attained, theorems that know less of them are left out, but for two that
     cost next to nothing.
     """
     choices = _choices(counted, limit=64)
-    found = _by_losses(choices, delta) if using in ("best", "pld") else []
+    found = _by_losses(choices, delta, both) if using in ("best", "pld") else []
     if using == "pld":
         return [one for one in found if one[0] < inf]  # Gaussian noise alone has a curve of its own
     at_least = min((bound for _, _, bound in found), default=0.0)
+    close = at_least > 0 and all(one.attained for form, _ in choices[0] for one in form.all_profiles())
     for parts in choices:
-        names: tuple[Using, ...] = ("basic", "zcdp") if at_least else (using,)
-        if at_least and all(form.mu < inf for form, _ in parts):
+        names: tuple[Using, ...] = ("basic", "zcdp") if close else (using,)
+        if close and all(form.mu < inf for form, _ in parts):
             names += ("gaussian",)
         for name in names:
             found += [(epsilon, theorem, at_least) for epsilon, theorem in _at_delta(parts, delta, name)]
     return [one for one in found if one[0] < inf]
 
 
-def _by_losses(choices: list[Parts], delta: float) -> list[Found]:
-    """By privacy loss distributions, for the few choices that other theorems favour.
-
-    One choice of bounded range is left to its conversion by moments, which is what `to_approx` states of it.
-    """
+def _by_losses(choices: list[Parts], delta: float, both: bool) -> list[Found]:
+    """By privacy loss distributions, for the few choices of forms that other theorems favour."""
     known = []
     for parts in choices:
         leak = _sum(parts, lambda form: form.leak)
-        one_choice = all(k == 1 and form.range <= form.pure < inf and not form.profiles for form, k in parts)
-        one_choice = one_choice and len(parts) == 1
-        if leak < delta and not one_choice and all(form.has_profile for form, _ in parts):
+        if leak < delta and all(form.has_profile for form, _ in parts):
             quick = min(_at_delta(parts, delta, "basic") + _at_delta(parts, delta, "zcdp")) if choices[1:] else ()
-            known.append((quick, leak, [(profiles_of(form), k) for form, k in parts]))
+            known.append((quick, leak, [(form.all_profiles(), k) for form, k in parts]))
     found = []
     for _, leak, profiles in sorted(known, key=lambda choice: choice[:2])[:_TRIED]:
-        bounds = epsilon_bounds(chosen(profiles, delta), delta=delta, leak=leak)
+        bounds = epsilon_bounds(chosen(profiles, delta), delta=delta, leak=leak, both=both)
         if bounds is not None:
             alone = all(kinds == (Gaussian,) for kinds in (tuple(map(type, some)) for some, _ in profiles))
             # of several facts about one release, or forms of it, the worst that has them all may be less bad than each
@@ -336,7 +359,7 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
     --------
     >>> from fastdp import ApproxDP, BoundedRange
     >>> round(share(ApproxDP(1.0, 1e-6), 100, BoundedRange), 4)
-    0.0444
+    0.0474
     """
     instance_of(Guarantee, "whole", whole, A_GUARANTEE)
     count = integer("count", count, least=1)
@@ -354,13 +377,9 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
         if count == 1 and one.implies(whole):
             return True
         if isinstance(whole, ApproxDP) and whole.delta:
-            try:
-                together: Guarantee = compose((one, count), delta=whole.delta)
-            except ValueError:
-                return False
-        else:
-            together = compose((one, count))
-        return together.implies(whole)
+            epsilon = _least_epsilon(one, count, whole.delta)
+            return epsilon < inf and ApproxDP(epsilon, whole.delta, neighbors=one.neighbors).implies(whole)
+        return compose((one, count)).implies(whole)
 
     guess = _guess_share(whole, count, kind) or 1.0
     found = greatest_float(fits, bracket=(guess * (1 - 1e-11), guess * (1 + 1e-11)), tolerance=4e-11)
@@ -373,6 +392,13 @@ def share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee]) -> f
     if not found:
         raise ValueError(f"whole={whole}: too small for {count} releases")
     return found
+
+
+def _least_epsilon(one: Guarantee, count: int, delta: float) -> float:
+    """That of `compose`; inf where it has none."""
+    return min(
+        (found[0] for found in _all_at_delta(merge_equal([(one, count)]), delta, "best", both=False)), default=inf
+    )
 
 
 def _check_takes_one(kind: Callable[[float], Guarantee]) -> None:
@@ -406,11 +432,7 @@ def _guess_share(whole: Guarantee, count: int, kind: Callable[[float], Guarantee
     points: list[tuple[float, float]] = []
     log_parameter, slope = (log(whole.epsilon) if whole.epsilon else -30.0) - log(count), 1.0
     for _ in range(12):
-        try:
-            found = compose((kind(exp(log_parameter)), count), delta=whole.delta)
-        except ValueError:
-            return 0.0
-        epsilon = found.to_approx(whole.delta).epsilon
+        epsilon = _least_epsilon(kind(exp(log_parameter)), count, whole.delta)
         if not 0 < epsilon < inf or not whole.epsilon:
             return 0.0
         points.append((log_parameter, log(epsilon / whole.epsilon)))

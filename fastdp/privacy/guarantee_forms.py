@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
-from typing import TYPE_CHECKING
 
 from ..support.rounding import down, up
 from .conversions import epsilon_of_curve, epsilon_of_rho, rho_of_pure
 from .curves import NO_CURVE, Curve, least, linear_curve, pure_curve
 from .gaussian_curve import epsilon_of_mu, mu_of_range, mu_of_rho
-
-if TYPE_CHECKING:
-    from .profiles import Profile
+from .loss_distributions import epsilon_bounds
+from .profiles import Exponential, Gaussian, Profile, RandomizedResponse
 
 
 def no_curve() -> Curve:
@@ -109,6 +107,17 @@ class Form:
         """Whether anything but moments of its losses is known."""
         return bool(self.profiles) or min(self.pure, self.range, self.mu) < inf
 
+    def all_profiles(self) -> tuple[Profile, ...]:
+        """All profiles that are known of it, each of which holds by itself."""
+        found = list(self.profiles)
+        if self.mu < inf:
+            found.append(Gaussian(self.mu) if self.mu else RandomizedResponse(0.0))
+        if self.range < inf and self.range < 2 * self.pure:
+            found.append(Exponential(self.range))
+        if self.pure < inf and not any(profile.bound <= self.pure * (1 + 2.0**-40) for profile in found):
+            found.append(RandomizedResponse(self.pure))
+        return tuple(found)
+
     @property
     def least_mu(self) -> float:
         """The least mu of Gaussian DP that follows, leak aside: gaussian_curve.md, theorem 2."""
@@ -141,4 +150,9 @@ class Form:
                 found.append((epsilon_of_rho(self.rho, rest), "zCDP, tight conversion"))
             if self.mu < inf:
                 found.append((epsilon_of_mu(self.mu, rest), "Gaussian DP"))
+            for profile in self.all_profiles():
+                if self.profiles or isinstance(profile, Exponential):  # else the bounds above say as much
+                    bounds = epsilon_bounds([(profile, 1)], delta=delta, leak=self.leak)
+                    if bounds is not None:
+                        found.append((bounds.at_most, "privacy loss distribution"))
         return min(found)

@@ -11,7 +11,9 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from functools import lru_cache
+from math import inf, lcm
+from types import MappingProxyType
 from typing import Any, overload
 
 from ..support import extensions
@@ -19,7 +21,8 @@ from ..support.public_paths import public_as
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from .accounted import Accounted
 from .gaussian_curve import root_above, root_below
-from .guarantees import Guarantee
+from .gaussian_dp import GaussianDP
+from .guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, PureDP
 from .origin import SECURE, SEEDED, Origin, short_form
 
 
@@ -32,21 +35,23 @@ class Release(Accounted):
     parameters: Mapping[str, Any]
     guarantee: Guarantee
     total: Guarantee  # of this release and all before it
+    declared: Guarantee | None = None  # which declared release it was
 
 
 @public_as("fastdp.privacy")
 class Releases(Sequence[Release]):
     """The releases charged so far, as a table that prints well."""
 
-    def __init__(self, rows: Sequence[Release]) -> None:
+    def __init__(self, rows: Sequence[Release], *, still_open: str | None = None) -> None:
         self._rows = tuple(rows)
+        self._open = still_open  # what was declared and has not come; None where nothing was declared
 
     @overload
     def __getitem__(self, index: int) -> Release: ...
     @overload
     def __getitem__(self, index: slice) -> Releases: ...
     def __getitem__(self, index: int | slice) -> Release | Releases:
-        return Releases(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        return Releases(self._rows[index], still_open=self._open) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -64,23 +69,29 @@ class Releases(Sequence[Release]):
                 ", ".join(f"{name}={value!r}" for name, value in row.parameters.items()),
                 short_form(row.guarantee),
                 short_form(row.total),
+                *([] if self._open is None else ["no" if row.declared is None else short_form(row.declared)]),
             )
             for number, row in enumerate(self._rows, 1)
         ]
 
+    @property
+    def _headings(self) -> tuple[str, ...]:
+        return _HEADINGS if self._open is None else (*_HEADINGS, "declared")
+
     def __repr__(self) -> str:
-        rows = [_HEADINGS, *self._cells()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+        rows = [self._headings, *self._cells()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(self._headings))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join(lines)
+        return "\n".join([*lines, f"declared and still open: {self._open}"] if self._open else lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEADINGS)
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self._headings)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._cells()
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        still_open = f"<p>declared and still open: {html.escape(self._open)}</p>" if self._open else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{still_open}"
 
 
 _HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
@@ -121,7 +132,7 @@ class Charge:
     owner from returning it, its end does.
     """
 
-    __slots__ = ("__weakref__", "_fate", "_owner", "amounts", "exact", "guarantee", "mechanism", "origin", "parameters")
+    __slots__ = ("__weakref__", "_fate", "_owner", "_price", "guarantee", "item", "mechanism", "origin", "parameters")
 
     def __init__(
         self,
@@ -133,26 +144,24 @@ class Charge:
     ) -> None:
         self.guarantee, self.mechanism, self.origin = guarantee, mechanism, origin
         self.parameters = RowParameters(parameters or {})
+        self.item: int | None = None  # which declared release it is: decided before it is written, and for good
         self._fate: dict[int, str] = {}
         self._owner = None if owner is None else weakref.ref(owner)
-        forms = guarantee.forms()
-        clean = [form for form in forms if not form.leak]
-        delta, epsilon = min(((form.leak, form.pure) for form in forms if form.pure < inf), default=(0.0, inf))
-        self.amounts = {
-            "epsilon": epsilon,  # of a pure form where there is one, of an approximate one elsewhere
-            "delta": delta,
-            "pure": min((form.pure for form in clean), default=inf),
-            "rho": min((form.rho for form in clean), default=inf),
-        }
-        self.exact = {name: _exactly(name, amount) for name, amount in self.amounts.items() if amount < inf}
+        self._price = _price_of(guarantee)
 
-    def count_mu(self) -> None:
-        """State what it costs in Gaussian DP, which takes a thousandth of a second: for budgets that add it up."""
-        if "mu" not in self.amounts:
-            mu = min((form.least_mu for form in self.guarantee.forms() if not form.leak), default=inf)
-            if mu < inf:
-                self.exact["mu"] = _exactly("mu", mu)
-            self.amounts["mu"] = mu
+    @property
+    def amounts(self) -> Mapping[str, float]:
+        """What it costs by each of BASIC; inf where it has none."""
+        return self._price.amounts
+
+    @property
+    def mu(self) -> float:
+        """What it costs in Gaussian DP; inf where it has none."""
+        return self._price.least_mu()
+
+    def exact(self, name: str) -> Ratio | None:
+        """The same as what is added up."""
+        return self._price.mu if name == "mu" else self._price.exact.get(name)
 
     def decide(self, fate: str) -> bool:
         """Whether this is the fate of the charge, which it is unless the other was decided before; atomic."""
@@ -167,59 +176,143 @@ class Charge:
         return fate
 
 
-def _exactly(name: str, amount: float) -> Fraction:
+Ratio = tuple[int, int]  # a numerator and a denominator, not always in lowest terms: to reduce takes longer than to add
+_NOTHING: Ratio = (0, 1)
+BASIC = ("epsilon", "delta", "pure", "rho")  # what has a price at once; "mu" has one where it is asked for
+
+
+def _exactly(name: str, amount: float) -> Ratio:
     """An epsilon or delta is what it is written as; a rho, often the result of a formula, what it is in binary.
 
     Of a mu it is the square that adds up.
     """
     if name == "mu":
-        return Fraction(amount) ** 2
-    return Fraction(amount) if name == "rho" else decimal_value(amount)
+        return (Fraction(amount) ** 2).as_integer_ratio()
+    return amount.as_integer_ratio() if name == "rho" else decimal_value(amount).as_integer_ratio()
 
 
-BASIC = ("epsilon", "delta", "pure", "rho")  # what sums are kept of; "mu" is kept where it is asked for
+_limit = lru_cache(1024)(_exactly)
+
+
+class _Price:
+    """What guarantees with the same numbers cost by each sum."""
+
+    def __init__(self, guarantee: Guarantee) -> None:
+        forms = guarantee.forms()
+        clean = [form for form in forms if not form.leak]
+        delta, epsilon = min(((form.leak, form.pure) for form in forms if form.pure < inf), default=(0.0, inf))
+        amounts = {
+            "epsilon": epsilon,  # of a pure form where there is one, of an approximate one elsewhere
+            "delta": delta,
+            "pure": min((form.pure for form in clean), default=inf),
+            "rho": min((form.rho for form in clean), default=inf),
+        }
+        self._clean = clean
+        self._mu: tuple[Ratio | None, ...] = ()
+        self.amounts = MappingProxyType(amounts)
+        self.exact = MappingProxyType(
+            {name: _exactly(name, amount) for name, amount in amounts.items() if amount < inf}
+        )
+
+    @property
+    def mu(self) -> Ratio | None:
+        """Of Gaussian DP, which takes a thousandth of a second: for budgets that add it up."""
+        if not self._mu:  # no cached_property, which takes a lock
+            mu = self.least_mu()
+            self._mu = (_exactly("mu", mu) if mu < inf else None,)
+        return self._mu[0]
+
+    def least_mu(self) -> float:
+        return min((form.least_mu for form in self._clean), default=inf)
+
+
+_NUMBERS: dict[type, Callable[[Any], Any]] = {
+    PureDP: lambda one: (one.epsilon,),
+    ApproxDP: lambda one: (one.epsilon, one.delta),
+    ZCDP: lambda one: (one.rho, one.mu),
+    BoundedRange: lambda one: (one.eta,),
+    GaussianDP: lambda one: (one.mu,),
+}
+"""All numbers that the price of a guarantee of one of these kinds follows from."""
+
+_prices: dict[tuple[Any, ...], _Price] = {}
+_MOST_PRICES = 4096
+
+
+def _price_of(guarantee: Guarantee) -> _Price:
+    kind = type(guarantee)
+    if kind is AllOf:
+        key: tuple[Any, ...] = tuple(x for part in guarantee.parts for x in _key_of(part))  # type: ignore[attr-defined]
+    else:
+        key = _key_of(guarantee)
+    if None in key:
+        return _Price(guarantee)
+    price = _prices.get(key)
+    if price is None:
+        if len(_prices) >= _MOST_PRICES:
+            _prices.clear()
+        price = _prices.setdefault(key, _Price(guarantee))
+    return price
+
+
+def _key_of(guarantee: Guarantee) -> tuple[Any, ...]:
+    """Equal for two guarantees only if their prices are; (None,) where it is of a kind that has curves."""
+    numbers = _NUMBERS.get(type(guarantee))
+    return (None,) if numbers is None else (type(guarantee), *numbers(guarantee))
 
 
 class Sums:
     """Exact sums of the amounts of some charges, as they are written; inf while one of them has none."""
 
-    seeded = False  # whether one of them is
+    __slots__ = ("_finite", "_missing", "seeded")
 
     def __init__(self, names: Sequence[str] = BASIC) -> None:
-        self._finite = dict.fromkeys(names, Fraction(0))
-        self._missing = dict.fromkeys(self._finite, 0)
+        self._finite = dict.fromkeys(names, _NOTHING)
+        self._missing: frozenset[str] = frozenset()
+        self.seeded = False  # whether one of them is
 
-    def plus(self, charge: Charge) -> Sums:
-        sums = Sums.__new__(Sums)
-        sums._finite, sums._missing = dict(self._finite), dict(self._missing)
+    def placed(self, charge: Charge) -> Sums:
+        """With a charge that has not been written yet."""
+        return self.plus(charge)
+
+    def plus(self, charge: Charge, count: int = 1) -> Sums:
+        sums = type(self).__new__(type(self))
+        sums._finite, sums._missing = self._finite.copy(), self._missing
         sums.seeded = self.seeded or charge.origin == SEEDED
-        if "mu" in self._finite:
-            charge.count_mu()
-        for name in self._finite:
-            if (amount := charge.exact.get(name)) is None:
-                sums._missing[name] += 1
-            elif amount:
-                sums._finite[name] += amount
+        for name, (numerator, denominator) in self._finite.items():
+            if (amount := charge.exact(name)) is None:
+                sums._missing |= {name}
+            elif amount[0]:
+                more = amount[0] if count == 1 else amount[0] * count
+                if amount[1] == denominator:
+                    sums._finite[name] = numerator + more, denominator
+                else:
+                    common = lcm(denominator, amount[1])
+                    sums._finite[name] = numerator * (common // denominator) + more * (common // amount[1]), common
         return sums
 
+    def _sum(self, name: str) -> Fraction:
+        return Fraction(*self._finite[name])
+
     def total(self, name: str) -> float:
-        if self._missing[name]:
+        if name in self._missing:
             return inf
         if name == "mu":
-            return root_above(self._finite[name])
-        return up(self._finite[name]) if name == "rho" else decimal_value_up(self._finite[name])
+            return root_above(self._sum(name))
+        return up(self._sum(name)) if name == "rho" else decimal_value_up(self._sum(name))
 
     def left(self, name: str, limit: float) -> float:
         """What may be added before the limit is passed."""
-        if self._missing[name]:
+        if name in self._missing:
             return 0.0
-        rest = _exactly(name, limit) - self._finite[name]
+        rest = Fraction(*_limit(name, limit)) - self._sum(name)
         if name == "mu":
             return root_below(rest) if rest > 0 else 0.0
         return max(0.0, down(rest) if name == "rho" else decimal_value_down(rest))
 
     def within(self, name: str, limit: float) -> bool:
-        return not self._missing[name] and self._finite[name] <= _exactly(name, limit)
+        (numerator, denominator), (most, of) = self._finite[name], _limit(name, limit)
+        return name not in self._missing and numerator * of <= most * denominator
 
 
 _TRIES = 1_000_000  # of one entry: each that fails is an entry of somebody else's
@@ -236,9 +329,9 @@ class Ledger:
 
     __slots__ = ("_charges", "_decided", "_nothing")
 
-    def __init__(self, names: Sequence[str] = BASIC) -> None:
+    def __init__(self, nothing: Sums) -> None:
         self._charges: dict[int, Charge] = {}
-        self._nothing = Sums(names)
+        self._nothing = nothing
         self._decided = (
             0,
             self._nothing,
@@ -266,7 +359,7 @@ class Ledger:
         """Write a charge if it has room; None, or the sums without it where it has none."""
         for _ in range(_TRIES):
             n, before = self._counted()
-            if not has_room(before.plus(charge)):
+            if not has_room(before.placed(charge)):
                 return before
             if self._charges.setdefault(n, charge) is charge:
                 return None

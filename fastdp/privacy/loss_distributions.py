@@ -6,17 +6,17 @@ loss_grid.py bounds every error, and loss_distributions.md proves it. All of it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, frexp, fsum, inf, isfinite, ldexp, log, log1p, log2, nextafter, sqrt
+from math import ceil, exp, floor, frexp, fsum, inf, isfinite, ldexp, log, log1p, log2, log10, nextafter, sqrt
 
 import numpy as np
 
 from ..support.rounding import up
-from .guarantee_forms import Form
+from .choices import Choices, is_followed, refuted, together, worst_pairs
 from .loss_grid import Composition, connect_dots, lattices_on_grid, rows_on_grid
-from .profiles import Array, Exponential, Gaussian, Profile, RandomizedResponse
+from .profiles import Array, Exponential, Gaussian, Profile
 
 Parts = Sequence[tuple[Profile, int]]
 
@@ -24,6 +24,7 @@ SMALLEST_DELTA, SMALLEST_LOSS = 1e-150, 1e-130
 CLOSE = 1e-3  # how far apart the bounds may be, relative; the upper one is some eight times closer to the truth
 FINEST = 2.0**-18  # of the widest release, or of the whole
 _ATTEMPTS = 3
+_PASSES = 12  # of a delta, whose tails are to be far below it
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class _Shape:
     def of(parts: Parts, tail: float) -> _Shape:
         first = parts[0][0]
         bounded = first.bound < inf
-        cells = 16 if bounded else 512
+        cells = 16 if bounded else 512 if first.directions == 1 else 2048
         profile = first.stacked([part[0] for part in parts]) if len(parts) > 1 else first
         ends = np.array([[part.end(tail)] for part, _ in parts])
         losses = ends * (np.arange(-cells - 1, cells + 2) / cells)
@@ -79,12 +80,14 @@ class _Gaussians:
 
 def _shapes(parts: Parts, tail: float) -> list[_Shape | _Gaussians]:
     shapes: list[_Shape | _Gaussians] = []
-    kinds: dict[type, list[tuple[Profile, int]]] = {}
+    kinds: dict[Hashable, list[tuple[Profile, int]]] = {}
     for profile, count in parts:
         if isinstance(profile, Gaussian):
             shapes.append(_Gaussians(profile.mu**2 * count))
+        elif isinstance(profile, Choices) and profile.eta < 0.5:
+            shapes.append(_Gaussians(profile.eta**2 / 4 * profile.count * count))  # nearly, and without a table
         elif isfinite(profile.bound):
-            kinds.setdefault(type(profile), []).append((profile, count))
+            kinds.setdefault(profile.kind, []).append((profile, count))
         else:
             shapes.append(_Shape.of([(profile, count)], tail))
     return shapes + [_Shape.of(members, tail) for members in kinds.values()]
@@ -132,18 +135,6 @@ def _aligned(parts: Parts, step: float) -> float:
     return _short(widest) / 2.0 ** max(0, ceil(log2(widest / step)))
 
 
-def profiles_of(form: Form) -> tuple[Profile, ...]:
-    """All profiles that a form is known to have, each of which holds by itself."""
-    found = list(form.profiles)
-    if form.mu < inf:
-        found.append(Gaussian(form.mu) if form.mu else RandomizedResponse(0.0))
-    if form.range < inf and form.range < 2 * form.pure:
-        found.append(Exponential(form.range))
-    if form.pure < inf and not any(profile.bound <= form.pure * (1 + 2.0**-40) for profile in found):
-        found.append(RandomizedResponse(form.pure))
-    return tuple(found)
-
-
 def chosen(parts: Sequence[tuple[tuple[Profile, ...], int]], delta: float) -> Parts:
     """One profile of each: that which adds least at about the losses that matter."""
     first = [(profiles[0], count) for profiles, count in parts]
@@ -153,7 +144,7 @@ def chosen(parts: Sequence[tuple[tuple[Profile, ...], int]], delta: float) -> Pa
     finite = [part for part in first if part[0].bound]
     if not finite:
         return first
-    tilt = _tilt(_shapes(finite, tail), delta, 500 / max(profile.end(tail) for profile, _ in finite))[0]
+    tilt = _tilt(_shapes(finite, tail), delta, 500 / max(profile.width(tail) for profile, _ in finite))[0]
 
     def cost(profile: Profile) -> float:
         return float(_shapes([(profile, 1)], tail)[0].cumulants(tilt)[0]) if profile.bound else 0.0
@@ -177,11 +168,17 @@ def _merged(parts: Parts) -> list[tuple[Profile, int]]:
     return [*merged, (Gaussian(mu), 1)]
 
 
+def _tail(delta: float, releases: int) -> float:
+    """What each of them may leave out: a power of 10, as tables are kept."""
+    return 10.0 ** max(-299, floor(log10(delta * 1e-6 / releases)))
+
+
 @np.errstate(all="ignore")  # whatever the host has set: what overflows is out of range, and told so
-def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds | None:
+def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0, both: bool = True) -> Bounds | None:
     """Epsilon at delta for all releases together, whose leaks add up to `leak`.
 
-    None where the numbers are out of the range of float64.
+    None where the numbers are out of the range of float64. The lower bound may take as long as the upper one; it is 0
+    where it does and not `both` are asked for.
     """
     if not delta - leak >= SMALLEST_DELTA or delta >= 1:
         return None
@@ -190,16 +187,102 @@ def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0) -> Bounds |
     merged = _merged(parts)
     if not merged:
         return Bounds(0.0, 0.0)
-    directions = [merged]
+    tail = _tail(goals[0], sum(count for _, count in merged))
+    directions = [together(merged, tail)]
     if any(profile.directions > 1 for profile, _ in merged):
-        directions.append([(profile.reversed(), count) for profile, count in merged])
+        directions.append([(profile.reversed(), count) for profile, count in directions[0]])
     found = [_one_direction(direction, goals) for direction in directions]
     if any(bounds is None for bounds in found):
         return None
     at_most = max(bounds.at_most for bounds in found if bounds)
-    if not all(profile.attained for profile, _ in merged):
+    if any(not (profile.attained or isinstance(profile, Exponential)) for profile, _ in merged):
         return Bounds(at_most, 0.0)
-    return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
+    if all(profile.attained for profile, _ in merged) or [count for _, count in merged] == [1]:
+        return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
+    return Bounds(at_most, min(at_most, _exceeded(merged, goals, tail)) if both else 0.0)
+
+
+def _exceeded(parts: Parts, goals: tuple[float, float], tail: float) -> float:
+    """An epsilon that some choices exceed: those of one kind may depend on results, others are pairs by themselves.
+
+    loss_distributions.md, theorem 7.
+    """
+    first, count = parts[0]
+    if len(parts) == 1 and isinstance(first, Exponential) and is_followed(first.eta, count):
+        return refuted(first.eta, count, goals[1], tail)
+    widest = max(profile.end(tail) for profile, _ in parts)
+    if widest < SMALLEST_LOSS:
+        return 0.0
+    pairs = worst_pairs(parts, 1.0)
+    for _ in range(2):
+        tilt, _, _ = _tilt(_shapes(pairs, tail), goals[1], 500 / widest)
+        pairs = worst_pairs(parts, tilt)
+    found = _one_direction(_merged(pairs), goals)
+    return 0.0 if found is None else found.at_least
+
+
+@np.errstate(all="ignore")
+def delta_bound(parts: Parts, *, epsilon: float, leak: float = 0.0) -> float:
+    """Delta at epsilon for all releases together, whose leaks add up to `leak`: rounded up, at most 1.
+
+    Parameters
+    ----------
+    parts : sequence of tuple of Profile and int
+        Each profile, and how often it comes.
+    epsilon : float >= 0
+        The bound of the privacy loss.
+    leak : float >= 0
+        The sum of what they leak.
+
+    Returns
+    -------
+    float
+        1 where the numbers are out of the range of float64.
+    """
+    merged = _merged(parts)
+    directions = [merged]
+    if any(profile.directions > 1 for profile, _ in merged):
+        directions.append([(profile.reversed(), count) for profile, count in merged])
+    found = max(_delta_of_direction(direction, epsilon) for direction in directions) if merged else 0.0
+    return min(1.0, (leak + (1 - min(leak, 1.0)) * found) * (1 + 2.0**-50))
+
+
+def _delta_of_direction(merged: Parts, epsilon: float) -> float:
+    if len(merged) == 1 and merged[0][1] == 1:
+        delta, error = merged[0][0].values(np.array([epsilon]))
+        return float(delta[0] + error[0])
+    bounded = all(isfinite(profile.bound) for profile, _ in merged)
+    if bounded and epsilon >= sum(Fraction(profile.bound) * count for profile, count in merged):
+        return 0.0
+    total, best, before = sum(count for _, count in merged), 1e-9, inf
+    found = 1.0
+    for _ in range(_PASSES):
+        if best > 0.9 * before:
+            break
+        before = best
+        tail = _tail(best, total)
+        parts = together(merged, tail)
+        widest = max(profile.width(tail) for profile, _ in parts)
+        shapes = _shapes(parts, tail)
+        tilt, deviation = _tilt_to(shapes, epsilon, 500 / widest)
+        step = sqrt(CLOSE * max(epsilon, 1e-3 * deviation) / (0.68 * total * (1 + tilt)))
+        common = _common_step(parts)
+        step = common or _aligned(parts, max(step, FINEST * max(widest, deviation)))
+        rows = lattices_on_grid(parts, step) if common else rows_on_grid(parts, step, tail)
+        made = Composition.of(rows, tilt=tilt, step=step, off_grid=0.0 if common else float(total))
+        found = min(found, 1.0 if made is None else made.at_most(epsilon))
+        best = min(best, found)
+    return found
+
+
+def _tilt_to(shapes: Sequence[_Shape | _Gaussians], epsilon: float, most: float) -> tuple[float, float]:
+    """A tilt under which losses near epsilon are the likely ones, and the deviation there."""
+    scale = sqrt(max(sum(shape.cumulants(0.0)[2] for shape in shapes), 1e-300))
+    low, high = min(1e-3 / scale, most / 2), most
+    for _ in range(40):
+        tilt = sqrt(low * high)
+        low, high = (tilt, high) if sum(shape.cumulants(tilt)[1] for shape in shapes) < epsilon else (low, tilt)
+    return low, sqrt(max(0.0, sum(shape.cumulants(low)[2] for shape in shapes)))
 
 
 def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
@@ -215,7 +298,7 @@ def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
         return best
     total = sum(count for _, count in parts)
     tail = max(1e-300, goals[0] * 1e-6 / total)
-    widest = max(profile.end(tail) for profile, _ in parts)
+    widest = max(profile.width(tail) for profile, _ in parts)
     tilt, epsilon, deviation = _tilt(_shapes(parts, tail), goals[0], 500 / widest)
     common = _common_step(parts)
     close = CLOSE

@@ -6,7 +6,7 @@ loss_distributions.md proves them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, expm1, fsum, inf, log, log2, sqrt
@@ -82,11 +82,11 @@ def rows_on_grid(parts: Sequence[tuple[Profile, int]], step: float, tail: float)
 
     The step has at most 32 digits in binary, so that all losses of the grid are floats.
     """
-    together: dict[tuple[type, int], list[tuple[Profile, int, int]]] = {}
+    together: dict[tuple[Hashable, int], list[tuple[Profile, int, int]]] = {}
     for number, (profile, count) in enumerate(parts):
-        width = int(profile.end(tail) / step) + 2
-        alone = number if profile.bound == inf else -width.bit_length()
-        together.setdefault((type(profile), alone), []).append((profile, count, width))
+        width = int(profile.width(tail) / step) + 2
+        alone = number if inf in (profile.bound, profile.reversed().bound) else -width.bit_length()
+        together.setdefault((profile.kind, alone), []).append((profile, count, width))
     rows = []
     for members in together.values():
         width = max(member[2] for member in members)
@@ -98,8 +98,8 @@ def rows_on_grid(parts: Sequence[tuple[Profile, int]], step: float, tail: float)
         masses, excess, infinite = connect_dots(delta, error, step)
         if first.bound < inf:
             infinite = np.zeros(len(members))  # the last point is beyond the bound
-            cut = infinite
-        else:
+        cut = infinite
+        if first.reversed().bound == inf:
             # losses below the grid have the mass e^-loss of those above it in the other direction
             turned = np.concatenate([one.reversed().values(losses[-2:-1])[0] for one, _, _ in members])
             cut = infinite + exp(-losses[-1]) * turned / -expm1(-step)

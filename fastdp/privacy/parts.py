@@ -23,6 +23,8 @@ from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 from .origin import common_origin, with_origin
+from .profiles import Profile, RandomizedResponse, with_profile
+from .subsampled_profiles import FixedSizeSubsampled, PoissonSubsampled
 
 Sampling = Literal["poisson", "fixed-size"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "fixed-size")
@@ -192,7 +194,8 @@ def subsampled(guarantee: Guarantee, *, rate: float, sampling: Sampling, delta: 
     Returns
     -------
     Guarantee
-        For the same neighbours: epsilon becomes ln(1 + rate (e^epsilon - 1)), a delta rate times as large.
+        For the same neighbours: epsilon becomes ln(1 + rate (e^epsilon - 1)), a delta rate times as large. Where
+        nothing leaks, it carries the profile of the sampled mechanism for `compose`.
 
     Raises
     ------
@@ -232,10 +235,20 @@ def subsampled(guarantee: Guarantee, *, rate: float, sampling: Sampling, delta: 
     for form in guarantee.forms():
         if form.pure < inf:
             epsilon, leak = _amplified(form.pure, rate), up(Fraction(form.leak) * Fraction(rate))
-            found.append(ApproxDP(epsilon, leak, neighbors=relation) if leak else PureDP(epsilon, neighbors=relation))
+            found.append(
+                ApproxDP(epsilon, leak, neighbors=relation)
+                if leak
+                else with_profile(PureDP(epsilon, neighbors=relation), _sampled_profile(form, rate, sampling))
+            )
     if not found:
         raise ValueError(f"guarantee: {guarantee}: states no epsilon; pass delta=")
     return with_origin(found[0] if len(found) == 1 else AllOf(*found), guarantee.origin)
+
+
+def _sampled_profile(form: Form, rate: float, sampling: Sampling) -> Profile:
+    """What is known of the losses of a mechanism with this form on a sample."""
+    base = form.profiles[0] if form.profiles else RandomizedResponse(form.pure)
+    return PoissonSubsampled(base, rate) if sampling == "poisson" else FixedSizeSubsampled(base, rate)
 
 
 @rounding.sixty_digits

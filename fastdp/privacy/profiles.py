@@ -7,7 +7,7 @@ composed is told in loss_grid.py. Parameters may be columns, so that profiles of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -36,7 +36,17 @@ class Profile:
     """A privacy profile: the least delta of a kind of release at every epsilon."""
 
     directions: ClassVar[int] = 1  # 2 where removing and adding a record differ
-    attained: ClassVar[bool] = True  # whether one pair has it, so that nothing less holds however often it is composed
+    forward: bool = True  # False for the direction that `reversed` has made
+
+    @property
+    def attained(self) -> bool:
+        """Whether one pair has it, so that nothing less holds however often it is composed."""
+        return True
+
+    @property
+    def kind(self) -> Hashable:
+        """Profiles of one kind can be `stacked`."""
+        return type(self).__name__
 
     @property
     def bound(self) -> Any:
@@ -93,6 +103,21 @@ class Profile:
             return float(self.bound)
         return least_float(lambda loss: bool(self.values(np.array([loss]))[0][0] <= tail), tolerance=0.01)
 
+    def width(self, tail: float) -> float:
+        """Find how far a grid must reach, to either side.
+
+        Parameters
+        ----------
+        tail : float > 0
+            How small profiles are to be beyond.
+
+        Returns
+        -------
+        float
+            `end` of both directions.
+        """
+        return self.end(tail) if self.directions == 1 else max(self.end(tail), self.reversed().end(tail))
+
     @classmethod
     def stacked(cls: type[P], profiles: Sequence[P]) -> P:
         """Several of one kind as one, whose parameters are columns.
@@ -137,6 +162,8 @@ class HasProfile(Protocol):
 
     @property
     def profile(self) -> Profile | None: ...
+    @property
+    def neighbors(self) -> str: ...
 
 
 G = TypeVar("G", bound=HasProfile)
@@ -160,7 +187,10 @@ def with_profile(guarantee: G, profile: Profile) -> G:
     if isinstance(guarantee, type) or not is_dataclass(guarantee) or not has(guarantee, "profile"):
         raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
     twin = copy(guarantee)
-    object.__setattr__(twin, "profile", instance_of(Profile, "profile", profile, "a profile, such as Laplace(0.1)"))
+    instance_of(Profile, "profile", profile, "a profile, such as Laplace(0.1)")
+    if not profile.forward or (profile.directions > 1 and guarantee.neighbors != "add-remove"):
+        raise ValueError(f"profile={shown(profile)}: must be that of removing a record, for add-remove neighbours")
+    object.__setattr__(twin, "profile", profile)
     return twin
 
 
@@ -298,11 +328,14 @@ class Exponential(Profile):
         The range of the log-likelihood ratios.
     """
 
-    attained: ClassVar[bool] = False
     eta: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eta", non_negative("eta", self.eta, toward=inf))
+
+    @property
+    def attained(self) -> bool:
+        return False
 
     @property
     def bound(self) -> Any:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
-from math import inf
+from functools import cached_property, lru_cache
+from math import exp as exp_of
+from math import expm1, inf
 from typing import NoReturn
+
+import numpy as np
 
 from ..support import parameters
 from ..support.checks import flag, integer, non_negative, positive
@@ -21,9 +24,93 @@ from ..support.rounding import add, divide, down, exp, lower, multiply, sixty_di
 from ..support.search import greatest_float, least_float
 from ..support.shown import shown
 from .composition import share
+from .guarantee_forms import Form
 from .guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors
+from .profiles import Array, Profile, U
 
 LEAST_ETA, MOST_ETA = 1e-12, 10.0  # the lemma gives nothing of use beyond
+
+
+@public_as("fastdp.privacy")
+@dataclass(frozen=True)
+class RemovalLemma(Profile):
+    """Any number of rounds at eta under the removal lemma: an upper bound (loss_distributions.md, theorem 9).
+
+    Parameters
+    ----------
+    eta : float in [1e-12, 10]
+        As in `removal`.
+    one_signed : bool
+        As in `removal`.
+    neighbors : {"replace-one", "add-remove"}
+        The relation between neighbouring collections of records.
+    """
+
+    eta: float
+    one_signed: bool
+    neighbors: Neighbors = "replace-one"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eta", _eta(self.eta))
+        object.__setattr__(self, "one_signed", flag("one_signed", self.one_signed))
+        parameters.neighbors(self.neighbors)
+
+    @property
+    def attained(self) -> bool:
+        return False
+
+    def values(self, losses: Array) -> tuple[Array, Array]:
+        delta = self._both(losses)
+        ends = np.array([-1.0, 1.0]) * self._inner_end
+        low, high = self._both(ends)
+        inside = np.abs(losses) < self._inner_end
+        x = np.where(inside, losses, 0.0)
+        chord = high + (low - high) * np.exp(x) * np.expm1(ends[1] - x) / (exp_of(ends[1]) - exp_of(ends[0]))
+        delta = np.minimum(np.where(inside, np.minimum(delta, chord), delta), 1.0)
+        return delta, U * delta * (8 + np.abs(losses) / expm1(self.eta))
+
+    def _both(self, losses: Array) -> Array:
+        """The curve at losses from 0 on; what follows from it in the other order below."""
+        size, negative = np.abs(losses), np.minimum(losses, 0.0)
+        curve = self._general(size)
+        if self.one_signed:
+            curve = np.where(size >= self._least, np.minimum(curve, self._one_signed(size)), curve)
+        return np.exp(negative) * curve - np.expm1(negative)
+
+    @property
+    def _least(self) -> float:
+        """Where the one-signed form holds, or a little above."""
+        return self.eta * (1 if self.neighbors == "add-remove" else 2) * (1 + 2.0**-40)
+
+    @cached_property
+    def _inner_end(self) -> float:
+        """Between -this and this the profile, being convex, is below a chord: that which is lowest at 0, nearly."""
+        ends = (self._least if self.one_signed else 0.0) + expm1(self.eta) * np.linspace(0.01, 4.0, 100)
+        ends = ends[ends < 600.0] if ends[0] < 600.0 else ends[:1]
+        share = np.expm1(ends) / (np.exp(ends) - np.exp(-ends))
+        at_zero = share * self._both(-ends) + (1 - share) * self._both(ends)
+        return float(ends[np.argmin(at_zero)])
+
+    def _general(self, size: Array) -> Array:
+        """removal_lemma.md, forms (a) and (c)."""
+        eta = self.eta
+        before = -expm1(-eta) if self.neighbors == "add-remove" else -expm1(-2 * eta) + size * exp_of(-eta)
+        with np.errstate(under="ignore"):
+            return before * np.exp(-size / expm1(eta))
+
+    def _one_signed(self, size: Array) -> Array:
+        """Forms (b) and (d)."""
+        if self.neighbors == "add-remove":
+            return self._general(size + self.eta)
+        with np.errstate(under="ignore"):
+            return np.maximum(expm1(self.eta) * np.exp(-size / expm1(self.eta)), self._general(size + 2 * self.eta))
+
+
+def _eta(eta: object) -> float:
+    found = positive("eta", eta, toward=inf)
+    if not LEAST_ETA <= found <= MOST_ETA:
+        raise ValueError(f"eta={shown(eta)}: must be between 1e-12 and 10; the lemma gives no useful bound beyond")
+    return found
 
 
 @public_as("fastdp.privacy")
@@ -46,11 +133,7 @@ class Removal(Guarantee):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        eta = positive("eta", self.eta, toward=inf)
-        if not LEAST_ETA <= eta <= MOST_ETA:
-            raise ValueError(
-                f"eta={shown(self.eta)}: must be between 1e-12 and 10; the lemma gives no useful bound beyond"
-            )
+        eta = _eta(self.eta)
         if not isinstance(self.one_signed, bool):
             raise ValueError(f"one_signed={shown(self.one_signed)}: must be True or False")
         object.__setattr__(self, "eta", eta)
@@ -134,8 +217,8 @@ class Removal(Guarantee):
             return self.delta(other.epsilon) <= other.delta
         return self.neighbors == other.neighbors and isinstance(other, Removal) and other._follows_from(self)
 
-    def forms(self) -> NoReturn:
-        raise ValueError(f"{self}: is a curve; choose a point of it with .to_approx(delta) to compose or charge it")
+    def forms(self) -> tuple[Form, ...]:
+        return (Form(profiles=(RemovalLemma(self.eta, self.one_signed, self.neighbors),)),)
 
     def _group(self, size: int) -> NoReturn:
         raise ValueError(f"size={size}: choose a point with .to_approx(delta) first")

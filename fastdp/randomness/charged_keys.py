@@ -14,13 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.blocks import counting
-from ..privacy.budget import Budget, Reservation
+from ..privacy.budget import Budget, Payers, Reservation, payers_of
 from ..privacy.guarantees import Guarantee
 from ..privacy.origin import with_origin
 from ..support.processes import here
 from .keys import Randomness, fresh_key, origin_of
 
 Stated = TypeVar("Stated", bound=Guarantee)
+
+
+def charged_here(budget: Budget | None) -> Payers:
+    """Whom a release that is made here and now is charged to: for what is paid step by step, also later."""
+    return payers_of(budget) if counting(budget) else Payers()
 
 
 class ChargedKeys:
@@ -34,8 +39,8 @@ class ChargedKeys:
         What the whole release promises.
     parameters : mapping
         What the row says of it; public numbers only.
-    budget : Budget, optional
-        Whom to charge; None for the budgets whose blocks are open.
+    budget : Budget or Payers, optional
+        Whom to charge; None for the budgets whose blocks are open, Payers for those of a step before.
     rng : Randomness, optional
         Where keys come from; None for the operating system.
     """
@@ -47,14 +52,14 @@ class ChargedKeys:
         mechanism: str,
         guarantee: Guarantee,
         parameters: Mapping[str, Any],
-        budget: Budget | None,
+        budget: Budget | Payers | None,
         rng: Randomness | None,
     ) -> None:
         self._rng = rng
         self._ahead = False
         self._process = here.number  # _ENDED after the block
         self._reservation: Reservation | None = None
-        if counting(budget):
+        if isinstance(budget, Payers) or counting(budget):
             self._reservation = Reservation(budget, guarantee, mechanism, parameters, origin_of(rng))
 
     def __enter__(self) -> ChargedKeys:

@@ -44,15 +44,23 @@ def check_finite(values: Values) -> None:
 
 def integer_noise(plan: NoisePlan, key: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
     """The first n draws of a release, by themselves."""
+    return integer_noise_from(plan, key, 0, n)
+
+
+def integer_noise_from(plan: NoisePlan, key: NDArray[np.uint32], first: int, n: int) -> NDArray[np.int64]:
+    """Draws number first, first + 1, ... of a release; first a multiple of a kernel's block."""
     out = np.zeros(n, np.int64)
-    add_noise(plan, None, key, out, out)
+    add_noise(plan, None, key, out, out, first)
     return out
 
 
 def add_noise(
     plan: NoisePlan, grid: float | None, key: NDArray[np.uint32], values: Values, out: Values, first: int = 0
 ) -> None:
-    """out = values with the noise of draws number first, first + 1, ... of the release; first a multiple of CHUNK."""
+    """out = values with the noise of draws number first, first + 1, ... of the release.
+
+    `first` is a multiple of CHUNK, or of a block of the law.
+    """
     n = values.size
     if n > CHUNK:
         run_chunks(lambda i, j: add_noise(plan, grid, key, values[i:j], out[i:j], first + i), n, CHUNK)

@@ -8,26 +8,30 @@ argument type that a public call can reach. `fastdp/__init__.py` registers them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from . import extensions
+from .checks import one_of
 from .progress import Progress, reporting
 
 Steps = list[tuple[str, Callable[[], object]]]
 
 
-def warmup(progress: Progress = None) -> None:
+def warmup(progress: Progress = None, *, rooms: str | Iterable[str] | None = None) -> None:
     """Compile every kernel, or load it from the disk cache, so that no later call waits for the compiler.
 
     Parameters
     ----------
+    rooms : str or iterable of str, optional
+        Only what these rooms call: "randomness" (noise), "records", "mechanisms" (selection, sparse vector, quantiles),
+        "answering", "learning", "optimizing", "capi". By default all of them.
     progress : bool or callable, optional
         True for a bar (extra `[cli]`), or a callable (done, total, what is being compiled).
 
     Raises
     ------
     ValueError
-        "progress=1: must be None, False, True or a callable (done, total, what)".
+        "progress=1: must be None, False, True or a callable (done, total, what)"; a room that is none of these.
 
     Notes
     -----
@@ -36,11 +40,15 @@ def warmup(progress: Progress = None) -> None:
     Examples
     --------
     >>> import fastdp
-    >>> fastdp.warmup()
+    >>> fastdp.warmup(rooms="randomness")
     """
+    every = extensions.names("warmup")
+    asked = every if rooms is None else tuple((rooms,) if isinstance(rooms, str) else rooms)
+    for room in asked:
+        one_of("rooms", room, every)
     with reporting(progress, "compiling") as report:
         steps: Steps = []
-        for room in extensions.names("warmup"):
+        for room in dict.fromkeys(asked):
             steps += extensions.load("warmup", room).steps()
         for done, (name, step) in enumerate(steps):
             report(done, len(steps), name)

@@ -13,7 +13,11 @@ from fastdp import (  # fmt: skip
     Domain,
     PrivateMultiplicativeWeights,
 )
-from fastdp.answering import multiplicative_weights as pmw
+from fastdp.answering import multiplicative_weights_lecture as lecture
+from fastdp.answering import multiplicative_weights_measured as measured
+from fastdp.answering import multiplicative_weights_parameters as given
+from fastdp.answering import multiplicative_weights_plain as plain
+from fastdp.answering import multiplicative_weights_run as runs
 from fastdp.answering import true_answers as truth
 from fastdp.answering import workload
 from fastdp.answering.queries import bound_query
@@ -66,15 +70,22 @@ def tiny(
 ) -> None:
     """Have objects run this schedule, on the grid of whole records."""
     schedule = UpdateSchedule(variant, 0.5, updates, 0.01, b1, b2, b3, T, rate)
-    monkeypatch.setattr(pmw.MultiplicativeWeightsParameters, "schedule", lambda self, n: schedule)
-    monkeypatch.setattr(pmw, "UNIT", 1)
+    monkeypatch.setattr(given.MultiplicativeWeightsParameters, "schedule", lambda self, n: schedule)
+    on_whole_records(monkeypatch)
+
+
+def on_whole_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have counts, thresholds and noise be on the grid of whole records."""
+    for module in (runs, lecture, measured, plain):
+        monkeypatch.setattr(module, "UNIT", 1)
     monkeypatch.setattr(truth, "GRID_BITS", 0)
     monkeypatch.setattr(bound_query, "GRID_BITS", 0)
     monkeypatch.setattr(workload, "GRID_BITS", 0)
 
 
 def make(data: Any, domain: Domain, **options: Any) -> PrivateMultiplicativeWeights:
-    return PrivateMultiplicativeWeights(data, domain, **{"epsilon": 1.0, "delta": 1e-6, "max_queries": 10**6} | options)
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_queries": 10**6, "variant": "sharp"}
+    return PrivateMultiplicativeWeights(data, domain, **given | options)
 
 
 def records(counts: Counts) -> np.ndarray:

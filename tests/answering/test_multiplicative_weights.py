@@ -23,7 +23,7 @@ from fastdp import (  # fmt: skip
     Randomness,
     marginals,
 )
-from fastdp.answering import multiplicative_weights as pmw
+from fastdp.answering import multiplicative_weights_noise as ahead
 from fastdp.answering.update_schedule import Variant
 from fastdp.support.errors import AccuracyWarning
 from tests.answering.multiplicative_weights_laws import (
@@ -54,9 +54,9 @@ def test_the_estimate_is_what_the_object_says(variant: Variant) -> None:
         assert (estimate.alpha, estimate.beta) == (run.alpha, run.beta) == (run.alpha, 0.1)
         assert estimate.rounds == run.updates_left
         assert estimate.cells == SMALL.size
-        assert estimate.weight_bytes == run._weights.bytes
-        assert run._true_answers.histogram is not None
-        assert estimate.record_bytes == run._true_answers.histogram.nbytes == estimate.bytes - estimate.weight_bytes
+        assert estimate.weight_bytes == run._run.weights.bytes
+        assert run._run.true_answers.histogram is not None
+        assert estimate.record_bytes == run._run.true_answers.histogram.nbytes == estimate.bytes - estimate.weight_bytes
         assert f"at most {estimate.rounds:,} rounds" in str(estimate)
         if not more:
             fewer = fastdp.bounds.private_multiplicative_weights(19_000, SMALL, **options)
@@ -78,7 +78,7 @@ def test_a_million_may_be_said_as_1e6() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_it_says_when_plain_noise_would_guarantee_more(delta: float) -> None:
     name = "Gaussian" if delta else "Laplace"
-    options: dict[str, Any] = {"epsilon": 1.0, "delta": delta}
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": delta, "variant": "sharp"}
     with pytest.warns(
         AccuracyWarning,
         match=rf"^PrivateMultiplicativeWeights guarantees an error of at most 0\.[0-9]+, plain {name} noise on each of "
@@ -192,7 +192,8 @@ def test_what_is_guaranteed() -> None:
 )
 def test_what_cannot_be_is_said_before_anything_is_spent(options: Any, error: type[Exception], message: str) -> None:
     budget = Budget(epsilon=5.0, delta=1e-5)
-    given = {"data": PEOPLE, "domain": SMALL, "epsilon": 1.0, "delta": 1e-6, "max_queries": 100} | options
+    given = {"data": PEOPLE, "domain": SMALL, "epsilon": 1.0, "delta": 1e-6, "max_queries": 100, "variant": "sharp"}
+    given |= options
     data, domain = given.pop("data"), given.pop("domain")
     with pytest.raises(error, match=message):
         PrivateMultiplicativeWeights(data, domain, budget=budget, **{"rng": Watched()} | given)
@@ -208,9 +209,9 @@ def test_what_cannot_be_is_said_before_anything_is_spent(options: Any, error: ty
 
 def test_records_outside_may_be_clipped() -> None:
     clipped = make(PEOPLE, Domain(a=4, b=2), outside="clip")
-    assert clipped._true_answers.histogram is not None
+    assert clipped._run.true_answers.histogram is not None
     right = np.bincount(PEOPLE[:, 0] * 2 + np.minimum(PEOPLE[:, 1], 1), minlength=8)
-    assert clipped._true_answers.histogram.tolist() == right.tolist()
+    assert clipped._run.true_answers.histogram.tolist() == right.tolist()
 
 
 def test_past_the_last_query_it_refuses() -> None:
@@ -262,8 +263,8 @@ def test_nothing_is_tested_after_the_last_update(monkeypatch: pytest.MonkeyPatch
     def refuse(*args: Any) -> Any:
         raise AssertionError("the records were asked")
 
-    monkeypatch.setattr(run._true_answers, "count", refuse)
-    monkeypatch.setattr(run._query_noise, "draw", refuse)
+    monkeypatch.setattr(run._run.true_answers, "count", refuse)
+    monkeypatch.setattr(run._run.query_noise, "draw", refuse)
     assert run.answer_many([Conjunction({"a": i % 3}) for i in range(80)]).size == 80
 
 
@@ -285,21 +286,21 @@ def test_queries_that_do_not_fit_are_refused_before_any_is_answered() -> None:
 def test_no_noise_is_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new epoch throws away what was drawn ahead, and every key is fresh."""
     keys = []
-    fresh = pmw.fresh_key
-    monkeypatch.setattr(pmw, "fresh_key", lambda rng: keys.append(fresh(rng)) or keys[-1])
+    fresh = ahead.fresh_key
+    monkeypatch.setattr(ahead, "fresh_key", lambda rng: keys.append(fresh(rng)) or keys[-1])
     run = make(PEOPLE, SMALL, max_queries=500, rng=Randomness(seed=3))
-    scale = run._weights.scale
+    scale = run._run.weights.scale
 
     def watched(bound: Any, rate: float) -> None:
-        assert run._query_noise._draws.size == 0
+        assert run._run.query_noise._draws.size == 0
         scale(bound, rate)
 
-    monkeypatch.setattr(run._weights, "scale", watched)
+    monkeypatch.setattr(run._run.weights, "scale", watched)
     for _ in range(30):
         run.answer_many(marginals(SMALL, 2))
     assert run.updates >= 1
     assert len({bytes(np.asarray(key).tobytes()) for key in keys}) == len(keys)
-    source = run._query_noise
+    source = run._run.query_noise
     drawn = np.concatenate([source.draw(count) for count in (1, 2, 700, 1, 300, 1000, 5)])
     assert drawn.size == 2009
     assert np.unique(drawn).size > 1900

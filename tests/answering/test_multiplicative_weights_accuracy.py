@@ -19,7 +19,7 @@ from fastdp import (  # fmt: skip
     Range,
     marginals,
 )
-from fastdp.answering import multiplicative_weights as pmw
+from fastdp.answering import multiplicative_weights_parameters as given
 from fastdp.answering import workload
 from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.queries.bound_query import GRID_BITS, UNIT
@@ -90,7 +90,7 @@ def test_many_answers_are_those_of_one_after_the_other(
     for c in (1000, 15):
         schedule = UpdateSchedule(variant, 0.04, c, 0.01, QUIET, QUIET, QUIET * (variant == "lecture"), T, rate)
         monkeypatch.setattr(
-            pmw.MultiplicativeWeightsParameters, "schedule", lambda self, n, schedule=schedule: schedule
+            given.MultiplicativeWeightsParameters, "schedule", lambda self, n, schedule=schedule: schedule
         )
         right, changed = run_plainly(counts, cubes, T, c, rate, variant)
         for ask in (one_by_one, together, in_two):
@@ -117,7 +117,7 @@ def test_answers_are_within_alpha(variant: Variant, seed: int) -> None:
     queries += [Mask(rng.random(domain.size) < 0.5) for _ in range(50)]
     queries += [Linear(rng.random(domain.size)) for _ in range(50)]
     run = make(data, domain, epsilon=2.0, max_queries=len(queries), variant=variant, rng=Randomness(seed=seed))
-    counts = [run._true_answers.count(bind(query, domain)) for query in queries]
+    counts = [run._run.true_answers.count(bind(query, domain)) for query in queries]
     exact = np.array(counts) / (2.0**GRID_BITS * run.n)
     far = abs(exact - workload.Workload(queries, domain).evaluate(DenseWeights(domain))).max()
     assert far > 1.5 * run.alpha, "uniform weights must not do"
@@ -129,7 +129,7 @@ def test_answers_are_within_alpha(variant: Variant, seed: int) -> None:
     # every update lowers the divergence by what the theorem says
     drop = run.alpha**2 / (2 if variant == "sharp" else 64)
     assert before - run.nonprivate_kl() >= run.updates * drop
-    np.testing.assert_allclose(run.synthetic.answer(queries[5]), run._weights.evaluate(bind(queries[5], domain)))
+    np.testing.assert_allclose(run.synthetic.answer(queries[5]), run._run.weights.evaluate(bind(queries[5], domain)))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -142,7 +142,7 @@ def test_census(variant: Variant, census: tuple[dict[str, np.ndarray], Domain]) 
     )
     assert run.n == 254_654
     answers = run.answer_many(queries)
-    exact = workload.Workload(queries, domain).counts(run._true_answers) / (2.0**GRID_BITS * run.n)
+    exact = workload.Workload(queries, domain).counts(run._run.true_answers) / (2.0**GRID_BITS * run.n)
     assert abs(answers - exact).max() <= run.alpha < 0.3
     assert 1 <= run.updates <= run._schedule.updates
     # every update lowers the divergence by what the theorem says
@@ -156,17 +156,19 @@ def test_a_hundred_binary_attributes() -> None:
     hidden = np.random.default_rng(1).random((50_000, 10)) < 0.1
     data = np.repeat(hidden, 10, axis=1)  # v1 .. v10 are equal, v11 .. v20, ...
     run = make(data, domain, epsilon=10.0, max_queries=1000, rng=Randomness(seed=2))
-    estimate = fastdp.bounds.private_multiplicative_weights(50_000, domain, epsilon=10.0, delta=1e-6, max_queries=1000)
+    estimate = fastdp.bounds.private_multiplicative_weights(
+        50_000, domain, epsilon=10.0, delta=1e-6, max_queries=1000, variant="sharp"
+    )
     assert (estimate.cells, estimate.weight_bytes) == (2**100, 1600)
     assert estimate.alpha == run.alpha < 0.25
     queries = [Conjunction({f"v{i}": 0, f"v{i + 3}": 0}) for i in range(1, 98, 10)]
     queries += [Product({f"v{10 * j + 1}": 1, f"v{10 * j + 4}": [0, 1]}) for j in range(10)]
     queries += [Conjunction({f"v{i}": 1}) for i in range(1, 101)]
     answers = run.answer_many(queries)
-    exact = [run._true_answers.count(bind(query, domain)) / (UNIT * run.n) for query in queries]
+    exact = [run._run.true_answers.count(bind(query, domain)) / (UNIT * run.n) for query in queries]
     assert abs(answers - exact).max() <= run.alpha
     assert run.updates > 0
-    assert max(map(len, run._weights.blocks)) == 2
+    assert max(map(len, run._run.weights.blocks)) == 2
     with pytest.raises(ValueError, match=r"^domain: .* must be at most 2\^27 to count the records in each$"):
         run.nonprivate_kl()
     for query in (Mask(np.zeros(4, bool)), Linear(np.zeros(4))):
@@ -178,9 +180,9 @@ def test_an_update_without_memory_is_refused_before_its_test(monkeypatch: pytest
     domain = Domain.binary(40)
     run = make(np.ones((20_000, 40), bool), domain, epsilon=10.0)
     monkeypatch.setattr("fastdp.answering.memory.usable_memory", lambda: 2**10)
-    drawn = run._query_noise._draws.size
+    drawn = run._run.query_noise._draws.size
     with pytest.raises(ValueError, match=r"^domain: an update by this query would merge the blocks of 'v1'; 'v2'"):
         run.answer(Conjunction({f"v{i}": 1 for i in range(1, 11)}))
-    assert run._query_noise._draws.size == drawn
+    assert run._run.query_noise._draws.size == drawn
     assert run.transcript == []
     assert run.answer(Conjunction({"v1": 1})) > 1 - run.alpha

@@ -100,7 +100,7 @@ def test_a_seed_gives_the_same_bits_for_every_number_of_threads(variant: Variant
 
     def run(seed: int) -> Any:
         made = make(data, domain, epsilon=10.0, max_queries=100, variant=variant, rng=Randomness(seed=seed))
-        return made.answer_many(queries).tobytes(), made.updates, made._weights.probabilities().tobytes()
+        return made.answer_many(queries).tobytes(), made.updates, made._run.weights.probabilities().tobytes()
 
     results = []
     for threads in (1, 2):
@@ -115,7 +115,7 @@ def test_the_divergence_is_the_definition() -> None:
     run = make(PEOPLE, SMALL, max_queries=100, rng=Randomness(seed=1))
     run.answer_many(marginals(SMALL, 2))
     true = np.bincount(PEOPLE[:, 0] * 3 + PEOPLE[:, 1], minlength=12) / len(PEOPLE)
-    ours = run._weights.probabilities()
+    ours = run._run.weights.probabilities()
     right = sum(float(t) * math.log(t / o) for t, o in zip(true, ours, strict=True) if t)
     assert run.nonprivate_kl() == pytest.approx(right, abs=1e-12)
     fresh = make(PEOPLE, SMALL, max_queries=100)

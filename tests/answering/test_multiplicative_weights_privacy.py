@@ -141,7 +141,7 @@ def test_what_runs_has_the_law_that_was_proved(variant: Variant, ask: Any, monke
     for _ in range(runs):
         run = make(records(counts), DOMAIN, variant=variant, rng=rng)
         steps: list[Any] = []
-        scale = run._weights.scale
+        scale = run._run.weights.scale
 
         def log_scale(bound: Any, by: float, steps: list[Any] = steps, run: Any = run, scale: Any = scale) -> None:
             last = len(run.transcript) - (variant == "lecture")
@@ -149,7 +149,7 @@ def test_what_runs_has_the_law_that_was_proved(variant: Variant, ask: Any, monke
             steps.append((last, 1 if by > 0 else -1) if variant == "sharp" else (last, value))
             scale(bound, by)
 
-        run._weights.scale = log_scale  # type: ignore[method-assign]
+        run._run.weights.scale = log_scale  # type: ignore[method-assign]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)
             answers = ask(run, queries)

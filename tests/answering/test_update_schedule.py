@@ -154,8 +154,8 @@ def test_the_object_runs_its_schedule() -> None:
     )
     assert right is not None
     assert run._schedule == right
-    assert run._threshold_noise._plan.scale == right.threshold_scale
-    assert run._query_noise._plan.scale == right.query_scale
+    assert run._run._threshold_noise._plan.scale == right.threshold_scale
+    assert run._run.query_noise._plan.scale == right.query_scale
     assert run.alpha == right.alpha
     wider = make(skewed(50_000, domain), domain, max_queries=100, alpha=0.5)
     assert wider.alpha == 0.5

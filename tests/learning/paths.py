@@ -48,21 +48,6 @@ class Paths:
         """In place of fastdp.mechanisms.selection.draw_one."""
         return self.choose(eta * np.asarray(scores, float))
 
-    def choose_by_rank(self, values, tau, last, eta):
-        """In place of fastdp.mechanisms.rank_selection.choose_by_rank: by the definition of the loss."""
-        values = np.asarray(values)
-        m, t = values.size, float(tau)
-        losses = [max((values < z).sum() - t * m, t * m - (values <= z).sum()) for z in range(last + 1)]
-        return _Draw(lambda: self.choose(-float(eta) * np.array(losses)))
-
-
-class _Draw:
-    def __init__(self, draw):
-        self._draw = draw
-
-    def draw(self, key, choice=0):
-        return self._draw()
-
 
 class NoKeys:
     """What takes the place of ChargedKeys."""

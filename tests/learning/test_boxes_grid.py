@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
@@ -12,13 +10,14 @@ import pytest
 
 import fastdp
 from fastdp import Randomness
-from fastdp.learning import box_ends, boxes_grid
-from fastdp.learning.box_ends import ends_of, halving_points
+from fastdp.learning import boxes_grid
+from fastdp.learning.box_ends import ends_of
 from fastdp.learning.box_parameters import BoxProblem
-from fastdp.learning.boxes_grid import BoxGridParameters, Costs, Grid, all_nets, prepare_grid
+from fastdp.learning.boxes_grid import SHARES, BoxGridParameters, Costs, Grid, all_nets, prepare_grid
 from fastdp.learning.extremes import Numbers
 from fastdp.learning.privacy_parameters import PrivacyParameters
 from fastdp.learning.unequal_shares import Step, UnequalShares
+from fastdp.mechanisms.quantile_plan import QuantilePlan
 from fastdp.privacy.composition import compose
 from fastdp.privacy.guarantees import BoundedRange, PureDP
 from fastdp.records.number_line import NumberLine
@@ -39,20 +38,19 @@ def numbers_of(rows, bits):
     return numbers
 
 
-def plan_of(n=3, level=NOTHING, first=NOTHING, column=NOTHING, last=NOTHING):
-    return BoxGridParameters(n, None, level, first, column, last, PureDP(1.0), 1.0)
+def plan_of(n=3, first=NOTHING, column=NOTHING, last=NOTHING):
+    return BoxGridParameters(n, None, QuantilePlan.at(SHARES, 1.0), first, column, last, PureDP(1.0), 1.0)
 
 
-def laws_of(plan, bits, most, levels=1):
-    """Of what is returned, for all multisets of records."""
+def laws_of(plan, bits, most):
+    """Of what is returned, for all multisets of records, given the quantiles."""
     kinds = list(product(*(range(1 << b) for b in bits), (0, 1)))
     laws = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box_ends, "LEVELS", levels)
+        patch.setattr(boxes_grid, "draw_quantiles", lambda *_: [0] * 7)
         for rows in multisets(kinds, most):
             paths, numbers = Paths(), numbers_of(rows, bits)
             patch.setattr(boxes_grid, "draw_one", paths.draw_one)
-            patch.setattr(box_ends, "choose_by_rank", paths.choose_by_rank)
             laws[rows] = law_of(paths, lambda plan=plan, numbers=numbers: str(plan.learn(numbers, NoKeys(), nothing)))
     return kinds, laws
 
@@ -61,99 +59,18 @@ def nothing(*_):
     """No progress is shown."""
 
 
-# --- the quantiles
+# --- the ends
 
 
-@pytest.fixture(scope="module")
-def halved():
-    """The laws of the points of two levels, with all of them released, for all records on a line of three points."""
-    laws = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box_ends, "LEVELS", 2)
-        for rows in multisets(range(3), 4):
-            paths = Paths()
-            patch.setattr(box_ends, "choose_by_rank", paths.choose_by_rank)
-            positions = np.array(rows, np.uint64)
-            laws[rows] = law_of(paths, lambda p=paths, x=positions: halved_path(p, x))
-    return laws
-
-
-def halved_path(paths, positions):
-    """The points in the order in which they are drawn: the law of the choices, not of the sorted points alone."""
-    drawn = []
-    original = paths.choose_by_rank
-
-    def recorded(*arguments):
-        choice = original(*arguments)
-        inner = choice.draw
-
-        def draw(key, number=0):
-            drawn.append(inner(key))
-            return drawn[-1]
-
-        choice.draw = draw
-        return choice
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box_ends, "choose_by_rank", recorded)
-        halving_points(positions, 2, Fraction(ETA), None, 0)
-    return tuple(drawn)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_levels_of_medians_cost_one_choice_each(halved, relation):
-    """eta under add-remove and 2 eta under replace-one, for each of the two levels."""
-    each = ETA * (2 if relation == "replace-one" else 1)
-    _, largest = widest(halved, neighbours(range(3), 4, relation))
-    assert 1.2 * each < largest <= 2 * each + 1e-9
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_the_parts_of_a_level_have_the_range_of_one_choice(halved, relation):
-    """Given the first point, the other two together: range eta, or 2 eta under replace-one.
-
-    A mutant that takes the sizes of the parts for public charges eta for a replaced record, too, and is refuted.
-    """
-    each = ETA * (2 if relation == "replace-one" else 1)
-    for first in (0, 1):
-        laws = {rows: given(first, law) for rows, law in halved.items()}
-        spread, _ = widest(laws, neighbours(range(3), 4, relation))
-        assert spread <= each + 1e-9
-        assert spread > 1.2 * ETA or relation == "add-remove"
-
-
-def given(first, law):
-    """The law of the other points."""
-    some = {points[1:]: p for points, p in law.items() if points[0] == first}
-    total = math.log(sum(map(math.exp, some.values())))
-    return {points: p - total for points, p in some.items()}
-
-
-def test_halving_points_are_close_to_the_octiles_and_sorted():
-    draw = np.random.default_rng(0)
-    positions = np.sort(draw.integers(0, 2**20, 100_000).astype(np.uint64))
-    points = halving_points(positions, 2**20 - 1, Fraction(1), Randomness(seed=0).key(), 0)
-    assert points == sorted(points)
-    ranks = np.searchsorted(positions, np.array(points, np.uint64)) / positions.size
-    assert np.abs(ranks - np.arange(1, 8) / 8).max() < 0.002
-
-
-@pytest.mark.parametrize("values", [
-    np.zeros(0, np.uint64), np.full(1000, 7, np.uint64), np.repeat(np.array([0, 5, 15], np.uint64), (900, 50, 50)),
-])  # fmt: skip
-def test_points_and_ends_of_few_distinct_values(values):
-    line = NumberLine(10, 0, 1023)
-    points = halving_points(values, 1023, Fraction(4), Randomness(seed=1).key(), 0)
-    assert points == sorted(points)
-    assert len(points) == 7
-    assert all(0 <= point <= 1023 for point in points)
-    ends = ends_of(points, line)
-    assert (np.diff(ends.ends.astype(np.int64)) > 0).all()
-    assert ends.ends[-1] == 1023
-    assert set(points) <= set(ends.ends[ends.quantiles].tolist())
+@pytest.mark.parametrize("points", [[7] * 7, [0] * 7, [1023] * 7, [0, 0, 0, 5, 5, 15, 15], [1, 2, 3, 4, 5, 6, 7]])
+def test_cells_cover_the_line_and_begin_and_end_at_the_points(points):
+    ends = ends_of(points, NumberLine(10, 0, 1023))
+    assert set(points) == set(ends.ends[ends.quantiles].tolist())
     intervals = [ends.interval(k, k) for k in range(ends.ends.size)]
     assert intervals[0][0] == 0
+    assert intervals[-1][1] == 1023
     assert all(high + 1 == low for (_, high), (low, _) in pairwise(intervals))
+    assert set(points) <= {low for low, _ in intervals}
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint64])
@@ -172,20 +89,19 @@ def test_all_positions_of_few_bits_are_ends():
 # --- the choices
 
 
-@pytest.mark.parametrize(("part", "levels"), [("first", 1), ("column", 1), ("last", 1), ("level", 2)])
-def test_every_part_keeps_its_range(part, levels):
-    """All neighbours with up to two records of one column of two positions; the other parts are free."""
-    kinds, laws = laws_of(plan_of(**{part: ETA}), (1,), 2, levels)
+@pytest.mark.parametrize("part", ["first", "column", "last"])
+def test_every_part_keeps_its_range(part):
+    """All neighbours with up to three records of one column of two positions; the other parts are free."""
+    kinds, laws = laws_of(plan_of(**{part: ETA}), (1,), 3)
     for relation in RELATIONS:
-        each = levels * ETA * (2 if relation == "replace-one" else 1)
-        spread, largest = widest(laws, neighbours(kinds, 2, relation))
-        assert largest <= each + 1e-6
-        assert levels > 1 or spread <= each + 1e-6  # of one choice alone: ranges do not add up
+        each = ETA * (2 if relation == "replace-one" else 1)
+        spread, _ = widest(laws, neighbours(kinds, 3, relation))
+        assert 0.4 * each < spread <= each + 1e-6
 
 
 def test_errors_that_count_twice_and_an_unpaid_last_choice_are_refuted():
-    """Twice the weight is beyond the range of the first choice, as is a last choice that is not charged."""
-    for mutant in (plan_of(column=2 * ETA), plan_of(column=ETA, last=ETA)):
+    """Twice the weight is beyond the range of one choice, as is a last choice that is not charged."""
+    for mutant in (plan_of(last=2 * ETA), plan_of(column=ETA, last=ETA)):
         kinds, laws = laws_of(mutant, (1,), 3)
         for relation in RELATIONS:
             spread, _ = widest(laws, neighbours(kinds, 3, relation))
@@ -201,7 +117,6 @@ def test_costs_that_spare_positives_keep_their_range(monkeypatch, relation):
     for rows in multisets(kinds, 3):
         paths, numbers = Paths(), numbers_of(rows, (1,))
         monkeypatch.setattr(boxes_grid, "draw_one", paths.draw_one)
-        monkeypatch.setattr(box_ends, "choose_by_rank", paths.choose_by_rank)
 
         def run(numbers=numbers):
             return plan._grow(Grid(numbers, [ends_of([0] * 7, numbers.orders[0])]), 1, NoKeys()).box
@@ -240,7 +155,7 @@ def test_parameters_use_all_of_epsilon_and_delta(d, epsilon, delta, relation):
     plan = prepare_grid(BoxProblem(10**5, (64,) * d, PrivacyParameters(epsilon, delta, 0.05, relation)))
     s = 2 if relation == "replace-one" else 1
     first, many = (plan.first_eta, 1) if d <= 4 else (64 * plan.first_eta, d)
-    ranges = [(plan.level_eta, 3 * d), (first, many), (plan.column_eta, d), (plan.last_eta, 1)]
+    ranges = [(plan.quantiles.each / s, 3 * d), (first, many), (plan.column_eta, d), (plan.last_eta, 1)]
     parts = [(BoundedRange(s * eta), count) for eta, count in ranges]
     if d > 4:
         parts.append((PureDP(epsilon / 32), 1))

@@ -56,6 +56,7 @@ def test_a_new_name_without_an_entry_fails():
         calls._function("release", release)(np.random.default_rng(1))
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")  # of numpy
 def test_a_call_is_repeated_by_its_number():
     for i in (3, 77, 1234):
         one, again = (fuzz._Hostile(fuzz.name_of(5, i), (5 << 40) + i) for _ in range(2))

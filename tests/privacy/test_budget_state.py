@@ -7,6 +7,7 @@ import gc
 import pickle
 import warnings
 from dataclasses import FrozenInstanceError, dataclass, replace
+from fractions import Fraction
 from math import inf, nextafter
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 import fastdp
-from fastdp import AllOf, ApproxDP, BoundedRange, Budget, BudgetExceeded, PureDP, Renyi
+from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, Budget, BudgetExceeded, PureDP, Renyi
+from fastdp.privacy import ledger
 from fastdp.privacy.budget import Reservation
 
 OWN = ("epsilon", "delta", "theorem", "neighbors", "refusals", "refused", "spent", "left", "releases")
@@ -290,3 +292,49 @@ def spend(budget: Budget, epsilon: float) -> None:
     reservation = Reservation(budget, PureDP(epsilon), "test", {})
     reservation.commit()
     reservation.close()
+
+
+# --- prices are remembered by their numbers
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (PureDP(0.3), PureDP(0.30000000000000004)),
+        (PureDP(0.3), BoundedRange(0.3)),
+        (ApproxDP(0.3, 1e-9), ApproxDP(0.3, 2e-9)),
+        (ZCDP(0.02), ZCDP(0.02, mu=0.2)),
+        (PureDP(0.3) & ZCDP(0.01), ZCDP(0.01) & BoundedRange(0.3)),
+        (Renyi.laplace(2.0), Renyi.laplace(3.0)),
+    ],
+    ids=str,
+)
+def test_what_a_charge_costs_is_that_of_its_own_guarantee(pair):
+    """Equal numbers share what was computed; another kind, another number or another mu does not."""
+    for first, second in (pair, pair[::-1]):
+        ledger._prices.clear()
+        for guarantee in (first, second, first):
+            charge, forms = ledger.Charge(guarantee), [form for form in guarantee.forms() if not form.leak]
+            assert charge.amounts["pure"] == min((form.pure for form in forms), default=inf)
+            assert charge.amounts["rho"] == min((form.rho for form in forms), default=inf)
+            assert charge.amounts["delta"] == min(form.leak for form in guarantee.forms())
+            mu = min((form.least_mu for form in forms), default=inf)
+            assert charge.exact("mu") == (None if mu == inf else (Fraction(mu) ** 2).as_integer_ratio())
+    with pytest.raises(TypeError):
+        ledger.Charge(pair[0]).amounts["rho"] = 0.0
+
+
+def test_sums_are_exact_whatever_the_denominators():
+    some = [0.1, 0.3, 1e-300, 7.0, 0.125, 1e-9, 123456.789] * 30
+    sums = ledger.Sums(("epsilon", "rho"))
+    for epsilon in some:
+        sums = sums.plus(ledger.Charge(PureDP(epsilon)))
+    assert sums._sum("epsilon") == sum(Fraction(repr(epsilon)) for epsilon in some)
+    assert sums._sum("rho") == sum(Fraction(PureDP(epsilon).to_zcdp().rho) for epsilon in some)
+
+
+def test_prices_do_not_pile_up():
+    ledger._prices.clear()
+    for i in range(2 * ledger._MOST_PRICES):
+        ledger.Charge(PureDP(1.0 + i))
+    assert len(ledger._prices) <= ledger._MOST_PRICES

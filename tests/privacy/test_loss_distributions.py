@@ -349,7 +349,7 @@ def test_compose_takes_what_is_known_of_each_release():
 
 
 def test_compose_knows_when_it_is_far_from_the_truth():
-    assert compose((BoundedRange(0.1), 100), delta=1e-6).at_least == 0
+    assert compose((BoundedRange(0.1), 100), delta=1e-6).at_least > 2.24  # of choices that depend on results
     assert compose((ZCDP(0.1), 3), delta=1e-6).at_least == 0
     assert compose((ApproxDP(0.1, 1e-9), 30), delta=1e-6).at_least > 0
     assert compose(PureDP(1.0), PureDP(2.0)).at_least == 0

@@ -70,10 +70,12 @@ READ_RECORDS = {
     "error", "exponential_erm", "exponential_mechanism", "gaussian", "interior_point", "laplace", "learn_box",
     "learn_conjunction", "learn_from_class", "median", "mwem", "noisy_least_squares",
     "noisy_projected_gradient_descent", "nonprivate_excess_risk", "nonprivate_minimum", "pack", "permute_and_flip",
-    "private_erm", "projected_gradient_descent", "quantile", "release_marginals", "top_k", "vector_mean", "vector_sum",
+    "private_erm", "projected_gradient_descent", "quantile", "quantiles", "release_marginals", "top_k", "vector_mean",
+    "vector_sum",
 }  # fmt: skip
 METHODS = {
-    "AboveThreshold.above", "AboveThreshold.first_above", "GumbelMax.offer", "GumbelMax.merge", "GumbelMax.winner",
+    "AboveThreshold.above", "AboveThreshold.first_above", "SparseVector.above", "SparseVector.places_above",
+    "NumericSparse.answer", "NumericSparse.answer_many", "GumbelMax.offer", "GumbelMax.merge", "GumbelMax.winner",
     "GumbelMax.winners", "PrivateMultiplicativeWeights.__init__", "PrivateMultiplicativeWeights.answer",
     "PrivateMultiplicativeWeights.answer_many", "PrivateMultiplicativeWeights.nonprivate_kl", "Domain.encode_column",
     "Domain.cells",

@@ -34,7 +34,9 @@ def choice() -> fastdp.GumbelMax:
 def weights() -> fastdp.PrivateMultiplicativeWeights:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fastdp.AccuracyWarning)
-        return fastdp.PrivateMultiplicativeWeights(RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, max_queries=50)
+        return fastdp.PrivateMultiplicativeWeights(
+            RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, max_queries=50, variant="sharp"
+        )
 
 
 def during(patch: pytest.MonkeyPatch, module: Any, name: str, act: Callable[[], Any]) -> list[Any]:
@@ -101,10 +103,10 @@ def test_a_distribution_is_not_read_while_it_changes(monkeypatch: pytest.MonkeyP
     run = weights()
     found = during(monkeypatch, dense_weights.DenseWeights, "scale", lambda: run.synthetic)
     while not found:
-        run._updates = 0
+        run._run.updates = 0
         run.answer_many([fastdp.Conjunction({"a": 0, "b": 1})] * 1)
         with run._turn:
-            run._noisy_threshold = -(10**12)  # so that the next test fires
+            run._run._noisy_threshold = -(10**12)  # so that the next test fires
     assert found == [AGAIN]
     assert abs(run.synthetic.probabilities().sum() - 1) < 1e-9
 

@@ -85,7 +85,9 @@ def _end_to_end(d: int) -> Callable[[int], Call]:
         def call() -> Any:
             with warnings.catch_warnings():  # that plain noise has a smaller bound for so few queries
                 warnings.simplefilter("ignore", AccuracyWarning)
-                online = PrivateMultiplicativeWeights(codes, domain, max_queries=len(asked), **guarantee)
+                online = PrivateMultiplicativeWeights(
+                    codes, domain, max_queries=len(asked), variant="sharp", **guarantee
+                )
             answers = online.answer_many(asked)
             return answers, online.alpha, _fitted(codes, domain, asked, **guarantee).sample(len(codes))
 

@@ -33,7 +33,7 @@ def _asked(n: int, literals_each: int, share: float | None) -> tuple[Domain, lis
 
 
 def _online(codes: Any, domain: Domain) -> PrivateMultiplicativeWeights:
-    return PrivateMultiplicativeWeights(codes, domain, epsilon=1.0, delta=1e-6, max_queries=10**6)
+    return PrivateMultiplicativeWeights(codes, domain, epsilon=1.0, delta=1e-6, max_queries=10**6, variant="sharp")
 
 
 def _answer(n: int) -> Call:

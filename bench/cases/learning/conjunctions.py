@@ -137,7 +137,7 @@ def _peel_case(k: int) -> Case:
     )
 
 
-def _fit_case(method: str, work: str, *pairs: Any) -> Case:
+def _fit_case(method: str, work: str, *pairs: Any, oracle: str = "a conjunction") -> Case:
     def drawn(n: int) -> Any:
         return (*records(enough(n), 100, K), _fit(enough(n), 100, K, method=method, beta=SURE)())
 
@@ -147,8 +147,25 @@ def _fit_case(method: str, work: str, *pairs: Any) -> Case:
         MILLION,
         lambda n: _fit(n, 100, K, method=method),
         *pairs,
-        oracle="a conjunction",
+        oracle=oracle,
         drawn=drawn,
+        epsilon=EPSILON,
+        delta=DELTA,
+        k=K,
+    )
+
+
+def _guard_case() -> Case:
+    """What a guard costs: the same method with one and without."""
+    alone = Side("without a guard", lambda n: _fit(n, 100, K))
+    return _case(
+        f"peel-{K}-guarded",
+        f"learn_conjunction, peel and its guard, 100 columns, k = {K}",
+        MILLION,
+        lambda n: _fit(n, 100, K, realizable=False),
+        (alone, within("without a guard", 1.1)),
+        oracle="a conjunction",
+        drawn=lambda n: (*records(enough(n), 100, K), _fit(enough(n), 100, K, realizable=False, beta=SURE)()),
         epsilon=EPSILON,
         delta=DELTA,
         k=K,
@@ -168,6 +185,10 @@ CASES = (
         k=MOST,
     ),
     *map(_peel_case, (1, 3, K, 30)),
+    _guard_case(),
+    _fit_case(
+        "search", "beside two sums of bytes", (numpy_sums(100, K), None), oracle="a conjunction that was searched for"
+    ),
     _fit_case("greedy", "beside two sums of bytes", (numpy_sums(100, K), None)),
     _fit_case("counts", "beside sums of bytes with noise", (Side("numpy", _numpy_counts), None)),
     _case(

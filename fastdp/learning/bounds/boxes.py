@@ -64,7 +64,7 @@ def learn_box(
     --------
     >>> import fastdp
     >>> round(fastdp.bounds.learn_box(1_000_000, 5, epsilon=1.0, delta=1e-6, realizable=True), 4)
-    0.014
+    0.0137
     """
     problem = _box(n, d, domain_bits, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
     realizable = flag("realizable", realizable)

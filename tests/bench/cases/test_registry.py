@@ -69,7 +69,10 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
     stated = {(case.name, *((t.rival, *t.limits.values()) for t in case.targets)) for case in choose(("accounting",))}
     assert stated == {
         ("above-threshold", ("numpy", 3, 3)),
-        ("above-threshold-one-query",),
+        ("above-threshold-one-query", (None, 2.5e-6, 2.5e-6)),
+        ("sparse-vector", ("numpy", 3, 3)),
+        ("sparse-vector-one-query", (None, 2.5e-6, 2.5e-6)),
+        ("numeric-sparse", ("numpy", 3, 3)),
         ("compose-mixed",),
         ("compose-losses", ("dp-accounting", 10, 10)),
         ("compose-losses-cold", ("dp-accounting", 2, 2)),
@@ -159,6 +162,7 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
         ("literals-103", "numpy", 8, 8),
         ("all-conjunctions", "numpy, packed", 10, 10),
         ("peel-10", "numpy", 0.5, 0.5),
+        ("peel-10-guarded", "without a guard", 1.1, 1.1),
         ("interior-point-int64", "np.sort", 1.5, 1.5),
         ("interior-point-float64", "np.sort", 1.5, 1.5),
         ("literals-two-threads", "one thread", 1.6, 1.6),
@@ -168,6 +172,7 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
     assert set(without) == {
         *("peel-1", "peel-3", "peel-30", "interior-point-candidates", "box-peel", "box-interior-point", "concepts"),
         *("conjunction-by-greedy", "conjunction-by-counts", "conjunction-by-elimination", "pack", "error", "quantile"),
+        *("conjunction-by-search",),
         *("box-exponential", "interior-point-prefix"),
     }
     assert [side.peer for side in without["interior-point-candidates"].rivals] == ["opendp", "diffprivlib"]

@@ -12,6 +12,17 @@ def _check_last_query(drawn: Any, parameters: Any) -> None:
     assert first == n - 1
 
 
+def _check_places(drawn: Any, parameters: Any) -> None:
+    places, values = drawn
+    np.testing.assert_array_equal(places, np.flatnonzero(values > 1_000))
+
+
+def _check_places_and_values(drawn: Any, parameters: Any) -> None:
+    places, given, values = drawn
+    _check_places((places, values), parameters)
+    assert 0 < np.abs(given - values[places]).mean() < 10_000
+
+
 def _check_answers_by_a_threshold(drawn: Any, parameters: Any) -> None:
     """At the threshold each answer is as likely."""
     far, near = drawn
@@ -51,6 +62,8 @@ def _check_losses(drawn: Any, parameters: Any) -> None:
 ORACLES: dict[str, Any] = {
     "answers by a threshold": _check_answers_by_a_threshold,
     "the last query": _check_last_query,
+    "the places above": _check_places,
+    "the places above, and their values": _check_places_and_values,
     "Renyi, in float64": _check_composition,
     "below Renyi": _check_losses,
 }

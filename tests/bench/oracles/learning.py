@@ -29,6 +29,14 @@ def _check_conjunction(drawn: Any, parameters: Any) -> None:
         assert len(h.literals) <= parameters["k"]
 
 
+def _check_found(drawn: Any, parameters: Any) -> None:
+    """No bound is known: the conjunction that fits, or errors on a hundredth of the records."""
+    X, y, h = drawn
+    assert (h.predict(X) != y).mean() <= 0.01 < h.error_bound
+    assert h.excess_bound < 0.01
+    assert len(h.literals) <= parameters["k"]
+
+
 def _check_box(drawn: Any, parameters: Any) -> None:
     X, y, h = drawn
     low, high = (np.array(ends) for ends in zip(*h.intervals, strict=True))
@@ -93,6 +101,7 @@ ORACLES: dict[str, Any] = {
     "a share of errors": _check_share_of_errors,
     "sums of bits": _check_sums_of_bits,
     "a conjunction": _check_conjunction,
+    "a conjunction that was searched for": _check_found,
     "a box": _check_box,
     "a middle rank": _check_middle_rank,
     "a good hypothesis": _check_good_hypothesis,

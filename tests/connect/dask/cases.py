@@ -46,7 +46,8 @@ Call = Callable[[Callable[[Any], Any], Data], Any]  # (how arrays are given, the
 
 
 def conjunction(give: Any, data: Data, **how: Any) -> Any:
-    h = fastdp.learn_conjunction(give(data.bits), give(data.rule), epsilon=0.04, delta=1e-6, rng=seeded(), **how)
+    how = {"epsilon": 0.04, "method": "peel", "realizable": True} | how
+    h = fastdp.learn_conjunction(give(data.bits), give(data.rule), delta=1e-6, rng=seeded(), **how)
     return h.literals, h.error(give(data.bits), give(data.rule))
 
 
@@ -135,6 +136,8 @@ CASES: dict[str, Call] = {
     "greedy": partial(conjunction, k=3, method="greedy"),
     "counts": partial(conjunction, k=3, method="counts"),
     "exhaustive": partial(conjunction, k=2, method="exhaustive"),
+    "guarded": partial(conjunction, k=3, epsilon=0.3, realizable=False),
+    "search": partial(conjunction, k=3, method="search"),
     "add-remove": partial(conjunction, k=3, neighbors="add-remove", records=N),
     "box, peel": partial(box, method="peel", delta=1e-6, domain_bits=[6, 5]),
     "box, interior points": partial(box, method="interior-point", delta=1e-6, domain_bits=[6, 5]),
@@ -143,6 +146,7 @@ CASES: dict[str, Call] = {
     "box of floats, interior points": partial(box_of_floats, method="interior-point"),
     "median": one_column,
     "quantile": partial(one_column, function=fastdp.quantile, q=0.9),
+    "quantiles": partial(one_column, function=fastdp.quantiles, qs=(0.1, 0.25, 0.5, 0.9)),
     "interior point": partial(one_column, function=fastdp.interior_point),
     "median of ages": partial(one_column, of="places", domain_bits=6),
     "median of 64 bits": partial(one_column, of="places"),

@@ -198,7 +198,9 @@ def test_one_computation_for_each_statistic(data: Data) -> None:
     """And a few for an order statistic."""
     X, y = chunked(data.bits), chunked(data.rule)
     for most, call in (
-        (1 + 1, lambda: fastdp.learn_conjunction(X, y, epsilon=1.0, delta=1e-6, method="counts")),  # labels, counts
+        # labels, counts; and the errors of prefixes
+        (1 + 1, lambda: fastdp.learn_conjunction(X, y, epsilon=1.0, method="counts", realizable=True)),
+        (2 + 1, lambda: fastdp.learn_conjunction(X, y, epsilon=1.0, method="counts")),
         (1 + 5, lambda: CASES["logistic"](chunked, data, steps=5)),
         (1 + 1, lambda: fastdp.vector_sum(chunked(data.points), clip=1.0, epsilon=1.0)),
         (1, lambda: CASES["marginals"](chunked, data)),

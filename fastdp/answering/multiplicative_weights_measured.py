@@ -1,0 +1,92 @@
+"""The variant that measures: a noisy count where a test fires, and a distribution that is moved onto it.
+
+multiplicative_weights_measured.md, theorems 1 and 2. Epochs are paid for as they begin.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy.budget import BudgetExceeded
+from ..randomness.noise_draws import integer_noise
+from ..randomness.noise_plans import laplace_plan
+from ..support.errors import warn_of_accuracy
+from .measured_schedule import MeasuredSchedule
+from .measurements import Measurement, fit_again, take_in
+from .multiplicative_weights_noise import NoiseAhead
+from .multiplicative_weights_payments import Payments
+from .multiplicative_weights_price import Total
+from .multiplicative_weights_run import Crossing, RunSource, ThresholdRun
+from .queries.bound_query import UNIT
+from .workload import Workload
+
+
+class MeasuredRun(ThresholdRun):
+    """One test, and a count with fresh noise where it fires."""
+
+    sides: ClassVar[int] = 1
+
+    def __init__(
+        self, schedule: MeasuredSchedule, source: RunSource, total: Total, payments: Payments,
+        on_exhausted: Literal["answer", "raise"], replay: int,
+    ) -> None:  # fmt: skip
+        super().__init__(schedule, source, laplace_plan(schedule.query_scale))
+        self._payments, self._on_exhausted, self._replay = payments, on_exhausted, replay
+        self._threshold_plan = laplace_plan(schedule.threshold_scale)
+        self._measurement_noise = NoiseAhead(total.noise(schedule.measurement_scale), source.rng)
+        self._measurements: list[Measurement] = []
+        self._refused = False  # whether a budget had no room for the epoch that was due
+
+    @property
+    def exhausted(self) -> bool:
+        return self._refused or not self.updates_left
+
+    def threshold_noise(self) -> int:
+        return int(integer_noise(self._threshold_plan, self._payments.key(self.updates), 1)[0])
+
+    def tests(self, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.abs(gaps)
+
+    def epoch_runs(self) -> bool:
+        if self._on_exhausted == "raise" and not self.updates_left:
+            raise BudgetExceeded(
+                f"updates: all {self.schedule.updates:,} are spent: nothing more is answered within alpha; "
+                "`.synthetic` goes on, and on_exhausted='answer' gives its answers here"
+            )
+        try:
+            runs = super().epoch_runs()
+        except BudgetExceeded as error:
+            first, self._refused = not self._refused, True
+            if self._on_exhausted == "raise":
+                raise
+            if first:
+                warn_of_accuracy(f"answers come from the distribution as it is, and {self.spent()}: {error}")
+            return False
+        self._refused = False
+        return runs
+
+    def bound_of(self, tested: bool) -> float | None:
+        return self.schedule.alpha if tested else None
+
+    def update(
+        self, workload: Workload, at: int, crossed: Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> int:
+        query = workload.queries[at]
+        noisy = (int(counts[at]) + int(self._measurement_noise.draw(1)[0])) / (self.n * UNIT)
+        values[at] = self.record_measured(query, noisy, self.schedule.measured_alpha)
+        measurement = Measurement(query, workload.bound(at) if query.keeps_bound else None, noisy)
+        deviation = self.schedule.deviation / (self.n * UNIT)
+        with self.changing:
+            moved = take_in(self.weights, measurement, deviation, self.n)
+            if moved:
+                self._measurements.append(measurement)
+                fit_again(self.weights, self._measurements, deviation, self._replay, self.n)
+        if self._on_exhausted == "answer":
+            self.warn_if_spent()
+        return 1
+
+    def spent(self) -> str:
+        return "have no error bound any more"

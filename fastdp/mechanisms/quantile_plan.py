@@ -1,0 +1,164 @@
+"""How many quantiles are found by halving, and what that costs: from public numbers alone.
+
+The middle one divides the records, those on either side are found among the records on that side, and so on: a record
+takes part in one choice of a level. many_quantiles.md has the prices and their proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from ..privacy.composition import compose, share
+from ..privacy.conversions import rho_of_range
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from ..support import parameters
+from ..support.rounding import down, lower, up
+
+_ROOT_TWO = Fraction(14142135, 10**7)  # not above it
+
+
+class Node(NamedTuple):
+    """A choice: quantile number `middle` of those from `first` to before `stop`, in a part that ends at its neighbours.
+
+    tau      its share of the records of the part
+    eta      the weight of a rank in the exponent
+    divides  whether others are found on one of its sides
+    """
+
+    middle: int
+    first: int
+    stop: int
+    tau: Fraction
+    eta: Fraction
+    divides: bool
+
+
+@dataclass(frozen=True)
+class QuantilePlan:
+    """Many quantiles of one column, or the same ones of each of several columns.
+
+    shares     the quantiles: fractions in (0, 1), each once, in order
+    each       the range of log-likelihood ratios that one level has
+    columns    how many columns there are
+    pure       whether the last two levels are added up as they are, or by their squares
+    """
+
+    shares: tuple[Fraction, ...]
+    each: float
+    neighbors: Neighbors
+    columns: int
+    pure: bool
+    epsilon: float | None = None
+    delta: float = 0.0
+
+    @classmethod
+    def of(
+        cls, shares: Sequence[Fraction], *, epsilon: Any, delta: Any = 0.0, neighbors: Any = "replace-one",
+        columns: int = 1,
+    ) -> QuantilePlan:  # fmt: skip
+        """With the largest exponents that (epsilon, delta) allows."""
+        epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
+        ordered = tuple(sorted(set(shares)))
+        levels = columns * len(ordered).bit_length()
+        pure = down(lower(epsilon) / max(levels, 1))
+        each = max(pure, _range_of_level(epsilon, delta, levels)) if delta and levels > 1 else pure
+        return cls(ordered, each, parameters.neighbors(neighbors), columns, each == pure, epsilon, delta)
+
+    @classmethod
+    def at(
+        cls, shares: Sequence[Fraction], each: float, neighbors: Neighbors = "replace-one", columns: int = 1
+    ) -> QuantilePlan:
+        """With levels of a given range."""
+        return cls(tuple(sorted(set(shares))), each, neighbors, columns, False)
+
+    @property
+    def levels(self) -> int:
+        """How many choices a record takes part in, of one column."""
+        return len(self.shares).bit_length()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of the quantiles of all columns together: many_quantiles.md, theorem 1."""
+        return _guarantee(
+            self.each, self.levels, self.columns, self._has_short_paths, self.pure, self.epsilon, self.delta,
+            self.neighbors,
+        )  # fmt: skip
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its row in a budget."""
+        row: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
+        if self.delta:
+            row["delta"] = self.delta
+        return {**row, "quantiles": len(self.shares)}
+
+    @property
+    def _has_short_paths(self) -> bool:
+        """Whether a quantile that divides nothing may be found one level before the last."""
+        return self.levels > 1 and len(self.shares) + 1 < 3 * 2 ** (self.levels - 2)
+
+    @cached_property
+    def nodes(self) -> tuple[tuple[Node, ...], ...]:
+        """The choices of each level, in order."""
+        return tuple(self._levels())
+
+    def _levels(self) -> Iterator[tuple[Node, ...]]:
+        ends = (Fraction(0), *self.shares, Fraction(1))
+        parts = [(0, len(self.shares))] if self.shares else []
+        doubled = 2 if self.pure else _ROOT_TWO
+        level = 0
+        while parts:
+            found, inner = [], []
+            for first, stop in parts:
+                low, high = ends[first], ends[stop + 1]
+                middle = first + stop >> 1
+                if not (stop - first) % 2 and ends[middle] + ends[middle + 1] >= low + high:
+                    middle -= 1  # of the two in the middle the one that is closer to it
+                tau = (ends[middle + 1] - low) / (high - low)
+                each = Fraction(self.each)
+                if stop - first == 1 and level == self.levels - 2:
+                    each *= doubled
+                found.append(Node(middle, first, stop, tau, each / self._price(tau, level), stop - first > 1))
+                inner += [part for part in ((first, middle), (middle + 1, stop)) if part[0] < part[1]]
+            yield tuple(found)
+            parts, level = inner, level + 1
+
+    def _price(self, tau: Fraction, level: int) -> Fraction:
+        """The range of a choice in units of its eta; under replace-one of two choices that a record may change."""
+        one = 2 * max(tau, 1 - tau)
+        if self.neighbors == "add-remove":
+            return one
+        return 2 * one if level else Fraction(2)
+
+
+@lru_cache(1024)
+def _range_of_level(epsilon: float, delta: float, levels: int) -> float:
+    """By sums of Renyi curves, which hold on every path of choices: many_quantiles.md, theorem 1."""
+    whole = ApproxDP(down(lower(epsilon)), down(lower(delta)))
+    return share(whole, levels, lambda each: BoundedRange(each).to_renyi())
+
+
+@lru_cache(1024)
+def _guarantee(
+    each: float, levels: int, columns: int, short: bool, pure: bool, epsilon: float | None, delta: float,
+    neighbors: Neighbors,
+) -> Guarantee:  # fmt: skip
+    count = levels * columns
+    if not count:
+        return PureDP(0.0, neighbors=neighbors)
+    if count == 1:
+        return BoundedRange(each if epsilon is None else epsilon, neighbors=neighbors)
+    one, both = Fraction(rho_of_range(each)), Fraction(rho_of_range(up(2 * Fraction(each))))
+    rho = count * one
+    if short and pure:  # a choice of twice the range stands for the last two
+        rho = max(rho, rho + columns * (both - 2 * one))
+    concentrated = ZCDP(up(rho), neighbors=neighbors)
+    if epsilon is None:
+        return compose((BoundedRange(each, neighbors=neighbors), count))
+    if pure:
+        return AllOf(PureDP(epsilon, neighbors=neighbors), concentrated)
+    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), concentrated)
