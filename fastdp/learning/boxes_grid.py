@@ -173,7 +173,8 @@ class Grid:
         return self._rows.total(_Line(i, box, costs, self._cells, self._labels, self.everything[i][1] + 1))
 
 
-class _Line(NamedTuple):
+@dataclass(frozen=True)
+class _Line:
     """The statistic of `Grid._line`."""
 
     column: int

@@ -18,7 +18,7 @@ class Step(NamedTuple):
     """So many choices that may each use so many units of range."""
 
     weight: int
-    count: int = 1
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class UnequalShares:
         count    the epsilon of one more release, of Laplace noise: that of `privacy` times a power of two
         """
         counts = [PureDP(count, neighbors=privacy.neighbors)] if count else []
-        plain = down((lower(privacy.epsilon) - Fraction(count)) / sum(step.weight * step.count for step in steps))
+        plain = down((lower(privacy.epsilon) - Fraction(count)) / sum(step.weight * step.times for step in steps))
         unit = max(plain, _largest_unit(privacy, steps, count, plain)) if privacy.delta else plain
         parts: list[Guarantee | tuple[Guarantee, int]] = [
-            (BoundedRange(up(Fraction(unit) * step.weight), neighbors=privacy.neighbors), step.count) for step in steps
+            (BoundedRange(up(Fraction(unit) * step.weight), neighbors=privacy.neighbors), step.times) for step in steps
         ]
         shares = cls(unit, privacy.score_range, privacy.guarantee & compose(*parts, *counts).to_zcdp())
         for step in steps:
@@ -62,7 +62,7 @@ def _largest_unit(privacy: PrivacyParameters, steps: Sequence[Step], count: floa
     whole, counts = ApproxDP(epsilon, delta), [PureDP(count)] if count else []
 
     def fits(unit: float) -> bool:
-        each = [(BoundedRange(up(Fraction(unit) * step.weight)), step.count) for step in steps]
+        each = [(BoundedRange(up(Fraction(unit) * step.weight)), step.times) for step in steps]
         try:
             return compose(*each, *counts, delta=delta).implies(whole)
         except ValueError:
