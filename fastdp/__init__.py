@@ -22,6 +22,7 @@ _HOME = {
     "Budget": "privacy.budget",
     "BudgetExceeded": "privacy.budget",
     "Conjunction": "answering.queries",
+    "ContinualCounter": "answering.continual_counter",
     "Domain": "records.domain",
     "DomainError": "support.errors",
     "GaussianDP": "privacy",
@@ -66,6 +67,7 @@ _HOME = {
     "quantile": "mechanisms.quantiles",
     "quantiles": "mechanisms.many_quantiles",
     "release_marginals": "answering.release_marginals",
+    "release_ranges": "answering.release_ranges",
     "removal": "privacy.removal_lemma",
     "removal_eta": "privacy.removal_lemma",
     "set_num_threads": "support.threads",
@@ -96,6 +98,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Conjunction",
+    "ContinualCounter",
     "Domain",
     "DomainError",
     "GaussianDP",
@@ -140,6 +143,7 @@ __all__ = [
     "quantile",
     "quantiles",
     "release_marginals",
+    "release_ranges",
     "removal",
     "removal_eta",
     "set_num_threads",
@@ -169,10 +173,12 @@ if TYPE_CHECKING:
     from . import bounds as bounds
     from . import kernels as kernels
     from . import privacy as privacy
+    from .answering.continual_counter import ContinualCounter
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
     from .answering.release_marginals import release_marginals
+    from .answering.release_ranges import release_ranges
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction

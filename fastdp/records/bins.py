@@ -163,6 +163,48 @@ class Bins(Frozen):
             raise ValueError(f"low={shown(low)}, high={shown(high)}: one of them must be {self._rule}")
         return self._place(least), self._place(most)
 
+    def end(self, name: str, high: Any) -> int:
+        """The last bin of the numbers up to `high`: the bin that holds it; -1 below the first edge.
+
+        Parameters
+        ----------
+        name : str
+            What errors call the attribute.
+        high : int or float
+            A number; beyond the last edge it stands for that.
+
+        Returns
+        -------
+        int
+            The code of the bin, or -1.
+        """
+        most = self._number(name, high)
+        return -1 if most < self.ends[0] else self._place(most)
+
+    def within(self, code: int, share: float) -> Any:
+        """The number that has a share of a bin below it, if values are spread evenly.
+
+        Parameters
+        ----------
+        code : int
+            The bin.
+        share : float in [0, 1]
+            How much of it.
+
+        Returns
+        -------
+        int, float or datetime
+            From the lower edge on, and below the upper one; in a bin without an end its finite edge.
+        """
+        low, high = self.edges[code].item(), self.edges[code + 1].item()
+        if self.edges.dtype == np.float64:
+            if high - low < inf:
+                return low + share * (high - low)
+            return low if high == inf and low > -inf else high if low == -inf and high < inf else self.labels[code]
+        if self._dated:
+            return low + share * (high - low)
+        return min(low + floor(share * (high - low)), high - 1)
+
     def _place(self, number: Any) -> int:
         """The bin of a number, or of the edge that is nearest to it."""
         return bisect_right(self.edges, number, 1, self.edges.size - 1, key=_plain) - 1

@@ -86,6 +86,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "alpha": lambda s: 0.2,
     "beta": lambda s: 0.05,
     "error": lambda s: 0.25,
+    "failure": lambda s: 1e-4,
+    "sample_error": lambda s: 0.1,
     "excess": lambda s: 0.25,
     "sensitivity": lambda s: 1.0,
     "threshold": lambda s: 5,
@@ -146,6 +148,9 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "width": lambda s: 0.5,
     "largest": lambda s: 1.0,
     "score": lambda s: np.zeros(3),
+    "on_records": lambda s: 0.1,
+    "vc_dimension": lambda s: None,
+    "realizable": lambda s: False,
     "label": lambda s: np.ones(3),
     "h": lambda s: lambda X: np.ones(len(X), bool),
     "more": lambda s: {"c": 4},
@@ -182,6 +187,7 @@ SPECIAL: dict[str, _Named] = {
     "Linear": _Named(values=lambda s: s.rng.random(24)),
     "AboveThreshold.above": _Named(value=3),
     "AboveThreshold.first_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
+    "ContinualCounter.add_many": _Named(values=lambda s: s.rng.random(3)),
     "SparseVector.above": _Named(value=3),
     "SparseVector.places_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
     "NumericSparse.answer": _Named(value=3),
@@ -276,6 +282,7 @@ def _gumbel() -> Any:
 
 _CHANGES: dict[str, Callable[[], Any]] = {  # made anew for each call
     "AboveThreshold": lambda: fastdp.AboveThreshold(5, sensitivity=1.0, epsilon=1.0),
+    "ContinualCounter": lambda: fastdp.ContinualCounter(rho=0.5, length=8),
     "SparseVector": lambda: fastdp.SparseVector(5, sensitivity=1.0, epsilon=1.0, positives=3),
     "NumericSparse": lambda: fastdp.NumericSparse(5, sensitivity=1.0, epsilon=1.0, positives=3),
     "GumbelMax": _gumbel,
@@ -305,6 +312,9 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     ),
     "answering.MarginalsRelease": lambda: fastdp.release_marginals(
         RECORDS, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
+    ),
+    "answering.RangesRelease": lambda: fastdp.release_ranges(
+        np.arange(50.0), [0.0, 9.0, 20.0, 49.0], epsilon=1.0, rng=fastdp.Randomness(1)
     ),
     "answering.Answer": lambda: _multiplicative_weights().answer(fastdp.Conjunction({"a": 1})),
     "answering.Estimate": lambda: fastdp.bounds.mwem(10**4, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0),

@@ -23,6 +23,7 @@ from tests.bench.params import TINY
 COVERED = {  # what reads records, or draws noise
     "AboveThreshold": "above-threshold",
     "Budget": "laplace-in-budget",
+    "ContinualCounter": "continual-step",
     "GumbelMax": "gumbel-max",
     "NumericSparse": "numeric-sparse",
     "PrivateMultiplicativeWeights": "pmw-answer",
