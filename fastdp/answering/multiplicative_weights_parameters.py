@@ -255,7 +255,7 @@ class MultiplicativeWeightsParameters:
             return False
         updates = numbers.updates(n)
         error = self.total.error(plain.scale, self._answer_beta, queries)
-        return error <= numbers.threshold(updates, numbers.scales(updates))
+        return error <= numbers.threshold(updates, numbers.rough_scales(updates))
 
     def fewest_queries(self, n: int) -> int:
         """From how many queries on "measured" is the better choice, to a part in a hundred."""
