@@ -313,6 +313,9 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.MarginalsRelease": lambda: fastdp.release_marginals(
         RECORDS, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ),
+    "answering.RangesRelease": lambda: fastdp.release_ranges(
+        np.arange(50.0), [0.0, 9.0, 20.0, 49.0], epsilon=1.0, rng=fastdp.Randomness(1)
+    ),
     "answering.Answer": lambda: _multiplicative_weights().answer(fastdp.Conjunction({"a": 1})),
     "answering.Estimate": lambda: fastdp.bounds.mwem(10**4, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0),
     "answering.Marginals": lambda: fastdp.marginals(DOMAIN, 1),
