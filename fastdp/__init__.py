@@ -67,6 +67,7 @@ _HOME = {
     "quantile": "mechanisms.quantiles",
     "quantiles": "mechanisms.many_quantiles",
     "release_marginals": "answering.release_marginals",
+    "release_ranges": "answering.release_ranges",
     "removal": "privacy.removal_lemma",
     "removal_eta": "privacy.removal_lemma",
     "set_num_threads": "support.threads",
@@ -142,6 +143,7 @@ __all__ = [
     "quantile",
     "quantiles",
     "release_marginals",
+    "release_ranges",
     "removal",
     "removal_eta",
     "set_num_threads",
@@ -157,6 +159,7 @@ for _point, _name, _module in (
     ("engine", "dask", "connect.dask"),
     ("engine", "dask_expr", "connect.dask"),
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
+    ("bins", "quantiles", "mechanisms.bin_edges"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
@@ -176,6 +179,7 @@ if TYPE_CHECKING:
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
     from .answering.release_marginals import release_marginals
+    from .answering.release_ranges import release_ranges
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction

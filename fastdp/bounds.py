@@ -20,6 +20,12 @@ _ROOMS = {
         "release_marginals_epsilon",
         "release_marginals_n",
     ),
+    "answering.range_bounds": (
+        "release_ranges",
+        "release_ranges_epsilon",
+        "release_ranges_n",
+    ),
+    "answering.transfer_theorem": ("transfer_theorem", "transfer_theorem_epsilon"),
     "answering.continual_bounds": ("continual_counter", "continual_counter_rho"),
     "learning.bounds": (
         "learn_box",
@@ -156,10 +162,15 @@ __all__ = [
     "release_marginals",
     "release_marginals_epsilon",
     "release_marginals_n",
+    "release_ranges",
+    "release_ranges_epsilon",
+    "release_ranges_n",
     "sparse_vector",
     "sparse_vector_epsilon",
     "top_k",
     "top_k_epsilon",
+    "transfer_theorem",
+    "transfer_theorem_epsilon",
     "vector_mean",
     "vector_mean_epsilon",
     "vector_mean_n",
@@ -181,6 +192,8 @@ if TYPE_CHECKING:
         release_marginals_n,
     )
     from .answering.continual_bounds import continual_counter, continual_counter_rho
+    from .answering.range_bounds import release_ranges, release_ranges_epsilon, release_ranges_n
+    from .answering.transfer_theorem import transfer_theorem, transfer_theorem_epsilon
     from .learning.bounds import (
         learn_box,
         learn_box_epsilon,

@@ -305,6 +305,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         common = self._values, self._plan, self._guarantee, self._length, self._steps, self._sums
         return _go_on, (secrets.token_bytes(16), common, state, key)
 
+    def __reduce__(self) -> Any:
+        return self.__reduce_ex__(2)
+
     def __copy__(self) -> NoReturn:
         raise TypeError(
             "a ContinualCounter does not copy: two that go on with the same noise would give away what is added"

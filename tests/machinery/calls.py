@@ -86,6 +86,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "alpha": lambda s: 0.2,
     "beta": lambda s: 0.05,
     "error": lambda s: 0.25,
+    "failure": lambda s: 1e-4,
+    "sample_error": lambda s: 0.1,
     "excess": lambda s: 0.25,
     "sensitivity": lambda s: 1.0,
     "threshold": lambda s: 5,
@@ -310,6 +312,9 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     ),
     "answering.MarginalsRelease": lambda: fastdp.release_marginals(
         RECORDS, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
+    ),
+    "answering.RangesRelease": lambda: fastdp.release_ranges(
+        np.arange(50.0), [0.0, 9.0, 20.0, 49.0], epsilon=1.0, rng=fastdp.Randomness(1)
     ),
     "answering.Answer": lambda: _multiplicative_weights().answer(fastdp.Conjunction({"a": 1})),
     "answering.Estimate": lambda: fastdp.bounds.mwem(10**4, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0),
