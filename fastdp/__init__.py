@@ -22,12 +22,14 @@ _HOME = {
     "Budget": "privacy.budget",
     "BudgetExceeded": "privacy.budget",
     "Conjunction": "answering.queries",
+    "ContinualCounter": "answering.continual_counter",
     "Domain": "records.domain",
     "DomainError": "support.errors",
     "GaussianDP": "privacy",
     "GumbelMax": "mechanisms.gumbel_max",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
+    "NumericSparse": "mechanisms.numeric_sparse",
     "Predicate": "answering.queries",
     "PrivacyWarning": "support.errors",
     "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
@@ -36,6 +38,7 @@ _HOME = {
     "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
+    "SparseVector": "mechanisms.sparse_vector",
     "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
     "compose": "privacy",
@@ -64,6 +67,7 @@ _HOME = {
     "quantile": "mechanisms.quantiles",
     "quantiles": "mechanisms.many_quantiles",
     "release_marginals": "answering.release_marginals",
+    "release_ranges": "answering.release_ranges",
     "removal": "privacy.removal_lemma",
     "removal_eta": "privacy.removal_lemma",
     "set_num_threads": "support.threads",
@@ -94,12 +98,14 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Conjunction",
+    "ContinualCounter",
     "Domain",
     "DomainError",
     "GaussianDP",
     "GumbelMax",
     "Linear",
     "Mask",
+    "NumericSparse",
     "Predicate",
     "PrivacyWarning",
     "PrivateMultiplicativeWeights",
@@ -108,6 +114,7 @@ __all__ = [
     "Randomness",
     "Range",
     "Renyi",
+    "SparseVector",
     "SyntheticDistribution",
     "__version__",
     "compose",
@@ -136,6 +143,7 @@ __all__ = [
     "quantile",
     "quantiles",
     "release_marginals",
+    "release_ranges",
     "removal",
     "removal_eta",
     "set_num_threads",
@@ -151,6 +159,7 @@ for _point, _name, _module in (
     ("engine", "dask", "connect.dask"),
     ("engine", "dask_expr", "connect.dask"),
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
+    ("bins", "quantiles", "mechanisms.bin_edges"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
@@ -165,10 +174,12 @@ if TYPE_CHECKING:
     from . import bounds as bounds
     from . import kernels as kernels
     from . import privacy as privacy
+    from .answering.continual_counter import ContinualCounter
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
     from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
     from .answering.release_marginals import release_marginals
+    from .answering.release_ranges import release_ranges
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
@@ -179,8 +190,10 @@ if TYPE_CHECKING:
     from .mechanisms.interior_point import interior_point
     from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
+    from .mechanisms.numeric_sparse import NumericSparse
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
+    from .mechanisms.sparse_vector import SparseVector
     from .optimizing import losses as losses
     from .optimizing import sets as sets
     from .optimizing.descent import noisy_projected_gradient_descent, projected_gradient_descent

@@ -20,6 +20,13 @@ _ROOMS = {
         "release_marginals_epsilon",
         "release_marginals_n",
     ),
+    "answering.range_bounds": (
+        "release_ranges",
+        "release_ranges_epsilon",
+        "release_ranges_n",
+    ),
+    "answering.transfer_theorem": ("transfer_theorem", "transfer_theorem_epsilon"),
+    "answering.continual_bounds": ("continual_counter", "continual_counter_rho"),
     "learning.bounds": (
         "learn_box",
         "learn_box_epsilon",
@@ -31,6 +38,10 @@ _ROOMS = {
         "learn_from_class_epsilon",
         "learn_from_class_n",
     ),
+    "learning.population": (
+        "population_error",
+        "population_error_n",
+    ),
     "mechanisms.bounds": (
         "above_threshold",
         "above_threshold_epsilon",
@@ -41,8 +52,12 @@ _ROOMS = {
         "gaussian_rho",
         "laplace",
         "laplace_epsilon",
+        "numeric_sparse",
+        "numeric_sparse_epsilon",
         "permute_and_flip",
         "permute_and_flip_epsilon",
+        "sparse_vector",
+        "sparse_vector_epsilon",
         "top_k",
         "top_k_epsilon",
     ),
@@ -88,6 +103,8 @@ _HOME = {name: module for module, names in _ROOMS.items() for name in names}
 __all__ = [
     "above_threshold",
     "above_threshold_epsilon",
+    "continual_counter",
+    "continual_counter_rho",
     "exponential_erm",
     "exponential_erm_epsilon",
     "exponential_erm_n",
@@ -125,8 +142,12 @@ __all__ = [
     "noisy_projected_gradient_descent",
     "noisy_projected_gradient_descent_epsilon",
     "noisy_projected_gradient_descent_n",
+    "numeric_sparse",
+    "numeric_sparse_epsilon",
     "permute_and_flip",
     "permute_and_flip_epsilon",
+    "population_error",
+    "population_error_n",
     "private_erm",
     "private_erm_epsilon",
     "private_erm_n",
@@ -141,8 +162,15 @@ __all__ = [
     "release_marginals",
     "release_marginals_epsilon",
     "release_marginals_n",
+    "release_ranges",
+    "release_ranges_epsilon",
+    "release_ranges_n",
+    "sparse_vector",
+    "sparse_vector_epsilon",
     "top_k",
     "top_k_epsilon",
+    "transfer_theorem",
+    "transfer_theorem_epsilon",
     "vector_mean",
     "vector_mean_epsilon",
     "vector_mean_n",
@@ -163,6 +191,9 @@ if TYPE_CHECKING:
         release_marginals_epsilon,
         release_marginals_n,
     )
+    from .answering.continual_bounds import continual_counter, continual_counter_rho
+    from .answering.range_bounds import release_ranges, release_ranges_epsilon, release_ranges_n
+    from .answering.transfer_theorem import transfer_theorem, transfer_theorem_epsilon
     from .learning.bounds import (
         learn_box,
         learn_box_epsilon,
@@ -174,6 +205,10 @@ if TYPE_CHECKING:
         learn_from_class_epsilon,
         learn_from_class_n,
     )
+    from .learning.population import (
+        population_error,
+        population_error_n,
+    )
     from .mechanisms.bounds import (
         above_threshold,
         above_threshold_epsilon,
@@ -184,8 +219,12 @@ if TYPE_CHECKING:
         gaussian_rho,
         laplace,
         laplace_epsilon,
+        numeric_sparse,
+        numeric_sparse_epsilon,
         permute_and_flip,
         permute_and_flip_epsilon,
+        sparse_vector,
+        sparse_vector_epsilon,
         top_k,
         top_k_epsilon,
     )

@@ -251,12 +251,17 @@ def _bench(options: argparse.Namespace) -> int:
 def _accuracy(options: argparse.Namespace) -> int:
     """`bench --accuracy`: the same options where they mean something."""
     from .bench.harness import accuracy
+    from .bench.harness.results import ResultsError
     from .bench.reports import accuracy as shown
 
-    for name in ("targets", "threads", "avx2", "peers", "compare"):
+    for name in ("targets", "threads", "avx2", "peers"):
         if getattr(options, name):
             raise CommandError(f"--{name}: must come without --accuracy")
     console = _console()
+    try:
+        older = accuracy.load(options.compare) if options.compare else None
+    except ResultsError as error:
+        raise CommandError(str(error)) from None
     if options.html:
         import matplotlib  # noqa: F401  reported before minutes of work
     to_json = _writable(options.json, folder=True) if options.json else None
@@ -273,7 +278,10 @@ def _accuracy(options: argparse.Namespace) -> int:
     shown.show(report, console)
     if to_json:
         print(to_json)
-    return 1 if report.failed else 0
+    differences = [] if older is None else accuracy.compare(older, report)
+    if older is not None:
+        shown.show_comparison(differences, console)
+    return 1 if report.failed or any(each.verdict == "lost" for each in differences) else 0
 
 
 def _warmup(options: argparse.Namespace) -> int:

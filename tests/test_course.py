@@ -67,7 +67,7 @@ THEOREMS = {  # the functions of `bounds`, with their inverses
         "vector_sum_error": ("_epsilon",),
         "vector_mean": ("_n", "_epsilon"),
     },
-    "12": {"learn_conjunction": ("_n",), "learn_box": ("_n",)},
+    "12": {"learn_conjunction": ("_n",), "learn_box": ("_n",), "population_error": ("_n",)},
     "13": {"private_multiplicative_weights": ("_n",)},
 }
 

@@ -15,14 +15,16 @@ import numpy as np
 import fastdp
 
 from ...mechanisms.above_threshold import split
+from ...mechanisms.sparse_vector_plan import scales
+from ...privacy.choices import table_of
 from ...privacy.conversions import epsilon_of_rho, rho_of_pure
 from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales
-from .registry import Call, Side, beside, faster, make_case
+from .registry import Call, Side, beside, faster, make_case, within_seconds
 
 QUERIES, GUARANTEES = 1_000_000, 1_000
-THRESHOLD, EPSILON = 10**6, 1.0
-DELTA, EQUAL = 1e-6, 10.0
+THRESHOLD, EPSILON, POSITIVES = 10**6, 1.0, 100
+DELTA, EQUAL, RANGE = 1e-6, 10.0, 0.02
 
 
 # --- AboveThreshold
@@ -71,6 +73,63 @@ def _drawn_answers(n: int) -> tuple[list[bool], list[bool]]:
     return far, [test.above(THRESHOLD) for test in tests[1:]]
 
 
+def _drawn_sparse_answers(n: int) -> tuple[list[bool], list[bool]]:
+    """The same, each by an object of one positive."""
+    tests = [fastdp.SparseVector(THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=1) for _ in range(1_000)]
+    far = [*(tests[0].above(1000) for _ in range(1_000)), tests[0].above(2 * THRESHOLD)]
+    return far, [test.above(THRESHOLD) for test in tests[1:]]
+
+
+# --- several positives
+
+
+def sparse_values(n: int) -> Any:
+    """Counts far below the threshold, and one in ten thousand far above it."""
+    values = np.arange(n, dtype=np.int64) % 1000
+    values[:: max(1, n // POSITIVES)] = 2 * THRESHOLD
+    return values
+
+
+def _our_places(n: int) -> Call:
+    values = sparse_values(n)
+    make = partial(fastdp.SparseVector, THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=2 * POSITIVES)
+    return lambda: make().places_above(values)
+
+
+def _numpy_places(n: int) -> Call:
+    values, rng = sparse_values(n), np.random.default_rng()
+    of_threshold, of_query, _ = scales(Fraction(1), Fraction(EPSILON), 2 * POSITIVES, False, False)
+
+    def places() -> Any:
+        noisy = THRESHOLD + rng.laplace(scale=of_threshold)
+        return np.flatnonzero(values + rng.laplace(scale=of_query, size=n) >= noisy)[: 2 * POSITIVES]
+
+    return places
+
+
+def _ask_sparse(n: int) -> Call:
+    test = fastdp.SparseVector(THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=POSITIVES)
+    return lambda: test.above(1000)
+
+
+def _our_answers(n: int) -> Call:
+    values = sparse_values(n)
+    make = partial(fastdp.NumericSparse, THRESHOLD, sensitivity=1, epsilon=EPSILON, positives=2 * POSITIVES)
+    return lambda: make().answer_many(values)
+
+
+def _numpy_answers(n: int) -> Call:
+    values, rng = sparse_values(n), np.random.default_rng()
+    noise = scales(Fraction(1), Fraction(EPSILON), 2 * POSITIVES, False, True)
+
+    def answers() -> Any:
+        noisy = THRESHOLD + rng.laplace(scale=noise[0])
+        places = np.flatnonzero(values + rng.laplace(scale=noise[1], size=n) >= noisy)[: 2 * POSITIVES]
+        return places, values[places] + rng.laplace(scale=noise[2], size=places.size)
+
+    return answers
+
+
 # --- composition
 
 
@@ -108,6 +167,26 @@ def _our_equal_losses(n: int) -> Call:
     return lambda: fastdp.compose((known, n), delta=DELTA)
 
 
+def _our_choices(n: int) -> Call:
+    """Nothing is remembered of this range."""
+
+    def compose() -> Any:
+        table_of.cache_clear()
+        return fastdp.compose((fastdp.BoundedRange(RANGE), n), delta=DELTA)
+
+    return compose
+
+
+def _our_share(n: int) -> Call:
+    whole = fastdp.ApproxDP(EPSILON, DELTA)
+
+    def share() -> Any:
+        table_of.cache_clear()
+        return fastdp.share(whole, n, fastdp.BoundedRange)
+
+    return share
+
+
 _case = partial(make_case, "accounting")
 
 CASES = (
@@ -128,10 +207,41 @@ CASES = (
         "AboveThreshold, one query at a time, below",
         1,
         _ask,
-        (Side("numpy", _numpy_ask), None),
+        (Side("numpy", _numpy_ask), within_seconds(2.5e-6)),
         oracle="answers by a threshold",
         drawn=_drawn_answers,
         calls=500,
+        epsilon=EPSILON,
+    ),
+    _case(
+        "sparse-vector",
+        "SparseVector, one million queries, 100 of them above",
+        QUERIES,
+        _our_places,
+        (Side("numpy", _numpy_places), faster("numpy", avx512=3, avx2=3)),
+        oracle="the places above",
+        drawn=lambda n: (_our_places(n)(), sparse_values(n)),
+        epsilon=EPSILON,
+    ),
+    _case(
+        "sparse-vector-one-query",
+        "SparseVector, one query at a time, below",
+        1,
+        _ask_sparse,
+        (Side("numpy", _numpy_ask), within_seconds(2.5e-6)),
+        oracle="answers by a threshold",
+        drawn=_drawn_sparse_answers,
+        calls=500,
+        epsilon=EPSILON,
+    ),
+    _case(
+        "numeric-sparse",
+        "NumericSparse, one million queries, 100 of them above",
+        QUERIES,
+        _our_answers,
+        (Side("numpy", _numpy_answers), faster("numpy", avx512=3, avx2=3)),
+        oracle="the places above, and their values",
+        drawn=lambda n: (*_our_answers(n)(), sparse_values(n)),
         epsilon=EPSILON,
     ),
     _case(
@@ -176,6 +286,28 @@ CASES = (
         oracle="below Renyi",
         drawn=lambda n: (_our_equal_losses(n)(), [("laplace", EQUAL)] * n),
         calls=10,
+        delta=DELTA,
+    ),
+    _case(
+        "compose-choices-equal",
+        "compose 1,000 equal choices of bounded range, however they depend on results, bounds proven",
+        GUARANTEES,
+        _our_choices,
+        (None, within_seconds(0.5)),
+        oracle="choices",
+        drawn=lambda n: (_our_choices(n)(), n),
+        delta=DELTA,
+        eta=RANGE,
+    ),
+    _case(
+        "share-of-choices",
+        "share: the range of each of 100 choices for a total",
+        100,
+        _our_share,
+        (None, within_seconds(0.25)),
+        oracle="a share of choices",
+        drawn=lambda n: (_our_share(n)(), n),
+        epsilon=EPSILON,
         delta=DELTA,
     ),
 )

@@ -10,9 +10,10 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from ...support import machine
 from ...support.progress import Progress, Report, reporting
@@ -122,6 +123,38 @@ def run(
     return AccuracyReport(described, quick, full, tuple(rows), tuple(measured), failed, commit(), now())
 
 
+@dataclass(frozen=True)
+class Difference:
+    """One task, then and now. Seeds are fixed, so any difference is of the code."""
+
+    task: str
+    then: float | None
+    now: float | None
+    verdict: str  # "lost" (its target), "worse", "same", "better", or why it is not compared
+
+
+def compare(old: AccuracyReport, report: AccuracyReport) -> list[Difference]:
+    """What became of every figure of ours, what was lost first."""
+    before = {row.task: row for row in old.rows}
+    found = [_difference(before.get(row.task), row) for row in report.rows]
+    return sorted(found, key=lambda difference: difference.verdict not in ("lost", "worse"))
+
+
+def _difference(old: AccuracyRow | None, new: AccuracyRow) -> Difference:
+    if old is None or old.ours is None or new.ours is None:
+        why = "not in the older file" if old is None else "no figure then" if old.ours is None else "no figure now"
+        return Difference(new.task, None if old is None else old.ours, new.ours, why)
+    if old.seeds != new.seeds:
+        return Difference(new.task, old.ours, new.ours, f"not the same seeds: {old.seeds} then, {new.seeds} now")
+    if old.verdict == "holds" and new.verdict == "falls short":
+        verdict = "lost"
+    elif abs(new.ours - old.ours) <= 1e-5 * abs(old.ours):  # files keep six digits
+        verdict = "same"
+    else:
+        verdict = "better" if (new.ours < old.ours) == (new.kind == "at most") else "worse"
+    return Difference(new.task, old.ours, new.ours, verdict)
+
+
 def _seeds(one: Task, quick: bool) -> int:
     return 1 if quick else one.seeds
 
@@ -147,7 +180,7 @@ def judge(
     one: Task, found: Mapping[str, list[float]], why: str | None, *, quick: bool = False, seconds: float = 0.0
 ) -> AccuracyRow:
     """The row of a task: medians beside the target."""
-    medians = {side: median(figures) for side, figures in found.items()}
+    medians = {side: float(np.median(figures)) for side, figures in found.items()}  # NaN where one is
     ours = medians.pop(OURS, None)
     others = [Side(name, figure) for name, figure in medians.items()]
     others += [Side(other.name, other.figure, other.source) for other in one.reported]

@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ..harness.accuracy import AccuracyReport, AccuracyRow, Side
+from ..harness.accuracy import AccuracyReport, AccuracyRow, Difference, Side
 from . import page
 from .drawing import INK, LIMIT, OTHER, OURS, style, svg_of
 from .table import Cell, Column, Line, Table, Tone, cell, to_html, to_markdown, to_rich
@@ -108,6 +108,28 @@ def show(report: AccuracyReport, console: Any) -> None:
     source = f"; fastdp of commit {report.commit}" if report.commit else ""
     console.print(f"{METHOD}; {versions(report)}{source}", style="dim", highlight=False, markup=False)
     console.print(counted(report), style="bold", highlight=False)
+
+
+def show_comparison(differences: Sequence[Difference], console: Any) -> None:
+    """Print what became of every figure, and a line that sums it up."""
+    tones: dict[str, Tone] = {"lost": "failed", "worse": "fair", "same": "plain", "better": "good"}
+    lines = [
+        Line(
+            (
+                cell(d.task),
+                cell(number(d.then)),
+                cell(number(d.now)),
+                cell(d.verdict, tone=tones.get(d.verdict, "quiet")),
+            )
+        )
+        for d in differences
+    ]
+    console.print()
+    console.print(to_rich(Table(tuple(map(Column, ("task", "then", "now", "verdict"))), tuple(lines))))
+    console.print()
+    verdicts = [difference.verdict for difference in differences]
+    counts = ", ".join(f"{verdicts.count(word)} {word}" for word in tones)
+    console.print(counts, style="bold", highlight=False)
 
 
 def write_page(report: AccuracyReport, path: Path) -> None:

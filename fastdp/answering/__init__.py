@@ -1,6 +1,7 @@
 """Answering many counting queries.
 
-release_marginals.py: marginal tables, measured and fitted (least_squares_fit.py, entropic_fit.py). mwem.py: a synthetic
+release_marginals.py: marginal tables, measured and fitted (least_squares_fit.py, entropic_fit.py). release_ranges.py:
+histograms whose ranges have little noise (range_noise.py, range_tree.py, running_sums.py). mwem.py: a synthetic
 distribution for a workload. multiplicative_weights.py: answers to queries as they come. All hold weights over the cells
 of a domain (dense_weights.py, factored_weights.py), count on the records (true_answers.py, marginal_counts.py) and give
 a synthetic distribution (synthetic_distribution.py), which is sampled (synthetic_sampling.py). The queries
@@ -18,6 +19,7 @@ _HOMES = {
     "Marginals": "queries.marginals",
     "MarginalsRelease": "release_marginals",
     "Query": "queries.query",
+    "RangesRelease": "release_ranges",
 }
 
 if TYPE_CHECKING:
@@ -27,5 +29,6 @@ if TYPE_CHECKING:
     from .queries.marginals import Marginals as Marginals
     from .queries.query import Query as Query
     from .release_marginals import MarginalsRelease as MarginalsRelease
+    from .release_ranges import RangesRelease as RangesRelease
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, log2
+from math import frexp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -189,13 +189,13 @@ def plan_sums(
     mixture, steps = mixture_for(length), MOST_STEPS if length is None else length
     histories = 2 * Decimal(mixture.rounding.numerator) / mixture.rounding.denominator
     histories *= Decimal(steps * dimension).sqrt()
-    bits = ceil(log2(float((histories + rounded) / stretch))) + _SMALLEST_SHARE
+    bits = frexp(float((histories + rounded) / stretch))[1] + _SMALLEST_SHARE
     while True:
         distance = up(stretch * Decimal(2) ** bits + histories + rounded)
         sigma = zcdp_sigma(distance, rho=down(lower(rho)))
         if sigma <= _MOST_SIGMA:
             break
-        bits -= max(1, int(log2(sigma / _MOST_SIGMA)))
+        bits -= max(1, frexp(sigma / _MOST_SIGMA)[1] - 1)
         if bits < -1000 or stretch * Decimal(2) ** bits < histories:
             raise ValueError(f"rho={rho!r}: too small for {steps:,} steps: the rounding alone would take more noise")
     return SumsPlan(mixture, steps, dimension, bits, distance, gaussian_plan(scale_in_range(sigma, "sigma")))
@@ -231,6 +231,15 @@ class CorrelatedNoise:
     def steps(self) -> int:
         """Of a block."""
         return max(1, GAUSSIAN_BLOCK // self.dimension)
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` brings back: all but the key."""
+        return self.buffers.copy(), self.remainders.copy(), self._drawn
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Go on from where `state` was called."""
+        buffers, remainders, self._drawn = state
+        self.buffers, self.remainders = buffers.copy(), remainders.copy()
 
     def block(self, steps: int | None = None) -> NDArray[Any]:
         """The noise of the next steps, [steps, dimension] int64, in units of the grid: a whole block, or fewer of it.

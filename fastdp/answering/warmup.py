@@ -9,12 +9,15 @@ import numpy as np
 from ..records.domain import Domain
 from ..records.encoding import histogram
 from ..support.warmup import Steps
+from .continual_counter import plan_of, values_of
 from .dense_weights import PRECISIONS, DenseWeights, Precision
 from .entropic_fit import fit_entropic
 from .factored_weights import FactoredWeights
 from .least_squares_fit import LeastSquares
 from .marginal_transform import marginal_tables, spread_tables
 from .queries import Conjunction, Linear, Mask, marginals
+from .range_noise import SquareRoot
+from .running_sums import CorrelatedNoise
 from .synthetic_distribution import SyntheticDistribution
 
 
@@ -23,7 +26,8 @@ def steps() -> Steps:
     made: Steps = []
     for precision in PRECISIONS:
         made.append((f"weights, {precision}", partial(_weight, precision)))
-    return [*made, ("marginal tables", _tabulate), ("fits and samples", _fit)]
+    made += [("marginal tables", _tabulate), ("fits and samples", _fit)]
+    return [*made, ("running sums", _count), ("increasing sums", _increase)]
 
 
 def _weight(precision: Precision) -> None:
@@ -62,3 +66,12 @@ def _fit() -> None:
     fitted = fit_entropic(target, least_squares, 1e-3)
     for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
         SyntheticDistribution(weights, domain).sample(3)
+
+
+def _count() -> None:
+    plan = plan_of(100, 0.5, values_of(None, None, None, "replace-one"))
+    CorrelatedNoise(plan, np.zeros(8, np.uint32)).block(3)
+
+
+def _increase() -> None:
+    SquareRoot.of(3, 1.0, 1e-6, "add-remove").fit(np.zeros(3), None)  # which charges nobody

@@ -121,7 +121,8 @@ class AboveThreshold(Accounted):
             self._payers = keys.payers
             noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
         self._limit = noisy_threshold * (self._resolution or 1)  # exact: below 2^53 units
-        self._kind, self._most = (int, 2**63 - 1) if self._resolution is None else (float, LARGEST)
+        self._kind: type[float] = int if self._resolution is None else float
+        self._most = 2**63 - 1 if self._resolution is None else LARGEST
         self._one: NDArray[Any] = np.zeros(1, np.int64 if self._resolution is None else np.float64)
         self._guarantee = keys.stating(guarantee)
         self._closed = False

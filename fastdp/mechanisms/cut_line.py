@@ -16,7 +16,7 @@ from ..records.number_line import NumberLine
 LOW_BITS = 32  # that tell equal numbers apart
 LOWEST, HIGHEST = -1, 2**LOW_BITS - 1  # of low bits: before all records of a number, and after them
 _EVEN_BITS = 16  # up to which integers weigh alike: who declares so few bits knows the range
-_FULL_EXPONENTS = 32  # floats of 2^-32 to 2^32 have the full weight
+_FULL_EXPONENTS = 16  # powers of two up to 2^16, and from 2^-16, have the full weight
 _ZERO_OCTAVES = 3  # zero weighs as much as 2^3 powers of two of full weight
 _MANTISSAS = {16: 10, 32: 23, 64: 52}
 
@@ -77,28 +77,35 @@ def cut_line(line: NumberLine) -> CutLine:
 
 
 def _of_integers(line: NumberLine) -> list[tuple[int, int]]:
-    """From one power of two to the next all have together as much weight: first position and shift of each piece.
+    """From one power of two to the next all have together as much weight, up to 2^16: position and shift of each piece.
 
     Number z is in octave e if 2^e <= |z| + 1 < 2^(e + 1).
     """
     assert line.least is not None
-    zero, top = -line.least, line.bits - 1
-    above = [(zero + 2**e - 1, top - e) for e in range(line.bits) if zero + 2**e - 1 <= line.last]
+    zero, octaves = -line.least, range(line.bits)
+    shifts = [_weight(e) - e for e in octaves]
+    shifts = [shift - min(shifts) for shift in shifts]
+    above = [(zero + 2**e - 1, shifts[e]) for e in octaves if zero + 2**e - 1 <= line.last]
     if not zero:
         return above
-    below = [(max(zero - 2 ** (e + 1) + 2, 0), top - e) for e in range(1, line.bits) if zero - 2**e + 1 >= 0]
+    below = [(max(zero - 2 ** (e + 1) + 2, 0), shifts[e]) for e in octaves[1:] if zero - 2**e + 1 >= 0]
     return below[::-1] + above
 
 
+def _weight(exponent: int) -> int:
+    """The logarithm of the weight of a power of two: 0 for exponents within 16 of 0, -2 for the next 32, and so on."""
+    return -2 * ((abs(exponent) // _FULL_EXPONENTS + 1).bit_length() - 1)
+
+
 def _of_floats(line: NumberLine) -> list[tuple[int, int]]:
-    """Those whose exponent is within 32 of 0 have the full weight, the next 64 exponents a quarter of it, and so on.
+    """Powers of two are weighed like those of integers, the numbers of one of them alike.
 
     Zero has the weight of eight powers of two: it is the number that many records share.
     """
     mantissa = _MANTISSAS[line.bits]
     middle = line.last // 2
     bias = middle + 1 >> mantissa + 1  # the exponents of finite floats are 0 .. 2 bias, less the bias
-    shifts = [-2 * ((abs(field - bias) // _FULL_EXPONENTS + 1).bit_length() - 1) for field in range(2 * bias + 1)]
+    shifts = [_weight(field - bias) for field in range(2 * bias + 1)]
     least = min(shifts)
     above = [(middle + (field << mantissa), shift - least) for field, shift in enumerate(shifts)]
     below = [(middle - (field + 1 << mantissa) + 1, shift - least) for field, shift in enumerate(shifts)]

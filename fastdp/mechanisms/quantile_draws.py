@@ -5,58 +5,59 @@ What is decided before (where a part ends, how often) is in quantile_plan.py, th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from ..randomness.keys import Key, word_source
 from ..records.number_line import NumberLine, Positions
 from ..records.rank_search import RankSearch
 from .cut_choice import CutChoice, Part
-from .cut_line import CutLine, cut_line
+from .cut_line import cut_line
 from .cut_records import CutRecords
 from .quantile_plan import Node, QuantilePlan
 
+Tell = Callable[[int], object]
+
 
 def draw_quantiles(
-    positions: Positions | RankSearch, line: NumberLine, plan: QuantilePlan, key: Key,
-    report: Callable[[int], object] | None = None,
-) -> list[int]:  # fmt: skip
+    positions: Positions | RankSearch, line: NumberLine, plan: QuantilePlan, key: Key, tell: Tell | None = None
+) -> list[int]:
     """The positions of the plan's quantiles, in order: one column's part of the release.
 
-    Nobody but the caller charges for it. `report` is told how many quantiles are drawn, after each level.
+    Nobody but the caller charges for it. `tell` is told how many quantiles have been drawn, after each level.
     """
-    cuts, records = cut_line(line), CutRecords(positions, key)
-    found = _Parts(cuts, records, len(plan.shares))
-    words, done = word_source(key), 0
-    for nodes in plan.nodes:
-        for node in nodes:
-            part = found.part(node)
-            choice = CutChoice(records, cuts, part, node.tau, node.eta, divides=node.divides)
-            found.add(node, choice.draw(words, node.middle))
-        done += len(nodes)
-        if report is not None:
-            report(done)
-    return found.numbers()
+    division = Division(positions, line, key)
+    cuts, _ = division.divide(plan.nodes, len(plan.shares), division.everything, 0, tell)
+    return division.numbers(cuts)
 
 
-class _Parts:
-    """The cuts that are drawn, and how many records are up to each; what no cut bounds ends with the line."""
+class Division:
+    """The records of a column, and the choices that divide them."""
 
-    def __init__(self, line: CutLine, records: CutRecords, quantiles: int) -> None:
-        self._line, self._records = line, records
-        self._cuts = [0] * (quantiles + 2)
-        self._ranks = [0] * (quantiles + 2)
-        self._cuts[-1], self._ranks[-1] = line.size - 1, records.m
+    def __init__(self, positions: Positions | RankSearch, line: NumberLine, key: Key) -> None:
+        self._line, self._records, self._words = cut_line(line), CutRecords(positions, key), word_source(key)
+        self.everything = Part(0, self._line.size - 1, 0, self._records.m)
 
-    def part(self, node: Node) -> Part:
-        """Where a choice is made: between the neighbours of what it is to find."""
-        first, stop = node.first, node.stop + 1
-        return Part(self._cuts[first], self._cuts[stop], self._ranks[first], self._ranks[stop])
+    def divide(
+        self, levels: Iterable[Sequence[Node]], count: int, part: Part, first: int, tell: Tell | None = None
+    ) -> tuple[list[int], list[int]]:
+        """The cuts that so many choices within a part come to, and how many records are up to each that divides.
 
-    def add(self, node: Node, cut: int) -> None:
-        """A cut that was drawn."""
-        self._cuts[node.middle + 1] = cut
-        if node.divides:
-            self._ranks[node.middle + 1] = self._records.up_to(*self._line.place(cut))
+        The choices have numbers `first`, `first` + 1, ... of the release.
+        """
+        cuts, ranks, done = [part.low, *[0] * count, part.high], [part.first, *[0] * count, part.stop], 0
+        for nodes in levels:
+            for node in nodes:
+                low, high = node.first, node.stop + 1
+                inner = Part(cuts[low], cuts[high], ranks[low], ranks[high])
+                choice = CutChoice(self._records, self._line, inner, node.tau, node.eta, divides=node.divides)
+                cut = cuts[node.middle + 1] = choice.draw(self._words, first + node.middle)
+                if node.divides:
+                    ranks[node.middle + 1] = self._records.up_to(*self._line.place(cut))
+            done += len(nodes)
+            if tell is not None:
+                tell(done)
+        return cuts[1:-1], ranks[1:-1]
 
-    def numbers(self) -> list[int]:
-        return [self._line.place(cut)[0] for cut in self._cuts[1:-1]]
+    def numbers(self, cuts: Sequence[int]) -> list[int]:
+        """The positions of the numbers at cuts."""
+        return [self._line.place(cut)[0] for cut in cuts]

@@ -104,35 +104,50 @@ class QuantilePlan:
     @cached_property
     def nodes(self) -> tuple[tuple[Node, ...], ...]:
         """The choices of each level, in order."""
-        return tuple(self._levels())
+        prices = Prices(self.each, self.neighbors, 2 if self.pure else _ROOT_TWO)
+        return tuple(levels_of(self.shares, (Fraction(0), Fraction(1)), prices))
 
-    def _levels(self) -> Iterator[tuple[Node, ...]]:
-        ends = (Fraction(0), *self.shares, Fraction(1))
-        parts = [(0, len(self.shares))] if self.shares else []
-        doubled = 2 if self.pure else _ROOT_TWO
-        level = 0
-        while parts:
-            found, inner = [], []
-            for first, stop in parts:
-                low, high = ends[first], ends[stop + 1]
-                middle = first + stop >> 1
-                if not (stop - first) % 2 and ends[middle] + ends[middle + 1] >= low + high:
-                    middle -= 1  # of the two in the middle the one that is closer to it
-                tau = (ends[middle + 1] - low) / (high - low)
-                each = Fraction(self.each)
-                if stop - first == 1 and level == self.levels - 2:
-                    each *= doubled
-                found.append(Node(middle, first, stop, tau, each / self._price(tau, level), stop - first > 1))
-                inner += [part for part in ((first, middle), (middle + 1, stop)) if part[0] < part[1]]
-            yield tuple(found)
-            parts, level = inner, level + 1
 
-    def _price(self, tau: Fraction, level: int) -> Fraction:
-        """The range of a choice in units of its eta; under replace-one of two choices that a record may change."""
+class Prices(NamedTuple):
+    """What a choice costs: the range of a level, and how many of it a quantile has that is found a level early."""
+
+    each: float
+    neighbors: Neighbors
+    early: Fraction | int
+
+    def eta(self, tau: Fraction, times: Fraction | int, *, everything: bool) -> Fraction:
+        """The exponent of a choice; `everything`: of a part that every record is in, whatever it is replaced by."""
         one = 2 * max(tau, 1 - tau)
-        if self.neighbors == "add-remove":
-            return one
-        return 2 * one if level else Fraction(2)
+        if self.neighbors == "replace-one":
+            one = Fraction(2) if everything else 2 * one
+        return Fraction(self.each) * times / one
+
+
+def levels_of(
+    shares: Sequence[Fraction], ends: tuple[Fraction, Fraction], prices: Prices, *, everything: bool = True,
+    divide: bool = False,
+) -> Iterator[tuple[Node, ...]]:  # fmt: skip
+    """The choices of each level for shares of all records, in a part that ends at these shares.
+
+    everything    the part is all records
+    divide        every choice divides its part: what is asked for are the parts
+    """
+    at = (ends[0], *shares, ends[1])
+    parts, level, last = [(0, len(shares))] if shares else [], 0, len(shares).bit_length() - 1
+    while parts:
+        found, inner = [], []
+        for first, stop in parts:
+            low, high = at[first], at[stop + 1]
+            middle = first + stop >> 1
+            if not (stop - first) % 2 and at[middle] + at[middle + 1] >= low + high:
+                middle -= 1  # of the two in the middle the one that is closer to it
+            tau = (at[middle + 1] - low) / (high - low)
+            times = prices.early if stop - first == 1 and level == last - 1 else 1
+            eta = prices.eta(tau, times, everything=everything and not level)
+            found.append(Node(middle, first, stop, tau, eta, divide or stop - first > 1))
+            inner += [part for part in ((first, middle), (middle + 1, stop)) if part[0] < part[1]]
+        yield tuple(found)
+        parts, level = inner, level + 1
 
 
 @lru_cache(1024)

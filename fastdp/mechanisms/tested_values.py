@@ -73,7 +73,7 @@ def tested_values(values: ArrayLike, threshold: float, resolution: float | None)
         if array.dtype != np.int64 and array.size:
             wrong = DomainError if is_due_to_entries(values, array) else ValueError
             raise wrong(f"values: dtype {array.dtype}: must be integers, as the threshold {threshold!r} is")
-        return array
+        return array.astype(np.int64, copy=False)
     array = _floats(array, resolution)
     noise_draws.check_finite(array)
     return array

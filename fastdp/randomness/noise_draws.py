@@ -57,7 +57,10 @@ def integer_noise_from(plan: NoisePlan, key: NDArray[np.uint32], first: int, n: 
 def add_noise(
     plan: NoisePlan, grid: float | None, key: NDArray[np.uint32], values: Values, out: Values, first: int = 0
 ) -> None:
-    """out = values with the noise of draws number first, first + 1, ... of the release; first a multiple of CHUNK."""
+    """out = values with the noise of draws number first, first + 1, ... of the release.
+
+    `first` is a multiple of CHUNK, or of a block of the law.
+    """
     n = values.size
     if n > CHUNK:
         run_chunks(lambda i, j: add_noise(plan, grid, key, values[i:j], out[i:j], first + i), n, CHUNK)

@@ -70,6 +70,11 @@ def _one_column(values: Any, *, integers: bool, outside: Outside) -> Rows:
     if isinstance(values, list | tuple | range):
         check_fits("values", values, 16 * len(values), "so many numbers")
         values = _array_of(values, integers=integers, outside=outside)
+    return one_column(values)
+
+
+def one_column(values: Any) -> Rows:
+    """A column, or a table of one column, as records."""
     is_table = (has(values, "ndim") and values.ndim == 2) or has(values, "columns")
     if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
         return column_rows("values", values)

@@ -45,7 +45,9 @@ class ConjunctionClassifier(BinaryClassifier):
     classes : (negative, positive) or "observed"
         The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
     method : str
-        As in `fastdp.learn_conjunction`; "auto" is the method with the least error bound.
+        As in `fastdp.learn_conjunction`; "auto" allows for labels that are wrong.
+    realizable : bool
+        Whether some rule is asserted to be right about all records.
     beta : float in (0, 1)
         The probability with which the error bound that decides about the method may fail.
     outside : {"raise", "clip"}
@@ -61,7 +63,7 @@ class ConjunctionClassifier(BinaryClassifier):
     rule_ : str
         The rule, as a person would write it.
     concept_ : fastdp.learning.LearnedConjunction
-        The result of `fastdp.learn_conjunction`, over all comparisons.
+        The result of `fastdp.learn_conjunction`, over all comparisons, with its error bounds.
     cuts_ : list of (int, float or None)
         The comparisons: a column, and the threshold that it must exceed.
     classes_ : numpy.ndarray
@@ -97,6 +99,7 @@ class ConjunctionClassifier(BinaryClassifier):
         max_literals: int | None = None,
         classes: Any = (0, 1),
         method: Any = "auto",
+        realizable: bool = False,
         beta: float = 0.05,
         outside: Any = "raise",
         random_state: Any = None,
@@ -108,6 +111,7 @@ class ConjunctionClassifier(BinaryClassifier):
         self.max_literals = max_literals
         self.classes = classes
         self.method = method
+        self.realizable = realizable
         self.beta = beta
         self.outside = outside
         self.random_state = random_state
@@ -136,7 +140,7 @@ class ConjunctionClassifier(BinaryClassifier):
         k = None if self.max_literals is None else min(integer("max_literals", self.max_literals, least=1), len(cuts))
         self.concept_ = learn_conjunction(
             self._bits(X, cuts), positives, k=k, epsilon=self.epsilon, delta=self.delta, method=self.method,
-            beta=self.beta, rng=self._randomness(), budget=self.budget,
+            realizable=self.realizable, beta=self.beta, rng=self._randomness(), budget=self.budget,
         )  # fmt: skip
         self.cuts_, self.guarantee_ = cuts, self.concept_.guarantee
         self.rule_ = rule_text([(cuts[j], value) for j, value in self.concept_.literals], names)

@@ -240,6 +240,39 @@ def test_without_remainders_the_buffers_drift() -> None:
     assert abs(z[1][-1] - right) > float(mixture.rounding)
 
 
+def log_likelihood(mixture: Mixture, answers: Any, x: list[int], sigma: float) -> Any:
+    """Of every row of answers, up to a constant."""
+    state = [np.zeros(len(answers[0]), np.int64) for _ in mixture.weights], [0 for _ in mixture.weights]
+    total, log = 0, np.zeros(len(answers[0]))
+    for answer, value in zip(answers, x, strict=True):
+        total += value
+        before = correlate_one(0, mixture, list(state[0]), list(state[1]))  # type: ignore[arg-type]
+        z = answer - total - before
+        log -= z.astype(float) ** 2 / (2 * sigma**2)
+        correlate_one(z, mixture, *state)  # type: ignore[arg-type]
+    return log
+
+
+def test_divergences_of_all_neighbours_by_enumeration() -> None:
+    """All answers of three steps, all pairs of neighbours; a scale for half the distance is rejected."""
+    plan, sigma = coarse(plan_for(3), 3), 6.0
+    unit, reach = 2**plan.bits, 30
+    ends = [slice(-reach, reach + (t + 1) * unit + 1) for t in range(3)]
+    answers = [part.reshape(-1) for part in np.mgrid[ends[0], ends[1], ends[2]]]
+    inputs = [[unit * (code >> i & 1) for i in range(3)] for code in range(8)]
+    logs = [log_likelihood(plan.mixture, answers, x, sigma) for x in inputs]
+    probabilities = [np.exp(log) / np.exp(log).sum() for log in logs]
+    largest = 0.0
+    for alpha in (1.5, 3):
+        for i in range(8):
+            for place in range(3):
+                j = i ^ (1 << place)
+                moment = float((np.exp(alpha * (logs[i] - logs[j])) * probabilities[j]).sum())
+                largest = max(largest, math.log(moment) / (alpha - 1) / alpha)
+    assert largest <= plan.distance**2 / (2 * sigma**2)
+    assert largest > (plan.distance / 2) ** 2 / (2 * sigma**2)
+
+
 # --- plans
 
 

@@ -37,6 +37,9 @@ def above(cell: int) -> bool:
 
 DECIDING: dict[str, Callable[[], Any]] = {
     "AboveThreshold": lambda: fastdp.AboveThreshold(3.0, sensitivity=1, epsilon=1.0),
+    "ContinualCounter": lambda: fastdp.ContinualCounter(rho=0.5),
+    "SparseVector": lambda: fastdp.SparseVector(3.0, sensitivity=1, epsilon=1.0, positives=2),
+    "NumericSparse": lambda: fastdp.NumericSparse(3, sensitivity=1, epsilon=1.0, positives=2),
     "GumbelMax": lambda: fastdp.GumbelMax(sensitivity=1, epsilon=1.0),
     "a shard": lambda: fastdp.GumbelMax(sensitivity=1, epsilon=1.0).shard(),
     "PrivateMultiplicativeWeights": lambda: fastdp.PrivateMultiplicativeWeights(

@@ -144,6 +144,12 @@ CASES: dict[str, tuple[str, str]] = {
         ),
         "parent process",
     ),
+    "SparseVector": (
+        OWNED.format(
+            body="w = SparseVector(0, sensitivity=1, epsilon=1.0, positives=9)\nprint(in_child(lambda: w.above(50)))"
+        ),
+        "parent process",
+    ),
     "GumbelMax": (
         OWNED.format(
             body="g = GumbelMax(sensitivity=1, epsilon=1.0)\ng.offer([1, 2, 3], 0)\nprint(in_child(g.winner))"

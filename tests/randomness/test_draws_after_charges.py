@@ -40,6 +40,11 @@ CALLS: dict[str, Callable[[], Any]] = {
     "permute_and_flip": lambda: fastdp.permute_and_flip(SCORES, sensitivity=1, epsilon=1.0),
     "GumbelMax": lambda: fastdp.GumbelMax(sensitivity=1, epsilon=1.0).offer(SCORES, 0),
     "AboveThreshold": lambda: fastdp.AboveThreshold(3, sensitivity=1, epsilon=1.0).above(4),
+    "SparseVector": lambda: fastdp.SparseVector(3, sensitivity=1, epsilon=1.0, positives=2).places_above([4, 5]),
+    "SparseVector, one by one": lambda: fastdp.SparseVector(
+        3, sensitivity=1, epsilon=1.0, positives=2, paid="one by one"
+    ).above(4),
+    "NumericSparse": lambda: fastdp.NumericSparse(3, sensitivity=1, epsilon=1.0, positives=2).answer(4),
     "median": lambda: fastdp.median(AGES, domain_bits=7, epsilon=1.0),
     "quantiles": lambda: fastdp.quantiles(AGES, [0.1, 0.5, 0.9], domain_bits=7, epsilon=1.0),
     "quantile": lambda: fastdp.quantile(AGES, 0.9, domain_bits=7, epsilon=1.0),

@@ -44,6 +44,18 @@ def test_columns_of_bits_need_no_thresholds() -> None:
     assert mixed.cuts_ == [(0, None), (1, 30.0), (1, 50.0), (2, 60.0)]
 
 
+def test_wrong_labels_are_allowed_for() -> None:
+    draw = np.random.default_rng(2)
+    bits = draw.random((50_000, 30)) < 0.5
+    y = bits[:, :3].all(axis=1) ^ (draw.random(50_000) < 0.02)
+    model = ConjunctionClassifier(max_literals=3, random_state=1).fit(bits, y)
+    assert model.rule_ == "x0 ∧ x1 ∧ x2"
+    assert model.concept_.excess_bound < 0.001
+    peel = {"method": "peel", "delta": 1e-6}
+    assert clone(model).set_params(**peel).fit(bits, y).score(bits, y) > 0.85, "guarded"
+    assert clone(model).set_params(**peel, realizable=True).fit(bits, y).score(bits, y) < 0.5
+
+
 def test_rules_leave_out_what_follows_from_the_rest() -> None:
     names = ["age", "smoker"]
     assert rule_text([], names) == "true"

@@ -74,7 +74,8 @@ READ_RECORDS = {
     "vector_sum",
 }  # fmt: skip
 METHODS = {
-    "AboveThreshold.above", "AboveThreshold.first_above", "GumbelMax.offer", "GumbelMax.merge", "GumbelMax.winner",
+    "AboveThreshold.above", "AboveThreshold.first_above", "SparseVector.above", "SparseVector.places_above",
+    "NumericSparse.answer", "NumericSparse.answer_many", "GumbelMax.offer", "GumbelMax.merge", "GumbelMax.winner",
     "GumbelMax.winners", "PrivateMultiplicativeWeights.__init__", "PrivateMultiplicativeWeights.answer",
     "PrivateMultiplicativeWeights.answer_many", "PrivateMultiplicativeWeights.nonprivate_kl", "Domain.encode_column",
     "Domain.cells",

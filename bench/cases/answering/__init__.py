@@ -6,12 +6,13 @@ every call. Updates go up and down in turn, so that the weights stay where they 
 """
 
 from ..registry import Case
-from . import mwem, online, synthetic, tables, weights
+from . import continual, mwem, online, synthetic, tables, weights
 
 CASES: tuple[Case, ...] = (
     *weights.CASES,
     *tables.CASES,
     *online.CASES,
+    *continual.CASES,
     *mwem.CASES,
     *synthetic.CASES,
 )

@@ -23,6 +23,7 @@ from .selection import (
     top_k,
     top_k_epsilon,
 )
+from .sparse_vector import numeric_sparse, numeric_sparse_epsilon, sparse_vector, sparse_vector_epsilon
 
 __all__ = [
     "above_threshold",
@@ -34,8 +35,12 @@ __all__ = [
     "gaussian_rho",
     "laplace",
     "laplace_epsilon",
+    "numeric_sparse",
+    "numeric_sparse_epsilon",
     "permute_and_flip",
     "permute_and_flip_epsilon",
+    "sparse_vector",
+    "sparse_vector_epsilon",
     "top_k",
     "top_k_epsilon",
 ]

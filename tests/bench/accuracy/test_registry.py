@@ -128,6 +128,11 @@ def test_medians_are_judged(target: Any, ours: float, verdict: str, bound: float
     )
 
 
+def test_one_figure_that_is_no_number_holds_nothing() -> None:
+    row = accuracy.judge(example(), {OURS: [0.1, 0.1, 0.1, 0.1, nan], "other": [1.0] * 5}, None)
+    assert row.verdict == "falls short"
+
+
 def test_a_loss_shows() -> None:
     row = accuracy.judge(example(), {OURS: [0.45] * 5, "other": [0.6] * 5}, None)
     assert [row.loses_to(other) for other in row.others] == [True, False]
@@ -197,11 +202,47 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
         assert word in printed
     written = json.loads(path.read_text())
     assert (written["kind"], [row["task"] for row in written["rows"]]) == ("accuracy", ["example-median"])
-    for option in (["--targets"], ["--threads", "1"], ["--avx2"], ["--peers"], ["--compare", "x.json"]):
+    for option in (["--targets"], ["--threads", "1"], ["--avx2"], ["--peers"]):
         assert main(["bench", "--accuracy", *option]) == 2
         assert capsys.readouterr().err == f"fastdp bench: {option[0]}: must come without --accuracy\n"
     assert main(["bench", "--accuracy", "--only", "nonsense"]) == 2
     assert "only='nonsense': must be a room (examples)" in capsys.readouterr().err
+
+
+def test_an_older_file_is_set_beside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    old = tmp_path / "accuracy_old.json"
+    made = {
+        "steady": (0.2, 0.2), "lost": (0.2, 0.4), "worse": (0.1, 0.2), "better": (0.2, 0.1), "more": (0.4, 0.5),
+    }  # fmt: skip
+
+    def tasks_at(when: int) -> list[Task]:
+        return [
+            example(
+                name=name,
+                measure=lambda seed, scale, figure=figures[when]: figure,
+                target=at_least(0.3) if name == "more" else at_most(0.3),
+            )
+            for name, figures in made.items()
+        ]
+
+    one_task(monkeypatch, *tasks_at(0))
+    accuracy.run().write(old)
+    new = [*tasks_at(1), example(name="new"), example(name="crashes", measure=lambda seed, scale: 1 / 0)]
+    one_task(monkeypatch, *new)
+    assert main(["bench", "--accuracy", "--compare", str(old)]) == 1
+    assert "1 lost, 1 worse, 1 same, 2 better" in capsys.readouterr().out
+    found = {d.task: d.verdict for d in accuracy.compare(accuracy.load(old), accuracy.run())}
+    assert found == {
+        "steady": "same", "lost": "lost", "worse": "worse", "better": "better", "more": "better",
+        "new": "not in the older file", "crashes": "not in the older file",
+    }  # fmt: skip
+    quick = accuracy.compare(accuracy.load(old), accuracy.run(quick=True))
+    assert "not the same seeds: 5 then, 1 now" in {d.verdict for d in quick}
+    assert main(["bench", "--accuracy", "--compare", str(tmp_path / "none.json")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"format": 2, "kind": "speed"}', '{"format": 2, "kind": "accuracy"}'])

@@ -23,9 +23,12 @@ from tests.bench.params import TINY
 COVERED = {  # what reads records, or draws noise
     "AboveThreshold": "above-threshold",
     "Budget": "laplace-in-budget",
+    "ContinualCounter": "continual-step",
     "GumbelMax": "gumbel-max",
+    "NumericSparse": "numeric-sparse",
     "PrivateMultiplicativeWeights": "pmw-answer",
     "Randomness": "words",
+    "SparseVector": "sparse-vector",
     "SyntheticDistribution": "answer-slice",
     "error": "error",
     "exponential_erm": "exact-deviation",

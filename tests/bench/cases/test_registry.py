@@ -69,11 +69,16 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
     stated = {(case.name, *((t.rival, *t.limits.values()) for t in case.targets)) for case in choose(("accounting",))}
     assert stated == {
         ("above-threshold", ("numpy", 3, 3)),
-        ("above-threshold-one-query",),
+        ("above-threshold-one-query", (None, 2.5e-6, 2.5e-6)),
+        ("sparse-vector", ("numpy", 3, 3)),
+        ("sparse-vector-one-query", (None, 2.5e-6, 2.5e-6)),
+        ("numeric-sparse", ("numpy", 3, 3)),
         ("compose-mixed",),
         ("compose-losses", ("dp-accounting", 10, 10)),
         ("compose-losses-cold", ("dp-accounting", 2, 2)),
         ("compose-losses-equal", ("dp-accounting", 20, 20)),
+        ("compose-choices-equal", (None, 0.5, 0.5)),
+        ("share-of-choices", (None, 0.25, 0.25)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 
@@ -115,6 +120,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("marginals-binary", "numpy", 200, 200),
         ("mwem", "numpy", 20, 20),
         ("mask-two-threads", "one thread", 1.5, 1.5),
+        ("continual-step", None, 5e-3, 5e-3),
         ("end-to-end-16", None, 1.0, 1.0),
         ("end-to-end-23", None, 5.0, 5.0),
     }

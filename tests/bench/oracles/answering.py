@@ -159,7 +159,17 @@ def _check_rising(codes: Any, parameters: Any) -> None:
     assert not laws.check_dkw(cells, lambda z: np.clip(z + 1, 0, 1 << 20) / (1 << 20))
 
 
+def _check_running_sums(drawn: Any, parameters: Any) -> None:
+    """Counters that were given ones: at the last step noise of this deviation, and not of twice as much."""
+    off = drawn - np.arange(1, drawn.shape[1] + 1)
+    variance = math.fsum(math.comb(2 * k, k) ** 2 / 16**k for k in range(drawn.shape[1]))  # of the square root's rows
+    ratio = float((off[:, -1] ** 2).mean()) / (4.39 * variance / (2 * parameters["rho"]))
+    assert 0.2 < ratio < 3
+    assert np.corrcoef(off[:, -1], off[:, -2])[0, 1] > 0.5
+
+
 ORACLES: dict[str, Any] = {
+    "running sums": _check_running_sums,
     "a table": _check_table,
     "an answer": _check_answer,
     "cells that rise": _check_cells_that_rise,

@@ -1,0 +1,201 @@
+"""Many quantiles whose errors do not add up: rough cuts between them, counts with noise, and a choice in each part.
+
+Halving spreads the error of a cut over all quantiles below it. Where there are enough records for it, less is lost by
+cutting roughly, counting the parts with Laplace noise, and choosing each quantile in its part by what the counts tell
+of where it is. many_quantiles.md, "Counted parts". What is chosen here is chosen by public numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy.guarantees import Neighbors
+from ..randomness.keys import Key
+from ..randomness.noise_draws import integer_noise
+from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, laplace_plan
+from ..support.rounding import down, up
+from .cut_choice import Part
+from .quantile_draws import Division, Tell
+from .quantile_plan import Node, Prices, QuantilePlan, levels_of
+
+FOR_SIZE = Fraction(1, 256)  # of epsilon, to learn how many records there are where that is private
+_PARTS_OF_EPSILON = 64  # its shares are multiples of this
+_ROUGH = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28)  # of these parts, for the cuts
+_ALONE, _BY_GROUPS, _SMALL = 0.9, 1.1, 3  # what the rule of thumb is off by, for parts of up to 3 quantiles, and more
+_MOST_LEVELS = 8  # of counts
+_FINE = 2**40  # estimated shares are multiples of 1 / this
+_EDGE = 8  # a quantile is looked for no nearer to an end of its part than an 8th of what lies between two
+
+
+class Split(NamedTuple):
+    """How epsilon is split: shares of the cuts, of the counts and of the answers; and what error that should leave.
+
+    group    how many quantiles a part holds
+    depth    how many levels of counts there are
+    """
+
+    error: float
+    group: int
+    depth: int
+    cuts: Fraction
+    counts: Fraction
+    answers: Fraction
+
+
+def best_split(shares: Sequence[Fraction], epsilon: float, n: float) -> Split:
+    """The split whose error should be least, by a rule of thumb: many_quantiles.md, "The choice of the method"."""
+    k, best = len(shares), Split(inf, 0, 0, Fraction(0), Fraction(0), Fraction(0))
+    group = 1
+    while group < k:
+        parts = -(-k // group)
+        room = n * min(float(shares[i] - shares[i - 1]) for i in range(group, k, group)) / 2
+        cut_levels, levels = (parts - 1).bit_length(), group.bit_length()
+        depth = min(range(1, _MOST_LEVELS + 1), key=lambda d: _count_variance(parts, d))
+        counting, answering = _count_variance(parts, depth), _halving_variance(levels)
+        for rough in _ROUGH:
+            rest = _PARTS_OF_EPSILON - rough
+            weight = answering ** (1 / 3) / (answering ** (1 / 3) + counting ** (1 / 3))
+            answers = min(max(round(rest * weight), 1), rest - 1)
+            of_each = [part / _PARTS_OF_EPSILON * epsilon for part in (rough, rest - answers, answers)]
+            spread = sqrt(_halving_variance(cut_levels) / 2) / of_each[0]  # the scale of the cuts' error
+            beyond = 3 * (parts - 1) / k * spread * exp(-room / spread)
+            error = sqrt(counting / of_each[1] ** 2 + answering / of_each[2] ** 2) + beyond
+            error *= _BY_GROUPS if group > _SMALL else _ALONE
+            if error < best.error:
+                fractions = (Fraction(part, _PARTS_OF_EPSILON) for part in (rough, rest - answers, answers))
+                best = Split(error, group, depth, *fractions)
+        group = 2 * group + 1
+    return best
+
+
+def choose_method(
+    shares: Sequence[Fraction], epsilon: Fraction, delta: float, neighbors: Neighbors, n: float, public: int | None
+) -> QuantilePlan | CountedPlan:
+    """Halving or counted parts, whichever should be more accurate for about n records; n is `public`, or not."""
+    halving = QuantilePlan.of(shares, epsilon=down(epsilon), delta=delta, neighbors=neighbors)
+    if len(halving.shares) > 1 and n > 0:
+        split = best_split(halving.shares, float(epsilon if neighbors == "add-remove" else epsilon / 2), n)
+        if split.error < halving_error(halving.each, halving.levels, neighbors):
+            counted = CountedPlan(halving.shares, split, epsilon, neighbors, public)
+            if counted.can_count:
+                return counted
+    return halving
+
+
+def noisy_size(m: int, epsilon: Fraction, key: Key) -> float:
+    """How many records there are, for a share of epsilon under add-remove; 0 where its noise would be too large."""
+    scale = up(1 / (epsilon * FOR_SIZE))
+    return float(m + int(integer_noise(laplace_plan(scale), key, 1)[0])) if MIN_SCALE <= scale <= MAX_SCALE else 0.0
+
+
+def halving_error(each: float, levels: int, neighbors: Neighbors) -> float:
+    """The root mean square error of halving with levels of such a range, by the same rule of thumb."""
+    return sqrt(_halving_variance(levels)) / levels / (each if neighbors == "add-remove" else each / 2)
+
+
+def _halving_variance(levels: int) -> float:
+    """Of halving at epsilon 1, in ranks: errors of a level are spread over its parts like hats."""
+    return 2 * (1 + (levels - 1) / 3) * levels * levels
+
+
+def _count_variance(parts: int, depth: int) -> float:
+    """Of the number of records up to a part, from counts in so many levels at epsilon 1."""
+    return 2 * depth**3 * _branching(parts, depth) / 6
+
+
+def _branching(parts: int, depth: int) -> int:
+    """The least number whose power `depth` is that of the parts."""
+    found = max(1, round(parts ** (1 / depth)) - 1)
+    while found**depth < parts:
+        found += 1
+    return found
+
+
+@dataclass(frozen=True)
+class CountedPlan:
+    """The parameters of a release, from public numbers: theorem 4 of many_quantiles.md has the prices.
+
+    epsilon    what cuts, counts and answers cost together
+    n          how many records there are, where that is public
+    """
+
+    shares: tuple[Fraction, ...]
+    split: Split
+    epsilon: Fraction
+    neighbors: Neighbors
+    n: int | None
+
+    @property
+    def can_count(self) -> bool:
+        """Whether the counts' noise is of a scale that can be drawn."""
+        return MIN_SCALE <= self._scale <= MAX_SCALE
+
+    @property
+    def _scale(self) -> float:
+        moved = 1 if self.neighbors == "add-remove" else 2  # counts of a level, by one each
+        return up(moved * self.split.depth / (self.epsilon * self.split.counts))
+
+    def _prices(self, part: Fraction, levels: int) -> Prices:
+        return Prices(down(self.epsilon * part / levels), self.neighbors, 2)
+
+    def draw(self, division: Division, key: Key, tell: Tell | None = None) -> list[int]:
+        """The cuts at the quantiles, in order; `key` is that of the counts."""
+        group, k = self.split.group, len(self.shares)
+        firsts = list(range(0, k, group))
+        between = tuple((self.shares[i - 1] + self.shares[i]) / 2 for i in firsts[1:])
+        prices = self._prices(self.split.cuts, len(between).bit_length())
+        levels = levels_of(between, (Fraction(0), Fraction(1)), prices, divide=True)
+        whole = division.everything
+        cuts, ranks = division.divide(levels, len(between), whole, 0)
+        cuts, ranks = [whole.low, *cuts, whole.high], [whole.first, *ranks, whole.stop]
+        up_to = self._shares_up_to(np.diff(np.array(ranks, np.int64)), key, between)
+        found: list[int] = []
+        for i, first in enumerate(firsts):
+            part = Part(cuts[i], cuts[i + 1], ranks[i], ranks[i + 1])
+            asked = self.shares[first : first + group]
+            nodes = self._answers(asked, up_to[i], up_to[i + 1])
+            found += division.divide(nodes, len(asked), part, k + first)[0]
+            if tell is not None:
+                tell(len(found))
+        return found
+
+    def _answers(self, asked: Sequence[Fraction], low: Fraction, high: Fraction) -> Iterator[tuple[Node, ...]]:
+        """The choices within a part that is estimated to end at these shares."""
+        edge = max(high - low, Fraction(1, _FINE)) / (_EDGE * (len(asked) + 1))
+        ends = min(low, asked[0] - edge), max(high, asked[-1] + edge)
+        return levels_of(asked, ends, self._prices(self.split.answers, self.split.group.bit_length()), everything=False)
+
+    def _shares_up_to(self, counts: NDArray[np.int64], key: Key, between: Sequence[Fraction]) -> list[Fraction]:
+        """The share of the records before each part, estimated from counts with noise; 0 first, 1 last."""
+        estimated = self._estimated(counts, key)
+        total = float(estimated.sum())
+        if not total > 0:
+            return [Fraction(0), *between, Fraction(1)]
+        ends = np.maximum.accumulate(np.clip(np.cumsum(estimated[:-1]) / total, 0.0, 1.0))
+        return [Fraction(0), *(Fraction(round(end * _FINE), _FINE) for end in ends.tolist()), Fraction(1)]
+
+    def _estimated(self, counts: NDArray[np.int64], key: Key) -> NDArray[np.float64]:
+        """The counts, from noisy ones of ever smaller groups of parts; each level is made to fit the one above."""
+        depth, parts = self.split.depth, counts.size
+        width = _branching(parts, depth)
+        sizes = [width ** (depth - 1 - level) for level in range(depth)]
+        sums = [np.add.reduceat(counts, np.arange(0, parts, size)) for size in sizes]
+        noise = integer_noise(laplace_plan(self._scale), key, sum(each.size for each in sums))
+        noisy = np.split(noise, np.cumsum([each.size for each in sums])[:-1])
+        above, found = self.n, np.empty(0)
+        for level, (exact, added) in enumerate(zip(sums, noisy, strict=True)):
+            measured = (exact + added).astype(np.float64)
+            if level:
+                parents = np.arange(exact.size) // width
+                missing = found - np.bincount(parents, measured)
+                found = measured + (missing / np.bincount(parents))[parents]
+            else:
+                found = measured if above is None else measured + (above - measured.sum()) / exact.size
+        return found

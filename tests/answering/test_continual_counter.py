@@ -1,0 +1,419 @@
+"""ContinualCounter: sums, price, one counter only, bad input."""
+
+from __future__ import annotations
+
+import copy
+import math
+import multiprocessing
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastdp
+from fastdp import ContinualCounter, Randomness, bounds
+from fastdp.answering import continual_counter
+from fastdp.answering.continual_counter import plan_of, values_of
+from fastdp.answering.running_sums import CorrelatedNoise, mixture_for
+from fastdp.support import processes
+from tests import laws
+from tests.oracles import running_sums as oracle
+
+
+def counter(seed: int = 1, **options: Any) -> ContinualCounter:
+    return ContinualCounter(**{"rho": 0.5, "rng": Randomness(seed=seed)} | options)
+
+
+def powers(length: int | None) -> list[tuple[int, Fraction]]:
+    return [(e, Fraction(w, 2 ** (11 + s))) for e, s, w in zip(*mixture_for(length), strict=True)]
+
+
+# --- sums
+
+
+@pytest.mark.parametrize("length", [5000, None])
+@pytest.mark.parametrize(
+    ("limits", "kind"), [(None, "i"), ((-3, 8), "i"), ((-0.5, 0.25), "f"), ((10**18, 10**18 + 1), "i")]
+)
+def test_an_answer_is_the_exact_sum_and_noise_that_does_not_depend_on_it(limits: Any, kind: str, length: Any) -> None:
+    low, high = limits or (0, 1)
+    rng = np.random.default_rng(3)
+    values = rng.integers(low, high + 1, 60).tolist() if kind == "i" else rng.uniform(low, high, 60).tolist()
+    given = counter(length=length, bounds=limits)
+    plan = plan_of(length, 0.5, values_of(limits, None, None, "replace-one"))
+    noise = CorrelatedNoise(plan, Randomness(seed=1).key()).take(60)[:, 0].tolist()
+    total = 0
+    for t, value in enumerate(values):
+        total += round(Fraction(value) * Fraction(2) ** plan.bits)
+        assert given.add(value) == float(Fraction(total + noise[t]) / Fraction(2) ** plan.bits)
+    assert given.steps == 60
+
+
+def test_steps_one_by_one_and_at_once_are_the_same() -> None:
+    values = np.random.default_rng(0).random(7000)
+    one, mixed = counter(length=7000), counter(length=7000)
+    expected = [one.add(value) for value in values.tolist()]
+    found = [*mixed.add_many(values[:100]), *map(mixed.add, values[100:130].tolist()), *mixed.add_many(values[130:])]
+    assert found == expected
+    assert mixed.add_many([]).shape == (0,)
+    assert mixed.steps == one.steps == 7000
+
+
+@pytest.mark.parametrize("value", [1, True, 1.0, np.int8(1), np.float32(1), np.bool_(True), np.array(1), [1][0]])
+def test_numbers_of_any_type_are_numbers(value: Any) -> None:
+    assert counter().add(value) == counter().add(1)
+
+
+def test_vectors_have_noise_of_their_own_in_each_coordinate() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 3))
+    rows /= np.linalg.norm(rows, axis=1)[:, None] * 1.000001
+    one, many = (counter(dimension=3, norm=1.0, length=3000) for _ in range(2))
+    expected = [one.add(row) for row in rows[:40]]
+    found = many.add_many(rows)
+    assert np.array_equal(found[:40], expected)
+    off = found - np.cumsum(rows, axis=0)
+    assert np.abs(np.corrcoef(off[::50].T) - np.eye(3)).max() < 0.9
+    assert np.abs(off[-1]).max() < 6 * one.deviation(3000)
+
+
+def test_sums_that_leave_int64_stay_exact() -> None:
+    """Bounds that lie far from zero beside their distance."""
+    low = 2**70
+    given = counter(bounds=(low, low + 1))
+    answers = [given.add(low), *given.add_many([float(low)] * 3)]
+    assert answers == pytest.approx([low, 2 * low, 3 * low, 4 * low], rel=1e-12)
+
+
+# --- the price
+
+
+def distance(low: float, high: float, neighbors: str, length: int = 30) -> float:
+    """The largest distance of the noises that explain the same answers on two neighbours, by fractions."""
+    inverse = oracle.solved(oracle.coefficients(powers(length), length), [1] * length)
+    moved = high - low if neighbors == "replace-one" else max(abs(low), abs(high))
+    return moved * math.sqrt(sum(float(r) ** 2 for r in inverse))
+
+
+@pytest.mark.parametrize("limits", [(0, 1), (-1, 1), (-2.5, 0.5), (3, 4)])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_noise_is_what_the_relation_asks_for(limits: tuple[float, float], neighbors: Any) -> None:
+    plan = plan_of(30, 0.5, values_of(limits, None, None, neighbors))
+    needed = distance(*limits, neighbors)
+    assert 1 <= plan.noise.sigma * plan.grid / needed < 1.001  # sigma is the distance at rho = 1/2
+
+
+def test_replacement_priced_as_removal_is_too_cheap() -> None:
+    """Numbers between -1 and 1: removal moves a sum by 1, replacement by 2."""
+    removal = plan_of(30, 0.5, values_of((-1, 1), None, None, "add-remove"))
+    assert removal.noise.sigma * removal.grid < 0.51 * distance(-1, 1, "replace-one")
+
+
+@pytest.mark.parametrize(("neighbors", "times"), [("replace-one", 2), ("add-remove", 1)])
+def test_vectors_on_the_grid_move_as_far_as_is_paid_for(neighbors: Any, times: int) -> None:
+    values = values_of(None, 7, 0.3, neighbors)
+    plan = plan_of(50, 0.5, values)
+    values.on_grid(plan.bits)
+    assert times * values.most <= float(values.moved) * 2**plan.bits + float(values.rounded)
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        x = rng.normal(size=7)
+        units = values.one(x * (0.3 / np.linalg.norm(x) * (1 - 2.0**-50)))
+        assert sum(int(u) ** 2 for u in units) <= values.most**2
+
+
+def test_one_charge_for_all_steps() -> None:
+    with fastdp.Budget(epsilon=10.0, delta=1e-6, theorem="zcdp") as budget:
+        given = ContinualCounter(rho=0.25, length=100)
+        given.add_many(np.ones(100))
+    (row,) = budget.releases
+    assert (row.mechanism, dict(row.parameters)) == ("ContinualCounter", {"rho": 0.25, "length": 100})
+    assert row.guarantee == given.guarantee == fastdp.ZCDP(0.25)
+    with fastdp.Budget(epsilon=0.01, delta=1e-9, theorem="zcdp"), pytest.raises(fastdp.BudgetExceeded):
+        ContinualCounter(rho=0.25)
+    assert counter(neighbors="add-remove").guarantee.neighbors == "add-remove"
+
+
+def test_the_law_of_answers_in_a_small_world() -> None:
+    """The first answer is discrete Gaussian; sigma a tenth larger is rejected."""
+    plan = plan_of(1, 0.5, values_of(None, None, None, "replace-one"))
+    drawn = np.array([counter(seed, length=1).add(0) for seed in range(4000)]) * 2**plan.bits
+
+    def law(sigma: float) -> Callable[[Any], Any]:
+        return lambda z: np.array([0.5 * math.erfc(-(x + 0.5) / sigma / math.sqrt(2)) for x in np.atleast_1d(z)])
+
+    assert laws.check_dkw(drawn.astype(np.int64), law(plan.noise.sigma))
+    assert not laws.check_dkw(drawn.astype(np.int64), law(1.4 * plan.noise.sigma))
+
+
+# --- bounds
+
+
+@pytest.mark.parametrize(("length", "steps"), [(1000, 1000), (None, 300)])
+def test_answers_stay_inside_the_bound(length: int | None, steps: int) -> None:
+    given = counter(4, dimension=2000, norm=1.0, length=length)
+    block = CorrelatedNoise(given._plan, Randomness(seed=4).key()).take(steps)[-1] * given._grid
+    beta = 0.05
+    bound = bounds.continual_counter(steps, rho=0.5, length=length, dimension=2000, norm=1.0, beta=beta)
+    exceeded = int((np.abs(block) > bound).sum())
+    assert laws.log_at_least(exceeded, 2000, beta) >= math.log(laws.ALARM)
+    assert int((np.abs(block) > bound / 2).sum()) > 2000 * beta
+    assert bound == pytest.approx(given.deviation(steps) * math.sqrt(2 * math.log(2 / beta)), rel=1e-3)
+
+
+def test_the_bound_has_an_inverse() -> None:
+    for length, error in ((100, 3.0), (None, 50.0), (2**20, 0.5)):
+        rho = bounds.continual_counter_rho(50, error=error, length=length)
+        assert bounds.continual_counter(50, rho=rho, length=length) <= error
+        assert bounds.continual_counter(50, rho=rho * (1 - 1e-8), length=length) > error
+    assert bounds.continual_counter(50, rho=0.5, count=10) > bounds.continual_counter(50, rho=0.5)
+    with pytest.raises(ValueError, match=r"^error=1e-300: is out of reach"):
+        bounds.continual_counter_rho(50, error=1e-300)
+    with pytest.raises(ValueError, match=r"^steps=101: must be"):
+        bounds.continual_counter(101, rho=0.5, length=100)
+
+
+def test_deviations_grow_with_the_logarithm() -> None:
+    given = counter(length=2**20)
+    assert given.deviation() == given.deviation(1)
+    assert given.deviation(1) == pytest.approx(math.sqrt(5.51), rel=2e-3)
+    assert 5.3 < given.deviation(2**20) < 5.55
+    with pytest.raises(ValueError, match=r"^step=0: must be"):
+        given.deviation(0)
+
+
+def test_memory_does_not_grow() -> None:
+    given = counter()
+    given.add_many(np.ones(5000))
+    held = sum(part.nbytes for part in (given._block, given._noise.buffers, given._noise.remainders))
+    assert held < 100_000
+    assert len(pickle.dumps(given)) < 10_000
+
+
+# --- one counter
+
+
+def test_copies_are_refused() -> None:
+    given = counter()
+    for copied in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="does not copy: two that go on with the same noise"):
+            copied(given)
+    assert given.add(1)  # it goes on
+
+
+def test_a_pickle_hands_the_counter_on_once() -> None:
+    given, same = counter(length=10_000), counter(length=10_000)
+    values = np.random.default_rng(0).random(10_000)
+    given.add_many(values[:3000])
+    same.add_many(values[:3000])
+    written = pickle.dumps(given)
+    for again in (lambda: given.add(1), lambda: given.add_many([1]), lambda: pickle.dumps(given)):
+        with pytest.raises(ValueError, match="it was pickled, and goes on where that is loaded"):
+            again()
+    loaded = pickle.loads(written)
+    assert (loaded.steps, loaded.length, loaded.guarantee) == (3000, 10_000, given.guarantee)
+    assert loaded.seeded
+    answers = loaded.add_many(values[3000:])
+    assert loaded.steps == 10_000
+    assert np.abs(answers - np.cumsum(values)[3000:]).max() < 6 * loaded.deviation()
+    with pytest.raises(TypeError, match="was loaded before"):
+        pickle.loads(written)
+    assert not np.array_equal(answers, same.add_many(values[3000:]))  # what was drawn ahead is thrown away
+
+
+def test_the_noise_of_a_pickle_goes_on_from_the_same_past() -> None:
+    """Its next answers share the history of the steps before, which makes them close to the last one."""
+    given = counter(length=5000)
+    last = given.add_many(np.zeros(4000))[-1]
+    following = pickle.loads(pickle.dumps(given)).add(0)
+    fresh = math.sqrt(2) * given.deviation(1)
+    assert abs(following - last) < 6 * fresh
+
+
+def test_two_processes_that_load_one_pickle_do_not_share_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ContinualCounter(rho=0.5)
+    given.add(1)
+    written = pickle.dumps(given)
+    answers = []
+    for _ in range(2):
+        monkeypatch.setattr(continual_counter, "_resumed", set())  # as in another process
+        answers.append(pickle.loads(written).add_many(np.zeros(20)))
+    assert not set(answers[0]) & set(answers[1])
+
+
+def test_a_forked_child_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = counter()
+    given.add(1)
+    monkeypatch.setattr(processes.here, "number", processes.here.number + 1)
+    for use in (lambda: given.add(1), lambda: given.add_many([1]), lambda: pickle.dumps(given)):
+        with pytest.raises(RuntimeError, match="belongs to the parent process"):
+            use()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_real_fork_is_refused() -> None:
+    given = counter()
+    given.add(1)
+
+    def child(queue: Any) -> None:
+        try:
+            given.add(1)
+        except RuntimeError as error:
+            queue.put(str(error))
+
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    assert "belongs to the parent process" in queue.get(timeout=60)
+    process.join(60)
+    assert given.add(1)
+
+
+def test_a_signal_handler_cannot_ask_in_between() -> None:
+    given = counter()
+    with given._turn, pytest.raises(RuntimeError, match="must not ask for another"):
+        given.add(1)
+
+
+def test_threads_take_turns() -> None:
+    """Every step has noise of its own: the same multiset of noises as one thread, whatever the order."""
+    given, alone = counter(length=4000), counter(length=4000)
+    found: list[float] = []
+
+    def work() -> None:
+        for _ in range(1000):
+            found.append(given.add(0))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == sorted(alone.add_many(np.zeros(4000)))
+
+
+def test_an_interrupt_in_a_block_closes_the_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = counter()
+
+    def interrupted(self: Any, noise: Any) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CorrelatedNoise, "_fits", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        given.add(1)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="an answer was interrupted"):
+        given.add(1)
+
+
+def test_a_closed_budget_closes_the_counter() -> None:
+    budget = fastdp.Budget(epsilon=10.0, delta=1e-6, theorem="zcdp")
+    given = ContinualCounter(rho=0.1, budget=budget)
+    for _ in range(200):
+        with pytest.raises((fastdp.DomainError, fastdp.BudgetExceeded)) as refused:
+            given.add(2)
+        if refused.type is fastdp.BudgetExceeded:
+            break
+    with pytest.raises(fastdp.BudgetExceeded):
+        given.add(1)
+
+
+def test_it_reads_as_what_it_is() -> None:
+    given = counter(length=3)
+    given.add(1)
+    expected = (
+        "ContinualCounter(rho=0.5, length=3, bounds=(0, 1), neighbors='replace-one')  # 1 steps, seeded: no privacy"
+    )
+    assert repr(given) == expected
+    assert "<code>" in given._repr_html_()
+    assert "dimension=2, norm=1.5" in repr(ContinualCounter(rho=0.5, dimension=2, norm=1.5))
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"rho": 0}, "rho=0: must be > 0"),
+        ({"rho": math.nan}, "rho=nan: must be"),
+        ({"length": 0}, "length=0: must be"),
+        ({"length": 2**40 + 1}, "length=1099511627777: must be"),
+        ({"length": 1.5}, "length=1.5: must be"),
+        ({"bounds": (1, 0)}, "must be a pair of numbers, low < high"),
+        ({"bounds": (1, 1)}, r"must be a pair of numbers, low < high"),
+        ({"bounds": (0,)}, r"must be a pair of numbers, low < high"),
+        ({"bounds": 3}, r"bounds: type int: must be a pair"),
+        ({"bounds": (0, math.inf)}, r"bounds=inf: must be"),
+        ({"bounds": (0, math.nan)}, r"bounds=nan: must be"),
+        ({"bounds": (0, 10**300)}, r"bounds=<int of 997 bits>: must be at most 1e\+200 in absolute value"),
+        ({"dimension": 3}, "give either bounds, of numbers, or dimension and norm, of vectors"),
+        ({"norm": 3}, "give either bounds"),
+        ({"dimension": 3, "norm": 1, "bounds": (0, 1)}, "give either bounds"),
+        ({"dimension": 0, "norm": 1}, "dimension=0: must be"),
+        ({"dimension": 2, "norm": 0}, "norm=0: must be > 0"),
+        ({"dimension": 2, "norm": 1e-300}, "norm=1e-300: must be at least 1e-200"),
+        ({"outside": "drop"}, "outside='drop': must be one of"),
+        ({"neighbors": "both"}, "neighbors='both': must be one of"),
+        ({"rho": 1e-30}, "rho=1e-30: too small for"),
+    ],
+)
+def test_parameters_are_checked_before_anything_is_charged(options: dict[str, Any], why: str) -> None:
+    budget = fastdp.Budget(epsilon=10.0, delta=1e-6, theorem="zcdp")
+    with pytest.raises(ValueError, match=why):
+        counter(budget=budget, **options)
+    assert not budget.releases
+
+
+@pytest.mark.parametrize("value", [math.nan, 1.5, -0.001, 2, math.inf, 10**400, None, "1", [1, 0], 1j])
+def test_values_out_of_bounds_are_refused_without_a_step(value: Any) -> None:
+    given = counter()
+    with pytest.raises((fastdp.DomainError, ValueError)):
+        given.add(value)
+    with pytest.raises((fastdp.DomainError, ValueError)):
+        given.add_many([0.5, value])
+    assert given.steps == 0
+    assert given.add(1) == counter().add(1)
+
+
+def test_clipping_takes_the_nearest_and_refuses_what_is_no_number() -> None:
+    clipped, plain = counter(outside="clip"), counter()
+    assert clipped.add(7) == plain.add(1)
+    assert clipped.add(-math.inf) == plain.add(0)
+    assert clipped.add_many([3.0, -2.0, 0.25]).tolist() == plain.add_many([1, 0, 0.25]).tolist()
+    for value in (math.nan, [0.5, math.nan]):
+        with pytest.raises(fastdp.DomainError, match=r"must be between 0 and 1, and not NaN$"):
+            clipped.add(value) if isinstance(value, float) else clipped.add_many(value)
+
+
+def test_vectors_that_are_too_long_are_refused_or_scaled() -> None:
+    given, clipped = (counter(dimension=2, norm=1.0, outside=outside) for outside in ("raise", "clip"))
+    with pytest.raises(fastdp.DomainError, match=r"value: must be of Euclidean norm at most 1\.0; outside='clip'"):
+        given.add([1, 1])
+    for huge in ([1, 1], [1e300, 1e300], [5e-324, 7]):
+        assert np.abs(clipped.add(huge)).max() < 40
+    for wrong in ([math.nan, 0], [math.inf, 0]):
+        with pytest.raises(fastdp.DomainError, match="must be finite"):
+            clipped.add(wrong)
+    for shape in ([1, 0, 0], 1, [[0, 0]]):
+        with pytest.raises(ValueError, match=r"value: shape .*: must be \(2,\)"):
+            given.add(shape)
+    with pytest.raises(ValueError, match=r"values: shape \(2,\): must be \(steps, 2\)"):
+        given.add_many([0, 0])
+    assert given.steps == 0
+
+
+def test_a_counter_ends_with_its_length() -> None:
+    given = counter(length=3)
+    given.add(1)
+    with pytest.raises(ValueError, match="length=3: 1 steps have been taken, and there is no room for 3 more"):
+        given.add_many([1, 1, 1])
+    assert given.steps == 1
+    given.add_many([1, 1])
+    with pytest.raises(ValueError, match="length=3: 3 steps have been taken"):
+        given.add(0)
