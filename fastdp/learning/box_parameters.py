@@ -62,7 +62,10 @@ class EnoughTest:
 
 @dataclass(frozen=True)
 class SideParameters(ABC):
-    """One choice for each side, among the `slice` most extreme positives, after a test for their number."""
+    """One choice for each side, among the `slice` most extreme positives, after a test for their number.
+
+    candidates    of a guard: "false", and the sides of the first i columns, i = 0 .. d
+    """
 
     test: EnoughTest
     slice: int
@@ -70,6 +73,7 @@ class SideParameters(ABC):
     account: str
     guarantee: Guarantee
     bound: float
+    candidates: int
 
     def learn(self, numbers: Numbers, keys: ChargedKeys, report: Report) -> Sides:
         of_box = BoxKeys.take(keys)
@@ -132,6 +136,7 @@ def with_test(
         account=theorem,
         guarantee=privacy.guarantee_of(problem.sides, eta, score_range=2, test=privacy.epsilon * share),
         bound=_bound(problem, points, noise),
+        candidates=len(problem.bits) + 2,
     )
 
 

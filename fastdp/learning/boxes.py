@@ -1,8 +1,9 @@
 """Learning an axis-parallel box from labelled records: an interval for each column.
 
-The default takes the method with the least error bound: `peel`, whose number of records grows linearly with the number
-of columns, the lecture's interior points, or for one and two columns the exponential mechanism over all boxes. boxes.md
-and all_boxes.md have the proofs.
+The default allows for labels that are wrong: it chooses by errors, among all boxes where they are one column or two of
+few records ("exponential"), and otherwise on a grid of private quantiles ("grid"). The other methods rest on a box that
+fits all records, and are guarded unless the caller asserts it. boxes.md, all_boxes.md, boxes_grid.md and guard.md have
+the proofs.
 """
 
 from __future__ import annotations
@@ -24,25 +25,30 @@ from ..records.number_line import NumberLine
 from ..records.rows import Block
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import one_of, public_count
+from ..support.checks import flag, one_of, public_count
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayLines
 from . import boxes_exponential as exponential
-from .box_parameters import BoxProblem, least_of_sides, side_refusal
+from . import boxes_grid as grid
+from .box_parameters import BoxProblem, Sides, least_of_sides, side_refusal
 from .boxes_interior_point import prepare_interior_point
 from .boxes_peel import prepare_peel
 from .extremes import Numbers
-from .hypotheses import Hypothesis, error_line, warn_if_vacuous
-from .methods import Method, choose_method
+from .guard import Guard
+from .hypotheses import Hypothesis, error_lines
+from .methods import NO_BOUND, Comparison, Method, choose_method
 from .privacy_parameters import PrivacyParameters
 
-MethodName = Literal["auto", "peel", "interior-point", "exponential"]
+MethodName = Literal["auto", "exponential", "grid", "peel", "interior-point"]
 PRIVATE: dict[str, Method[BoxProblem, Any]] = {  # "auto" asks in this order: the first needs no accounting
-    "exponential": Method(exponential.prepare_exponential, exponential.refusal, any_n=True),
-    "peel": Method(prepare_peel, side_refusal, least_of_sides),
-    "interior-point": Method(prepare_interior_point, side_refusal, least_of_sides),
+    "exponential": Method(
+        exponential.prepare_exponential, exponential.refusal, any_n=True, lengthy=exponential.lengthy
+    ),
+    "peel": Method(prepare_peel, side_refusal, least_of_sides, rests="a fit"),
+    "interior-point": Method(prepare_interior_point, side_refusal, least_of_sides, rests="a fit"),
+    "grid": Method(grid.prepare_grid, side_refusal, lambda problem: NO_BOUND, rests="the guard"),
 }
 
 
@@ -64,8 +70,13 @@ class LearnedBox(Hypothesis, Accounted):
     error_bound : float
         With probability 1 - beta it is wrong about at most this share of the records that it was learned from, if some
         box is right about all of them; at 1.0 there is no error bound.
+    excess_bound : float or None
+        With probability 1 - beta, whatever the labels, its share of errors exceeds by at most this the least of what it
+        is compared with; None where there is no such bound.
+    compared_with : {"class", "found"} or None
+        "class": all boxes. "found": "true", "false", and the boxes that the method found one after the other.
     beta : float
-        The probability with which the error bound may fail.
+        The probability with which a bound may fail.
     orders : tuple of NumberLine
         The domain of each column.
     width : int
@@ -78,6 +89,8 @@ class LearnedBox(Hypothesis, Accounted):
     method: str
     guarantee: Guarantee
     error_bound: float
+    excess_bound: float | None
+    compared_with: Comparison | None
     beta: float
     orders: tuple[NumberLine, ...]
     width: int
@@ -94,7 +107,7 @@ class LearnedBox(Hypothesis, Accounted):
         return [
             ("hypothesis", str(self)),
             ("method", self.method),
-            ("error", error_line(self.error_bound, self.beta, "box", self.method == "exponential")),
+            *error_lines(self, "box"),
             ("guarantee", str(self.guarantee)),
         ]
 
@@ -136,6 +149,7 @@ def learn_box(
     epsilon: float,
     delta: float = 0.0,
     method: MethodName = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     records: int | None = None,
     outside: Outside = "raise",
@@ -163,13 +177,19 @@ def learn_box(
         The privacy parameter of the release.
     delta : float in [0, 1)
         0 for pure differential privacy.
-    method : {"auto", "peel", "interior-point", "exponential"}
-        "peel": an error that grows linearly with the number of columns; wants a delta.
+    method : {"auto", "exponential", "grid", "peel", "interior-point"}
+        "auto": "exponential" where it takes no more than two seconds, otherwise "grid"; with `realizable` the one of
+        "exponential", "peel" and "interior-point" with the least error bound, from public numbers.
+        "exponential": over all boxes in one or two columns, by errors, pure; for any labels it is nearly the best box.
+        It takes n log n time for one column and n^2 for two, and refuses what would take more than 10 s.
+        "grid": by errors, too, on a grid of private quantiles: among all boxes of it for up to four columns, and then
+        column by column, among some four hundred ends of each.
+        "peel": an error that grows linearly with the number of columns if a box fits; wants a delta.
         "interior-point": the lecture's; d^2 without a delta, d^1.5 with one.
-        "exponential": over all boxes in one or two columns, pure; takes n log n time for one column and n^2 for two,
-        and refuses what would take more than 10 s. The only one with an error bound where no box fits, as with noisy
-        labels: its errors exceed the least of any box by that much.
-        "auto": the one of them with the least error bound, from public numbers.
+    realizable : bool
+        True asserts that some box is right about all records, which "peel" and "interior-point" need. Without it a
+        sixteenth of epsilon pays for a guard: a last choice among "true", "false" and what they found of the first
+        column, of the first two, and so on. Privacy does not depend on it.
     beta : float in (0, 1)
         The probability with which the error bound of the result may fail.
     records : int, optional
@@ -190,7 +210,7 @@ def learn_box(
     Returns
     -------
     LearnedBox
-        It predicts, prints as inequalities, and has its guarantee and its error bound.
+        It predicts, prints as inequalities, and has its guarantee and its error bounds.
 
     Raises
     ------
@@ -203,10 +223,12 @@ def learn_box(
     Notes
     -----
     Guarantee    (epsilon, delta)-DP for any records in the domain; "exponential" with delta=0 has bounded range epsilon
-    Proof        boxes.md; all_boxes.md for "exponential"
-    Accuracy     `.error_bound` of the result; `bounds.learn_box` and `bounds.learn_box_n` beforehand
-    Cost         three passes over each column: 0.3 s for 1e6 records of 10 numbers; with a delta, the first call with
-                 new parameters takes 0.5 s more, for the accounting
+    Proof        boxes.md; all_boxes.md for "exponential", boxes_grid.md for "grid"; guard.md
+    Accuracy     `.excess_bound` for any labels, `.error_bound` if a box fits; `bounds.learn_box` and
+                 `bounds.learn_box_n` beforehand, where there is one
+    Cost         "peel" and "interior-point": three passes over each column, 0.3 s for 1e6 records of 10 numbers.
+                 "grid": each column is sorted, and read d times: a second for as many. With a delta, the first call
+                 with new parameters takes 0.5 s more, for the accounting
     Not covered  the time that a call takes; "exponential" under add-remove neighbours with 2^24 records and more, and
                  many more than `records` (all_boxes.md)
 
@@ -222,21 +244,34 @@ def learn_box(
     """
     one_of("method", method, ("auto", *PRIVATE))
     parameters.outside(outside)
+    realizable = flag("realizable", realizable)
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     records = public_count(records, neighbors)
     numbers = Numbers(X, y, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
     n = records or numbers.n
-    taken, plan = choose_method(PRIVATE, method, BoxProblem(n, numbers.bits, privacy))[:2]
-    warn_if_vacuous("learn_box", plan.bound, n, f"method={taken!r}, {numbers.d} columns, epsilon={privacy.epsilon:g}")
+    chosen = choose_method(PRIVATE, method, BoxProblem(n, numbers.bits, privacy), realizable=realizable)
+    taken, plan, guard = chosen.method, chosen.plan, chosen.guard
+    chosen.warn_if_vacuous("learn_box", n, f"method={taken!r}, {numbers.d} columns, epsilon={privacy.epsilon:g}")
     row = privacy.row(method=taken, domain_bits=domain_bits)
-    with ChargedKeys("learn_box", plan.guarantee, row, budget, rng) as keys:
+    with ChargedKeys("learn_box", chosen.guarantee, row, budget, rng) as keys:
         numbers.read()
         with reporting(progress, "learning") as report:
             sides = plan.learn(numbers, keys, report)
+            if guard is not None:
+                sides = _guarded(guard, numbers, sides, keys)
     intervals = None
     if sides is not None:
         orders = zip(numbers.orders, sides, strict=True)
         intervals = tuple((order.value(low), order.value(high)) for order, (low, high) in orders)
-    bound = min(1.0, plan.bound / n)
-    guarantee = keys.stating(plan.guarantee)
-    return LearnedBox(intervals, taken, guarantee, bound, privacy.beta, numbers.orders, numbers.d, numbers.names)
+    guarantee = keys.stating(chosen.guarantee)
+    bounds = chosen.bounds(n)
+    return LearnedBox(intervals, taken, guarantee, *bounds, privacy.beta, numbers.orders, numbers.d, numbers.names)
+
+
+def _guarded(guard: Guard, numbers: Numbers, sides: Sides, keys: ChargedKeys) -> Sides:
+    """The chosen one of "false" and of the sides of the first columns, of which none is "true"."""
+    place = guard.draw([numbers.positives, *numbers.prefix_errors(sides or []).tolist()], keys.take())
+    if place == 0:
+        return None
+    found = (sides or [])[: place - 1]
+    return [*found, *((0, order.last) for order in numbers.orders[len(found) :])]

@@ -46,6 +46,11 @@ def prepare_exponential(problem: BoxProblem) -> BoxExponentialParameters:
     return BoxExponentialParameters(eta, problem.privacy.guarantee_of(1, eta), bound)
 
 
+def lengthy(problem: BoxProblem) -> bool:
+    """Whether it may take more than two seconds."""
+    return len(problem.bits) <= 2 and work_of(problem.n, problem.bits) > MOST_WORK // 5
+
+
 def refusal(problem: BoxProblem) -> str:
     """Why choosing among all boxes is too much work; empty if it is not."""
     d = len(problem.bits)
@@ -56,7 +61,7 @@ def refusal(problem: BoxProblem) -> str:
     if (work := work_of(problem.n, problem.bits)) > MOST_WORK:
         return (
             f"n={problem.n:,}, d={d}: would take about {10 * work / MOST_WORK:,.0f} s: must be at most 10 s; "
-            "method='peel' takes milliseconds"
+            "method='grid' takes a second"
         )
     if prepare_exponential(problem).eta * problem.n > MOST_EXPONENT:
         return f"epsilon={problem.privacy.epsilon!r}, n={problem.n:,}: must be such that epsilon n is at most 2^48"

@@ -5,7 +5,7 @@ Nothing here draws noise or knows a budget.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from ..randomness.keys import Key
 from ..records.column_names import label_of
 from ..records.labels import Labelled
+from ..records.number_column import read_positions
 from ..records.number_line import NumberLine, Positions, bits_of_columns, check_signed
+from ..records.rank_search import RankSearch
 from ..records.rows import Block, PerRecord
 from ..support.parameters import Outside
 
@@ -101,6 +103,32 @@ class Numbers(Labelled):
             every = np.repeat(alike[:, :-1], alike[:, -1].astype(np.int64), axis=0)
         return every[:, :-1], every[:, -1].astype(np.bool_)
 
+    def ordered(self, i: int) -> Positions | RankSearch:
+        """All records of column i, as choices by rank take them."""
+        label = label_of(i, self.names)
+        return read_positions(
+            self.rows, i, self.bits[i], self._signed, self.outside, label, integers=self._integers
+        )[1]  # fmt: skip
+
+    def cells(self, i: int, ends: NDArray[np.uint64]) -> PerRecord:
+        """In which cell of column i each record is, of those that end at `ends`; kept where that saves time."""
+        return self.rows.keep(_CellOf(i, ends, self._lines), np.uint16)
+
+    def prefix_errors(self, sides: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+        """How many records a box with these sides in the first s columns is wrong about, s = 0 .. all of them."""
+        lines, labels = self._lines, self.labels
+
+        def statistic(block: Block) -> NDArray[np.int64]:
+            positive, inside = labels(block), np.ones(block.n, np.bool_)
+            errors = [block.n - np.count_nonzero(positive)]
+            for i, (low, high) in enumerate(sides):
+                positions = lines.positions(block, i)
+                inside &= (positions >= np.uint64(low)) & (positions <= np.uint64(high))
+                errors.append(np.count_nonzero(inside != positive))
+            return np.array(errors, np.int64)
+
+        return self.rows.total(statistic)
+
     def delete_beyond(self, i: int, low: int, high: int, key: Key) -> None:
         """Delete who stands below `low` or above `high`, both with the bits of a key."""
         cut, left = Cut(i, low, high, key), self.left
@@ -157,6 +185,16 @@ class Cut(NamedTuple):
     low: int
     high: int
     key: Key
+
+
+class _CellOf:
+    """How many of some ends are below the positions of a block."""
+
+    def __init__(self, column: int, ends: NDArray[np.uint64], lines: Lines) -> None:
+        self._column, self._ends, self._lines = column, ends, lines
+
+    def __call__(self, block: Block) -> NDArray[np.uint16]:
+        return np.searchsorted(self._ends, self._lines.positions(block, self._column)).astype(np.uint16)
 
 
 class _Left:

@@ -98,7 +98,7 @@ def delta_of(p, q, epsilon):
 
 def plan_of(slice_, eta, threshold=0, scale=1.0, kind=BoxPeelParameters):
     test = EnoughTest(laplace_plan(scale), threshold)
-    return kind(test, slice_, eta, "composition", PureDP(1.0), 1.0)
+    return kind(test, slice_, eta, "composition", PureDP(1.0), 1.0, 4)
 
 
 def problem_of(n, bits, epsilon, delta, beta, neighbors):

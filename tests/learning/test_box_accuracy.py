@@ -53,7 +53,7 @@ def test_a_box_errs_within_its_bound(method, d, bits, delta, relation):
         X, y = rectangle(n, d, min(bits, 10 if run % 2 else 30), run)
         h = fastdp.learn_box(
             X, y, domain_bits=bits, epsilon=epsilon, delta=delta, method=method, beta=beta, neighbors=relation,
-            records=n if private else None, rng=rng,
+            realizable=True, records=n if private else None, rng=rng,
         )  # fmt: skip
         assert h.method == method
         assert h.error_bound < 0.3
@@ -68,7 +68,8 @@ def test_records_in_one_place_lose_no_more_than_others():
     X, y = np.full((n, 2), 77), np.ones(n, bool)
     rng = Randomness(seed=2)
     for method in ("peel", "interior-point"):
-        h = fastdp.learn_box(X, y, domain_bits=16, epsilon=4.0, delta=1e-6, method=method, rng=rng)
+        options = {"domain_bits": 16, "epsilon": 4.0, "delta": 1e-6, "realizable": True}
+        h = fastdp.learn_box(X, y, method=method, rng=rng, **options)
         assert h.intervals == ((77, 77), (77, 77))
         assert h.error(X, y) == 0
 
@@ -154,11 +155,11 @@ def test_peel_beats_composition_from_a_few_columns_on():
 
 
 def test_how_many_records_auto_takes_is_the_least_of_all_methods():
-    options = {"error": 0.04, "epsilon": 1.0, "delta": 1e-6}
+    options = {"error": 0.04, "epsilon": 1.0, "delta": 1e-6, "realizable": True}
     n = fastdp.bounds.learn_box_n(2, **options)
     assert n == fastdp.bounds.learn_box_n(2, method="exponential", **options)
     assert n < fastdp.bounds.learn_box_n(2, method="interior-point", **options)
-    assert fastdp.bounds.learn_box(n, 2, epsilon=1.0, delta=1e-6) <= 0.04
+    assert fastdp.bounds.learn_box(n, 2, epsilon=1.0, delta=1e-6, realizable=True) <= 0.04
     with pytest.raises(ValueError, match="d=3 columns: must be 1 or 2"):
         fastdp.bounds.learn_box_n(3, method="exponential", **options)
     assert fastdp.bounds.learn_box_n(3, **options) > n
@@ -169,4 +170,4 @@ def test_a_vacuous_error_bound_is_warned_of():
     with pytest.warns(
         fastdp.AccuracyWarning, match=r"^learn_box: 100 records are too few .*: bounds.learn_box_n computes"
     ):
-        fastdp.learn_box(X, y, domain_bits=8, epsilon=1.0)
+        fastdp.learn_box(X, y, domain_bits=8, epsilon=1.0, method="peel", realizable=True)

@@ -104,7 +104,8 @@ def test_boxes_are_learned_by_the_law(method, d, size, people, plan, monkeypatch
         monkeypatch.setattr(module, "KEY_BITS", 1)
     if method == "interior-point":
         plan = BoxInteriorPointParameters(**vars(plan))
-    monkeypatch.setattr(boxes, "choose_method", lambda methods, method, problem: MethodChoice(method, plan))
+    choice = MethodChoice(method, plan, guarantee=plan.guarantee)
+    monkeypatch.setattr(boxes, "choose_method", lambda methods, method, problem, realizable: choice)
     if size == 3:  # lines have a power of two of positions, or are lines of floats
         monkeypatch.setattr(extremes.NumberLine, "of", classmethod(lambda cls, *rest, **named: cls(2, 0, 2)))
     bits = 1 if size == 2 else 2

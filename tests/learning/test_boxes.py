@@ -250,7 +250,7 @@ def test_errors_cost_nothing(change, kind, said):
 
 def test_too_much_work_is_refused_with_an_estimate():
     X = np.zeros((1_000_000, 2), np.int64)
-    with pytest.raises(ValueError, match=r"would take about [0-9,]+ s: must be at most 10 s; method='peel' takes"):
+    with pytest.raises(ValueError, match=r"would take about [0-9,]+ s: must be at most 10 s; method='grid' takes"):
         fastdp.learn_box(X, np.ones(len(X)), epsilon=1.0, method="exponential", rng=Watched())
 
 

@@ -27,7 +27,7 @@ def numbers(n: int, d: int) -> tuple[Any, Any]:
 
 def _box(n: int, d: int, method: str, **arguments: Any) -> Any:
     X, y = numbers(n, d)
-    arguments = dict[str, Any](epsilon=EPSILON, delta=DELTA, method=method) | arguments
+    arguments = dict[str, Any](epsilon=EPSILON, delta=DELTA, method=method, realizable=True) | arguments
     return lambda: fastdp.learn_box(X, y, **arguments)
 
 

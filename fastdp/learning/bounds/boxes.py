@@ -7,7 +7,7 @@ from typing import Any
 
 from ...privacy.guarantees import Neighbors
 from ...records.number_line import bits_of_each
-from ...support.checks import integer, large_integer, one_of
+from ...support.checks import flag, integer, large_integer, one_of
 from ...support.parameters import MOST_DIMENSIONS
 from .. import boxes
 from ..box_parameters import BoxProblem
@@ -24,12 +24,14 @@ def learn_box(
     epsilon: float,
     delta: float = 0.0,
     method: str = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
     """Bound the share of records that the result of `learn_box` is wrong about.
 
-    With probability 1 - beta, if some box is right about all records.
+    With probability 1 - beta, if some box is right about all records; with "exponential" also, for any labels, how much
+    more than the least of any.
 
     Parameters
     ----------
@@ -43,8 +45,11 @@ def learn_box(
         The privacy parameter.
     delta : float in [0, 1)
         0 for pure differential privacy.
-    method : {"auto", "peel", "interior-point", "exponential"}
-        As in `learn_box`.
+    method : {"auto", "exponential", "grid", "peel", "interior-point"}
+        As in `learn_box`; "grid" has no such bound.
+    realizable : bool
+        Whether some box is asserted to be right about all records: then "auto" is the method with the least bound, and
+        no method pays for a guard.
     beta : float in (0, 1)
         The probability with which the bound may fail.
     neighbors : {"replace-one", "add-remove"}
@@ -58,11 +63,12 @@ def learn_box(
     Examples
     --------
     >>> import fastdp
-    >>> round(fastdp.bounds.learn_box(1_000_000, 5, epsilon=1.0, delta=1e-6), 4)
+    >>> round(fastdp.bounds.learn_box(1_000_000, 5, epsilon=1.0, delta=1e-6, realizable=True), 4)
     0.0137
     """
     problem = _box(n, d, domain_bits, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
-    return min(1.0, choose_method(boxes.PRIVATE, method, problem).bound / problem.n)
+    realizable = flag("realizable", realizable)
+    return choose_method(boxes.PRIVATE, method, problem, realizable=realizable).bounds(problem.n).error
 
 
 def learn_box_n(
@@ -73,6 +79,7 @@ def learn_box_n(
     epsilon: float,
     delta: float = 0.0,
     method: str = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> int:
@@ -90,8 +97,11 @@ def learn_box_n(
         The privacy parameter.
     delta : float in [0, 1)
         0 for pure differential privacy.
-    method : {"auto", "peel", "interior-point", "exponential"}
-        As in `learn_box`.
+    method : {"auto", "exponential", "grid", "peel", "interior-point"}
+        As in `learn_box`; "grid" has no such bound.
+    realizable : bool
+        Whether some box is asserted to be right about all records: then "auto" is the method with the least bound, and
+        no method pays for a guard.
     beta : float in (0, 1)
         The probability with which the bound may fail.
     neighbors : {"replace-one", "add-remove"}
@@ -104,12 +114,13 @@ def learn_box_n(
     Examples
     --------
     >>> import fastdp
-    >>> n = fastdp.bounds.learn_box_n(5, error=0.05, epsilon=1.0, delta=1e-6)
+    >>> n = fastdp.bounds.learn_box_n(5, error=0.05, epsilon=1.0, delta=1e-6, realizable=True)
     >>> 200_000 < n < 400_000
     True
     """
     problem = _box(1, d, domain_bits, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
-    return least_records(boxes.PRIVATE, method, problem, error)
+    realizable = flag("realizable", realizable)
+    return least_records(boxes.PRIVATE, method, problem, error, realizable=realizable)
 
 
 def learn_box_epsilon(
@@ -120,6 +131,7 @@ def learn_box_epsilon(
     domain_bits: int | Sequence[int] = 64,
     delta: float = 0.0,
     method: str = "auto",
+    realizable: bool = False,
     beta: float = 0.05,
     neighbors: Neighbors = "replace-one",
 ) -> float:
@@ -137,8 +149,11 @@ def learn_box_epsilon(
         The number of bits of the domain of all columns, or of each.
     delta : float in [0, 1)
         0 for pure differential privacy.
-    method : {"auto", "peel", "interior-point", "exponential"}
-        As in `learn_box`.
+    method : {"auto", "exponential", "grid", "peel", "interior-point"}
+        As in `learn_box`; "grid" has no such bound.
+    realizable : bool
+        Whether some box is asserted to be right about all records: then "auto" is the method with the least bound, and
+        no method pays for a guard.
     beta : float in (0, 1)
         The probability with which the bound may fail.
     neighbors : {"replace-one", "add-remove"}
@@ -156,7 +171,15 @@ def learn_box_epsilon(
     """
     return least_epsilon(
         lambda epsilon: learn_box(
-            n, d, domain_bits=domain_bits, epsilon=epsilon, delta=delta, method=method, beta=beta, neighbors=neighbors
+            n,
+            d,
+            domain_bits=domain_bits,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            realizable=realizable,
+            beta=beta,
+            neighbors=neighbors,
         ),
         error,
     )
