@@ -113,7 +113,7 @@ def _count_variance(parts: int, depth: int) -> float:
 
 def _branching(parts: int, depth: int) -> int:
     """The least number whose power `depth` is that of the parts."""
-    found = max(1, round(parts ** (1 / depth)) - 1)
+    found = max(1, int(float(parts) ** (1 / depth)) - 1)
     while found**depth < parts:
         found += 1
     return found
