@@ -161,6 +161,7 @@ for _point, _name, _module in (
     ("engine", "dask", "connect.dask"),
     ("engine", "dask_expr", "connect.dask"),
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
+    ("bins", "quantiles", "mechanisms.bin_edges"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),

@@ -16,6 +16,7 @@ import fastdp
 
 from ...mechanisms.above_threshold import split
 from ...mechanisms.sparse_vector_plan import scales
+from ...privacy.choices import table_of
 from ...privacy.conversions import epsilon_of_rho, rho_of_pure
 from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales
@@ -23,7 +24,7 @@ from .registry import Call, Side, beside, faster, make_case, within_seconds
 
 QUERIES, GUARANTEES = 1_000_000, 1_000
 THRESHOLD, EPSILON, POSITIVES = 10**6, 1.0, 100
-DELTA, EQUAL = 1e-6, 10.0
+DELTA, EQUAL, RANGE = 1e-6, 10.0, 0.02
 
 
 # --- AboveThreshold
@@ -166,6 +167,26 @@ def _our_equal_losses(n: int) -> Call:
     return lambda: fastdp.compose((known, n), delta=DELTA)
 
 
+def _our_choices(n: int) -> Call:
+    """Nothing is remembered of this range."""
+
+    def compose() -> Any:
+        table_of.cache_clear()
+        return fastdp.compose((fastdp.BoundedRange(RANGE), n), delta=DELTA)
+
+    return compose
+
+
+def _our_share(n: int) -> Call:
+    whole = fastdp.ApproxDP(EPSILON, DELTA)
+
+    def share() -> Any:
+        table_of.cache_clear()
+        return fastdp.share(whole, n, fastdp.BoundedRange)
+
+    return share
+
+
 _case = partial(make_case, "accounting")
 
 CASES = (
@@ -265,6 +286,28 @@ CASES = (
         oracle="below Renyi",
         drawn=lambda n: (_our_equal_losses(n)(), [("laplace", EQUAL)] * n),
         calls=10,
+        delta=DELTA,
+    ),
+    _case(
+        "compose-choices-equal",
+        "compose 1,000 equal choices of bounded range, however they depend on results, bounds proven",
+        GUARANTEES,
+        _our_choices,
+        (None, within_seconds(0.5)),
+        oracle="choices",
+        drawn=lambda n: (_our_choices(n)(), n),
+        delta=DELTA,
+        eta=RANGE,
+    ),
+    _case(
+        "share-of-choices",
+        "share: the range of each of 100 choices for a total",
+        100,
+        _our_share,
+        (None, within_seconds(0.25)),
+        oracle="a share of choices",
+        drawn=lambda n: (_our_share(n)(), n),
+        epsilon=EPSILON,
         delta=DELTA,
     ),
 )

@@ -8,14 +8,17 @@ what a step is, what one record is, and why there must be one counter only.
 from __future__ import annotations
 
 import secrets
+from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..mechanisms.noise import Price, gaussian_price
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget, check_open
-from ..privacy.guarantees import ZCDP, Neighbors
+from ..privacy.calibration import gaussian_mu
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
 from ..support import checks, parameters, processes
@@ -23,7 +26,7 @@ from ..support.boundary import quick_boundary
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from ..support.results import DisplayedOnOneLine
-from ..support.rounding import sixty_digits
+from ..support.rounding import sixty_digits, up
 from ..support.turns import new_turn, refuse_again
 from .running_sums import MOST_STEPS, CorrelatedNoise, SumsPlan, column_square, mixture_for, plan_sums
 from .step_values import MOST_INT64, Numbers, Vectors
@@ -47,14 +50,24 @@ def values_of(
 
 
 @sixty_digits
-def plan_of(length: int | None, rho: float, values: Values) -> SumsPlan:
+def plan_of(length: int | None, price: Price, values: Values) -> SumsPlan:
     """The noise of a counter."""
     length = None if length is None else checks.integer("length", length, least=1, most=MOST_STEPS)
     column = column_square(mixture_for(length), MOST_STEPS if length is None else length).sqrt()
     return plan_sums(
-        length, rho=parameters.rho(rho), stretch=values.moved * column, rounded=values.rounded * column,
+        length, rho=price[0], delta=price[1], stretch=values.moved * column, rounded=values.rounded * column,
         dimension=values.dimension,
     )  # fmt: skip
+
+
+@sixty_digits
+def guarantee_of(price: Price, plan: SumsPlan, neighbors: Neighbors) -> Guarantee:
+    """What that noise guarantees."""
+    mu = gaussian_mu(plan.distance, plan.noise.sigma, plan.steps * plan.dimension)
+    if price[1] is None:
+        return ZCDP(price[0], mu=mu, neighbors=neighbors)
+    rho = up((Fraction(plan.distance) / Fraction(plan.noise.sigma)) ** 2 / 2)
+    return AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
 
 
 @public_as("fastdp")
@@ -66,8 +79,12 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
 
     Parameters
     ----------
-    rho : float > 0
-        The parameter of zero-concentrated DP, for all answers together.
+    rho : float > 0, optional
+        The parameter of zero-concentrated DP, for all answers together; or else epsilon and delta.
+    epsilon : float > 0, optional
+        The epsilon at `delta`, for all answers together.
+    delta : float in (0, 1), optional
+        The delta at `epsilon`.
     length : int, optional
         How many steps there will be at most, which is public. By default up to 2^40: the noise is then some 20 % larger
         than for a length that is known.
@@ -100,7 +117,8 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
 
     Notes
     -----
-    Guarantee    rho-zCDP for all answers together, whoever chooses what is added in view of them; for one step
+    Guarantee    rho-zCDP, or (epsilon, delta)-DP, and the Gaussian DP of that noise, for all answers together, whoever
+                 chooses what is added in view of them; for one step
     Proof        continual_counter.md; running_sums.md, theorem 1
     Accuracy     within .2 % of the square root of the matrix of running sums, and 1.25 of it (from 2^12 steps on) where
                  the length is not known; `deviation`, `bounds.continual_counter`
@@ -123,7 +141,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
     def __init__(
         self,
         *,
-        rho: float,
+        rho: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
         length: int | None = None,
         bounds: Any = None,
         dimension: int | None = None,
@@ -133,11 +153,11 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        values = values_of(bounds, dimension, norm, neighbors, outside)
-        plan = plan_of(length, rho, values)
-        rho = parameters.rho(rho)
-        row: dict[str, Any] = {"rho": rho} | ({} if length is None else {"length": plan.steps})
-        guarantee = ZCDP(rho, neighbors=neighbors)
+        values, price = values_of(bounds, dimension, norm, neighbors, outside), gaussian_price(rho, epsilon, delta)
+        plan = plan_of(length, price, values)
+        self._price = {"rho": price[0]} if price[1] is None else {"epsilon": price[0], "delta": price[1]}
+        row: dict[str, Any] = self._price | ({} if length is None else {"length": plan.steps})
+        guarantee = guarantee_of(price, plan, neighbors)
         with ChargedKeys("ContinualCounter", guarantee, row, budget, rng) as keys:
             self._payers = keys.payers
             noise = CorrelatedNoise(plan, keys.take())
@@ -159,7 +179,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         self._process = processes.here.number
 
     @property
-    def guarantee(self) -> ZCDP:
+    def guarantee(self) -> Guarantee:
         """That of all answers together."""
         return self._guarantee
 
@@ -302,7 +322,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
                 self._noise.block(self._used)
             state = self._noise.state()
         key = self._noise.key if self._guarantee.seeded else None
-        common = self._values, self._plan, self._guarantee, self._length, self._steps, self._sums
+        common = self._values, self._plan, self._guarantee, self._price, self._length, self._steps, self._sums
         return _go_on, (secrets.token_bytes(16), common, state, key)
 
     def __reduce__(self) -> Any:
@@ -320,8 +340,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         length = f"length={self._length}, " if self._length is not None else ""
         seeded = ", seeded: no privacy" * self.seeded
         closed = ", closed" * bool(self._closed)
+        price = ", ".join(f"{name}={value!r}" for name, value in self._price.items())
         return (
-            f"ContinualCounter(rho={self._guarantee.rho!r}, {length}{self._values}, "
+            f"ContinualCounter({price}, {length}{self._values}, "
             f"neighbors={self._guarantee.neighbors!r})  # {self._steps:,} steps{closed}{seeded}"
         )
 
@@ -332,7 +353,7 @@ def _go_on(token: bytes, common: Any, state: Any, key: Any) -> ContinualCounter:
         raise TypeError("this pickle of a ContinualCounter was loaded before: one goes on with it, and not two")
     _resumed.add(token)
     made = ContinualCounter.__new__(ContinualCounter)
-    values, plan, made._guarantee, made._length, steps, sums = common
+    values, plan, made._guarantee, made._price, made._length, steps, sums = common
     noise = CorrelatedNoise(plan, fresh_key(None) if key is None else key)
     noise.restore(state)
     made._payers = []  # budgets stay where they are; this was paid for

@@ -84,6 +84,10 @@ class FactoredWeights:
         positions = range(len(self.domain)) if bound is None else bound.attributes
         return prod(self.domain.sizes[p] for block in {self._of[p] for p in positions} for p in block)
 
+    def block_of(self, bound: BoundQuery) -> list[int]:
+        """The positions of all attributes whose blocks the query reads."""
+        return sorted({p for q in bound.attributes for p in self._of[q]})
+
     def parts(self) -> dict[Block, DenseWeights]:
         """The blocks, to be read only: positions of attributes, and the weights of their cells."""
         return dict(sorted(self._blocks.items()))

@@ -31,11 +31,12 @@ class Measurement(NamedTuple):
     query: Any
     bound: BoundQuery | None  # None where it is made whenever it is needed
     value: float  # a fraction of the records, with its noise
+    deviation: float  # of the noise
 
     @classmethod
-    def of(cls, query: Any, value: float, domain: Domain) -> Measurement:
+    def of(cls, query: Any, value: float, deviation: float, domain: Domain) -> Measurement:
         """The measurement of a query of this domain."""
-        return cls(query, bind(query, domain) if query.keeps_bound else None, value)
+        return cls(query, bind(query, domain) if query.keeps_bound else None, value, deviation)
 
     def bound_to(self, domain: Domain) -> BoundQuery:
         """The query on the domain."""
@@ -60,12 +61,9 @@ def move_onto(weights: Weights, bound: BoundQuery, value: float, target: float, 
     return True
 
 
-def take_in(weights: Weights, measurement: Measurement, deviation: float, n: int) -> bool:
-    """Move the distribution onto a new measurement, as far as its noise lets it be believed; whether it was moved.
-
-    deviation    of the noise, as a fraction
-    """
-    bound = measurement.bound_to(weights.domain)
+def take_in(weights: Weights, measurement: Measurement, n: int) -> bool:
+    """Move the distribution onto a new measurement, as far as its noise lets it be believed; whether it was moved."""
+    bound, deviation = measurement.bound_to(weights.domain), measurement.deviation
     value = weights.evaluate(bound)
     gap = measurement.value - value
     believed = gap - _DOUBT * deviation * deviation / gap if gap else 0.0
@@ -74,13 +72,13 @@ def take_in(weights: Weights, measurement: Measurement, deviation: float, n: int
     return move_onto(weights, bound, value, _inside(value + believed, n), deviation / 4)
 
 
-def fit_again(weights: Weights, measurements: Sequence[Measurement], deviation: float, passes: int, n: int) -> None:
+def fit_again(weights: Weights, measurements: Sequence[Measurement], passes: int, n: int) -> None:
     """Go over the measurements, at most so many times, and move the distribution onto those that are far from it."""
     some = _as_many_as_are_quick(weights, measurements)
     for _ in range(passes):
         moved = False
         for measurement in some:
-            bound = measurement.bound_to(weights.domain)
+            bound, deviation = measurement.bound_to(weights.domain), measurement.deviation
             value = weights.evaluate(bound)
             if abs(measurement.value - value) > deviation and _has_room(weights, bound):
                 moved |= move_onto(weights, bound, value, _inside(measurement.value, n), deviation / 4)

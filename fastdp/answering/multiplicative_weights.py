@@ -170,7 +170,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         prior: Any = None,
         updates: int | None = None,
         threshold: float | None = None,
-        replay: int = 3,
+        replay: int = 10,
         on_exhausted: OnExhausted = "answer",
         weights: Form = "auto",
         precision: Precision = "float64",

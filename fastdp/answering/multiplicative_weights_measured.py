@@ -5,6 +5,7 @@ multiplicative_weights_measured.md, theorems 1 and 2. Epochs are paid for as the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,13 +15,14 @@ from ..privacy.budget import BudgetExceeded
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import laplace_plan
 from ..support.errors import warn_of_accuracy
+from .factored_weights import FactoredWeights
 from .measured_schedule import MeasuredSchedule
 from .measurements import Measurement, fit_again, take_in
 from .multiplicative_weights_noise import NoiseAhead
 from .multiplicative_weights_payments import Payments
 from .multiplicative_weights_price import Total
 from .multiplicative_weights_run import Crossing, RunSource, ThresholdRun
-from .queries.bound_query import UNIT
+from .queries.bound_query import UNIT, BoundQuery
 from .workload import Workload
 
 
@@ -31,13 +33,14 @@ class MeasuredRun(ThresholdRun):
 
     def __init__(
         self, schedule: MeasuredSchedule, source: RunSource, total: Total, payments: Payments,
-        on_exhausted: Literal["answer", "raise"], replay: int,
+        on_exhausted: Literal["answer", "raise"], replay: int, known: Sequence[Sequence[Measurement]],
     ) -> None:  # fmt: skip
         super().__init__(schedule, source, laplace_plan(schedule.query_scale))
         self._payments, self._on_exhausted, self._replay = payments, on_exhausted, replay
         self._threshold_plan = laplace_plan(schedule.threshold_scale)
         self._measurement_noise = NoiseAhead(total.noise(schedule.measurement_scale), source.rng)
         self._measurements: list[Measurement] = []
+        self._known = known  # of each attribute, what tables say of its values
         self._refused = False  # whether a budget had no room for the epoch that was due
 
     @property
@@ -77,16 +80,21 @@ class MeasuredRun(ThresholdRun):
         query = workload.queries[at]
         noisy = (int(counts[at]) + int(self._measurement_noise.draw(1)[0])) / (self.n * UNIT)
         values[at] = self.record_measured(query, noisy, self.schedule.measured_alpha)
-        measurement = Measurement(query, workload.bound(at) if query.keeps_bound else None, noisy)
-        deviation = self.schedule.deviation / (self.n * UNIT)
+        bound, deviation = workload.bound(at), self.schedule.deviation / (self.n * UNIT)
+        measurement = Measurement(query, bound if query.keeps_bound else None, noisy, deviation)
         with self.changing:
-            moved = take_in(self.weights, measurement, deviation, self.n)
-            if moved:
+            if take_in(self.weights, measurement, self.n):
                 self._measurements.append(measurement)
-                fit_again(self.weights, self._measurements, deviation, self._replay, self.n)
+                fit_again(self.weights, [*self._known_beside(bound), *self._measurements], self._replay, self.n)
         if self._on_exhausted == "answer":
             self.warn_if_spent()
         return 1
+
+    def _known_beside(self, bound: BoundQuery) -> list[Measurement]:
+        """The one-way tables that were bought, of the attributes whose block an update by this query has changed."""
+        if not self._known or not isinstance(self.weights, FactoredWeights):
+            return []
+        return [each for p in self.weights.block_of(bound) for each in self._known[p]]
 
     def spent(self) -> str:
         return "have no error bound any more"

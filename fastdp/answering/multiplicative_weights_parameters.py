@@ -58,7 +58,7 @@ class MultiplicativeWeightsParameters:
     prior: Prior = None
     threshold: float | None = None
     updates: int | None = None
-    replay: int = 3
+    replay: int = 10
     on_exhausted: OnExhausted = "answer"
     neighbors: Neighbors = "replace-one"
     tables_part: Fraction = _EVEN  # of what there is, for the tables of a prior that is measured
@@ -67,7 +67,7 @@ class MultiplicativeWeightsParameters:
     def of(
         cls, domain: Any, *, epsilon: Any, delta: Any, max_queries: Any, alpha: Any = None, beta: Any, variant: Any,
         weights: Any = "factored", precision: Any = "float64", prior: Any = None, threshold: Any = None,
-        updates: Any = None, replay: Any = 3, on_exhausted: Any = "answer", neighbors: Any = "replace-one",
+        updates: Any = None, replay: Any = 10, on_exhausted: Any = "answer", neighbors: Any = "replace-one",
     ) -> MultiplicativeWeightsParameters:  # fmt: skip
         """What the user gave, checked; ValueError names what is wrong."""
         check_domain(domain)
@@ -255,7 +255,7 @@ class MultiplicativeWeightsParameters:
             return False
         updates = numbers.updates(n)
         error = self.total.error(plain.scale, self._answer_beta, queries)
-        return error <= numbers.threshold(updates, numbers.scales(updates))
+        return error <= numbers.threshold(updates, numbers.rough_scales(updates))
 
     def fewest_queries(self, n: int) -> int:
         """From how many queries on "measured" is the better choice, to a part in a hundred."""

@@ -76,7 +76,8 @@ class PlainRun(OnlineRun):
     def synthetic(self, guarantee: Guarantee) -> SyntheticDistribution:
         if self._fitted is None or self._fitted[0] != len(self.transcript):
             answers, weights = self.transcript.copy(), self.weights.copy()
-            measured = [Measurement.of(answer.query, answer.value, self.weights.domain) for answer in answers]
-            fit_again(weights, measured, self.schedule.deviation / (self.n * UNIT), _PASSES, self.n)
+            deviation, domain = self.schedule.deviation / (self.n * UNIT), self.weights.domain
+            measured = [Measurement.of(answer.query, answer.value, deviation, domain) for answer in answers]
+            fit_again(weights, measured, _PASSES, self.n)
             self._fitted = len(answers), SyntheticDistribution(weights, guarantee=guarantee, n=self.n)
         return self._fitted[1]

@@ -48,6 +48,14 @@ class Total:
         """The largest epsilon of AboveThreshold for at most this share."""
         return pure_of_rho(down(share)) if self.delta else down(share)
 
+    def rough_tests(self, share: float) -> float:
+        """About the same."""
+        return max(share, sqrt(2 * share)) if self.delta and share < 2 else share
+
+    def rough_noise_scale(self, sensitivity: float, share: float) -> float:
+        """About the scale of the noise of a count for this share."""
+        return sensitivity / sqrt(2 * share) if self.delta else sensitivity / share
+
     def of_tests(self, epsilon: float) -> Share:
         """What AboveThreshold with this epsilon takes."""
         return Fraction(rho_of_pure(epsilon)) if self.delta else Fraction(epsilon)

@@ -5,7 +5,7 @@ part of the total buys first. multiplicative_weights_measured.md, theorem 1 and 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,13 @@ from .least_squares_fit import LeastSquares
 from .marginal_counts import count_tables
 from .marginal_noise import root_up
 from .marginal_transform import as_tables, flat_of, marginal_tables
+from .measurements import Measurement
 from .memory import usable_memory
 from .multiplicative_weights_price import Share, Total
 from .product_distribution import are_weights
 from .queries.bound_query import GRID_BITS
 from .queries.marginals import Marginals
+from .queries.product import Product
 from .synthetic_distribution import SyntheticDistribution, factors_of
 from .true_answers import TrueAnswers
 
@@ -98,6 +100,13 @@ def _mixed(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     return mixed
 
 
+class Start(NamedTuple):
+    """What a run starts from."""
+
+    prior: SyntheticDistribution | None  # None for the uniform distribution
+    known: list[list[Measurement]]  # of each attribute, where tables are one-way: what they say of its values
+
+
 class TablesPrior:
     """Tables with noise, and the distribution that is fitted to them."""
 
@@ -117,16 +126,27 @@ class TablesPrior:
             return count_tables(rows, self.workload, outside)
         return flat_of(marginal_tables(histogram, self.workload.domain, self.workload))
 
-    def draw(self, counts: NDArray[np.int64], n: int, key: NDArray[np.uint32], report: Report) -> SyntheticDistribution:
-        """The distribution fitted to the tables with their noise."""
+    def draw(self, counts: NDArray[np.int64], n: int, key: NDArray[np.uint32], report: Report) -> Start:
+        """The tables with their noise, and the distribution fitted to them."""
         noisy = counts << GRID_BITS
         add_noise(self._total.noise(self._scale), None, key, noisy, noisy)
-        return self._fitted(noisy * 2.0**-GRID_BITS, n, report)
+        counted = noisy * 2.0**-GRID_BITS
+        known: list[list[Measurement]] = []
+        if self._one_way:
+            domain, deviation = self.workload.domain, self.deviation / n
+            for name, table in zip(domain.names, as_tables(counted, self.workload), strict=True):
+                cells = enumerate((table / n).tolist())
+                known.append([Measurement.of(Product({name: [v]}), share, deviation, domain) for v, share in cells])
+        return Start(self._fitted(counted, n, report), known)
+
+    @property
+    def _one_way(self) -> bool:
+        return all(len(shape) == 1 for shape in self.workload.shapes)
 
     def _fitted(self, noisy: NDArray[Any], n: int, report: Report) -> SyntheticDistribution:
         domain = self.workload.domain
         tables = as_tables(noisy, self.workload)
-        if self.workload.shapes and len(self.workload.shapes[0]) == 1:
+        if self._one_way:
             least = min(1.0, self.deviation)
             blocks = [np.maximum(table, least) for table in tables]
             return SyntheticDistribution(_Product(domain, [block / block.sum() for block in blocks]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,6 +24,7 @@ from ..support.public_paths import public_as
 from ..support.turns import new_turn, refuse_again
 from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
+from .measurements import Measurement
 from .multiplicative_weights_noise import DRAWS, NoiseAhead
 from .queries.bound_query import UNIT
 from .synthetic_distribution import SyntheticDistribution
@@ -50,6 +52,7 @@ class RunSource:
     true_answers: TrueAnswers
     n: int  # public: what counts are divided by
     rng: Randomness | None
+    known: Sequence[Sequence[Measurement]] = ()  # of each attribute, what tables say of its values
 
 
 class OnlineRun(ABC):

@@ -28,6 +28,7 @@ from .multiplicative_weights_measured import MeasuredRun
 from .multiplicative_weights_parameters import MultiplicativeWeightsParameters, Schedule
 from .multiplicative_weights_payments import NAME, Payments, pay_in_steps
 from .multiplicative_weights_plain import PlainRun, PlainSchedule
+from .multiplicative_weights_prior import Start
 from .multiplicative_weights_run import OnlineRun, RunSource
 from .multiplicative_weights_sharp import SharpRun
 from .privacy_shares import guarantee_of_all
@@ -43,7 +44,7 @@ RUNS: dict[str, Make] = {  # a new variant is a file of its own, and a row here
     "sharp": lambda given, schedule, source, payments: SharpRun(schedule, source, given.beta),
     "lecture": lambda given, schedule, source, payments: LectureRun(schedule, source, given.beta),
     "measured": lambda given, schedule, source, payments: MeasuredRun(
-        schedule, source, given.total, payments, given.on_exhausted, given.replay
+        schedule, source, given.total, payments, given.on_exhausted, given.replay, source.known
     ),
     "plain": lambda given, schedule, source, payments: PlainRun(schedule, source, given.total, payments),
 }
@@ -94,17 +95,18 @@ class _Beginning:
         with ChargedKeys(NAME, price, self.listed, self.payers, self.rng) as keys:
             report(0, 1, "reading the records")
             true_answers = TrueAnswers(self.rows, given.domain, self.outside)
-            prior, tables = self._stated_prior(given), given.tables()
+            start, tables = self._stated_prior(given), given.tables()
             if tables is None:
-                weights = given.new_weights(prior)
+                weights = given.new_weights(start.prior)
                 keys.take_ahead()  # an rng that gives none raises before anything is charged
             else:
                 counts = tables.count(self.rows, true_answers, self.outside)
-                weights = given.new_weights(tables.draw(counts, n, keys.take(), report))
+                start = tables.draw(counts, n, keys.take(), report)
+                weights = given.new_weights(start.prior)
             report(1, 1, "")
             keys.commit()
         payments = self._payments(given, schedule, 1)
-        source = RunSource(weights, true_answers, n, self.rng)
+        source = RunSource(weights, true_answers, n, self.rng, start.known)
         run = RUNS[schedule.variant](given, schedule, source, payments)
         return Started(given, schedule, run, keys.stating(guarantee), n)
 
@@ -126,20 +128,20 @@ class _Beginning:
         given = self.given.resolved(n)
         schedule = given.schedule(n)
         self.listed |= {"alpha": schedule.alpha, "variant": schedule.variant}
-        prior, tables = self._stated_prior(given), given.tables()
+        start, tables = self._stated_prior(given), given.tables()
         if tables is not None:
             with ChargedKeys(
                 NAME, total.price(given.prior_share), self.listed, self.payers if self.in_steps else Payers(), self.rng
             ) as more:
                 counts = tables.count(self.rows, true_answers, self.outside)
-                prior = tables.draw(counts, n, more.take(), report)
+                start = tables.draw(counts, n, more.take(), report)
         report(1, 1, "")
-        source = RunSource(given.new_weights(prior), true_answers, n, self.rng)
+        source = RunSource(given.new_weights(start.prior), true_answers, n, self.rng, start.known)
         run = RUNS[schedule.variant](given, schedule, source, self._payments(given, schedule, 0))
         return Started(given, schedule, run, keys.stating(guarantee), n)
 
-    def _stated_prior(self, given: Parameters) -> SyntheticDistribution | None:
-        return given.prior if isinstance(given.prior, SyntheticDistribution) else None
+    def _stated_prior(self, given: Parameters) -> Start:
+        return Start(given.prior if isinstance(given.prior, SyntheticDistribution) else None, [])
 
     def _payments(self, given: Parameters, schedule: Schedule, paid: int) -> Payments:
         steps = given.max_queries if isinstance(schedule, PlainSchedule) else schedule.updates

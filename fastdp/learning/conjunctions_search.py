@@ -9,7 +9,7 @@ costs more at first. conjunctions.md, theorem 8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -110,7 +110,7 @@ def prepare_search(problem: ConjunctionProblem) -> SearchParameters:
     """Theorem 8, for as many literals as the number of records supports."""
     privacy = problem.privacy
     part = privacy.epsilon * COUNT_SHARE
-    rest = replace(privacy, epsilon=down(lower(privacy.epsilon) - Fraction(part)))
+    rest = privacy.part(down(lower(privacy.epsilon) - Fraction(part)))
     largest = _largest_move(problem)
     first = rest.eta(1)
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from .profiles import Array, Exponential, Gaussian, Profile, U
 
-MOST_TOGETHER = 1024  # choices that are followed step by step
+MOST_TOGETHER = 2048  # choices that are followed step by step
 MOST_KINDS = 12  # blocks of different ranges that are worth their time
-_CELLS = ((4, 1024), (16, 256), (64, 128), (MOST_TOGETHER, 64))  # powers of 2: steps are exact
+_CELLS = ((4, 1024), (16, 256), (64, 128), (400, 64), (MOST_TOGETHER, 32))  # powers of 2: steps are exact
+_GROUPS = 8  # of intervals of t, which are left out where the worst t cannot be in them
 _FEW = 1e-3  # of what others add to the variance is not worth a table
 _LARGEST = 500.0  # exponents beyond are left to other theorems
 _TINY = 1e-300
@@ -57,7 +58,7 @@ class Choices(Profile):
 
     @property
     def _table(self) -> tuple[float, Array]:
-        return _table_of(self.eta, self.count, self.tail)
+        return table_of(self.eta, self.count, self.tail)
 
     def end(self, tail: float) -> float:
         step, deltas = self._table
@@ -91,7 +92,7 @@ def _cells(count: int) -> int:
 
 
 @lru_cache(64)
-def _table_of(eta: float, count: int, tail: float) -> tuple[float, Array]:
+def table_of(eta: float, count: int, tail: float) -> tuple[float, Array]:
     """The step, and delta at its multiples, from 0 on; the last is at most about `tail`, or the greatest loss's."""
     cells = _cells(count)
     step = _short(eta) / cells
@@ -153,50 +154,25 @@ def refuted(eta: float, count: int, delta: float, tail: float) -> float:
 
 def _worst_values(eta: float, count: int, cells: int, kept: int, sign: int = 1) -> Array:
     """U_count at x = -kept h, ..., -h, 0 (or from -count eta, where that is less): upper bounds, or with -1 lower."""
+    from ..kernels.adaptive_choices import TILE, follow_choices_into  # which imports numba
+
     h = eta / cells
     rising = np.arange(cells + 1) * h
-    up_share = np.exp(-rising) * np.expm1(rising - eta) / expm1(-eta)  # of the greater ratio, by t
-    down_share = np.expm1(-rising) / expm1(-eta)
-    bulge = tanh(h / 4) / -expm1(-eta) if sign > 0 else 0.0
-    values, cut = np.zeros(1), False
-    for _ in range(count):
-        n = len(values)
-        size = min(n + cells, kept + 1)
-        left = np.zeros(size + cells - n)
-        if cut and sign > 0:
-            left += values[0] * np.exp(-h * np.arange(len(left), 0, -1))
-        grown = np.concatenate((left, values))
-        grown = np.concatenate((grown, np.expm1(rising[1:]) + np.exp(rising[1:]) * grown[-2 : -2 - cells : -1]))
-        rises = bulge * _rises(grown, np.exp(-h * np.arange(1 - size, cells + 1)), cells)
-        best = _best_of(grown, rises, np.exp(h * np.arange(1 - size, 1)), up_share, down_share)
-        cut = cut or size < n + cells
-        values = best * (1 + sign * 2.0**-46) + (_TINY if sign > 0 else 0.0)
-    return values
+    of_greater = np.exp(-rising) * np.expm1(rising - eta) / expm1(-eta)  # the share of the greater ratio, by t
+    of_lesser = np.expm1(-rising) / expm1(-eta)
+    groups = _GROUPS if cells % _GROUPS == 0 else 1
+    bulges = np.array([_bulge(h, eta) if sign > 0 else 0.0, _bulge(eta / groups, eta)])
+    out = np.empty(min(count * cells, kept) + 1)
+    work, tile = np.empty((3, len(out) + 2 * cells)), np.empty((groups + 3, TILE))
+    fall = np.exp(-h * np.arange(2 * cells + 1))
+    shares = np.stack((of_greater, of_lesser))
+    written = follow_choices_into(count, sign > 0, shares, fall, np.expm1(rising), bulges, work, tile, out)
+    return out[:written]
 
 
-def _rises(grown: Array, shrink: Array, cells: int) -> Array:
-    """By how much chords over one range get steeper from each cell to the next, and what of that rounding may hide."""
-    slopes = (grown[cells:] - grown[:-cells]) * shrink
-    doubt = (grown[cells:] + grown[:-cells]) * shrink * 2.0**-50
-    return np.maximum(np.diff(slopes), 0.0) + doubt[1:] + doubt[:-1]
-
-
-def _best_of(grown: Array, rises: Array, scale: Array, up_share: Array, down_share: Array) -> Array:
-    """The greatest value of every interval of t: that of its ends, and how far the chords between may rise above."""
-    size, cells = len(scale), len(up_share) - 1
-    best, before, now, more = np.zeros(size), np.empty(size), np.empty(size), np.empty(size)
-    with np.errstate(under="ignore"):
-        for i in range(cells + 1):
-            np.multiply(grown[cells + i : cells + i + size], up_share[i], out=now)
-            np.multiply(grown[i : i + size], down_share[i], out=more)
-            now += more
-            if i:
-                np.multiply(rises[i - 1 : i - 1 + size], scale, out=more)
-                np.maximum(before, now, out=before)
-                before += more
-                np.maximum(best, before, out=best)
-            before, now = now, before
-    return best
+def _bulge(width: float, eta: float) -> float:
+    """How far chords may rise between the ends of an interval of t, over how much steeper they get."""
+    return tanh(width / 4) / -expm1(-eta)
 
 
 # --- which are followed together
@@ -225,6 +201,11 @@ def together(parts: Sequence[tuple[Profile, int]], tail: float) -> list[tuple[Pr
     return rest + made
 
 
+def _added_by_block(count: Any) -> Any:
+    """About what a block of so many choices adds to the variance, in units of one choice's."""
+    return 0.34 + 0.085 * np.log2(count)
+
+
 def _width(one: Profile) -> float:
     """About the deviation of its loss."""
     return float(one.mu) if isinstance(one, Gaussian) else float(one.bound) if one.bound < inf else 1.0
@@ -248,7 +229,7 @@ def _clusters(choices: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
     least, first = np.zeros(len(etas) + 1), np.zeros(len(etas) + 1, dtype=np.int64)
     for end in range(1, len(etas) + 1):
         members = below[end] - below[:end]
-        costs = etas[:end] ** 2 * (members + 0.34 + 0.085 * np.log2(members)) - (squares[end] - squares[:end])
+        costs = etas[:end] ** 2 * (members + _added_by_block(members)) - (squares[end] - squares[:end])
         first[end] = np.argmin(least[:end] + costs)
         least[end] = least[first[end]] + costs[first[end]]
     clusters, end = [], len(etas)

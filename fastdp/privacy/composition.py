@@ -247,15 +247,14 @@ def _all_at_delta(
 ) -> list[Found]:
     """What every theorem gives, for the choices of forms that are tried.
 
-    Where all losses have profiles that are attained, theorems that know less of them are left out, but for two that
-    cost next to nothing.
+    Where loss distributions are close to the truth, theorems that know less of the losses are left out, but for two
+    that cost next to nothing.
     """
     choices = _choices(counted, limit=64)
-    found = _by_losses(choices, delta, both) if using in ("best", "pld") else []
+    found, close = _by_losses(choices, delta, both) if using in ("best", "pld") else ([], False)
     if using == "pld":
         return [one for one in found if one[0] < inf]  # Gaussian noise alone has a curve of its own
     at_least = min((bound for _, _, bound in found), default=0.0)
-    close = at_least > 0 and all(one.attained for form, _ in choices[0] for one in form.all_profiles())
     for parts in choices:
         names: tuple[Using, ...] = ("basic", "zcdp") if close else (using,)
         if close and all(form.mu < inf for form, _ in parts):
@@ -265,15 +264,15 @@ def _all_at_delta(
     return [one for one in found if one[0] < inf]
 
 
-def _by_losses(choices: list[Parts], delta: float, both: bool) -> list[Found]:
-    """By privacy loss distributions, for the few choices of forms that other theorems favour."""
+def _by_losses(choices: list[Parts], delta: float, both: bool) -> tuple[list[Found], bool]:
+    """By loss distributions, for the few choices of forms that other theorems favour; and whether that is close."""
     known = []
     for parts in choices:
         leak = _sum(parts, lambda form: form.leak)
         if leak < delta and all(form.has_profile for form, _ in parts):
             quick = min(_at_delta(parts, delta, "basic") + _at_delta(parts, delta, "zcdp")) if choices[1:] else ()
             known.append((quick, leak, [(form.all_profiles(), k) for form, k in parts]))
-    found = []
+    found, close = [], bool(known)
     for _, leak, profiles in sorted(known, key=lambda choice: choice[:2])[:_TRIED]:
         bounds = epsilon_bounds(chosen(profiles, delta), delta=delta, leak=leak, both=both)
         if bounds is not None:
@@ -281,9 +280,10 @@ def _by_losses(choices: list[Parts], delta: float, both: bool) -> list[Found]:
             # of several facts about one release, or forms of it, the worst that has them all may be less bad than each
             several = bool(choices[1:]) or any(some[1:] for some, _ in profiles)
             at_least = 0.0 if several else bounds.at_least
+            close = close and bounds.is_close and not several
             # Gaussian noise alone has a curve of its own
             found.append((inf if alone else bounds.at_most, "privacy loss distribution", at_least))
-    return found
+    return found, close and bool(found)
 
 
 def _at_delta(parts: Parts, delta: float, using: Using) -> list[tuple[float, str]]:

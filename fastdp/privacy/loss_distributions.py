@@ -33,6 +33,7 @@ class Bounds:
 
     at_most: float
     at_least: float
+    is_close: bool = False  # to what is true, so that theorems that know less cannot give less
 
 
 @dataclass(frozen=True)
@@ -198,8 +199,11 @@ def epsilon_bounds(parts: Parts, *, delta: float, leak: float = 0.0, both: bool 
     if any(not (profile.attained or isinstance(profile, Exponential)) for profile, _ in merged):
         return Bounds(at_most, 0.0)
     if all(profile.attained for profile, _ in merged) or [count for _, count in merged] == [1]:
-        return Bounds(at_most, max(bounds.at_least for bounds in found if bounds))
-    return Bounds(at_most, min(at_most, _exceeded(merged, goals, tail)) if both else 0.0)
+        at_least = max(bounds.at_least for bounds in found if bounds)
+        return Bounds(at_most, at_least, at_least > 0)
+    at_least = min(at_most, _exceeded(merged, goals, tail)) if both else 0.0
+    one_kind = len(merged) == 1 and all(isinstance(profile, Choices) for profile, _ in directions[0])
+    return Bounds(at_most, at_least, one_kind)
 
 
 def _exceeded(parts: Parts, goals: tuple[float, float], tail: float) -> float:
@@ -217,7 +221,7 @@ def _exceeded(parts: Parts, goals: tuple[float, float], tail: float) -> float:
     for _ in range(2):
         tilt, _, _ = _tilt(_shapes(pairs, tail), goals[1], 500 / widest)
         pairs = worst_pairs(parts, tilt)
-    found = _one_direction(_merged(pairs), goals)
+    found = _one_direction(_merged(pairs), goals, close=CLOSE / 16)
     return 0.0 if found is None else found.at_least
 
 
@@ -285,7 +289,7 @@ def _tilt_to(shapes: Sequence[_Shape | _Gaussians], epsilon: float, most: float)
     return low, sqrt(max(0.0, sum(shape.cumulants(low)[2] for shape in shapes)))
 
 
-def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
+def _one_direction(parts: Parts, goals: tuple[float, float], close: float = CLOSE) -> Bounds | None:
     """Epsilon at the first goal, and one that is refuted at the second."""
     if len(parts) == 1 and parts[0][1] == 1:
         return _one_release(parts[0][0], goals)
@@ -301,7 +305,7 @@ def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
     widest = max(profile.width(tail) for profile, _ in parts)
     tilt, epsilon, deviation = _tilt(_shapes(parts, tail), goals[0], 500 / widest)
     common = _common_step(parts)
-    close = CLOSE
+    goal = close
     for _ in range(_ATTEMPTS):
         step = sqrt(close * max(epsilon, 1e-3 * deviation) / (0.68 * total * (1 + tilt)))
         step = common or _aligned(parts, max(step, FINEST * max(widest, deviation)))
@@ -312,7 +316,7 @@ def _one_direction(parts: Parts, goals: tuple[float, float]) -> Bounds | None:
             break
         at_least = _greatest_refuted(made, goals[1], at_most)
         best = Bounds(min(best.at_most, at_most), max(best.at_least, at_least))
-        if common or best.at_most <= best.at_least * (1 + 2 * CLOSE):
+        if common or best.at_most <= best.at_least * (1 + 2 * goal):
             break
         close /= 16
     return best if best.at_most < inf else None
@@ -333,7 +337,7 @@ def _one_release(profile: Profile, goals: tuple[float, float]) -> Bounds:
             i = int(np.argmax(reached)) if reached.any() else 63
             low, high = epsilons[i - 1], epsilons[i]
         bounds.append(float(high if sign > 0 else low))
-    return Bounds(*bounds)
+    return Bounds(bounds[0], bounds[1])
 
 
 def _all_at_bounds(parts: Parts, delta: float, most: float) -> float:

@@ -166,18 +166,18 @@ class Removal(Guarantee):
         """removal_lemma.md, forms (a) to (d)."""
         eta = Decimal(self.eta)
         kappa = subtract(exp(eta), Decimal(1))
-        once = subtract(Decimal(1), exp(-eta))
-        if self.neighbors == "add-remove":
-            shifted = add(e, eta) if one_signed else e
-            return multiply(once, exp(divide(-shifted, kappa)))
-        shifted = add(e, 2 * eta) if one_signed else e
-        twice = subtract(Decimal(1), exp(-2 * eta))
-        both = multiply(
-            add(twice, multiply(shifted, exp(-eta))),
-            exp(divide(-shifted, kappa)),
-        )
         if not one_signed:
-            return both
+            response = divide(kappa, add(kappa, Decimal(2)))  # D of the note
+            if self.neighbors == "add-remove":
+                return multiply(response, exp(divide(-e, kappa)))
+            m = multiply(response, exp(divide(-eta, kappa)))
+            c = divide(add(kappa, 2 * m), add(kappa, Decimal(2)))
+            return multiply(add(c, multiply(divide(m, kappa), e)), exp(divide(-e, kappa)))
+        if self.neighbors == "add-remove":
+            return multiply(subtract(Decimal(1), exp(-eta)), exp(divide(-add(e, eta), kappa)))
+        shifted = add(e, 2 * eta)
+        twice = subtract(Decimal(1), exp(-2 * eta))
+        both = multiply(add(twice, multiply(shifted, exp(-eta))), exp(divide(-shifted, kappa)))
         return max(both, multiply(kappa, exp(divide(-e, kappa))))
 
     def to_approx(self, delta: float) -> ApproxDP:

@@ -1,45 +1,40 @@
 """Columns of numbers cut into bins at public edges: an attribute of a domain, and what release_ranges counts in.
 
-The search for the bin of a value is exact at every edge, whatever the types of values and edges: bins.md has the proof.
+The search for the bin of a value is exact at every edge, whatever the types of values and edges: bins.md has the proof,
+bin_search.py the search. Edges that are bought with private quantiles are made by ../mechanisms/bin_edges.py.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
 from datetime import date
 from functools import cached_property
-from math import ceil, floor, inf, nextafter
-from typing import Any, NamedTuple
+from math import floor, inf
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support import extensions
 from ..support.checks import MAX_INT64, flag, plain_integer
 from ..support.columns import Entries, as_compiled, missing_entries
 from ..support.errors import DomainError
 from ..support.frozen import Frozen, frozen
-from ..support.parameters import MOST_BINS, Outside
+from ..support.parameters import Outside
 from ..support.public_paths import public_as
-from ..support.rounding import down, up
-from ..support.shown import shown, type_of
+from ..support.shown import shown
 from ..support.threads import run_chunks
+from .bin_edges import INSTANT, checked_edges, middles_of
+from .bin_search import Search, search_of_floats, search_of_integers
 from .outside_domain import is_missing
 
+if TYPE_CHECKING:
+    from ..privacy.budget import Budget
+    from ..privacy.guarantees import Guarantee, Neighbors
+    from ..randomness.keys import Randomness
+    from ..support.progress import Progress
+
 _CHUNK = 2**16  # values that a thread codes at a time
-_LEAST_CELLS, _MOST_CELLS = 2**10, 2**20  # of the grid over the edges
-_INSTANT = np.dtype("M8[us]")
-
-
-class _Search(NamedTuple):
-    """What kernels/bins.py takes: the edges in the type of the values, and the grid over them."""
-
-    ends: NDArray[Any]
-    step: Any  # `shift` of integers, `scale` of floats
-    inner: NDArray[Any]
-    starts: NDArray[np.uint32]
-    steps: int
-    before: int  # inner edges below every value of the type
 
 
 @public_as("fastdp")
@@ -73,6 +68,8 @@ class Bins(Frozen):
     labels : tuple
         A number for each bin, in its middle (of unit bins of integers the integer itself); what sampled records have.
         None for the bin of missing entries.
+    guarantee : Guarantee or None
+        What buying the edges guarantees; None for edges that were given.
 
     Raises
     ------
@@ -98,12 +95,93 @@ class Bins(Frozen):
     size: int
     labels: tuple[Any, ...]
 
+    guarantee: Guarantee | None
+
     def __init__(self, edges: Any, *, missing: bool = False) -> None:
-        array = _edges_of(edges)
+        self._take(edges, missing, None)
+
+    def _take(self, edges: Any, missing: bool, guarantee: Guarantee | None) -> None:
+        array = checked_edges(edges)
         self.edges = frozen(array)
-        self.missing = flag("missing", missing)
+        self.missing, self.guarantee = flag("missing", missing), guarantee
         self.size = array.size - 1 + self.missing
-        self.labels = (*_middles(array), *[None] * self.missing)
+        self.labels = (*middles_of(array), *[None] * self.missing)
+
+    @classmethod
+    def quantiles(
+        cls,
+        values: Any,
+        bins: int,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        low: Any = None,
+        high: Any = None,
+        missing: bool = False,
+        domain_bits: int | None = None,
+        signed: bool | None = None,
+        outside: Outside = "raise",
+        progress: Progress = None,
+        rng: Randomness | None = None,
+        budget: Budget | None = None,
+        neighbors: Neighbors = "replace-one",
+    ) -> Bins:
+        """Buy edges that cut a column into bins of about equal numbers, with `fastdp.quantiles`.
+
+        A value that many records have gets a bin of its own.
+
+        Parameters
+        ----------
+        values : array_like of int or float
+            One column of numbers, as `quantiles` takes it. A missing entry or NaN is an error.
+        bins : int
+            How many bins, from 2 on; there are others where many values are equal.
+        epsilon : float > 0
+            The epsilon of the edges.
+        delta : float in [0, 1)
+            The delta of the edges; 0 for pure differential privacy.
+        low, high : int or float, optional
+            The first and the last edge, public; None for -inf and inf, or for the ends of the integers of 64 bits.
+        missing : bool
+            Whether missing entries have a bin of their own; leave them out of `values` here.
+        domain_bits : int, optional
+            The domain of the values, as `quantiles` takes it.
+        signed : bool, optional
+            Whether integers are signed, as `quantiles` takes it.
+        outside : {"raise", "clip"}
+            Values outside the domain of `domain_bits`: a DomainError, or the nearest end.
+        progress : bool or callable, optional
+            True for a bar, or a callable (done, total, what is being done).
+        rng : Randomness, optional
+            Where the key of the release comes from; None for the operating system.
+        budget : Budget, optional
+            The budget to charge; None for the budgets whose blocks are open.
+        neighbors : {"replace-one", "add-remove"}
+            The relation between neighbouring collections of records.
+
+        Returns
+        -------
+        Bins
+            What was paid for them is `.guarantee`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastdp import Bins
+        >>> incomes = np.random.default_rng(0).lognormal(10, 1, size=10_000)
+        >>> bins = Bins.quantiles(incomes, 4, low=0.0, epsilon=1.0)
+        >>> bins.size, str(bins.guarantee).partition(" ")[0]
+        (4, '1-DP')
+        """
+        missing = flag("missing", missing)
+        buy = extensions.load("bins", "quantiles").buy_edges
+        edges, guarantee = buy(
+            values, bins, low, high, epsilon=epsilon, delta=delta, domain_bits=domain_bits, signed=signed,
+            outside=outside, progress=progress, rng=rng, budget=budget, neighbors=neighbors,
+        )  # fmt: skip
+        made = cls.__new__(cls)
+        made._take(edges, missing, guarantee)
+        return made
 
     # --- values
 
@@ -210,9 +288,9 @@ class Bins(Frozen):
         return bisect_right(self.edges, number, 1, self.edges.size - 1, key=_plain) - 1
 
     def _number(self, name: str, value: Any) -> Any:
-        if self.edges.dtype == _INSTANT:
+        if self.edges.dtype == INSTANT:
             if isinstance(value, np.datetime64 | date) and not is_missing(value):
-                return np.array(value, _INSTANT).item()
+                return np.array(value, INSTANT).item()
         elif (number := plain_integer(value)) is not None:
             return number
         elif isinstance(value, float | np.floating) and value == value:
@@ -222,7 +300,7 @@ class Bins(Frozen):
     @property
     def _rule(self) -> str:
         low, high = self.ends
-        what = "a date" if self.edges.dtype == _INSTANT else "a number"
+        what = "a date" if self.edges.dtype == INSTANT else "a number"
         return f"{what} from {low} to {high}" + (", or None" if self.missing else "")
 
     # --- columns
@@ -270,7 +348,7 @@ class Bins(Frozen):
         from ..kernels.number_line import BEYOND, NAN
 
         places = np.empty(values.size, np.uint32)
-        if (values.dtype.kind == "M") != (self.edges.dtype == _INSTANT):
+        if (values.dtype.kind == "M") != (self.edges.dtype == INSTANT):
             raise ValueError(f"column {name!r}: dtype {values.dtype}: must be {'dates' if self._dated else 'numbers'}")
         if values.dtype.kind == "f":
             search = self._of_floats
@@ -315,48 +393,15 @@ class Bins(Frozen):
 
     @property
     def _dated(self) -> bool:
-        return self.edges.dtype == _INSTANT
+        return self.edges.dtype == INSTANT
 
     @cached_property
-    def _of_integers(self) -> _Search:
-        """The search for values of int64: an edge e is at most v where ceil(e) is."""
-        if self.edges.dtype.kind != "f":
-            edges = self.edges.view(np.int64)
-            first, last, inner, before = int(edges[0]), int(edges[-1]), edges[1:-1], 0
-        else:
-            first, last = _integer_ends(float(self.edges[0]), float(self.edges[-1]))
-            whole = [ceil(edge) for edge in self.edges[1:-1].tolist()]
-            before = sum(edge < -MAX_INT64 - 1 for edge in whole)  # such an edge is at most as large as every value
-            inner = np.array([edge for edge in whole if -MAX_INT64 - 1 <= edge <= MAX_INT64], np.int64)
-        low, high = (int(inner[0]), int(inner[-1])) if inner.size else (0, 0)
-        cells = _cells(inner.size)
-        shift = max(0, (high - low).bit_length() - cells.bit_length() + 1)
-        above = inner.view(np.uint64) - np.array([low], np.int64).view(np.uint64)
-        numbers = (above >> np.uint64(shift)).astype(np.int64)
-        ends = frozen(np.array([first, last, low, high], np.int64))
-        return _Search(ends, shift, *_starts(inner, numbers, cells, MAX_INT64), before)
+    def _of_integers(self) -> Search:
+        return search_of_integers(self.edges)
 
     @cached_property
-    def _of_floats(self) -> _Search:
-        """The search for values of float64: an edge e is at most v where the least float >= e is."""
-        if self.edges.dtype.kind == "f":
-            edges = self.edges
-            last = float(edges[-1])
-        else:
-            edges = np.array([up(edge) for edge in self.edges.tolist()])
-            last = down(self.edges[-1].item())
-        inner = np.array(edges[1:-1])
-        low, high, scale, cells = 0.0, 0.0, 0.0, _cells(inner.size)
-        if inner.size:
-            with np.errstate(all="ignore"):
-                scale = float((cells - 1) / (inner[-1] - inner[0]))
-            if 0 < scale < inf:
-                low, high = float(inner[0]), float(inner[-1])
-            else:  # one inner edge, or some too far apart or too close: all in one cell
-                scale = 0.0
-        numbers = ((np.clip(inner, low, high) - low) * scale).astype(np.int64)
-        ends = frozen(np.array([float(edges[0]), last, low, high]))
-        return _Search(ends, scale, *_starts(inner, numbers, cells, inf), 0)
+    def _of_floats(self) -> Search:
+        return search_of_floats(self.edges)
 
     # --- as an object
 
@@ -376,10 +421,10 @@ class Bins(Frozen):
         return self.edges.dtype.str, self.edges.tobytes()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"edges": np.array(self.edges), "missing": self.missing}
+        return {"edges": np.array(self.edges), "missing": self.missing, "guarantee": self.guarantee}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+        self._take(**state)
 
     def __repr__(self) -> str:
         edges = self.edges.astype(str).tolist() if self._dated else self.edges.tolist()
@@ -404,87 +449,7 @@ def _lacks_bin(name: str) -> DomainError:
 def _as_integers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     """Values of any integer type below 2^63, or instants."""
     if values.dtype.kind == "M":
-        values = values.astype(_INSTANT).view(np.int64)
+        values = values.astype(INSTANT).view(np.int64)
     if values.dtype.kind not in "biu":
         raise ValueError(f"column {name!r}: dtype {values.dtype}: must be numbers")
     return np.ascontiguousarray(values, np.int64)
-
-
-def _edges_of(edges: Any) -> NDArray[Any]:
-    """Edges as int64, float64 or instants, checked."""
-    rule = f"2 to {MOST_BINS + 1:,} numbers in increasing order"
-    if isinstance(edges, str | bytes) or not (isinstance(edges, Iterable) or hasattr(edges, "__array__")):
-        raise ValueError(f"edges={shown(edges)}: must be {rule}")
-    try:
-        if len(edges) > MOST_BINS + 1:
-            raise ValueError(f"edges: {len(edges):,}: must be {rule}")
-        array = np.asarray(edges)
-    except (TypeError, OverflowError):
-        raise ValueError(f"edges: type {type_of(edges)}: must be {rule}") from None
-    if array.ndim != 1 or not 2 <= array.size <= MOST_BINS + 1:
-        raise ValueError(f"edges: shape {array.shape}: must be {rule}")
-    if array.dtype.kind == "O" and all(isinstance(edge, date) for edge in array.tolist()):
-        array = array.astype(_INSTANT)
-    if array.dtype.kind == "M":
-        array = array.astype(_INSTANT)
-        if not all(isinstance(array[at].item(), date) for at in (0, -1)) or np.isnat(array).any():
-            raise ValueError("edges: must be dates of the years 1 to 9999, not NaT")
-    elif array.dtype.kind == "f" and array.dtype.itemsize <= 8 and not _rounds_integers(edges):
-        array = array.astype(np.float64) + 0.0  # -0.0 is 0.0
-        if np.isnan(array).any():
-            raise ValueError("edges: must not be NaN")
-    elif array.dtype.kind in "iu" and int(array.max()) <= MAX_INT64:
-        array = array.astype(np.int64)
-    else:
-        raise ValueError(f"edges: dtype {array.dtype}: must be {rule}, integers below 2^63 or floats")
-    falls = np.flatnonzero(~(array[1:] > array[:-1]))
-    if falls.size:
-        at = int(falls[0])
-        raise ValueError(f"edges[{at + 1}]={array[at + 1]}: must be in increasing order, above edges[{at}]={array[at]}")
-    return array
-
-
-def _rounds_integers(edges: Any) -> bool:
-    """Whether a list has integers that a float may not hold."""
-    return isinstance(edges, list | tuple) and any(abs(plain_integer(edge) or 0) > 2**53 for edge in edges)
-
-
-def _middles(edges: NDArray[Any]) -> list[Any]:
-    """A number inside each bin: of unit bins of integers the integer itself."""
-    low, high = edges[:-1], edges[1:]
-    if edges.dtype != np.float64:
-        a, b = low.view(np.int64), high.view(np.int64)
-        half = ((b.view(np.uint64) - a.view(np.uint64) - np.uint64(1)) >> np.uint64(1)).view(np.int64)
-        between: list[Any] = (a + half).view(edges.dtype).tolist()
-        return between
-    with np.errstate(invalid="ignore"):
-        middle = low / 2 + high / 2
-    middle = np.where((middle >= low) & (middle < high), middle, low)
-    middles: list[float] = np.where(np.isinf(high), low, middle).tolist()
-    if middles[0] == -inf:
-        middles[0] = nextafter(float(high[0]), -inf) if high[0] < inf else 0.0
-    return middles
-
-
-def _integer_ends(low: float, high: float) -> tuple[int, int]:
-    """The least and the greatest integer of 64 bits from low to high; if there is none, the greatest comes first."""
-    least = -MAX_INT64 - 1
-    first = ceil(max(low, float(least))) if low < inf else MAX_INT64 + 1
-    last = floor(min(high, 2.0**63)) if high > -inf else least - 1
-    return (first, min(last, MAX_INT64)) if first <= MAX_INT64 and last >= least else (MAX_INT64, least)
-
-
-def _cells(edges: int) -> int:
-    """Of the grid: a power of two, four for each edge where that is not too many."""
-    return min(max(_LEAST_CELLS, 1 << (4 * edges).bit_length()), _MOST_CELLS) if edges else 1
-
-
-def _starts(
-    inner: NDArray[Any], numbers: NDArray[np.int64], cells: int, last: Any
-) -> tuple[NDArray[Any], NDArray[np.uint32], int]:
-    """Edges with sentinels behind them, where the search in a cell begins, and how many steps it takes."""
-    in_cell = np.bincount(numbers, minlength=cells)
-    steps = int(in_cell.max(initial=0)).bit_length()
-    starts = np.concatenate([[0], np.cumsum(in_cell)]).astype(np.uint32)
-    padded = np.concatenate([inner, np.full(1 << steps, last, inner.dtype)])
-    return frozen(padded), frozen(starts), steps

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fastdp import Conjunction, Domain, Product
+from fastdp.answering.queries import cell_runs
 from fastdp.answering.queries.bound_query import BoundProduct
 from fastdp.answering.queries.cell_runs import Pattern, Runs
 from fastdp.answering.queries.query import bind
@@ -66,3 +68,26 @@ def test_every_kind_of_plan() -> None:
         bound = bind(Product(allowed), wide)
         assert isinstance(bound, BoundProduct)
         check_plan(bound)
+
+
+def test_a_plan_of_codes_is_the_plan_of_their_tables() -> None:
+    """In the same order, so that sums have the same bits; and large ones are not kept."""
+    rng = np.random.default_rng(4)
+    kinds = set()
+    for _ in range(1500):
+        sizes = tuple(int(size) for size in rng.integers(2, [3, 9][rng.integers(2)], rng.integers(1, 15)))
+        if math.prod(sizes) > 1 << 18:
+            continue
+        positions = [p for p in range(len(sizes)) if rng.random() < 0.4]
+        codes = tuple((p, int(rng.integers(sizes[p]))) for p in positions)
+        plan = cell_runs.plan_of(sizes, [(p, np.arange(sizes[p]) == code) for p, code in codes])
+        moved = cell_runs.plan_of_codes(sizes, codes)
+        kinds.add(type(moved))
+        assert type(plan) is type(moved)
+        assert [part.shape for part in plan[:2]] == [part.shape for part in moved[:2]]
+        np.testing.assert_array_equal(cells_of_plan(plan), cells_of_plan(moved))
+        if isinstance(plan, Runs):
+            assert plan.length == moved.length
+    assert kinds == {Runs, Pattern}
+    assert cell_runs._plan_of_zeros((2,) * 28, (27,)) is None
+    assert cell_runs._plan_of_zeros((2,) * 20, (0, 5)) is cell_runs._plan_of_zeros((2,) * 20, (0, 5))

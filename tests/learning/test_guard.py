@@ -143,6 +143,17 @@ def test_prefixes_of_counts_are_in_the_order_of_noisy_counts():
     assert {(0, 2, 4), (2, 0, 4), (4, 2, 0)} < orders, "their true counts are equal"
 
 
+@pytest.mark.parametrize("method", ["auto", "search", "peel", "greedy"])
+def test_errors_name_the_epsilon_that_was_given(method):
+    X = sample(50, 6)
+    for epsilon in (1e-300, 1e300):
+        with pytest.raises(ValueError, match=rf"^epsilon={epsilon!r}: must be such that".replace("+", r"\+")):
+            learn_conjunction(X, X[:, 0], k=3, epsilon=epsilon, method=method)
+    if method == "peel":
+        with pytest.raises(ValueError, match=r"^epsilon=1e-20, n=50: the scores of method='peel'"):
+            learn_conjunction(X, X[:, 0], k=3, epsilon=1e-20, method=method)
+
+
 # --- the guard: accuracy
 
 

@@ -91,3 +91,36 @@ def exact_delta(kinds, epsilon):
         return mpmath.fsum(
             mass * (1 - mpmath.exp(mpf(epsilon) - loss)) for loss, mass in outcomes.items() if loss > mpf(epsilon)
         )
+
+
+def worst_choices(eta, count, cells, kept, sign=1):
+    """What `count` choices of this range reach at x = ..., -h, 0, every interval of t at every point: an upper bound,
+    or with sign=-1 a lower one, without what rounding may hide.
+
+    Points below -kept h are not followed: the last one's value falls as e^x there at least, and counts as 0 below.
+    """
+    h = eta / cells
+    t = np.arange(cells + 1) * h
+    share = np.exp(-t) * np.expm1(t - eta) / math.expm1(-eta)
+    bulge = math.tanh(h / 4) / -math.expm1(-eta)
+    known = {0: 0.0}  # by -x / h
+    cut = False
+    for _ in range(count):
+        lowest, last = max(known), min(max(known) + cells, kept)
+        values = {-i: known[i] for i in known}
+        for i in range(lowest + 1, last + cells + 1):
+            values[-i] = known[lowest] * math.exp(-h * (i - lowest)) if cut and sign > 0 else 0.0
+        for i in range(1, cells + 1):
+            values[i] = math.expm1(i * h) + math.exp(i * h) * values[-i]
+        line = np.array([values[i] for i in range(-last - cells, cells + 1)])
+        high = np.lib.stride_tricks.sliding_window_view(line[cells:], cells + 1)  # x + t, row by row
+        low = np.lib.stride_tricks.sliding_window_view(line, cells + 1)[: len(high)]
+        ends = share * high + (1 - share) * low
+        best = ends.max(axis=1)
+        if sign > 0:
+            slopes = (high - low) * np.exp(-t)
+            between = np.maximum(ends[:, 1:], ends[:, :-1]) + bulge * np.maximum(np.diff(slopes, axis=1), 0.0)
+            best = between.max(axis=1)
+        cut = cut or last < lowest + cells
+        known = {i: float(best[last - i]) for i in range(last + 1)}
+    return np.array([known[i] for i in range(max(known), -1, -1)])

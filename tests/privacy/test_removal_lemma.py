@@ -22,12 +22,30 @@ def bound(form: str, eta: float, epsilon: float) -> float:
     direction."""
     k = math.expm1(eta)
     if form == "a":
-        return -math.expm1(-eta) * math.exp(-epsilon / k)
+        return math.tanh(eta / 2) * math.exp(-epsilon / k)
     if form == "b":
         return -math.expm1(-eta) * math.exp(-(epsilon + eta) / k)
-    shift = epsilon + 2 * eta if form == "d" else epsilon
+    if form == "c":
+        return two_records(eta)(math.exp(epsilon))
+    shift = epsilon + 2 * eta
     both = (-math.expm1(-2 * eta) + shift * math.exp(-eta)) * math.exp(-shift / k)
-    return max(both, k * math.exp(-epsilon / k)) if form == "d" else both
+    return max(both, k * math.exp(-epsilon / k))
+
+
+def both_ways(beyond_one):
+    """A function W with W(y) = 1 - y + y W(1/y), from its values at y >= 1."""
+    return lambda y: beyond_one(y) if y >= 1 else 1 - y + y * beyond_one(1 / y)
+
+
+def one_record(eta):
+    k = math.expm1(eta)
+    return both_ways(lambda y: math.tanh(eta / 2) * y ** (-1 / k))
+
+
+def two_records(eta):
+    k, D = math.expm1(eta), math.tanh(eta / 2)
+    m = D * math.exp(-eta / k)
+    return both_ways(lambda y: y ** (-1 / k) * ((k + 2 * m) / (k + 2) + m / k * math.log(y)))
 
 
 FORMS = {"a": (False, "add-remove"), "b": (True, "add-remove"), "c": (False, "replace-one"), "d": (True, "replace-one")}
@@ -47,7 +65,7 @@ def test_delta_is_the_formula_rounded_up(form, eta):
 
 
 def test_the_values_that_the_note_states():
-    for form, eta in (("a", 0.0848), ("b", 0.0916), ("c", 0.0696), ("d", 0.0795)):
+    for form, eta in (("a", 0.0893), ("b", 0.0916), ("c", 0.0777), ("d", 0.0795)):
         one_signed, neighbors = FORMS[form]
         assert removal_eta(1.0, 1e-6, one_signed=one_signed, neighbors=neighbors) == pytest.approx(eta, abs=5e-5)
     for neighbors, least in (("add-remove", 27), ("replace-one", 10)):
@@ -228,6 +246,40 @@ def test_a_long_game_comes_near_the_bound_in_form_d():
         assert delta <= bound("d", eta, epsilon)
         shift = epsilon + 2 * eta  # the part of (d) that is for one record that raises and one that lowers
         assert delta > 0.95 * (-math.expm1(-2 * eta) + shift * math.exp(-eta)) * math.exp(-shift / k)
+
+
+@pytest.mark.parametrize("eta", [1e-3, 0.05, 0.3, 1.0, 3.0, 8.0])
+def test_the_functions_of_the_note_are_worth_no_more_after_a_round(eta):
+    """The inequalities (*') and (3), at random masses and values of y."""
+    rng, U = random.Random(1), math.exp(eta)
+    W, W2 = one_record(eta), two_records(eta)
+    for _ in range(4000):
+        cuts = sorted(rng.random() ** 3 for _ in range(2))
+        p1, p2, q = rng.sample([cuts[0], cuts[1] - cuts[0], 1 - cuts[1]], 3)
+        Y = math.exp(rng.gauss(0, 1.5 * eta))
+        f = p1 * U + p2 / U + q
+        once = p1 * max(0.0, 1 - U * Y) + p2 * max(0.0, 1 - Y / U) + q * W(Y)
+        assert once <= W(f * Y) + 1e-14
+        assert p1 * W(U * Y) + p2 * W(Y / U) + q * W2(Y) <= W2(f * Y) + 1e-14
+        assert W2(Y) >= W(Y) >= max(0.0, 1 - Y)
+    response = U / (U + 1) * (1 - 1 / U)  # randomised response, at y = 1
+    assert response == pytest.approx(W(1.0)), "no lesser function will do"
+
+
+@pytest.mark.parametrize("eta", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_long_games_come_near_the_bounds_in_forms_a_and_c(eta, epsilon):
+    """A small mass until y = 1, then randomised response: the same for one record; for two, the game of one follows."""
+    p, k, U = 1e-3 * math.exp(-eta), math.expm1(eta), math.exp(eta)
+    f = 1 + k * p
+    rounds = round(epsilon / math.log(f))
+    survives, y = (1 - p) ** rounds, math.exp(epsilon) / f**rounds
+    found = survives * (U - y) / (U + 1)
+    assert 0.95 * bound("a", eta, epsilon) < found <= bound("a", eta, epsilon) * (1 + 1e-9)
+    W = one_record(eta)
+    hits = sum((1 - p) ** t * p * W(math.exp(epsilon) * U / f ** (t + 1)) for t in range(rounds))
+    found = hits + survives * (W(y * U) + U * W(y / U)) / (U + 1)
+    assert 0.95 * bound("c", eta, epsilon) < found <= bound("c", eta, epsilon) * (1 + 1e-9)
 
 
 def test_a_schedule_that_counts_the_remaining_records_is_rejected():

@@ -275,3 +275,54 @@ def test_records_read_alike_wherever_they_are(tmp_path: Any) -> None:
     for other in released[1:]:
         assert all((a == b).all() for a, b in zip(released[0], other, strict=True))
     assert abs(released[0][0][4] * 70_000 - 70) < 60
+
+
+# --- edges that are bought
+
+
+def test_quantiles_buy_edges_and_say_their_price() -> None:
+    generator = np.random.default_rng(9)
+    values = generator.lognormal(0, 1, 20_000)
+    budget = fastdp.Budget(epsilon=2.0)
+    bins = Bins.quantiles(values, 10, epsilon=1.0, low=0.0, missing=True, budget=budget, rng=fastdp.Randomness(1))
+    assert bins.size == 11
+    assert bins.ends == (0.0, inf)
+    counts = np.bincount(Domain(x=bins).encode_column(0, values), minlength=11)
+    assert counts[10] == 0
+    assert np.abs(counts[:10] / 2000 - 1).max() < 0.1
+    assert [row.mechanism for row in budget.releases] == ["quantiles"]
+    assert bins.guarantee is not None
+    assert bins.guarantee.seeded
+    assert str(bins.guarantee).startswith("1-DP")
+    assert budget.spent.epsilon == 1.0
+    assert pickle.loads(pickle.dumps(bins)).guarantee == bins.guarantee
+    assert Bins([0.0, 1.0]).guarantee is None
+
+
+def test_a_value_that_many_have_gets_a_bin_of_its_own() -> None:
+    values = np.where(np.arange(20_000) % 10 == 0, np.random.default_rng(1).integers(1, 1000, 20_000), 0)
+    bins = Bins.quantiles(
+        values, 20, epsilon=5.0, domain_bits=10, signed=False, low=-1, high=2000, neighbors="add-remove"
+    )
+    assert bins.ends == (-1, 2000)
+    assert {0, 1} <= set(bins.edges.tolist())
+    floats = Bins.quantiles(values.astype(float), 20, epsilon=5.0)
+    assert {0.0, 5e-324} <= set(floats.edges.tolist())
+    assert floats.ends == (-inf, inf)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bins": 1}, "bins=1: must be an integer >= 2"),
+        ({"bins": 2**18}, "bins=262144: must be at most"),
+        ({"epsilon": 0}, "epsilon=0"),
+        ({"low": 3.0, "high": 1.0}, "in increasing order"),
+        ({"missing": 1}, "missing=1"),
+    ],
+)
+def test_bad_purchases(options: Any, message: str) -> None:
+    budget = fastdp.Budget(epsilon=2.0)
+    with pytest.raises(ValueError, match=message):
+        Bins.quantiles(np.arange(50.0), **{"bins": 4, "epsilon": 1.0} | options, budget=budget)
+    assert not budget.releases

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...records.domain import MOST_CELLS, Domain, check_domain, display_count
+from ...support.frozen import frozen
 from ...support.threads import run_chunks
 from . import cell_runs
 from .cell_runs import CHUNK, Pattern, Runs, Walk
@@ -69,13 +70,29 @@ class BoundProduct(BoundQuery):
     domain: Domain
     allowed: tuple[tuple[int, NDArray[np.bool_]], ...]
 
+    @classmethod
+    def of_codes(cls, domain: Domain, codes: tuple[tuple[int, int], ...]) -> BoundProduct:
+        """One code of each attribute that is listed, in order; none of them with one value alone."""
+        sizes = domain.sizes
+        bound = cls(domain, tuple([(position, table_of(sizes[position], code)) for position, code in codes]))
+        bound.__dict__["codes"] = codes
+        return bound
+
+    @cached_property
+    def codes(self) -> tuple[tuple[int, int], ...] | None:
+        """The code of each attribute, where it was made of these."""
+        return None
+
     @property
     def attributes(self) -> tuple[int, ...]:
         return tuple(position for position, _ in self.allowed)
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """How many cells it has."""
+        if self.codes is not None:
+            sizes = self.domain.sizes
+            return self.domain.size // prod([sizes[position] for position, _ in self.codes])
         counts = {position: int(table.sum()) for position, table in self.allowed}
         return prod(counts.get(position, size) for position, size in enumerate(self.domain.sizes))
 
@@ -86,6 +103,8 @@ class BoundProduct(BoundQuery):
     @cached_property
     def plan(self) -> Runs | Pattern:
         """How to walk over its cells."""
+        if self.codes is not None:
+            return cell_runs.plan_of_codes(self.domain.sizes, self.codes)
         return cell_runs.plan_of(self.domain.sizes, self.allowed)
 
     @cached_property
@@ -224,6 +243,21 @@ def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
         sizes = domain.sizes if len(domain) <= 8 else f"({str(domain.sizes[:8])[1:-1]}, ...)"
         raise ValueError(f"{name}: shape {values.shape}: must be ({display_count(domain.size)},), or {sizes}")
     return values.reshape(-1)
+
+
+def table_of(size: int, code: int) -> NDArray[np.bool_]:
+    """Which values are allowed where one is."""
+    return _small_table(size, code) if size <= _SMALL_TABLE else _one_allowed(size, code)
+
+
+def _one_allowed(size: int, code: int) -> NDArray[np.bool_]:
+    table = np.zeros(size, bool)
+    table[code] = True
+    return frozen(table)
+
+
+_small_table = lru_cache(4096)(_one_allowed)
+_SMALL_TABLE = 1024  # values: 4 MiB in all
 
 
 def _sum_over(kernel: Callable[[int, int], float], size: int) -> float:

@@ -82,6 +82,52 @@ def plan_of(sizes: tuple[int, ...], tables_of: Sequence[tuple[int, NDArray[np.bo
     return Runs(outer, offsets, length)
 
 
+def plan_of_codes(sizes: tuple[int, ...], codes: tuple[tuple[int, int], ...]) -> Runs | Pattern:
+    """The same for one code of each attribute that is listed: the plan of the codes 0, which is kept, moved.
+
+    What a plan looks like depends on how many values are allowed, and not on which: so both are the same, bit by bit.
+    """
+    positions = tuple([position for position, _ in codes])
+    plan, strides, first = _plan_of_zeros(sizes, positions) or _new_plan_of_zeros(sizes, positions)
+    high = low = 0
+    for (position, code), stride in zip(codes, strides, strict=True):
+        if position < first:
+            high += code * stride
+        else:
+            low += code * stride
+    if isinstance(plan, Runs):
+        return plan if not high else Runs(plan.outer + high, plan.inner, plan.length)
+    marks = np.zeros_like(plan.marks)
+    marks[low:] = plan.marks[: plan.marks.size - low]
+    return Pattern(plan.outer + high, marks)
+
+
+class _Zeros(NamedTuple):
+    """The plan of a conjunction of codes 0, and how to move it."""
+
+    plan: Runs | Pattern
+    strides: tuple[int, ...]  # of the attributes of the conjunction
+    first: int  # the first attribute that lies within a pattern
+
+
+def _new_plan_of_zeros(sizes: tuple[int, ...], positions: tuple[int, ...]) -> _Zeros:
+    tables = [(position, np.arange(sizes[position]) == 0) for position in positions]
+    plan, every = plan_of(sizes, tables), [1]
+    for size in reversed(sizes[1:]):
+        every.append(every[-1] * size)
+    first = len(sizes)
+    if isinstance(plan, Pattern):
+        first = len(sizes) - 1 - max(i for i, stride in enumerate(every) if stride < plan.marks.size)
+    return _Zeros(plan, tuple([every[len(sizes) - 1 - position] for position in positions]), first)
+
+
+@lru_cache(1024)
+def _plan_of_zeros(sizes: tuple[int, ...], positions: tuple[int, ...]) -> _Zeros | None:
+    """The same, kept if it is small: with INNER offsets at most 32 KiB each."""
+    made = _new_plan_of_zeros(sizes, positions)
+    return made if made.plan.outer.size <= INNER else None
+
+
 def _pattern_of(allowed: list[NDArray[np.int64]], sizes: tuple[int, ...]) -> Pattern | None:
     """The last attributes as a pattern, as many as have at most 2,048 cells, if enough of them are allowed."""
     first, cells = len(sizes), 1

@@ -128,9 +128,10 @@ class Conjunction(Product):
             The attributes that are restricted, each with a table of its allowed values.
         """
         check_domain(domain)
-        for name, value in self._allowed.items():
-            domain.code(name, value)
-        return super().bind(domain)
+        sizes = domain.sizes
+        codes = [(domain.position(name), domain.code(name, value)) for name, value in self._allowed.items()]
+        codes.sort()
+        return BoundProduct.of_codes(domain, tuple([each for each in codes if sizes[each[0]] > 1]))
 
 
 @own

@@ -77,6 +77,8 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
         ("compose-losses", ("dp-accounting", 10, 10)),
         ("compose-losses-cold", ("dp-accounting", 2, 2)),
         ("compose-losses-equal", ("dp-accounting", 20, 20)),
+        ("compose-choices-equal", (None, 0.5, 0.5)),
+        ("share-of-choices", (None, 0.25, 0.25)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 

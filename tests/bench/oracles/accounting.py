@@ -59,11 +59,32 @@ def _check_losses(drawn: Any, parameters: Any) -> None:
     assert guarantee.epsilon < 0.98 * _least_by_renyi(scales, delta)
 
 
+def _least_by_rho(rho: float, delta: float) -> float:
+    """As `_least_by_renyi` for so much concentrated privacy."""
+    a = 1 + np.geomspace(0.1, 1000, 5000)
+    return float(np.min(a * rho + np.log1p(-1 / a) - np.log(delta * a) / (a - 1)))
+
+
+def _check_choices(drawn: Any, parameters: Any) -> None:
+    guarantee, n = drawn
+    least = _least_by_rho(n * parameters["eta"] ** 2 / 8, parameters["delta"])
+    assert guarantee.at_least <= guarantee.epsilon <= guarantee.at_least * 1.002
+    assert 0.85 * least < guarantee.epsilon < 0.97 * least
+
+
+def _check_share(drawn: Any, parameters: Any) -> None:
+    found, n = drawn
+    by_rho = _least_by_rho(n * found**2 / 8, parameters["delta"])
+    assert 1.03 < by_rho / parameters["epsilon"] < 1.15, "a share by moments would be 1 here"
+
+
 ORACLES: dict[str, Any] = {
     "answers by a threshold": _check_answers_by_a_threshold,
     "the last query": _check_last_query,
     "the places above": _check_places,
     "the places above, and their values": _check_places_and_values,
     "Renyi, in float64": _check_composition,
+    "a share of choices": _check_share,
     "below Renyi": _check_losses,
+    "choices": _check_choices,
 }
