@@ -82,7 +82,8 @@ class TreeParameters:
         for level, ahead in enumerate(self.looks_ahead):
             report(level, depth + 1, f"level {level + 1}")
             for path, counts in zip(paths, count_nodes(examples, paths, pairs=ahead), strict=True):
-                columns[path] = draw_one(scores_of(counts), keys.take(), self.eta)
+                left = columns_left(examples.d, path)
+                columns[path] = int(left[draw_one(scores_of(counts)[left], keys.take(), self.eta)])
             paths = [(*path, 2 * columns[path] + side) for path in paths for side in (0, 1)]
         report(depth, depth + 1, "leaves")
         true = count_leaves(examples, paths)
@@ -115,6 +116,12 @@ def _may_look_ahead(problem: TreeProblem, nodes: int) -> bool:
     """Whether all pairs of columns are counted in a moment, for so many nodes."""
     pairs = problem.d * (problem.d + 1) // 2
     return pairs * nodes * -(-problem.n // 64) <= _MOST_PAIRS and pairs * nodes <= _MOST_TABLE
+
+
+def columns_left(d: int, path: Path) -> NDArray[np.intp]:
+    """Those that no question of a path is about; all of them if there is none."""
+    left = np.setdiff1d(np.arange(d), [literal // 2 for literal in path])
+    return left if left.size else np.arange(d)
 
 
 # --- counts

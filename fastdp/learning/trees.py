@@ -1,7 +1,7 @@
 """Learning a decision tree over bits: a few questions after each other, and an answer at the end of each path.
 
-Each question is chosen by the exponential mechanism, each answer by noisy counts. A record takes part in one choice of a
-level. Labels may be wrong: nothing rests on a tree that fits. trees.md has the proofs.
+Each question is chosen by the exponential mechanism, each answer by noisy counts; a record takes part in one choice of
+a level. Labels may be wrong: nothing rests on a tree that fits. trees.md has the proofs.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def learn_tree(
     --------
     >>> import fastdp
     >>> round(fastdp.bounds.learn_tree(100_000, epsilon=1.0), 4)
-    0.00152
+    0.0166
     """
     n, privacy = large_integer("n", n, least=1), PrivacyParameters.of(epsilon, delta, beta, neighbors)
     return min(1.0, _excess(depth, privacy) / n)
@@ -89,7 +89,7 @@ def learn_tree_n(
     --------
     >>> import fastdp
     >>> fastdp.bounds.learn_tree_n(error=0.01, epsilon=1.0)
-    1523
+    166400
     """
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     return ceil(_excess(depth, privacy) / parameters.error_share(error))
@@ -129,7 +129,7 @@ def learn_tree_epsilon(
     --------
     >>> import fastdp
     >>> round(fastdp.bounds.learn_tree_epsilon(100_000, error=0.02), 2)
-    1.0
+    0.83
     """
     return least_epsilon(
         lambda epsilon: learn_tree(n, depth=depth, epsilon=epsilon, delta=delta, beta=beta, neighbors=neighbors),
