@@ -26,7 +26,7 @@ _ROOMS = {
         "release_ranges_n",
     ),
     "answering.transfer_theorem": ("transfer_theorem", "transfer_theorem_epsilon"),
-    "answering.continual_bounds": ("continual_counter", "continual_counter_rho"),
+    "answering.continual_bounds": ("continual_counter", "continual_counter_epsilon", "continual_counter_rho"),
     "learning.bounds": (
         "learn_box",
         "learn_box_epsilon",
@@ -104,6 +104,7 @@ __all__ = [
     "above_threshold",
     "above_threshold_epsilon",
     "continual_counter",
+    "continual_counter_epsilon",
     "continual_counter_rho",
     "exponential_erm",
     "exponential_erm_epsilon",
@@ -191,7 +192,7 @@ if TYPE_CHECKING:
         release_marginals_epsilon,
         release_marginals_n,
     )
-    from .answering.continual_bounds import continual_counter, continual_counter_rho
+    from .answering.continual_bounds import continual_counter, continual_counter_epsilon, continual_counter_rho
     from .answering.range_bounds import release_ranges, release_ranges_epsilon, release_ranges_n
     from .answering.transfer_theorem import transfer_theorem, transfer_theorem_epsilon
     from .learning.bounds import (

@@ -8,22 +8,25 @@ what a step is, what one record is, and why there must be one counter only.
 from __future__ import annotations
 
 import secrets
+from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..mechanisms.noise import Price, gaussian_price
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget, check_open
-from ..privacy.guarantees import ZCDP, Neighbors
+from ..privacy.calibration import gaussian_mu
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
 from ..support import checks, parameters, processes
-from ..support.boundary import quick_boundary
+from ..support.boundary import boundary, quick_boundary
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from ..support.results import DisplayedOnOneLine
-from ..support.rounding import sixty_digits
+from ..support.rounding import sixty_digits, up
 from ..support.turns import new_turn, refuse_again
 from .running_sums import MOST_STEPS, CorrelatedNoise, SumsPlan, column_square, mixture_for, plan_sums
 from .step_values import MOST_INT64, Numbers, Vectors
@@ -31,7 +34,7 @@ from .step_values import MOST_INT64, Numbers, Vectors
 Values = Numbers | Vectors
 
 _INTERRUPTED = "an answer was interrupted, and some noise is lost"
-_resumed: set[bytes] = set()  # the pickles that this process has gone on with
+_resumed: dict[bytes, object] = {}  # the pickles that this process has gone on with
 
 
 def values_of(
@@ -47,14 +50,24 @@ def values_of(
 
 
 @sixty_digits
-def plan_of(length: int | None, rho: float, values: Values) -> SumsPlan:
+def plan_of(length: int | None, price: Price, values: Values) -> SumsPlan:
     """The noise of a counter."""
     length = None if length is None else checks.integer("length", length, least=1, most=MOST_STEPS)
     column = column_square(mixture_for(length), MOST_STEPS if length is None else length).sqrt()
     return plan_sums(
-        length, rho=parameters.rho(rho), stretch=values.moved * column, rounded=values.rounded * column,
+        length, rho=price[0], delta=price[1], stretch=values.moved * column, rounded=values.rounded * column,
         dimension=values.dimension,
     )  # fmt: skip
+
+
+@sixty_digits
+def guarantee_of(price: Price, plan: SumsPlan, neighbors: Neighbors) -> Guarantee:
+    """What that noise guarantees."""
+    mu = gaussian_mu(plan.distance, plan.noise.sigma, plan.steps * plan.dimension)
+    if price[1] is None:
+        return ZCDP(price[0], mu=mu, neighbors=neighbors)
+    rho = up((Fraction(plan.distance) / Fraction(plan.noise.sigma)) ** 2 / 2)
+    return AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
 
 
 @public_as("fastdp")
@@ -66,8 +79,12 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
 
     Parameters
     ----------
-    rho : float > 0
-        The parameter of zero-concentrated DP, for all answers together.
+    rho : float > 0, optional
+        The parameter of zero-concentrated DP, for all answers together; or else epsilon and delta.
+    epsilon : float > 0, optional
+        The epsilon at `delta`, for all answers together.
+    delta : float in (0, 1), optional
+        The delta at `epsilon`.
     length : int, optional
         How many steps there will be at most, which is public. By default up to 2^40: the noise is then some 20 % larger
         than for a length that is known.
@@ -100,7 +117,8 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
 
     Notes
     -----
-    Guarantee    rho-zCDP for all answers together, whoever chooses what is added in view of them; for one step
+    Guarantee    rho-zCDP, or (epsilon, delta)-DP, and the Gaussian DP of that noise, for all answers together, whoever
+                 chooses what is added in view of them; for one step
     Proof        continual_counter.md; running_sums.md, theorem 1
     Accuracy     within .2 % of the square root of the matrix of running sums, and 1.25 of it (from 2^12 steps on) where
                  the length is not known; `deviation`, `bounds.continual_counter`
@@ -123,7 +141,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
     def __init__(
         self,
         *,
-        rho: float,
+        rho: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
         length: int | None = None,
         bounds: Any = None,
         dimension: int | None = None,
@@ -133,24 +153,24 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         budget: Budget | None = None,
         neighbors: Neighbors = "replace-one",
     ) -> None:
-        values = values_of(bounds, dimension, norm, neighbors, outside)
-        plan = plan_of(length, rho, values)
-        rho = parameters.rho(rho)
-        row: dict[str, Any] = {"rho": rho} | ({} if length is None else {"length": plan.steps})
-        guarantee = ZCDP(rho, neighbors=neighbors)
+        values, price = values_of(bounds, dimension, norm, neighbors, outside), gaussian_price(rho, epsilon, delta)
+        plan = plan_of(length, price, values)
+        self._price = {"rho": price[0]} if price[1] is None else {"epsilon": price[0], "delta": price[1]}
+        row: dict[str, Any] = self._price | ({} if length is None else {"length": plan.steps})
+        guarantee = guarantee_of(price, plan, neighbors)
         with ChargedKeys("ContinualCounter", guarantee, row, budget, rng) as keys:
             self._payers = keys.payers
             noise = CorrelatedNoise(plan, keys.take())
         self._guarantee = keys.stating(guarantee)
         self._length = None if length is None else plan.steps
-        self._begin(values, noise, 0, 0 if isinstance(values, Numbers) else np.zeros(plan.dimension, object))
+        self._begin(values, noise, 0, 0 if isinstance(values, Numbers) else np.zeros(plan.dimension, np.int64))
 
     def _begin(self, values: Values, noise: CorrelatedNoise, steps: int, sums: Any) -> None:
         self._values, self._noise, self._plan = values, noise, noise.plan
         values.on_grid(noise.plan.bits)
         self._grid = noise.plan.grid
         self._steps = steps  # whose noise is used
-        self._sums = sums  # an integer, or an array of Python's integers: exact
+        self._sums = sums  # an integer of Python's, or an array: exact
         self._block: NDArray[Any] = np.empty((0, noise.dimension), np.int64)  # of noise, and how much of it is used
         self._used = 0
         self._before = noise.state()  # the block
@@ -159,7 +179,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         self._process = processes.here.number
 
     @property
-    def guarantee(self) -> ZCDP:
+    def guarantee(self) -> Guarantee:
         """That of all answers together."""
         return self._guarantee
 
@@ -199,7 +219,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             place = self._used
             self._steps += 1  # before the noise is used: interrupted, it counts too many, not too few
             self._used += 1
-            self._sums = sums = self._sums + units
+            self._sums = sums = self._sums_with_room() + units
             noise = self._block.item(place) if type(units) is int else self._block[place]
             self._check_process()  # a signal handler may have forked
         if type(units) is int:
@@ -207,7 +227,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         answer: NDArray[np.float64] = (sums + noise).astype(np.float64) * self._grid
         return answer
 
-    @quick_boundary
+    @boundary
     def add_many(self, values: ArrayLike) -> NDArray[np.float64]:
         """Take many steps: the same as `add` of each.
 
@@ -231,9 +251,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             fits = units.dtype == noise.dtype == np.int64
             fits = fits and (self._steps + 1) * self._values.most < MOST_INT64  # whatever was added
             sums = (units if fits else units.astype(object)).cumsum(axis=0)
-            sums += np.array(self._sums, sums.dtype)
+            sums += np.array(self._sums_with_room(), sums.dtype)
             if len(sums):
-                self._sums = int(sums[-1, 0]) if isinstance(self._values, Numbers) else sums[-1].astype(object)
+                self._sums = int(sums[-1, 0]) if isinstance(self._values, Numbers) else sums[-1].copy()
             self._check_process()
         answers: NDArray[np.float64] = (sums + noise).astype(np.float64) * self._grid
         return answers[:, 0] if isinstance(self._values, Numbers) else answers
@@ -264,6 +284,13 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
                 f"length={self._plan.steps:,}: {self._steps:,} steps have been taken, and there is no room for "
                 f"{steps:,} more; make another counter to go on"
             )
+
+    def _sums_with_room(self) -> Any:
+        """The sums before the steps that are counted already: of Python's integers where those could leave int64."""
+        sums = self._sums
+        if type(sums) is not int and sums.dtype == np.int64 and (self._steps + 1) * self._values.most >= MOST_INT64:
+            self._sums = sums = sums.astype(object)
+        return sums
 
     def _refill(self) -> None:
         self._closed = _INTERRUPTED  # between its noise and a block of it
@@ -302,7 +329,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
                 self._noise.block(self._used)
             state = self._noise.state()
         key = self._noise.key if self._guarantee.seeded else None
-        common = self._values, self._plan, self._guarantee, self._length, self._steps, self._sums
+        common = self._values, self._plan, self._guarantee, self._price, self._length, self._steps, self._sums
         return _go_on, (secrets.token_bytes(16), common, state, key)
 
     def __reduce__(self) -> Any:
@@ -320,19 +347,20 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         length = f"length={self._length}, " if self._length is not None else ""
         seeded = ", seeded: no privacy" * self.seeded
         closed = ", closed" * bool(self._closed)
+        price = ", ".join(f"{name}={value!r}" for name, value in self._price.items())
         return (
-            f"ContinualCounter(rho={self._guarantee.rho!r}, {length}{self._values}, "
+            f"ContinualCounter({price}, {length}{self._values}, "
             f"neighbors={self._guarantee.neighbors!r})  # {self._steps:,} steps{closed}{seeded}"
         )
 
 
 def _go_on(token: bytes, common: Any, state: Any, key: Any) -> ContinualCounter:
     """What a pickle becomes: a counter with the same past and fresh noise. A process goes on with it once."""
-    if token in _resumed:
+    mine = object()
+    if _resumed.setdefault(token, mine) is not mine:  # in one step, whatever other threads do
         raise TypeError("this pickle of a ContinualCounter was loaded before: one goes on with it, and not two")
-    _resumed.add(token)
     made = ContinualCounter.__new__(ContinualCounter)
-    values, plan, made._guarantee, made._length, steps, sums = common
+    values, plan, made._guarantee, made._price, made._length, steps, sums = common
     noise = CorrelatedNoise(plan, fresh_key(None) if key is None else key)
     noise.restore(state)
     made._payers = []  # budgets stay where they are; this was paid for

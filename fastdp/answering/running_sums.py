@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.layout import GAUSSIAN_BLOCK, HISTORY_BITS
-from ..privacy.calibration import zcdp_sigma
+from ..privacy.calibration import gaussian_sigma, zcdp_sigma
 from ..randomness.noise_draws import integer_noise_from
 from ..randomness.noise_plans import GaussianPlan, gaussian_plan, scale_in_range
 from ..support.rounding import down, lower, sixty_digits, up
@@ -169,6 +169,13 @@ class SumsPlan(NamedTuple):
         return float(Decimal(self.noise.sigma) * row_square(self.mixture, step).sqrt()) * self.grid
 
 
+def _sigma(distance: float, price: float, delta: float | None, numbers: int) -> float:
+    price = down(lower(price))
+    if delta is None:
+        return zcdp_sigma(distance, rho=price)
+    return gaussian_sigma(distance, epsilon=price, delta=down(lower(delta)), dimension=numbers, adaptive=True)
+
+
 _SMALLEST_SHARE = (
     11  # bits: what the rounding of histories adds to the distance, where the scale of the noise allows it
 )
@@ -178,9 +185,15 @@ _MOST_SIGMA = 2.0**36  # buffers of 2^40 steps then stay within int64, but for o
 @lru_cache(256)
 @sixty_digits
 def plan_sums(
-    length: int | None, *, rho: float, stretch: Decimal, rounded: Decimal = Decimal(0), dimension: int = 1
+    length: int | None,
+    *,
+    rho: float,
+    delta: float | None = None,
+    stretch: Decimal,
+    rounded: Decimal = Decimal(0),
+    dimension: int = 1,
 ) -> SumsPlan:
-    """The plan for rho-zCDP: running_sums.md, theorem 1.
+    """The plan for rho-zCDP, or, where there is a delta, for (rho, delta)-DP: running_sums.md, theorem 1.
 
     stretch   at most |L^-1 A v|_2 for every difference v of two neighbours
     rounded   the same for what rounding to the grid adds to v, in units of the grid; 0 where numbers are on it
@@ -192,12 +205,13 @@ def plan_sums(
     bits = frexp(float((histories + rounded) / stretch))[1] + _SMALLEST_SHARE
     while True:
         distance = up(stretch * Decimal(2) ** bits + histories + rounded)
-        sigma = zcdp_sigma(distance, rho=down(lower(rho)))
+        sigma = _sigma(distance, rho, delta, steps * dimension)
         if sigma <= _MOST_SIGMA:
             break
         bits -= max(1, frexp(sigma / _MOST_SIGMA)[1] - 1)
         if bits < -1000 or stretch * Decimal(2) ** bits < histories:
-            raise ValueError(f"rho={rho!r}: too small for {steps:,} steps: the rounding alone would take more noise")
+            name = "rho" if delta is None else "epsilon"
+            raise ValueError(f"{name}={rho!r}: too small for {steps:,} steps: the rounding alone would take more noise")
     return SumsPlan(mixture, steps, dimension, bits, distance, gaussian_plan(scale_in_range(sigma, "sigma")))
 
 

@@ -69,7 +69,7 @@ def _fit() -> None:
 
 
 def _count() -> None:
-    plan = plan_of(100, 0.5, values_of(None, None, None, "replace-one"))
+    plan = plan_of(100, (0.5, None), values_of(None, None, None, "replace-one"))
     CorrelatedNoise(plan, np.zeros(8, np.uint32)).block(3)
 
 

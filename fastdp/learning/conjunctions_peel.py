@@ -75,7 +75,7 @@ def prepare_peel(problem: ConjunctionProblem) -> PeelParameters:
         dummy, phases = _schedule(problem, eta)
         if phases[0][0] > 2**62:
             raise ValueError(
-                f"epsilon={privacy.epsilon!r}, n={problem.n:.3g}: the scores of method='peel' would be "
+                f"epsilon={privacy.asked!r}, n={problem.n:.3g}: the scores of method='peel' would be "
                 f"{phases[0][0]:.3g}: must be at most 2^62"
             )
         rounds = sum(of_phase for _, of_phase in phases)

@@ -49,8 +49,8 @@ def slack(eta: float, candidates: int, beta: float) -> float:
 def split(privacy: PrivacyParameters) -> tuple[PrivacyParameters, Guard]:
     """What is left for the method, with half of beta, and the guard: theorem 1."""
     part = privacy.epsilon * SHARE
-    rest = replace(privacy, epsilon=down(lower(privacy.epsilon) - Fraction(part)), beta=privacy.beta / 2)
-    eta = replace(privacy, epsilon=part, delta=0.0).eta(1)
+    rest = privacy.part(down(lower(privacy.epsilon) - Fraction(part)), beta=privacy.beta / 2)
+    eta = replace(privacy.part(part), delta=0.0).eta(1)
     return rest, Guard(part, eta, BoundedRange(part, neighbors=privacy.neighbors))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +17,16 @@ LEAST_BETA = 1e-250  # far enough above the least float that bounds may divide b
 
 @dataclass(frozen=True)
 class PrivacyParameters:
-    """What a learner may use of privacy, and the probability beta with which its error bound may fail."""
+    """What a learner may use of privacy, and the probability beta with which its error bound may fail.
+
+    stated    where this is a part: the epsilon of the whole, for errors to name
+    """
 
     epsilon: float
     delta: float
     beta: float
     neighbors: Neighbors = "replace-one"
+    stated: float | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> PrivacyParameters:
@@ -32,6 +36,16 @@ class PrivacyParameters:
         if made.beta < LEAST_BETA:
             raise ValueError(f"beta={made.beta!r}: must be at least {LEAST_BETA:g}")
         return made
+
+    def part(self, epsilon: float, *, beta: float | None = None) -> PrivacyParameters:
+        """The same with less of epsilon, and perhaps of beta."""
+        beta = self.beta if beta is None else beta
+        return replace(self, epsilon=epsilon, beta=beta, stated=self.asked)
+
+    @property
+    def asked(self) -> float:
+        """The epsilon that the caller has stated."""
+        return self.epsilon if self.stated is None else self.stated
 
     @property
     def score_range(self) -> int:
@@ -74,7 +88,7 @@ class PrivacyParameters:
         eta = down(lower(range_of_each(self.epsilon, self.delta, rounds)) / width)
         if not 2.0**-900 <= eta <= 2.0**900:
             raise ValueError(
-                f"epsilon={self.epsilon!r}: must be such that the factor of the scores, {eta!r}, is between 2^-900 and "
+                f"epsilon={self.asked!r}: must be such that the factor of the scores, {eta!r}, is between 2^-900 and "
                 "2^900"
             )
         return eta

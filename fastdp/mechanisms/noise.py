@@ -311,7 +311,7 @@ def gaussian_noise(
     neighbors: Neighbors = "replace-one",
 ) -> CalibratedNoise:
     """The noise of `gaussian` for n values."""
-    sensitivity, price = parameters.sensitivity(sensitivity), _gaussian_price(rho, epsilon, delta)
+    sensitivity, price = parameters.sensitivity(sensitivity), gaussian_price(rho, epsilon, delta)
     grid: float | None = None
     if integers:
         _no_resolution(resolution)
@@ -329,7 +329,8 @@ def gaussian_noise(
     return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
 
 
-def _gaussian_price(rho: float | None, epsilon: float | None, delta: float | None) -> _Price:
+def gaussian_price(rho: float | None, epsilon: float | None, delta: float | None) -> Price:
+    """What Gaussian noise is calibrated to: (rho, None), or (epsilon, delta)."""
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ValueError(f"rho={shown(rho)}: give either rho, or epsilon and delta")
@@ -350,7 +351,7 @@ def _no_resolution(resolution: float | None) -> None:
         raise ValueError(f"resolution={shown(resolution)}: must be None for integers, whose grid is 1")
 
 
-_Price = tuple[float, float | None]  # (rho, None) or (epsilon, delta)
+Price = tuple[float, float | None]  # (rho, None) or (epsilon, delta)
 
 
 @lru_cache(1024)
@@ -382,13 +383,13 @@ def _l1_on_grid(sensitivity: float, grid: float, n: int) -> int:
 
 
 @lru_cache(1024)
-def _gaussian_for_integers(sensitivity: float, price: _Price, n: int) -> GaussianPlan:
+def _gaussian_for_integers(sensitivity: float, price: Price, n: int) -> GaussianPlan:
     return gaussian_plan(scale_in_range(_sigma(sensitivity, price, n), "sigma"))
 
 
 @lru_cache(1024)
 def _gaussian_for_floats(
-    sensitivity: float, price: _Price, resolution: float | None, n: int
+    sensitivity: float, price: Price, resolution: float | None, n: int
 ) -> tuple[float, GaussianPlan]:
     n = max(n, 1)
     root = isqrt(n - 1) + 1
@@ -405,7 +406,7 @@ def _l2_on_grid(sensitivity: float, grid: float, n: int) -> float:
     return nextafter(sensitivity / grid + root_up(n), inf)
 
 
-def _sigma(sensitivity: float, price: _Price, n: int, *, any_grid: bool = False) -> float:
+def _sigma(sensitivity: float, price: Price, n: int, *, any_grid: bool = False) -> float:
     """The least sigma proven, in units of the grid; with `any_grid` one that does not go by what integers can be."""
     epsilon, delta = price
     sensitivity = up(upper(sensitivity))

@@ -20,6 +20,7 @@ from fastdp import ContinualCounter, Randomness, bounds
 from fastdp.answering import continual_counter
 from fastdp.answering.continual_counter import plan_of, values_of
 from fastdp.answering.running_sums import CorrelatedNoise, mixture_for
+from fastdp.privacy.calibration import zcdp_rho
 from fastdp.support import processes
 from tests import laws
 from tests.oracles import running_sums as oracle
@@ -45,7 +46,7 @@ def test_an_answer_is_the_exact_sum_and_noise_that_does_not_depend_on_it(limits:
     rng = np.random.default_rng(3)
     values = rng.integers(low, high + 1, 60).tolist() if kind == "i" else rng.uniform(low, high, 60).tolist()
     given = counter(length=length, bounds=limits)
-    plan = plan_of(length, 0.5, values_of(limits, None, None, "replace-one"))
+    plan = plan_of(length, (0.5, None), values_of(limits, None, None, "replace-one"))
     noise = CorrelatedNoise(plan, Randomness(seed=1).key()).take(60)[:, 0].tolist()
     total = 0
     for t, value in enumerate(values):
@@ -102,21 +103,21 @@ def distance(low: float, high: float, neighbors: str, length: int = 30) -> float
 @pytest.mark.parametrize("limits", [(0, 1), (-1, 1), (-2.5, 0.5), (3, 4)])
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_noise_is_what_the_relation_asks_for(limits: tuple[float, float], neighbors: Any) -> None:
-    plan = plan_of(30, 0.5, values_of(limits, None, None, neighbors))
+    plan = plan_of(30, (0.5, None), values_of(limits, None, None, neighbors))
     needed = distance(*limits, neighbors)
     assert 1 <= plan.noise.sigma * plan.grid / needed < 1.001  # sigma is the distance at rho = 1/2
 
 
 def test_replacement_priced_as_removal_is_too_cheap() -> None:
     """Numbers between -1 and 1: removal moves a sum by 1, replacement by 2."""
-    removal = plan_of(30, 0.5, values_of((-1, 1), None, None, "add-remove"))
+    removal = plan_of(30, (0.5, None), values_of((-1, 1), None, None, "add-remove"))
     assert removal.noise.sigma * removal.grid < 0.51 * distance(-1, 1, "replace-one")
 
 
 @pytest.mark.parametrize(("neighbors", "times"), [("replace-one", 2), ("add-remove", 1)])
 def test_vectors_on_the_grid_move_as_far_as_is_paid_for(neighbors: Any, times: int) -> None:
     values = values_of(None, 7, 0.3, neighbors)
-    plan = plan_of(50, 0.5, values)
+    plan = plan_of(50, (0.5, None), values)
     values.on_grid(plan.bits)
     assert times * values.most <= float(values.moved) * 2**plan.bits + float(values.rounded)
     rng = np.random.default_rng(1)
@@ -126,6 +127,27 @@ def test_vectors_on_the_grid_move_as_far_as_is_paid_for(neighbors: Any, times: i
         assert sum(int(u) ** 2 for u in units) <= values.most**2
 
 
+@pytest.mark.parametrize("norm", [0.3, 1.0, 1e-100, 1e100])
+def test_norms_are_decided_exactly(norm: float) -> None:
+    """Vectors a hair inside and outside, which floats cannot tell: what is let through is within what is paid for."""
+    values = values_of(None, 5, norm, "replace-one")
+    plan = plan_of(50, (0.5, None), values)
+    values.on_grid(plan.bits)
+    rng = np.random.default_rng(2)
+    refused = 0
+    for hair in (-(2.0**-45), -(2.0**-53), 0.0, 2.0**-52, 2.0**-30, 2.0**-8, 1.0):
+        x = rng.normal(size=5)
+        x *= norm / np.linalg.norm(x) * (1 + hair)
+        try:
+            units = values.one(x).tolist()
+            assert values.many([x])[0].tolist() == units
+            assert sum(u * u for u in units) <= values.most**2
+        except fastdp.DomainError:
+            refused += 1
+            assert hair > 0
+    assert 1 <= refused <= 4
+
+
 def test_one_charge_for_all_steps() -> None:
     with fastdp.Budget(epsilon=10.0, delta=1e-6, theorem="zcdp") as budget:
         given = ContinualCounter(rho=0.25, length=100)
@@ -133,14 +155,28 @@ def test_one_charge_for_all_steps() -> None:
     (row,) = budget.releases
     assert (row.mechanism, dict(row.parameters)) == ("ContinualCounter", {"rho": 0.25, "length": 100})
     assert row.guarantee == given.guarantee == fastdp.ZCDP(0.25)
+    assert math.sqrt(2 * 0.25) <= given.guarantee.mu < 1.001 * math.sqrt(2 * 0.25)
     with fastdp.Budget(epsilon=0.01, delta=1e-9, theorem="zcdp"), pytest.raises(fastdp.BudgetExceeded):
         ContinualCounter(rho=0.25)
     assert counter(neighbors="add-remove").guarantee.neighbors == "add-remove"
 
 
+def test_an_epsilon_and_a_delta_instead_of_rho() -> None:
+    with fastdp.Budget(epsilon=2.0, delta=1e-5) as budget:
+        given = ContinualCounter(epsilon=1.0, delta=1e-6, length=50)
+    assert dict(budget.releases[0].parameters) == {"epsilon": 1.0, "delta": 1e-6, "length": 50}
+    assert repr(given).startswith("ContinualCounter(epsilon=1.0, delta=1e-06, length=50, bounds")
+    by_rho = ContinualCounter(rho=zcdp_rho(1.0, 1e-6), length=50)
+    assert 0.9 * by_rho.deviation() < given.deviation() < 0.95 * by_rho.deviation()  # the analytic curve is better
+    assert pickle.loads(pickle.dumps(given)).guarantee == given.guarantee
+    for wrong in ({}, {"epsilon": 1.0}, {"rho": 0.5, "epsilon": 1.0, "delta": 1e-6}):
+        with pytest.raises(ValueError, match="give"):
+            ContinualCounter(**wrong)  # type: ignore[arg-type]
+
+
 def test_the_law_of_answers_in_a_small_world() -> None:
     """The first answer is discrete Gaussian; sigma a tenth larger is rejected."""
-    plan = plan_of(1, 0.5, values_of(None, None, None, "replace-one"))
+    plan = plan_of(1, (0.5, None), values_of(None, None, None, "replace-one"))
     drawn = np.array([counter(seed, length=1).add(0) for seed in range(4000)]) * 2**plan.bits
 
     def law(sigma: float) -> Callable[[Any], Any]:
@@ -171,6 +207,9 @@ def test_the_bound_has_an_inverse() -> None:
         assert bounds.continual_counter(50, rho=rho, length=length) <= error
         assert bounds.continual_counter(50, rho=rho * (1 - 1e-8), length=length) > error
     assert bounds.continual_counter(50, rho=0.5, count=10) > bounds.continual_counter(50, rho=0.5)
+    epsilon = bounds.continual_counter_epsilon(50, error=9.0, delta=1e-6, length=100)
+    assert bounds.continual_counter(50, epsilon=epsilon, delta=1e-6, length=100) <= 9
+    assert bounds.continual_counter(50, epsilon=epsilon * (1 - 1e-8), delta=1e-6, length=100) > 9
     with pytest.raises(ValueError, match=r"^error=1e-300: is out of reach"):
         bounds.continual_counter_rho(50, error=1e-300)
     with pytest.raises(ValueError, match=r"^steps=101: must be"):
@@ -195,6 +234,13 @@ def test_memory_does_not_grow() -> None:
 
 
 # --- one counter
+
+
+def test_two_counters_with_the_same_noise_give_away_what_is_added() -> None:
+    """Why there is one: the difference of the answers is that of the sums, exactly."""
+    one, two = counter(), counter()
+    came = np.random.default_rng(0).integers(0, 2, 3000)
+    assert np.array_equal(one.add_many(came) - two.add_many(np.zeros(3000)), np.cumsum(came))
 
 
 def test_copies_are_refused() -> None:
@@ -240,7 +286,7 @@ def test_two_processes_that_load_one_pickle_do_not_share_noise(monkeypatch: pyte
     written = pickle.dumps(given)
     answers = []
     for _ in range(2):
-        monkeypatch.setattr(continual_counter, "_resumed", set())  # as in another process
+        monkeypatch.setattr(continual_counter, "_resumed", {})  # as in another process
         answers.append(pickle.loads(written).add_many(np.zeros(20)))
     assert not set(answers[0]) & set(answers[1])
 
@@ -357,7 +403,7 @@ def test_it_reads_as_what_it_is() -> None:
         ({"dimension": 3, "norm": 1, "bounds": (0, 1)}, "give either bounds"),
         ({"dimension": 0, "norm": 1}, "dimension=0: must be"),
         ({"dimension": 2, "norm": 0}, "norm=0: must be > 0"),
-        ({"dimension": 2, "norm": 1e-300}, "norm=1e-300: must be at least 1e-200"),
+        ({"dimension": 2, "norm": 1e-101}, "norm=1e-101: must be between 1e-100 and 1e100"),
         ({"outside": "drop"}, "outside='drop': must be one of"),
         ({"neighbors": "both"}, "neighbors='both': must be one of"),
         ({"rho": 1e-30}, "rho=1e-30: too small for"),

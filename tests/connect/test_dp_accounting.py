@@ -339,6 +339,7 @@ def results() -> dict[str, Any]:
     return {
         "AboveThreshold": fastdp.AboveThreshold(10, sensitivity=1, epsilon=1.0),
         "SparseVector": fastdp.SparseVector(10, sensitivity=1, epsilon=1.0, delta=1e-6, positives=99),
+        "counter": fastdp.ContinualCounter(rho=0.5),
         "GumbelMax": fastdp.GumbelMax(sensitivity=1, epsilon=1.0),
         "conjunction": fastdp.learn_conjunction(X, y, k=2, epsilon=1.0),
         "box": fastdp.learn_box(whole, whole[:, 0] < 50, domain_bits=8, epsilon=1.0),

@@ -143,6 +143,17 @@ def test_prefixes_of_counts_are_in_the_order_of_noisy_counts():
     assert {(0, 2, 4), (2, 0, 4), (4, 2, 0)} < orders, "their true counts are equal"
 
 
+@pytest.mark.parametrize("method", ["auto", "search", "peel", "greedy"])
+def test_errors_name_the_epsilon_that_was_given(method):
+    X = sample(50, 6)
+    for epsilon in (1e-300, 1e300):
+        with pytest.raises(ValueError, match=rf"^epsilon={epsilon!r}: must be such that".replace("+", r"\+")):
+            learn_conjunction(X, X[:, 0], k=3, epsilon=epsilon, method=method)
+    if method == "peel":
+        with pytest.raises(ValueError, match=r"^epsilon=1e-20, n=50: the scores of method='peel'"):
+            learn_conjunction(X, X[:, 0], k=3, epsilon=1e-20, method=method)
+
+
 # --- the guard: accuracy
 
 
@@ -212,6 +223,21 @@ def test_the_search_finds_four_of_four_hundred(noise):
     assert h.method == "search"
     assert h.error(X, y) <= noise + 0.002
     assert sorted(h.literals) == target
+
+
+def test_the_search_takes_as_many_literals_as_it_is_asked_for():
+    """Twenty, of which each excludes few; without a number it goes for twelve."""
+    rng = np.random.default_rng(4)
+    X = rng.random((100_000, 60)) < 2 ** (-1 / 20)
+    y = X[:, :20].all(axis=1)
+    how = {"epsilon": 4.0, "rng": Randomness(seed=1)}
+    h = learn_conjunction(X, y, k=20, **how)
+    assert (h.method, len(h.literals)) == ("search", 20)
+    assert h.error(X, y) < 0.01
+    plan = prepare_search(problem(100_000, 60, 20, 4.0))
+    assert plan.excess == pytest.approx(math.log(2**12 / 0.05) / plan.eta)
+    assert len(learn_conjunction(X, y, **how).literals) <= 12
+    assert sum(prepare_search(problem(100_000, 60, 60, 4.0)).sizes) == 12
 
 
 # --- the search: privacy, laws, counts

@@ -144,6 +144,10 @@ CASES: dict[str, tuple[str, str]] = {
         ),
         "parent process",
     ),
+    "ContinualCounter": (
+        OWNED.format(body="c = ContinualCounter(rho=0.5)\nc.add(1)\nprint(in_child(lambda: c.add(1)))"),
+        "parent process",
+    ),
     "SparseVector": (
         OWNED.format(
             body="w = SparseVector(0, sensitivity=1, epsilon=1.0, positives=9)\nprint(in_child(lambda: w.above(50)))"

@@ -38,6 +38,7 @@ class Own(Randomness):
 
 RESULTS = {
     "AboveThreshold": lambda **o: fastdp.AboveThreshold(3, sensitivity=1, epsilon=1.0, **o),
+    "ContinualCounter": lambda **o: fastdp.ContinualCounter(**PRICE, **o),
     "SparseVector": lambda **o: fastdp.SparseVector(3, sensitivity=1, epsilon=1.0, positives=2, **o),
     "NumericSparse": lambda **o: fastdp.NumericSparse(3, sensitivity=1, epsilon=1.0, positives=2, **o),
     "GumbelMax": lambda **o: fastdp.GumbelMax(sensitivity=1, epsilon=1.0, **o),

@@ -40,6 +40,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "permute_and_flip": lambda: fastdp.permute_and_flip(SCORES, sensitivity=1, epsilon=1.0),
     "GumbelMax": lambda: fastdp.GumbelMax(sensitivity=1, epsilon=1.0).offer(SCORES, 0),
     "AboveThreshold": lambda: fastdp.AboveThreshold(3, sensitivity=1, epsilon=1.0).above(4),
+    "ContinualCounter": lambda: fastdp.ContinualCounter(**PRICE).add(1),
     "SparseVector": lambda: fastdp.SparseVector(3, sensitivity=1, epsilon=1.0, positives=2).places_above([4, 5]),
     "SparseVector, one by one": lambda: fastdp.SparseVector(
         3, sensitivity=1, epsilon=1.0, positives=2, paid="one by one"

@@ -96,6 +96,7 @@ def test_a_child_forked_by_a_callback_does_not_finish_the_release(
     ("make", "use"),
     [
         ("AboveThreshold(0, sensitivity=1, epsilon=1.0)", "it.first_above([50])"),
+        ("ContinualCounter(rho=0.5)", "it.add(1)"),
         ("Budget(epsilon=1.0)", "laplace(1, sensitivity=1, epsilon=0.1, budget=it)"),
         (
             "PrivateMultiplicativeWeights(np.zeros((5000, 2), int), Domain(a=2, b=2), epsilon=1.0, delta=1e-6, "
