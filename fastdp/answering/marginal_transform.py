@@ -90,7 +90,7 @@ def _plan_of(workload: Marginals) -> _Parities | _Sums:
     binary = set(sizes) == {2} and len(sizes) > walsh.LANE_BITS
     if binary and len(subsets) > _FEW_TABLES:
         return _Parities(len(sizes), subsets)
-    plan = _sum_plan(sizes, subsets)
+    plan = _plan_of_one(sizes, tuple(subsets[0])) if len(subsets) == 1 else _sum_plan(sizes, subsets)
     return _Parities(len(sizes), subsets) if binary and plan.cost > _PARITIES_COST * plan.size else plan
 
 
@@ -287,6 +287,12 @@ def _sum_plan(sizes: Sequence[int], subsets: Sequence[Sequence[int]]) -> _Sums:
         one[5] = int(made in written or 0 <= one[0] < room)  # a spread finds something there: add to it
         written.add(made)
     return _Sums(prod(sizes), room, space, np.array(steps, np.int64))
+
+
+@lru_cache(256)
+def _plan_of_one(sizes: tuple[int, ...], subset: tuple[int, ...]) -> _Sums:
+    """The plan of one table, which takes half as long to make as its sums over 2^20 cells."""
+    return _sum_plan(sizes, [subset])
 
 
 def _next_out(axes: Axes, sizes: Sequence[int], targets: Sequence[Axes]) -> Axes:

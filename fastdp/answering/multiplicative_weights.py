@@ -9,8 +9,8 @@ multiplicative_weights_measured.md have the proofs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +31,12 @@ from .dense_weights import Precision
 from .multiplicative_weights_parameters import Form, MultiplicativeWeightsParameters, OnExhausted, Variant
 from .multiplicative_weights_run import Answer
 from .multiplicative_weights_start import start
-from .queries.query import as_sequence
+from .queries.bound_query import BoundQuery
+from .queries.query import as_sequence, bind
 from .synthetic_distribution import SyntheticDistribution
 from .workload import Workload
 
+T = TypeVar("T")
 _LOOK_AGAIN = 0.1  # seconds until a thread that waits for its turn looks whether an interrupt kept it from being told
 
 
@@ -210,7 +212,9 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         float
             In [0, 1].
         """
-        return float(self.answer_many([query])[0])
+        self._check_process()
+        bound = bind(query, self.domain)
+        return self._in_turn(lambda: self._answer_one(query, bound))
 
     @quick_boundary
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
@@ -230,9 +234,18 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         numpy.ndarray of float64
             One value in [0, 1] for each query.
         """
-        queries = as_sequence(queries)
+        given = as_sequence(queries)
         self._check_process()
-        workload = Workload(queries, self.domain) if len(queries) else None
+        workload = Workload(given, self.domain) if len(given) else None
+
+        def answers() -> NDArray[np.float64]:
+            with reporting(progress, "answering") as report:
+                return self._answers(given, workload, report)
+
+        return self._in_turn(answers)
+
+    def _in_turn(self, answers: Callable[[], T]) -> T:
+        """What is asked, when nobody else is answered."""
         # Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call. An
         # interrupt finds the turn taken only where `mine` says so: there is no call between the two.
         me, mine = threading.get_ident(), False
@@ -245,13 +258,19 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
                 while self._answering:
                     self._turn.wait(_LOOK_AGAIN)
                 mine, self._answering = True, me
-            with reporting(progress, "answering") as report:
-                return self._answers(queries, workload, report)
+            return answers()
         finally:
             if mine:
                 self._answering = 0
                 with self._turn:
                     self._turn.notify()
+
+    def _answer_one(self, query: Any, bound: BoundQuery) -> float:
+        if self._run.asked >= self.max_queries:
+            raise ValueError("queries: 1 more: must be at most 0, what is left of max_queries")
+        value = self._run.answer_one(query, bound)
+        self._check_process()
+        return value
 
     def _answers(self, queries: Sequence[Any], workload: Workload | None, report: Report) -> NDArray[np.float64]:
         left = self.max_queries - self._run.asked

@@ -26,7 +26,7 @@ from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
 from .measurements import Measurement
 from .multiplicative_weights_noise import DRAWS, NoiseAhead
-from .queries.bound_query import UNIT
+from .queries.bound_query import UNIT, BoundQuery
 from .synthetic_distribution import SyntheticDistribution
 from .true_answers import TrueAnswers
 from .workload import FEW, Workload
@@ -55,6 +55,10 @@ class RunSource:
     known: Sequence[Sequence[Measurement]] = ()  # of each attribute, what tables say of its values
 
 
+def _silent(done: int, total: int, what: str) -> None:
+    """Nobody is told."""
+
+
 class OnlineRun(ABC):
     """Answers to queries as they come, and what was answered."""
 
@@ -78,6 +82,12 @@ class OnlineRun(ABC):
     @abstractmethod
     def answer_all(self, workload: Workload, values: NDArray[np.float64], report: Report) -> None:
         """Answer the queries in their order, into `values` and the transcript."""
+
+    def answer_one(self, query: Any, bound: BoundQuery) -> float:
+        """The same for one query, which is bound already."""
+        values = np.empty(1)
+        self.answer_all(Workload([query], self.weights.domain), values, _silent)
+        return values.item()
 
     def synthetic(self, guarantee: Guarantee) -> SyntheticDistribution:
         """The distribution as it is now, which later updates do not change."""
@@ -136,10 +146,35 @@ class ThresholdRun(OnlineRun):
 
     # --- the interaction: multiplicative_weights.md, "What is run"
 
+    def answer_one(self, query: Any, bound: BoundQuery) -> float:
+        """The same bits as `answer_all` of one query, without its arrays: an update alone takes that way."""
+        weights = self.weights
+        if not isinstance(weights, DenseWeights):
+            return super().answer_one(query, bound)
+        count = self.true_answers.count(bound) if self.updates_left else 0
+        value = min(max(weights.evaluate(bound), 0.0), 1.0)
+        tested = self.epoch_runs()
+        crossed = self._crossing_of(np.array([count - round(value * (self.n * UNIT))])) if tested else None
+        if crossed is None:
+            self.record([Answer(query, value, False, self.bound_of(tested))])
+            return value
+        values, counts = np.empty(1), np.array([count])
+        self._answer_rest(Workload([query], weights.domain), counts, values, _silent, crossed)
+        return values.item()
+
     def answer_all(self, workload: Workload, values: NDArray[np.float64], report: Report) -> None:
         counts = workload.counts(self.true_answers) if self.updates_left else np.zeros(len(workload), np.int64)
+        self._answer_rest(workload, counts, values, report, None)
+
+    def _answer_rest(
+        self, workload: Workload, counts: NDArray[np.int64], values: NDArray[np.float64], report: Report,
+        crossed: Crossing | None,
+    ) -> None:  # fmt: skip
+        """All of it, or what follows after a test of the first query has fired."""
         at, window, changed = 0, _FIRST_WINDOW, -1  # the query that the last update was for
         every: NDArray[np.float64] | None = None  # all queries on the distribution as it is
+        if crossed is not None:
+            changed, at = 0, self.update(workload, 0, crossed, counts, values)
         while at < len(workload):
             report(at, len(workload), f"{self.updates} updates")
             if every is None and window > FEW:
@@ -193,16 +228,19 @@ class ThresholdRun(OnlineRun):
 
         The noise of the tests after it has been seen by nobody and is thrown away.
         """
+        return self._crossing_of(counts - np.rint(estimates * (self.n * UNIT)).astype(np.int64))
+
+    def _crossing_of(self, gaps: NDArray[np.int64]) -> Crossing | None:
+        """The same for what is between the counts and the estimates."""
         assert self._noisy_threshold is not None
-        gaps = counts - np.rint(estimates * (self.n * UNIT)).astype(np.int64)
         for start in range(0, gaps.size, DRAWS // 2):
             tests = self.tests(gaps[start : start + DRAWS // 2])
-            fired = np.flatnonzero(tests + self.query_noise.draw(tests.size) >= self._noisy_threshold)
-            if fired.size:
+            over = tests + self.query_noise.draw(tests.size) >= self._noisy_threshold
+            if (fired := int(over.argmax())) or over[0]:
                 self.updates += 1
                 self._noisy_threshold = None
                 self.query_noise.renew()
-                place, side = divmod(int(fired[0]), self.sides)
+                place, side = divmod(fired, self.sides)
                 return Crossing(start + place, 1 - 2 * side)
         return None
 

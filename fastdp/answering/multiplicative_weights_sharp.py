@@ -28,7 +28,9 @@ class SharpRun(ThresholdRun):
         return int(self._threshold_noise.draw(1)[0])
 
     def tests(self, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.stack((gaps, -gaps), 1).reshape(-1)
+        tests = np.empty(2 * gaps.size, np.int64)
+        tests[::2], tests[1::2] = gaps, -gaps
+        return tests
 
     def update(
         self, workload: Workload, at: int, crossed: Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]

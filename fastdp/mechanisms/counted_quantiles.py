@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise, zip_longest
 from math import exp, inf, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +23,15 @@ from ..randomness.keys import Key
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, laplace_plan
 from ..support.rounding import down, up
-from .cut_choice import Part
 from .quantile_draws import Division, Tell
-from .quantile_plan import Node, Prices, QuantilePlan, levels_of
+from .quantile_plan import Node, Prices, QuantilePlan, levels_of, levels_of_all
 
 FOR_SIZE = Fraction(1, 256)  # of epsilon, to learn how many records there are where that is private
 _PARTS_OF_EPSILON = 64  # its shares are multiples of this
 _ROUGH = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28)  # of these parts, for the cuts
 _ALONE, _BY_GROUPS, _SMALL = 0.9, 1.1, 3  # what the rule of thumb is off by, for parts of up to 3 quantiles, and more
 _MOST_LEVELS = 8  # of counts
-_FINE = 2**40  # estimated shares are multiples of 1 / this
+_FINE = 2**28  # shares are multiples of 1 / this
 _EDGE = 8  # a quantile is looked for no nearer to an end of its part than an 8th of what lies between two
 
 
@@ -112,7 +113,7 @@ def _count_variance(parts: int, depth: int) -> float:
 
 def _branching(parts: int, depth: int) -> int:
     """The least number whose power `depth` is that of the parts."""
-    found = max(1, round(parts ** (1 / depth)) - 1)
+    found = max(1, int(float(parts) ** (1 / depth)) - 1)
     while found**depth < parts:
         found += 1
     return found
@@ -134,8 +135,9 @@ class CountedPlan:
 
     @property
     def can_count(self) -> bool:
-        """Whether the counts' noise is of a scale that can be drawn."""
-        return MIN_SCALE <= self._scale <= MAX_SCALE
+        """Whether the counts' noise is of a scale that can be drawn, and quantiles are far enough apart."""
+        far = all(one < other for one, other in pairwise((0, *self._scaled, _FINE)))
+        return far and MIN_SCALE <= self._scale <= MAX_SCALE
 
     @property
     def _scale(self) -> float:
@@ -148,38 +150,50 @@ class CountedPlan:
     def draw(self, division: Division, key: Key, tell: Tell | None = None) -> list[int]:
         """The cuts at the quantiles, in order; `key` is that of the counts."""
         group, k = self.split.group, len(self.shares)
-        firsts = list(range(0, k, group))
+        firsts = range(0, k, group)
         between = tuple((self.shares[i - 1] + self.shares[i]) / 2 for i in firsts[1:])
         prices = self._prices(self.split.cuts, len(between).bit_length())
-        levels = levels_of(between, (Fraction(0), Fraction(1)), prices, divide=True)
-        whole = division.everything
-        cuts, ranks = division.divide(levels, len(between), whole, 0)
-        cuts, ranks = [whole.low, *cuts, whole.high], [whole.first, *ranks, whole.stop]
-        up_to = self._shares_up_to(np.diff(np.array(ranks, np.int64)), key, between)
-        found: list[int] = []
+        ends, ranks = division.bounded([0] * len(between))
+        division.divide(levels_of_all(between, prices, divide=True), ends, ranks, 0)
+        up_to = self._shares_up_to(np.diff(ranks), key, between)
+        cuts, counts = [ends[0]], [ranks[0]]  # each part's first cut, what is to be found in it, and so on
         for i, first in enumerate(firsts):
-            part = Part(cuts[i], cuts[i + 1], ranks[i], ranks[i + 1])
-            asked = self.shares[first : first + group]
-            nodes = self._answers(asked, up_to[i], up_to[i + 1])
-            found += division.divide(nodes, len(asked), part, k + first)[0]
-            if tell is not None:
-                tell(len(found))
-        return found
+            inside = min(group, k - first)
+            cuts += [*[0] * inside, ends[i + 1]]
+            counts += [*[0] * inside, ranks[i + 1]]
+        division.divide(self._answers(up_to), cuts, counts, k, tell)
+        return [cuts[i + i // group + 1] for i in range(k)]
 
-    def _answers(self, asked: Sequence[Fraction], low: Fraction, high: Fraction) -> Iterator[tuple[Node, ...]]:
-        """The choices within a part that is estimated to end at these shares."""
-        edge = max(high - low, Fraction(1, _FINE)) / (_EDGE * (len(asked) + 1))
-        ends = min(low, asked[0] - edge), max(high, asked[-1] + edge)
-        return levels_of(asked, ends, self._prices(self.split.answers, self.split.group.bit_length()), everything=False)
+    def _answers(self, up_to: Sequence[int]) -> Iterator[list[Node]]:
+        """The choices within parts that are estimated to begin and end at these shares; all of a level together."""
+        group, prices = self.split.group, self._prices(self.split.answers, self.split.group.bit_length())
+        shares, levels = self._scaled, []
+        for i, first in enumerate(range(0, len(shares), group)):
+            asked = shares[first : first + group]
+            edge = max(1, (up_to[i + 1] - up_to[i]) // (_EDGE * (len(asked) + 1)))
+            ends = min(up_to[i], asked[0] - edge), max(up_to[i + 1], asked[-1] + edge)
+            place = first + i  # of the part's first cut
+            levels.append(
+                [
+                    [Node(n.middle + place, n.first + place, n.stop + place, *n[3:]) for n in level]
+                    for level in levels_of(asked, ends, prices, everything=False)
+                ]
+            )
+        for some in zip_longest(*levels, fillvalue=[]):
+            yield [node for nodes in some for node in nodes]
 
-    def _shares_up_to(self, counts: NDArray[np.int64], key: Key, between: Sequence[Fraction]) -> list[Fraction]:
-        """The share of the records before each part, estimated from counts with noise; 0 first, 1 last."""
-        estimated = self._estimated(counts, key)
+    @cached_property
+    def _scaled(self) -> list[int]:
+        return [round(share * _FINE) for share in self.shares]
+
+    def _shares_up_to(self, counts: NDArray[Any], key: Key, between: Sequence[Fraction]) -> list[int]:
+        """The share of the records before each part, estimated from counts with noise; 0 first, all last."""
+        estimated = self._estimated(counts.astype(np.int64), key)
         total = float(estimated.sum())
         if not total > 0:
-            return [Fraction(0), *between, Fraction(1)]
+            return [0, *(round(end * _FINE) for end in between), _FINE]
         ends = np.maximum.accumulate(np.clip(np.cumsum(estimated[:-1]) / total, 0.0, 1.0))
-        return [Fraction(0), *(Fraction(round(end * _FINE), _FINE) for end in ends.tolist()), Fraction(1)]
+        return [0, *np.rint(ends * _FINE).astype(np.int64).tolist(), _FINE]
 
     def _estimated(self, counts: NDArray[np.int64], key: Key) -> NDArray[np.float64]:
         """The counts, from noisy ones of ever smaller groups of parts; each level is made to fit the one above."""

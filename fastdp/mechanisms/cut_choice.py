@@ -14,13 +14,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, count
+from math import ceil
 
 from ..randomness import exact_draws as exact
 from ..randomness.exact_draws import Words
 from .cut_line import HIGHEST, LOWEST, CutLine
 from .cut_records import CutRecords
-from .weighted_intervals import TRIALS, Levels, WeightedInterval
+from .weighted_intervals import LN2_UP, TRIALS, WeightedInterval
+
+_STEP_BITS = 50
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,20 @@ class Part:
     high: int
     first: int
     stop: int
+
+
+def full_level(part: Part) -> int:
+    """2^-full of all cuts together does not matter."""
+    return (part.high - part.low + 1).bit_length() + 2
+
+
+@lru_cache(2**14)
+def steps_of(rate: Fraction) -> tuple[int, int]:
+    """step / 2^bits is by how much losses grow while weights halve, or a little more: 52 bits of it."""
+    halving = LN2_UP / rate
+    bits = max(0, _STEP_BITS - (halving.numerator.bit_length() - halving.denominator.bit_length()))
+    bits = min(bits, _STEP_BITS)
+    return ceil(halving * 2**bits), bits
 
 
 class CutChoice:
@@ -44,7 +62,7 @@ class CutChoice:
     ) -> None:
         self._records, self._line, self._part, self._divides = records, line, part, divides
         self.a, self.b, self.m = tau.numerator, tau.denominator, part.stop - part.first
-        self._rate = eta / self.b
+        self.rate = eta / self.b
         self._least = self._least_loss()
         self.intervals = list(self._intervals())
         self._open = max(interval.level for interval in self.intervals)
@@ -96,14 +114,14 @@ class CutChoice:
 
     def _intervals(self) -> list[WeightedInterval]:
         """Runs of cuts, none of which weighs more than 2^-level of the best: all cuts of the part, each once."""
-        part, levels = self._part, Levels(self._rate)
-        full = (part.high - part.low + 1).bit_length() + 2  # 2^-full of all cuts together does not matter
+        part, (step, bits) = self._part, steps_of(self.rate)
+        full = full_level(part)
         found: list[WeightedInterval] = []
         left, right = part.high + 1, part.high  # where the intervals so far begin and end
         gap = 0
         while left > part.low or right < part.high:
-            level = min(full, levels.of(gap))
-            next_gap = max(gap + 1, levels.first(level + 1))
+            level = min(full, (gap << bits) // step)
+            next_gap = max(gap + 1, -(-(level + 1) * step >> bits))
             low, high = part.low, part.high
             if level < full and self.m:
                 low, high = self._level_set(self._least + next_gap - 1)
@@ -128,7 +146,7 @@ class CutChoice:
                 interval.size, exact.Uniform(0, 0, (words(s, t) for s in count(2, 4)))
             )
             if exact.is_below_exp(
-                exact.proposal_coin(words, t), -self._rate * (self.loss(z) - self._least), interval.level
+                exact.proposal_coin(words, t), -self.rate * (self.loss(z) - self._least), interval.level
             ):
                 return z
         raise AssertionError("a share of the proposals is accepted")

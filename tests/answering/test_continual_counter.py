@@ -127,6 +127,27 @@ def test_vectors_on_the_grid_move_as_far_as_is_paid_for(neighbors: Any, times: i
         assert sum(int(u) ** 2 for u in units) <= values.most**2
 
 
+@pytest.mark.parametrize("norm", [0.3, 1.0, 1e-100, 1e100])
+def test_norms_are_decided_exactly(norm: float) -> None:
+    """Vectors a hair inside and outside, which floats cannot tell: what is let through is within what is paid for."""
+    values = values_of(None, 5, norm, "replace-one")
+    plan = plan_of(50, (0.5, None), values)
+    values.on_grid(plan.bits)
+    rng = np.random.default_rng(2)
+    refused = 0
+    for hair in (-(2.0**-45), -(2.0**-53), 0.0, 2.0**-52, 2.0**-30, 2.0**-8, 1.0):
+        x = rng.normal(size=5)
+        x *= norm / np.linalg.norm(x) * (1 + hair)
+        try:
+            units = values.one(x).tolist()
+            assert values.many([x])[0].tolist() == units
+            assert sum(u * u for u in units) <= values.most**2
+        except fastdp.DomainError:
+            refused += 1
+            assert hair > 0
+    assert 1 <= refused <= 4
+
+
 def test_one_charge_for_all_steps() -> None:
     with fastdp.Budget(epsilon=10.0, delta=1e-6, theorem="zcdp") as budget:
         given = ContinualCounter(rho=0.25, length=100)
@@ -215,6 +236,13 @@ def test_memory_does_not_grow() -> None:
 # --- one counter
 
 
+def test_two_counters_with_the_same_noise_give_away_what_is_added() -> None:
+    """Why there is one: the difference of the answers is that of the sums, exactly."""
+    one, two = counter(), counter()
+    came = np.random.default_rng(0).integers(0, 2, 3000)
+    assert np.array_equal(one.add_many(came) - two.add_many(np.zeros(3000)), np.cumsum(came))
+
+
 def test_copies_are_refused() -> None:
     given = counter()
     for copied in (copy.copy, copy.deepcopy):
@@ -258,7 +286,7 @@ def test_two_processes_that_load_one_pickle_do_not_share_noise(monkeypatch: pyte
     written = pickle.dumps(given)
     answers = []
     for _ in range(2):
-        monkeypatch.setattr(continual_counter, "_resumed", set())  # as in another process
+        monkeypatch.setattr(continual_counter, "_resumed", {})  # as in another process
         answers.append(pickle.loads(written).add_many(np.zeros(20)))
     assert not set(answers[0]) & set(answers[1])
 
@@ -375,7 +403,7 @@ def test_it_reads_as_what_it_is() -> None:
         ({"dimension": 3, "norm": 1, "bounds": (0, 1)}, "give either bounds"),
         ({"dimension": 0, "norm": 1}, "dimension=0: must be"),
         ({"dimension": 2, "norm": 0}, "norm=0: must be > 0"),
-        ({"dimension": 2, "norm": 1e-300}, "norm=1e-300: must be at least 1e-200"),
+        ({"dimension": 2, "norm": 1e-101}, "norm=1e-101: must be between 1e-100 and 1e100"),
         ({"outside": "drop"}, "outside='drop': must be one of"),
         ({"neighbors": "both"}, "neighbors='both': must be one of"),
         ({"rho": 1e-30}, "rho=1e-30: too small for"),

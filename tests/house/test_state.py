@@ -82,6 +82,7 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "SyntheticDistribution": lambda: fastdp.SyntheticDistribution(np.ones(6), DOMAIN, n=10),
     "mwem": lambda: fastdp.mwem(RECORDS, CODES, fastdp.marginals(CODES, 1), rounds=1, **PRICE),
     "release_marginals": lambda: fastdp.release_marginals(RECORDS, CODES, [["a"]], fit="entropic", **PRICE),
+    "release_ranges": lambda: fastdp.release_ranges(np.arange(9.0), [0.0, 4.0, 9.0], **PRICE),
     "Estimate": lambda: fastdp.bounds.mwem(10_000, CODES, fastdp.marginals(CODES, 1), **PRICE),
     "Release": lambda: spent().releases[0],
     "Removal": lambda: fastdp.removal(0.1, one_signed=True),

@@ -205,6 +205,8 @@ SPECIAL: dict[str, _Named] = {
     "pack": _Named(data=lambda s: np.eye(5, 3, dtype=bool)),
     "learn_conjunction": _Named(X=lambda s: s.points() > 0, k=1, epsilon=1.0, delta=1e-6),
     "learn_box": _Named(delta=1e-6),
+    "bounds.population_error": _Named(candidates=10),
+    "bounds.population_error_n": _Named(candidates=10),
     "interior_point": _Named(delta=0.0, values=lambda s: s.rng.integers(-50, 50, s.n)),
     "exponential_erm": _Named(resolution=None),
     "noisy_projected_gradient_descent": _Named(delta=1e-6, steps=2),

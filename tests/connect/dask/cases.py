@@ -71,6 +71,12 @@ def one_column(give: Any, data: Data, of: str = "incomes", function: Any = fastd
     return function(give(values if values.ndim == 1 else values[:, 0]), epsilon=0.5, rng=seeded(), **how)
 
 
+def ranges(give: Any, data: Data) -> Any:
+    edges = np.append(np.linspace(0.0, 1e5, 101), np.inf)
+    made = fastdp.release_ranges(give(data.incomes), edges, epsilon=1.0, delta=1e-6, rng=seeded())
+    return made.counts
+
+
 def of_class(give: Any, data: Data) -> Any:
     table = np.array([data.points[:, 0] > t for t in np.linspace(-0.4, 0.4, 41)])
     predictions = table if give is same else give(table.T).T
@@ -154,6 +160,7 @@ CASES: dict[str, Call] = {
     "box of floats, interior points": partial(box_of_floats, method="interior-point"),
     "median": one_column,
     "quantile": partial(one_column, function=fastdp.quantile, q=0.9),
+    "ranges": ranges,
     "quantiles": partial(one_column, function=fastdp.quantiles, qs=(0.1, 0.25, 0.5, 0.9)),
     "interior point": partial(one_column, function=fastdp.interior_point),
     "median of ages": partial(one_column, of="places", domain_bits=6),
