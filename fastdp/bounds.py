@@ -37,6 +37,9 @@ _ROOMS = {
         "learn_from_class",
         "learn_from_class_epsilon",
         "learn_from_class_n",
+        "learn_tree",
+        "learn_tree_epsilon",
+        "learn_tree_n",
     ),
     "learning.population": (
         "population_error",
@@ -136,6 +139,9 @@ __all__ = [
     "learn_from_class",
     "learn_from_class_epsilon",
     "learn_from_class_n",
+    "learn_tree",
+    "learn_tree_epsilon",
+    "learn_tree_n",
     "median",
     "median_epsilon",
     "median_n",
@@ -213,6 +219,9 @@ if TYPE_CHECKING:
         learn_from_class,
         learn_from_class_epsilon,
         learn_from_class_n,
+        learn_tree,
+        learn_tree_epsilon,
+        learn_tree_n,
     )
     from .learning.population import (
         population_error,

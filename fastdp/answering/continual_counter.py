@@ -34,7 +34,7 @@ from .step_values import MOST_INT64, Numbers, Vectors
 Values = Numbers | Vectors
 
 _INTERRUPTED = "an answer was interrupted, and some noise is lost"
-_resumed: set[bytes] = set()  # the pickles that this process has gone on with
+_resumed: dict[bytes, object] = {}  # the pickles that this process has gone on with
 
 
 def values_of(
@@ -356,9 +356,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
 
 def _go_on(token: bytes, common: Any, state: Any, key: Any) -> ContinualCounter:
     """What a pickle becomes: a counter with the same past and fresh noise. A process goes on with it once."""
-    if token in _resumed:
+    mine = object()
+    if _resumed.setdefault(token, mine) is not mine:  # in one step, whatever other threads do
         raise TypeError("this pickle of a ContinualCounter was loaded before: one goes on with it, and not two")
-    _resumed.add(token)
     made = ContinualCounter.__new__(ContinualCounter)
     values, plan, made._guarantee, made._price, made._length, steps, sums = common
     noise = CorrelatedNoise(plan, fresh_key(None) if key is None else key)

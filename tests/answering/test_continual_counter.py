@@ -236,6 +236,13 @@ def test_memory_does_not_grow() -> None:
 # --- one counter
 
 
+def test_two_counters_with_the_same_noise_give_away_what_is_added() -> None:
+    """Why there is one: the difference of the answers is that of the sums, exactly."""
+    one, two = counter(), counter()
+    came = np.random.default_rng(0).integers(0, 2, 3000)
+    assert np.array_equal(one.add_many(came) - two.add_many(np.zeros(3000)), np.cumsum(came))
+
+
 def test_copies_are_refused() -> None:
     given = counter()
     for copied in (copy.copy, copy.deepcopy):
@@ -279,7 +286,7 @@ def test_two_processes_that_load_one_pickle_do_not_share_noise(monkeypatch: pyte
     written = pickle.dumps(given)
     answers = []
     for _ in range(2):
-        monkeypatch.setattr(continual_counter, "_resumed", set())  # as in another process
+        monkeypatch.setattr(continual_counter, "_resumed", {})  # as in another process
         answers.append(pickle.loads(written).add_many(np.zeros(20)))
     assert not set(answers[0]) & set(answers[1])
 

@@ -225,6 +225,21 @@ def test_the_search_finds_four_of_four_hundred(noise):
     assert sorted(h.literals) == target
 
 
+def test_the_search_takes_as_many_literals_as_it_is_asked_for():
+    """Twenty, of which each excludes few; without a number it goes for twelve."""
+    rng = np.random.default_rng(4)
+    X = rng.random((100_000, 60)) < 2 ** (-1 / 20)
+    y = X[:, :20].all(axis=1)
+    how = {"epsilon": 4.0, "rng": Randomness(seed=1)}
+    h = learn_conjunction(X, y, k=20, **how)
+    assert (h.method, len(h.literals)) == ("search", 20)
+    assert h.error(X, y) < 0.01
+    plan = prepare_search(problem(100_000, 60, 20, 4.0))
+    assert plan.excess == pytest.approx(math.log(2**12 / 0.05) / plan.eta)
+    assert len(learn_conjunction(X, y, **how).literals) <= 12
+    assert sum(prepare_search(problem(100_000, 60, 60, 4.0)).sizes) == 12
+
+
 # --- the search: privacy, laws, counts
 
 
