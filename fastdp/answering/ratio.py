@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ..support.public_paths import public_as
 from .multiplicative_weights_run import Answer
 
-
 _ROUNDED = 2.0**-17
 
 
