@@ -124,6 +124,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("bins", "np.searchsorted", 3, 3),
         ("ranges", "np.histogram, even bins", 2, 2),
         ("ranges", "np.histogram, edges", 2, 2),
+        ("ranges-integers", "np.histogram, edges", 2, 2),
         ("end-to-end-16", None, 1.0, 1.0),
         ("end-to-end-23", None, 5.0, 5.0),
     }
