@@ -51,6 +51,11 @@ def conjunction(give: Any, data: Data, **how: Any) -> Any:
     return h.literals, h.error(give(data.bits), give(data.rule))
 
 
+def tree(give: Any, data: Data) -> Any:
+    h = fastdp.learn_tree(give(data.bits), give(data.rule), epsilon=1.0, rng=seeded())
+    return h.root, h.error(give(data.bits), give(data.rule))
+
+
 def box(give: Any, data: Data, epsilon: float = 6.0, **how: Any) -> Any:
     h = fastdp.learn_box(give(data.places), give(data.inside), epsilon=epsilon, rng=seeded(), **how)
     return h.intervals, h.error(give(data.places), give(data.inside))
@@ -145,6 +150,9 @@ CASES: dict[str, Call] = {
     "guarded": partial(conjunction, k=3, epsilon=0.3, realizable=False),
     "search": partial(conjunction, k=3, method="search"),
     "add-remove": partial(conjunction, k=3, neighbors="add-remove", records=N),
+    "tree": tree,
+    "box, grid": partial(box, method="grid", domain_bits=[6, 5]),
+    "box of floats, grid": partial(box_of_floats, method="grid"),
     "box, peel": partial(box, method="peel", delta=1e-6, domain_bits=[6, 5]),
     "box, interior points": partial(box, method="interior-point", delta=1e-6, domain_bits=[6, 5]),
     "box, all": partial(box, epsilon=0.02, method="exponential", domain_bits=[6, 5]),
