@@ -54,6 +54,7 @@ _HOME = {
     "learn_box": "learning.boxes",
     "learn_conjunction": "learning.conjunctions",
     "learn_from_class": "learning.finite_class",
+    "learn_tree": "learning.trees",
     "marginals": "answering.queries",
     "median": "mechanisms.quantiles",
     "mwem": "answering.mwem",
@@ -132,6 +133,7 @@ __all__ = [
     "learn_box",
     "learn_conjunction",
     "learn_from_class",
+    "learn_tree",
     "marginals",
     "median",
     "mwem",
@@ -189,6 +191,7 @@ if TYPE_CHECKING:
     from .learning.conjunctions import learn_conjunction
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
+    from .learning.trees import learn_tree
     from .mechanisms.above_threshold import AboveThreshold
     from .mechanisms.gumbel_max import GumbelMax
     from .mechanisms.interior_point import interior_point

@@ -37,6 +37,9 @@ _ROOMS = {
         "learn_from_class",
         "learn_from_class_epsilon",
         "learn_from_class_n",
+        "learn_tree",
+        "learn_tree_epsilon",
+        "learn_tree_n",
     ),
     "learning.population": (
         "population_error",
@@ -60,6 +63,11 @@ _ROOMS = {
         "sparse_vector_epsilon",
         "top_k",
         "top_k_epsilon",
+    ),
+    "mechanisms.bounds.many_quantiles": (
+        "quantiles",
+        "quantiles_epsilon",
+        "quantiles_n",
     ),
     "mechanisms.bounds.ranks": (
         "interior_point",
@@ -131,6 +139,9 @@ __all__ = [
     "learn_from_class",
     "learn_from_class_epsilon",
     "learn_from_class_n",
+    "learn_tree",
+    "learn_tree_epsilon",
+    "learn_tree_n",
     "median",
     "median_epsilon",
     "median_n",
@@ -160,6 +171,9 @@ __all__ = [
     "quantile",
     "quantile_epsilon",
     "quantile_n",
+    "quantiles",
+    "quantiles_epsilon",
+    "quantiles_n",
     "release_marginals",
     "release_marginals_epsilon",
     "release_marginals_n",
@@ -205,6 +219,9 @@ if TYPE_CHECKING:
         learn_from_class,
         learn_from_class_epsilon,
         learn_from_class_n,
+        learn_tree,
+        learn_tree_epsilon,
+        learn_tree_n,
     )
     from .learning.population import (
         population_error,
@@ -229,6 +246,7 @@ if TYPE_CHECKING:
         top_k,
         top_k_epsilon,
     )
+    from .mechanisms.bounds.many_quantiles import quantiles, quantiles_epsilon, quantiles_n
     from .mechanisms.bounds.ranks import (
         interior_point,
         interior_point_epsilon,

@@ -39,8 +39,9 @@ def find_integer_bins_into(
     for start in range(0, values.size, _BLOCK):
         x, places = values[start : start + _BLOCK], out[start : start + _BLOCK]
         for i in range(x.size):
-            beyond |= int64(x[i] < first) | int64(x[i] > last)
-            inside = min(max(x[i], low), high)
+            value = x[i]  # once: another thread may write to it
+            beyond |= int64(value < first) | int64(value > last)
+            inside = min(max(value, low), high)
             places[i] = starts[int64((uint64(inside) - uint64(low)) >> uint64(shift))]
         for step in range(steps - 1, -1, -1):
             ahead = np.int32(1 << step)
@@ -70,9 +71,10 @@ def find_float_bins_into(
     for start in range(0, values.size, _BLOCK):
         x, places = values[start : start + _BLOCK], out[start : start + _BLOCK]
         for i in range(x.size):
-            beyond |= int64(x[i] < first) | int64(x[i] > last)
-            nan |= int64(x[i] != x[i])
-            inside = min(max(x[i] if x[i] == x[i] else low, low), high)
+            value = x[i]  # once: another thread may write to it
+            beyond |= int64(value < first) | int64(value > last)
+            nan |= int64(value != value)
+            inside = min(max(value if value == value else low, low), high)
             places[i] = starts[np.int32((inside - low) * scale)]
         for step in range(steps - 1, -1, -1):
             ahead = np.int32(1 << step)

@@ -22,7 +22,7 @@ from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
 from ..support import checks, parameters, processes
-from ..support.boundary import quick_boundary
+from ..support.boundary import boundary, quick_boundary
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from ..support.results import DisplayedOnOneLine
@@ -34,7 +34,7 @@ from .step_values import MOST_INT64, Numbers, Vectors
 Values = Numbers | Vectors
 
 _INTERRUPTED = "an answer was interrupted, and some noise is lost"
-_resumed: set[bytes] = set()  # the pickles that this process has gone on with
+_resumed: dict[bytes, object] = {}  # the pickles that this process has gone on with
 
 
 def values_of(
@@ -163,14 +163,14 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             noise = CorrelatedNoise(plan, keys.take())
         self._guarantee = keys.stating(guarantee)
         self._length = None if length is None else plan.steps
-        self._begin(values, noise, 0, 0 if isinstance(values, Numbers) else np.zeros(plan.dimension, object))
+        self._begin(values, noise, 0, 0 if isinstance(values, Numbers) else np.zeros(plan.dimension, np.int64))
 
     def _begin(self, values: Values, noise: CorrelatedNoise, steps: int, sums: Any) -> None:
         self._values, self._noise, self._plan = values, noise, noise.plan
         values.on_grid(noise.plan.bits)
         self._grid = noise.plan.grid
         self._steps = steps  # whose noise is used
-        self._sums = sums  # an integer, or an array of Python's integers: exact
+        self._sums = sums  # an integer of Python's, or an array: exact
         self._block: NDArray[Any] = np.empty((0, noise.dimension), np.int64)  # of noise, and how much of it is used
         self._used = 0
         self._before = noise.state()  # the block
@@ -219,7 +219,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             place = self._used
             self._steps += 1  # before the noise is used: interrupted, it counts too many, not too few
             self._used += 1
-            self._sums = sums = self._sums + units
+            self._sums = sums = self._sums_with_room() + units
             noise = self._block.item(place) if type(units) is int else self._block[place]
             self._check_process()  # a signal handler may have forked
         if type(units) is int:
@@ -227,7 +227,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         answer: NDArray[np.float64] = (sums + noise).astype(np.float64) * self._grid
         return answer
 
-    @quick_boundary
+    @boundary
     def add_many(self, values: ArrayLike) -> NDArray[np.float64]:
         """Take many steps: the same as `add` of each.
 
@@ -251,9 +251,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             fits = units.dtype == noise.dtype == np.int64
             fits = fits and (self._steps + 1) * self._values.most < MOST_INT64  # whatever was added
             sums = (units if fits else units.astype(object)).cumsum(axis=0)
-            sums += np.array(self._sums, sums.dtype)
+            sums += np.array(self._sums_with_room(), sums.dtype)
             if len(sums):
-                self._sums = int(sums[-1, 0]) if isinstance(self._values, Numbers) else sums[-1].astype(object)
+                self._sums = int(sums[-1, 0]) if isinstance(self._values, Numbers) else sums[-1].copy()
             self._check_process()
         answers: NDArray[np.float64] = (sums + noise).astype(np.float64) * self._grid
         return answers[:, 0] if isinstance(self._values, Numbers) else answers
@@ -284,6 +284,13 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
                 f"length={self._plan.steps:,}: {self._steps:,} steps have been taken, and there is no room for "
                 f"{steps:,} more; make another counter to go on"
             )
+
+    def _sums_with_room(self) -> Any:
+        """The sums before the steps that are counted already: of Python's integers where those could leave int64."""
+        sums = self._sums
+        if type(sums) is not int and sums.dtype == np.int64 and (self._steps + 1) * self._values.most >= MOST_INT64:
+            self._sums = sums = sums.astype(object)
+        return sums
 
     def _refill(self) -> None:
         self._closed = _INTERRUPTED  # between its noise and a block of it
@@ -319,7 +326,8 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             self._closed = "it was pickled, and goes on where that is loaded"
             if self._used < len(self._block):
                 self._noise.restore(self._before)
-                self._noise.block(self._used)
+                if self._used:
+                    self._noise.block(self._used)
             state = self._noise.state()
         key = self._noise.key if self._guarantee.seeded else None
         common = self._values, self._plan, self._guarantee, self._price, self._length, self._steps, self._sums
@@ -332,6 +340,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         raise TypeError(
             "a ContinualCounter does not copy: two that go on with the same noise would give away what is added"
         )
+
+    def __getstate__(self) -> NoReturn:
+        self.__copy__()
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         self.__copy__()
@@ -349,9 +360,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
 
 def _go_on(token: bytes, common: Any, state: Any, key: Any) -> ContinualCounter:
     """What a pickle becomes: a counter with the same past and fresh noise. A process goes on with it once."""
-    if token in _resumed:
+    mine = object()
+    if _resumed.setdefault(token, mine) is not mine:  # in one step, whatever other threads do
         raise TypeError("this pickle of a ContinualCounter was loaded before: one goes on with it, and not two")
-    _resumed.add(token)
     made = ContinualCounter.__new__(ContinualCounter)
     values, plan, made._guarantee, made._price, made._length, steps, sums = common
     noise = CorrelatedNoise(plan, fresh_key(None) if key is None else key)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, prod, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms.selection import draw_one
-from ..privacy.calibration import zcdp_rho
+from ..privacy.calibration import gaussian_mu, zcdp_rho
 from ..privacy.conversions import range_of_rho, rho_of_range
-from ..privacy.guarantees import ZCDP, BoundedRange, Guarantee
+from ..privacy.guarantees import ZCDP, BoundedRange, Guarantee, Neighbors
+from ..privacy.loss_distributions import epsilon_bounds
+from ..privacy.profiles import Exponential, Gaussian
 from ..randomness import noise_draws, noise_plans
 from ..randomness.charged_keys import ChargedKeys
 from ..records.domain import display_count
 from ..support import rounding
 from ..support.progress import Report
-from ..support.rounding import down, lower, up
+from ..support.rounding import down, lower, root_up, up
+from ..support.search import greatest_float
 from .dense_weights import DenseWeights
 from .entropic_fit import fit_entropic
 from .least_squares_fit import LeastSquares
@@ -34,6 +38,48 @@ _QUERY_WORK = 1 << 30  # of other queries, the cells that one touches times the 
 _CHOOSING = 10  # one part in so many of a round's privacy chooses, the rest measures
 _PASSES = 20
 _LEAST = 1e-290  # of a cell's probability, since fits keep logarithms
+
+
+class Round(NamedTuple):
+    """What one round takes of rho: a tenth for the choice, the rest for the noise of a measurement."""
+
+    range: float
+    rest: Fraction
+    sensitivity: int  # of what is measured, in L2, squared
+    sigma: float
+
+    @classmethod
+    def of(cls, rho: Fraction, sensitivity: int) -> Round:
+        width = range_of_rho(down(rho / _CHOOSING))
+        rest = rho - Fraction(rho_of_range(width))
+        ratio = sensitivity / (2 * rest)
+        sigma = rounding.sqrt(rounding.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
+        return cls(width, rest, sensitivity, up(sigma))
+
+    @property
+    def mu(self) -> float:
+        """Of the measurement, whose noise lies on a grid of 2^-16 records."""
+        return gaussian_mu(root_up(self.sensitivity) * UNIT, self.sigma * UNIT, DENSE_CELLS)
+
+    def guarantees(self, neighbors: Neighbors) -> tuple[Guarantee, Guarantee]:
+        """Of the choice, and of the measurement."""
+        return BoundedRange(self.range, neighbors=neighbors), ZCDP(up(self.rest), mu=self.mu, neighbors=neighbors)
+
+
+@lru_cache(1024)
+def _round_of(epsilon: float, delta: float, count: int, sensitivity: int) -> Round:
+    """The round with the largest rho such that so many keep within the total: by loss distributions, or by moments."""
+    most, failing = down(lower(epsilon)), down(lower(delta))
+    least = zcdp_rho(epsilon, delta)
+
+    def fits(rho: float) -> bool:
+        one = Round.of(Fraction(rho) / count, sensitivity)
+        losses = [(Exponential(one.range), count), (Gaussian(one.mu), count)]
+        bounds = epsilon_bounds(losses, delta=failing, both=False)
+        return bounds is not None and bounds.at_most <= most
+
+    more = greatest_float(fits, bracket=(least, 1.2 * least), tolerance=1e-3, smallest=least)
+    return Round.of(Fraction(max(least, more)) / count, sensitivity)
 
 
 class MeasuredPlan(MwemPlan):
@@ -71,16 +117,12 @@ class MeasuredPlan(MwemPlan):
         self.score_sensitivity = 2 if self.tables is None else 4
         sensitivity = 1 if self.tables is None or self.neighbors == "add-remove" else 2
         if self.delta:
-            rho = Fraction(zcdp_rho(self.epsilon, self.delta)) / count
-            self.range = range_of_rho(down(rho / _CHOOSING))
-            rest = rho - Fraction(rho_of_range(self.range))
-            ratio = sensitivity / (2 * rest)
-            self.sigma = up(rounding.sqrt(rounding.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
+            made = _round_of(self.epsilon, self.delta, count, sensitivity)
+            self.range, self.sigma = made.range, made.sigma
             self.noise: noise_plans.NoisePlan = noise_plans.gaussian_plan(
                 noise_plans.scale_in_range(self.sigma * UNIT, "sigma / 2^-16")
             )
-            choice = BoundedRange(self.range, neighbors=self.neighbors)
-            return self.guarantee_of((choice, count), (ZCDP(up(rest), neighbors=self.neighbors), count))
+            return self.guarantee_of(*((part, count) for part in made.guarantees(self.neighbors)))
         each = lower(self.epsilon) / count
         self.range = down(each / _CHOOSING)
         scale = up(sensitivity / (each - Fraction(self.range)))

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from ..support import checks
 from ..support.errors import DomainError
 from ..support.parameters import MOST_DIMENSIONS, Outside
-from ..support.rounding import decimal_of, sixty_digits, upper
+from ..support.rounding import decimal_of, down, lower, sixty_digits, upper
 from ..support.shown import shown
 
 MOST_INT64 = 2**62  # of sums that are taken in int64
-_LARGEST = 1e200  # of bounds and norms
+_LARGEST, _SMALLEST = 1e200, Fraction(1, 10**200)  # of bounds, and of their distance
 
 
 class Numbers:
@@ -38,6 +38,8 @@ class Numbers:
             raise ValueError(f"bounds={shown(bounds)}: must be a pair of numbers, low < high")
         self.outside = outside
         low, high = Fraction(self.low), Fraction(self.high)
+        if high - low < _SMALLEST:
+            raise ValueError(f"bounds={shown(bounds)}: must be {float(_SMALLEST):g} apart, or more")
         largest = max(abs(low), abs(high))
         self.moved = decimal_of(high - low if neighbors == "replace-one" else largest)
         self.rounded = Decimal(1)
@@ -89,7 +91,9 @@ class Vectors:
     @sixty_digits
     def __init__(self, dimension: Any, norm: Any, neighbors: str, outside: Outside) -> None:
         self.dimension = checks.integer("dimension", dimension, least=1, most=MOST_DIMENSIONS)
-        self.norm = float(_moderate("norm", checks.positive("norm", norm, toward=0)))
+        self.norm = checks.positive("norm", norm, toward=0)
+        if not 1e-100 <= self.norm <= 1e100:  # whose squares are floats
+            raise ValueError(f"norm={shown(norm)}: must be between 1e-100 and 1e100")
         self.outside = outside
         both = 2 if neighbors == "replace-one" else 1
         self.moved = both * decimal_of(upper(self.norm))
@@ -99,33 +103,40 @@ class Vectors:
         """Take values in units of 2^-bits from now on."""
         self.bits, self._scale = bits, 2.0**bits
         # what a vector of this norm can have at most once each coordinate is rounded; `rounded` pays for it
-        self.most = int(upper(self.norm) * Fraction(2) ** bits) + isqrt(self.dimension) // 2 + 1
+        self.most = int(upper(self.norm) * Fraction(2) ** bits) + isqrt(self.dimension) // 2 + 2
+        self._dtype: Any = np.int64 if self.most < MOST_INT64 else object
+        # a sum of squares in floats is off by at most (dimension + 2) / 2^53 of itself: below this the norm is kept
+        self._sure = down(lower(self.norm) ** 2 / (1 + Fraction(self.dimension + 2, 2**52)))
 
     def one(self, value: Any) -> NDArray[Any]:
         """The integers of one step."""
-        array = checks.plain_array("value", value, f"an array of {self.dimension} numbers")
-        one: NDArray[Any] = self.many(array[None], "value")[0]
-        return one
+        array = checks.numbers_array("value", value)
+        if array.shape != (self.dimension,):
+            raise ValueError(f"value: shape {array.shape}: must be ({self.dimension},)")
+        row = array.astype(np.float64)
+        with np.errstate(all="ignore"):  # of what is too long, or no number
+            if np.dot(row, row) <= self._sure:
+                return np.rint(row * self._scale).astype(self._dtype)
+            return np.array(self._exactly("value", row), self._dtype)
 
-    def many(self, values: Any, name: str = "values") -> NDArray[Any]:
+    def many(self, values: Any) -> NDArray[Any]:
         """The integers of many steps, [steps, dimension]."""
-        array = checks.numbers_array(name, values)
+        array = checks.numbers_array("values", values)
         if array.ndim != 2 or array.shape[1] != self.dimension:
-            shape = array.shape[1:] if name == "value" else array.shape
-            ask = f"({self.dimension},)" if name == "value" else f"(steps, {self.dimension})"
-            raise ValueError(f"{name}: shape {shape}: must be {ask}")
-        array = array.astype(np.float64)
-        if not np.isfinite(array).all():
-            raise DomainError(f"{name}: must be finite")
-        made = np.empty(array.shape, np.int64 if self.most < MOST_INT64 else object)
-        for t, row in enumerate(array):
-            made[t] = self._units(name, row)
+            raise ValueError(f"values: shape {array.shape}: must be (steps, {self.dimension})")
+        rows = array.astype(np.float64)
+        sure = np.einsum("ij,ij->i", rows, rows) <= self._sure
+        made = np.rint(np.where(sure[:, None], rows, 0.0) * self._scale).astype(self._dtype)
+        for t in np.flatnonzero(~sure).tolist():
+            made[t] = self._exactly("values", rows[t])
         return made
 
-    def _units(self, name: str, row: NDArray[np.float64]) -> Any:
+    def _exactly(self, name: str, row: NDArray[np.float64]) -> list[int]:
+        """A row of a norm that floats cannot decide, or that is too large."""
+        if not np.isfinite(row).all():
+            raise DomainError(f"{name}: must be finite")
         largest = float(np.abs(row).max())
-        units = self._rounded(row) if largest <= 2 * self.norm else []
-        if units and sum(unit * unit for unit in units) <= self.most**2:
+        if largest <= 2 * self.norm and self._short(units := self._rounded(row)):
             return units
         if self.outside == "raise":
             raise DomainError(
@@ -133,11 +144,12 @@ class Vectors:
             )
         row = row / largest
         row *= self.norm / sqrt(float(row @ row))
-        units = self._rounded(row)
-        while sum(unit * unit for unit in units) > self.most**2:
+        while not self._short(units := self._rounded(row)):
             row *= 1 - 2.0**-40
-            units = self._rounded(row)
         return units
+
+    def _short(self, units: list[int]) -> bool:
+        return sum(unit * unit for unit in units) <= self.most**2
 
     def _rounded(self, row: NDArray[np.float64]) -> list[int]:
         return [round(x) for x in (row * self._scale).tolist()]
@@ -151,6 +163,4 @@ def _moderate(name: str, value: Any) -> float:
     number = value if type(value) is int else checks.finite(name, value)
     if not (isfinite(number) and abs(number) <= _LARGEST):
         raise ValueError(f"{name}={shown(value)}: must be at most {_LARGEST:g} in absolute value")
-    if name == "norm" and number < 1 / _LARGEST:
-        raise ValueError(f"{name}={shown(value)}: must be at least {1 / _LARGEST:g}")
     return number

@@ -1,4 +1,4 @@
-"""Learning a hypothesis privately: boxes, conjunctions, any finite class."""
+"""Learning a hypothesis privately: boxes, conjunctions, decision trees, any finite class."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,10 @@ _HOMES = {
     "Chosen": "finite_class",
     "Hypothesis": "hypotheses",
     "LearnedBox": "boxes",
+    "Leaf": "trees",
     "LearnedConjunction": "conjunctions",
+    "LearnedTree": "trees",
+    "Question": "trees",
 }
 
 if TYPE_CHECKING:
@@ -16,5 +19,8 @@ if TYPE_CHECKING:
     from .conjunctions import LearnedConjunction as LearnedConjunction
     from .finite_class import Chosen as Chosen
     from .hypotheses import Hypothesis as Hypothesis
+    from .trees import Leaf as Leaf
+    from .trees import LearnedTree as LearnedTree
+    from .trees import Question as Question
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

@@ -80,7 +80,7 @@ class LearnedConjunction(Hypothesis, Accounted):
         is compared with; None where there is no such bound.
     compared_with : {"class", "found"} or None
         "class": all conjunctions of at most k literals. "found": "true", "false", and the conjunctions of the literals
-        that the method found one after the other, up to each of them ("search": of every set of them).
+        that the method found one after the other, up to each of them ("search": of every set of up to 12).
     beta : float or None
         The probability with which a bound may fail.
     width : int
@@ -168,7 +168,7 @@ def learn_conjunction(
         "exhaustive": one choice among all conjunctions of at most k literals, by their errors; for any labels it is
         nearly the best of them.
         "search": up to six literals at a time by their errors, on what those before have left, and at last a choice
-        among all parts of what was found; at most 12 literals, and only as many as n supports.
+        among all parts of what was found; only as many literals as n supports, and 12 without a k.
         "peel": O(nd) time, an error that grows linearly in k if a conjunction fits; wants a delta.
         "greedy": as peel, but a record pays for every literal: k^1.5, and k^2 without a delta.
         "counts": one noisy count for each literal; its error grows with d^1.5, with d^2 without a delta; k only lowers
@@ -250,7 +250,7 @@ def learn_conjunction(
     chosen = choose_method(PRIVATE, method, ConjunctionProblem(n, examples.d, k, privacy), realizable=realizable)
     taken, plan, guard = chosen.method, chosen.plan, chosen.guard
     chosen.warn_if_vacuous("learn_conjunction", n, f"method={taken!r}, k={k}, epsilon={privacy.epsilon:g}")
-    if most is not None and taken == "search":
+    if most is not None and most < examples.d and taken == "search":
         plan.warn_if_fewer(most, n)
     row = privacy.row(k=k, method=taken)
     with ChargedKeys("learn_conjunction", chosen.guarantee, row, budget, rng) as keys:

@@ -42,7 +42,8 @@ from .examples import Counts, Examples, columns_and_values
 from .guard import slack
 from .methods import NO_BOUND
 
-MOST_LITERALS = 12  # whose 4,096 sets the last choice is among
+MOST_SUBSETS = 12  # literals whose 4,096 sets the last choice is among; of more, it is among the prefixes
+UNASKED = 12  # literals that it goes for where the caller names no number
 MOST_SIZE = 6  # literals of a move
 MOVE_WORK = 2**30  # sets of columns, times words of 64 records, of a move: 0.3 s
 MOVE_CONJUNCTIONS = 2**22
@@ -80,7 +81,7 @@ class SearchParameters:
         if self.literals < k:
             warn_of_accuracy(
                 f"learn_conjunction: k={k}: method='search' goes for {self.literals} literals at most: {n:,} records "
-                f"support no more at this epsilon, and it goes for {MOST_LITERALS} at the very most"
+                "support no more at this epsilon"
             )
 
     def learn(self, examples: Examples, keys: ChargedKeys, report: Report) -> list[int]:
@@ -90,7 +91,7 @@ class SearchParameters:
             report(done, len(self.sizes), f"up to {size} literals after {len(found)}")
             move = Move(found, size, self.cost_of_negative(positives, done))
             found += move.draw(examples, keys, self.move_eta)
-        parts, errors = subset_errors(examples, found)
+        parts, errors = _parts(examples, found)
         parts, errors = [*parts, [0, 1]], [*errors, examples.positives]
         chosen = draw_one(np.negative(errors), keys.take(), self.eta)
         report(len(self.sizes), len(self.sizes), "")
@@ -122,7 +123,7 @@ def prepare_search(problem: ConjunctionProblem) -> SearchParameters:
         return logarithms * (sqrt(rounds) if privacy.delta else rounds) / first
 
     literals = 1
-    most = min(problem.k, MOST_LITERALS)
+    most = problem.k if problem.k < problem.d else min(problem.d, UNASKED)
     while literals < most and lost(literals + 1) <= LARGEST_SLACK * problem.n:
         literals += 1
     sizes = _sizes(literals, largest)
@@ -135,7 +136,7 @@ def prepare_search(problem: ConjunctionProblem) -> SearchParameters:
         eta=eta,
         move_eta=rest.eta(rounds, unit=LOST),
         guarantee=privacy.guarantee_of(rounds, eta, test=part),
-        excess=slack(eta, 2**literals + 1, privacy.beta),
+        excess=slack(eta, max(2 ** min(literals, MOST_SUBSETS) + 1, literals + 2), privacy.beta),
     )
 
 
@@ -195,6 +196,13 @@ class Move:
         found = examples.rows.total(statistic)
         everyone, positives = int(found[-2]), int(found[-1])
         return found[:total], found[total : 2 * total], Labels(everyone - positives, positives)
+
+
+def _parts(examples: Examples, found: list[int]) -> tuple[list[list[int]], list[int]]:
+    """The conjunctions of what was found, and how many records each is wrong about; "true" first."""
+    if len(found) <= MOST_SUBSETS:
+        return subset_errors(examples, found)
+    return [found[:s] for s in range(len(found) + 1)], examples.prefix_errors(found).tolist()
 
 
 def subset_errors(examples: Examples, literals: Sequence[int]) -> tuple[list[list[int]], list[int]]:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, inf, sqrt
+from functools import cached_property
+from itertools import pairwise, zip_longest
+from math import exp, sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +24,17 @@ from ..randomness.keys import Key
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, laplace_plan
 from ..support.rounding import down, up
-from .cut_choice import Part
 from .quantile_draws import Division, Tell
-from .quantile_plan import Node, Prices, QuantilePlan, levels_of
+from .quantile_plan import Node, Prices, QuantilePlan, levels_of, levels_of_all
 
 FOR_SIZE = Fraction(1, 256)  # of epsilon, to learn how many records there are where that is private
 _PARTS_OF_EPSILON = 64  # its shares are multiples of this
 _ROUGH = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28)  # of these parts, for the cuts
-_ALONE, _BY_GROUPS, _SMALL = 0.9, 1.1, 3  # what the rule of thumb is off by, for parts of up to 3 quantiles, and more
+_OFF = {1: 0.83, 3: 0.9}  # what the rule of thumb is off by, for parts of so many quantiles
+_OFF_GROUPS = 1.0  # and of more
 _MOST_LEVELS = 8  # of counts
-_FINE = 2**40  # estimated shares are multiples of 1 / this
-_EDGE = 8  # a quantile is looked for no nearer to an end of its part than an 8th of what lies between two
+_FINE = 2**28  # shares are multiples of 1 / this
+_FAR = 2.0**30  # no estimate moves a quantile by more records
 
 
 class Split(NamedTuple):
@@ -49,13 +52,12 @@ class Split(NamedTuple):
     answers: Fraction
 
 
-def best_split(shares: Sequence[Fraction], epsilon: float, n: float) -> Split:
-    """The split whose error should be least, by a rule of thumb: many_quantiles.md, "The choice of the method"."""
-    k, best = len(shares), Split(inf, 0, 0, Fraction(0), Fraction(0), Fraction(0))
-    group = 1
+def splits(shares: Sequence[Fraction], epsilon: float, n: float) -> Iterator[Split]:
+    """All that are considered, in an order that does not depend on n; more records leave none a larger error."""
+    k, group = len(shares), 1
     while group < k:
         parts = -(-k // group)
-        room = n * min(float(shares[i] - shares[i - 1]) for i in range(group, k, group)) / 2
+        room = n * room_of(shares, group)
         cut_levels, levels = (parts - 1).bit_length(), group.bit_length()
         depth = min(range(1, _MOST_LEVELS + 1), key=lambda d: _count_variance(parts, d))
         counting, answering = _count_variance(parts, depth), _halving_variance(levels)
@@ -65,14 +67,17 @@ def best_split(shares: Sequence[Fraction], epsilon: float, n: float) -> Split:
             answers = min(max(round(rest * weight), 1), rest - 1)
             of_each = [part / _PARTS_OF_EPSILON * epsilon for part in (rough, rest - answers, answers)]
             spread = sqrt(_halving_variance(cut_levels) / 2) / of_each[0]  # the scale of the cuts' error
-            beyond = 3 * (parts - 1) / k * spread * exp(-room / spread)
+            beyond = 2 * (parts - 1) / k * spread * exp(-room / spread)
             error = sqrt(counting / of_each[1] ** 2 + answering / of_each[2] ** 2) + beyond
-            error *= _BY_GROUPS if group > _SMALL else _ALONE
-            if error < best.error:
-                fractions = (Fraction(part, _PARTS_OF_EPSILON) for part in (rough, rest - answers, answers))
-                best = Split(error, group, depth, *fractions)
+            error *= _OFF.get(group, _OFF_GROUPS)
+            fractions = (Fraction(part, _PARTS_OF_EPSILON) for part in (rough, rest - answers, answers))
+            yield Split(error, group, depth, *fractions)
         group = 2 * group + 1
-    return best
+
+
+def room_of(shares: Sequence[Fraction], group: int) -> float:
+    """The least share of the records between a cut and the quantiles on its sides."""
+    return min(float(shares[i] - shares[i - 1]) for i in range(group, len(shares), group)) / 2
 
 
 def choose_method(
@@ -81,12 +86,17 @@ def choose_method(
     """Halving or counted parts, whichever should be more accurate for about n records; n is `public`, or not."""
     halving = QuantilePlan.of(shares, epsilon=down(epsilon), delta=delta, neighbors=neighbors)
     if len(halving.shares) > 1 and n > 0:
-        split = best_split(halving.shares, float(epsilon if neighbors == "add-remove" else epsilon / 2), n)
+        split = min(splits(halving.shares, of_one_record(epsilon, neighbors), n), key=itemgetter(0))
         if split.error < halving_error(halving.each, halving.levels, neighbors):
             counted = CountedPlan(halving.shares, split, epsilon, neighbors, public)
             if counted.can_count:
                 return counted
     return halving
+
+
+def of_one_record(epsilon: Fraction, neighbors: Neighbors) -> float:
+    """What one of the records that a neighbour changes may cost."""
+    return float(epsilon if neighbors == "add-remove" else epsilon / 2)
 
 
 def noisy_size(m: int, epsilon: Fraction, key: Key) -> float:
@@ -107,15 +117,22 @@ def _halving_variance(levels: int) -> float:
 
 def _count_variance(parts: int, depth: int) -> float:
     """Of the number of records up to a part, from counts in so many levels at epsilon 1."""
-    return 2 * depth**3 * _branching(parts, depth) / 6
+    return (1.0 if depth == 1 else 0.9) * 2 * depth**3 * _branching(parts, depth) / 6
 
 
 def _branching(parts: int, depth: int) -> int:
     """The least number whose power `depth` is that of the parts."""
-    found = max(1, round(parts ** (1 / depth)) - 1)
+    found = max(1, int(float(parts) ** (1 / depth)) - 1)
     while found**depth < parts:
         found += 1
     return found
+
+
+def _offset(node: Node, up_to: Sequence[float]) -> int:
+    """How far a quantile is from its planned share of its part, by how many records there are up to each mark."""
+    low, high = up_to[node.first], up_to[node.stop + 1]
+    ranks = (up_to[node.middle + 1] - low) - float(node.tau) * (high - low)
+    return round(min(max(ranks, -_FAR), _FAR) * node.tau.denominator)
 
 
 @dataclass(frozen=True)
@@ -134,13 +151,34 @@ class CountedPlan:
 
     @property
     def can_count(self) -> bool:
-        """Whether the counts' noise is of a scale that can be drawn."""
-        return MIN_SCALE <= self._scale <= MAX_SCALE
+        """Whether the counts' noise is of a scale that can be drawn, and quantiles are far enough apart."""
+        far = all(one < other for one, other in pairwise((0, *self._scaled, _FINE)))
+        return far and MIN_SCALE <= self.scale <= MAX_SCALE
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """Of the noise of the counts."""
         moved = 1 if self.neighbors == "add-remove" else 2  # counts of a level, by one each
         return up(moved * self.split.depth / (self.epsilon * self.split.counts))
+
+    @property
+    def width(self) -> int:
+        """How many counts of a level are one of the level above."""
+        return _branching(-(-len(self.shares) // self.split.group), self.split.depth)
+
+    @property
+    def between(self) -> tuple[Fraction, ...]:
+        """The shares at which the records are cut."""
+        group = self.split.group
+        return tuple((self.shares[i - 1] + self.shares[i]) / 2 for i in range(group, len(self.shares), group))
+
+    @property
+    def cut_prices(self) -> Prices:
+        return self._prices(self.split.cuts, len(self.between).bit_length())
+
+    @property
+    def answer_prices(self) -> Prices:
+        return self._prices(self.split.answers, self.split.group.bit_length())
 
     def _prices(self, part: Fraction, levels: int) -> Prices:
         return Prices(down(self.epsilon * part / levels), self.neighbors, 2)
@@ -148,54 +186,63 @@ class CountedPlan:
     def draw(self, division: Division, key: Key, tell: Tell | None = None) -> list[int]:
         """The cuts at the quantiles, in order; `key` is that of the counts."""
         group, k = self.split.group, len(self.shares)
-        firsts = list(range(0, k, group))
-        between = tuple((self.shares[i - 1] + self.shares[i]) / 2 for i in firsts[1:])
-        prices = self._prices(self.split.cuts, len(between).bit_length())
-        levels = levels_of(between, (Fraction(0), Fraction(1)), prices, divide=True)
-        whole = division.everything
-        cuts, ranks = division.divide(levels, len(between), whole, 0)
-        cuts, ranks = [whole.low, *cuts, whole.high], [whole.first, *ranks, whole.stop]
-        up_to = self._shares_up_to(np.diff(np.array(ranks, np.int64)), key, between)
-        found: list[int] = []
+        firsts = range(0, k, group)
+        between = self.between
+        ends, ranks = division.bounded([0] * len(between))
+        division.divide(levels_of_all(between, self.cut_prices, divide=True), ends, ranks, 0)
+        estimated = self._estimated(np.diff(ranks).astype(np.int64), key)
+        up_to = np.concatenate([[0.0], np.cumsum(estimated)])
+        cuts, counts = [ends[0]], [ranks[0]]  # each part's first cut, what is to be found in it, and so on
         for i, first in enumerate(firsts):
-            part = Part(cuts[i], cuts[i + 1], ranks[i], ranks[i + 1])
-            asked = self.shares[first : first + group]
-            nodes = self._answers(asked, up_to[i], up_to[i + 1])
-            found += division.divide(nodes, len(asked), part, k + first)[0]
-            if tell is not None:
-                tell(len(found))
-        return found
+            inside = min(group, k - first)
+            cuts += [*[0] * inside, ends[i + 1]]
+            counts += [*[0] * inside, ranks[i + 1]]
+        division.divide(self._answers(up_to), cuts, counts, k, tell)
+        return [cuts[i + i // group + 1] for i in range(k)]
 
-    def _answers(self, asked: Sequence[Fraction], low: Fraction, high: Fraction) -> Iterator[tuple[Node, ...]]:
-        """The choices within a part that is estimated to end at these shares."""
-        edge = max(high - low, Fraction(1, _FINE)) / (_EDGE * (len(asked) + 1))
-        ends = min(low, asked[0] - edge), max(high, asked[-1] + edge)
-        return levels_of(asked, ends, self._prices(self.split.answers, self.split.group.bit_length()), everything=False)
+    def _answers(self, up_to: NDArray[np.float64]) -> Iterator[list[Node]]:
+        """The choices within parts; so many records are estimated before each part. All of a level together."""
+        group, prices, shares, levels = self.split.group, self.answer_prices, self._scaled, []
+        planned = [0, *(round(share * _FINE) for share in self.between), _FINE]
+        estimated: list[float] = up_to.tolist()
+        each = estimated[-1] / _FINE  # records of a unit of share
+        for i, first in enumerate(range(0, len(shares), group)):
+            asked, place = shares[first : first + group], first + i  # place of the part's first cut
+            true = [estimated[i], *(each * share for share in asked), estimated[i + 1]]
+            levels.append(
+                [
+                    [Node(n.middle + place, n.first + place, n.stop + place, *n[3:6], _offset(n, true)) for n in level]
+                    for level in levels_of(asked, (planned[i], planned[i + 1]), prices, everything=False)
+                ]
+            )
+        for some in zip_longest(*levels, fillvalue=[]):
+            yield [node for nodes in some for node in nodes]
 
-    def _shares_up_to(self, counts: NDArray[np.int64], key: Key, between: Sequence[Fraction]) -> list[Fraction]:
-        """The share of the records before each part, estimated from counts with noise; 0 first, 1 last."""
-        estimated = self._estimated(counts, key)
-        total = float(estimated.sum())
-        if not total > 0:
-            return [Fraction(0), *between, Fraction(1)]
-        ends = np.maximum.accumulate(np.clip(np.cumsum(estimated[:-1]) / total, 0.0, 1.0))
-        return [Fraction(0), *(Fraction(round(end * _FINE), _FINE) for end in ends.tolist()), Fraction(1)]
+    @cached_property
+    def _scaled(self) -> list[int]:
+        return [round(share * _FINE) for share in self.shares]
 
     def _estimated(self, counts: NDArray[np.int64], key: Key) -> NDArray[np.float64]:
-        """The counts, from noisy ones of ever smaller groups of parts; each level is made to fit the one above."""
-        depth, parts = self.split.depth, counts.size
-        width = _branching(parts, depth)
+        """The counts, from noisy ones of ever smaller groups of parts: the least squares of Hay et al. (2010).
+
+        Each count is averaged with the sum of those that it consists of; then each level is made to fit the one above.
+        """
+        depth, parts, width = self.split.depth, counts.size, self.width
         sizes = [width ** (depth - 1 - level) for level in range(depth)]
         sums = [np.add.reduceat(counts, np.arange(0, parts, size)) for size in sizes]
-        noise = integer_noise(laplace_plan(self._scale), key, sum(each.size for each in sums))
-        noisy = np.split(noise, np.cumsum([each.size for each in sums])[:-1])
-        above, found = self.n, np.empty(0)
-        for level, (exact, added) in enumerate(zip(sums, noisy, strict=True)):
-            measured = (exact + added).astype(np.float64)
-            if level:
-                parents = np.arange(exact.size) // width
-                missing = found - np.bincount(parents, measured)
-                found = measured + (missing / np.bincount(parents))[parents]
-            else:
-                found = measured if above is None else measured + (above - measured.sum()) / exact.size
+        noise = integer_noise(laplace_plan(self.scale), key, sum(each.size for each in sums))
+        added = np.split(noise, np.cumsum([each.size for each in sums])[:-1])
+        measured = [(exact + more).astype(np.float64) for exact, more in zip(sums, added, strict=True)]
+        parents = [np.arange(each.size) // width for each in sums]
+        for level in range(depth - 2, -1, -1):
+            height = float(width) ** (depth - level)
+            own = 1.0 if width == 1 else (height - height / width) / (height - 1)
+            below = np.bincount(parents[level + 1], measured[level + 1])
+            measured[level] = own * measured[level] + (1 - own) * below
+        found = measured[0]
+        if self.n is not None:
+            found = found + (self.n - found.sum()) / found.size
+        for level in range(1, depth):
+            missing = found - np.bincount(parents[level], measured[level])
+            found = measured[level] + (missing / np.bincount(parents[level]))[parents[level]]
         return found

@@ -2,11 +2,11 @@
 
 A part is an interval of cuts and the records between them. A cut z of a part of m records loses, for the share a/b,
 
-    F(z) = |b #{records up to z} - a m|                                         where the part is divided there,
-    F(z) = max(b #{x < v} - a m, a m - b #{x <= v}), v the number at z          where that number is all that is asked,
+    F(z) = |b #{records up to z} - t|                                     where the part is divided there,
+    F(z) = max(b #{x < v} - t, t - b #{x <= v}), v the number at z        where that number is all that is asked,
 
-in units of 1/b of a rank, and is drawn with probability proportional to exp(-eta F(z) / b): many_quantiles.md,
-theorem 2.
+t = a m + offset, in units of 1/b of a rank, and is drawn with probability proportional to exp(-eta F(z) / b):
+many_quantiles.md, theorem 2.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, count
+from math import ceil
 
 from ..randomness import exact_draws as exact
 from ..randomness.exact_draws import Words
 from .cut_line import HIGHEST, LOWEST, CutLine
 from .cut_records import CutRecords
-from .weighted_intervals import TRIALS, Levels, WeightedInterval
+from .weighted_intervals import LN2_UP, TRIALS, WeightedInterval
+
+_STEP_BITS = 50
 
 
 @dataclass(frozen=True)
@@ -33,18 +37,35 @@ class Part:
     stop: int
 
 
+def full_level(part: Part) -> int:
+    """2^-full of all cuts together does not matter."""
+    return (part.high - part.low + 1).bit_length() + 2
+
+
+@lru_cache(2**14)
+def steps_of(rate: Fraction) -> tuple[int, int]:
+    """step / 2^bits is by how much losses grow while weights halve, or a little more: 52 bits of it."""
+    halving = LN2_UP / rate
+    bits = max(0, _STEP_BITS - (halving.numerator.bit_length() - halving.denominator.bit_length()))
+    bits = min(bits, _STEP_BITS)
+    return ceil(halving * 2**bits), bits
+
+
 class CutChoice:
-    """The choice for the share tau of the records of a part.
+    """The choice for the share tau of the records of a part, and so many of 1/b of a record more.
 
     divides    whether the part is divided at the cut; otherwise only the number at the cut matters
     """
 
     def __init__(
-        self, records: CutRecords, line: CutLine, part: Part, tau: Fraction, eta: Fraction, *, divides: bool
-    ) -> None:
+        self, records: CutRecords, line: CutLine, part: Part, tau: Fraction, eta: Fraction, *, divides: bool,
+        offset: int = 0,
+    ) -> None:  # fmt: skip
         self._records, self._line, self._part, self._divides = records, line, part, divides
-        self.a, self.b, self.m = tau.numerator, tau.denominator, part.stop - part.first
-        self._rate = eta / self.b
+        self.b, self.m = tau.denominator, part.stop - part.first
+        self.target = tau.numerator * self.m + offset
+        self._middle = min(max(-(-self.target // self.b), 1), self.m)  # the rank of a record that loses least
+        self.rate = eta / self.b
         self._least = self._least_loss()
         self.intervals = list(self._intervals())
         self._open = max(interval.level for interval in self.intervals)
@@ -54,9 +75,9 @@ class CutChoice:
         """F of a cut."""
         position, low = self._line.place(z)
         if self._divides:
-            return abs(self.b * self._within(position, low) - self.a * self.m)
+            return abs(self.b * self._within(position, low) - self.target)
         below, up_to = self._within(position, LOWEST), self._within(position, HIGHEST)
-        return max(self.b * below - self.a * self.m, self.a * self.m - self.b * up_to)
+        return max(self.b * below - self.target, self.target - self.b * up_to)
 
     def _within(self, position: int, low: int) -> int:
         """How many records of the part are at most that."""
@@ -64,8 +85,8 @@ class CutChoice:
 
     def _least_loss(self) -> int:
         if not self.m:
-            return 0
-        middle = self._clipped(self._line.cut(*self._record(-(-self.a * self.m // self.b))))
+            return abs(self.target)
+        middle = self._clipped(self._line.cut(*self._record(self._middle)))
         least = self.loss(middle)
         if self._divides and middle > self._part.low:
             least = min(least, self.loss(middle - 1))
@@ -79,14 +100,13 @@ class CutChoice:
 
     def _level_set(self, worst: int) -> tuple[int, int]:
         """The first and the last cut that lose at most that, which is at least the least loss."""
-        a, b, m, part = self.a, self.b, self.m, self._part
+        target, b, m, part = self.target, self.b, self.m, self._part
         if self._divides:
-            first, stop = -((worst - a * m) // b), (a * m + worst) // b + 1
+            first, stop = -((worst - target) // b), (target + worst) // b + 1
             low = part.low if first < 1 else self._clipped(self._line.cut(*self._record(first)))
             high = part.high if stop > m else self._line.cut(*self._record(stop)) - 1
             return low, high
-        middle = -(-a * m // b)
-        first, stop = min(-((worst - a * m) // b), middle), max((a * m + worst) // b + 1, middle)
+        first, stop = min(-((worst - target) // b), self._middle), max((target + worst) // b + 1, self._middle)
         low = part.low if first < 1 else self._clipped(self._line.cut(self._number(first), LOWEST))
         high = part.high if stop > m else self._clipped(self._line.end(self._number(stop)))
         return low, high
@@ -96,14 +116,14 @@ class CutChoice:
 
     def _intervals(self) -> list[WeightedInterval]:
         """Runs of cuts, none of which weighs more than 2^-level of the best: all cuts of the part, each once."""
-        part, levels = self._part, Levels(self._rate)
-        full = (part.high - part.low + 1).bit_length() + 2  # 2^-full of all cuts together does not matter
+        part, (step, bits) = self._part, steps_of(self.rate)
+        full = full_level(part)
         found: list[WeightedInterval] = []
         left, right = part.high + 1, part.high  # where the intervals so far begin and end
         gap = 0
         while left > part.low or right < part.high:
-            level = min(full, levels.of(gap))
-            next_gap = max(gap + 1, levels.first(level + 1))
+            level = min(full, (gap << bits) // step)
+            next_gap = max(gap + 1, -(-(level + 1) * step >> bits))
             low, high = part.low, part.high
             if level < full and self.m:
                 low, high = self._level_set(self._least + next_gap - 1)
@@ -128,7 +148,7 @@ class CutChoice:
                 interval.size, exact.Uniform(0, 0, (words(s, t) for s in count(2, 4)))
             )
             if exact.is_below_exp(
-                exact.proposal_coin(words, t), -self._rate * (self.loss(z) - self._least), interval.level
+                exact.proposal_coin(words, t), -self.rate * (self.loss(z) - self._least), interval.level
             ):
                 return z
         raise AssertionError("a share of the proposals is accepted")

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..records.number_line import NumberLine
 
@@ -46,6 +49,14 @@ class CutLine:
         """The last cut of a number."""
         piece = bisect_right(self.firsts, position) - 1
         return self.starts[piece] + (position - self.firsts[piece] + 1 << self.shifts[piece]) - 1
+
+    @cached_property
+    def rows(self) -> NDArray[np.uint64] | None:
+        """The same for kernels; None where positions do not fit into 64 bits, or cuts into 127."""
+        if self.size >> 127 or self.firsts[-1] >> 64:
+            return None
+        pieces = zip(self.firsts, self.starts, self.shifts, strict=True)
+        return np.array([(first, start >> 64, start & 2**64 - 1, shift) for first, start, shift in pieces], np.uint64)
 
     def place(self, cut: int) -> tuple[int, int]:
         """The number at a cut, and the greatest low bits on its left."""

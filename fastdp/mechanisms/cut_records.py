@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..randomness.keys import Key
 from ..records.number_line import Positions
 from ..records.rank_search import RankSearch
-from .cut_line import HIGHEST, LOWEST
+from .cut_line import HIGHEST, LOW_BITS, LOWEST
 
 TIES_STREAM = 2**32  # beyond the streams that choices read
 _RUNS = 2**10  # of equal records whose low bits are kept
@@ -30,7 +30,7 @@ def tie_words(key: Key, first: int, count: int) -> NDArray[np.uint32]:
 
 
 class CutRecords:
-    """The records of a column, in order; a rank is counted from 1."""
+    """The records of a column, in order; a rank is counted from 1. An array of positions is taken over and sorted."""
 
     def __init__(self, positions: Positions | RankSearch, key: Key) -> None:
         self._searched = positions if isinstance(positions, RankSearch) else None
@@ -38,7 +38,11 @@ class CutRecords:
         if isinstance(positions, RankSearch):
             self.m = positions.m
         else:
-            self._ordered = sorted(positions.tolist()) if positions.dtype == object else np.sort(positions)
+            if positions.dtype == object:
+                self._ordered = sorted(positions.tolist())
+            else:
+                positions.sort()
+                self._ordered = positions
             self.m = len(self._ordered)
         self._key = key
         self._runs: dict[int, tuple[int, NDArray[np.uint32]]] = {}
@@ -60,6 +64,22 @@ class CutRecords:
         position = self.value_at(rank)
         first, words = self._run(position)
         return position, int(words[rank - 1 - first])
+
+    def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]] | None:
+        """All records in order, numbers and low bits, where they are in memory and have 64 bits at most."""
+        values = self._ordered
+        if self._searched is not None or isinstance(values, list):
+            return None
+        lows = tie_words(self._key, 0, self.m)
+        starts = values[1:] != values[:-1]
+        if not starts.all():  # the low bits of each run of equal numbers in order: one sort, by runs and then low bits
+            keys = np.zeros(self.m, np.uint64)
+            np.cumsum(starts, out=keys[1:])
+            keys <<= np.uint64(LOW_BITS)
+            keys |= lows
+            keys.sort()
+            lows = keys.astype(np.uint32)  # their low halves
+        return values, lows
 
     def value_at(self, rank: int) -> int:
         """The number alone."""

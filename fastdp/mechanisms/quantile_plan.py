@@ -18,7 +18,10 @@ from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee,
 from ..support import parameters
 from ..support.rounding import down, lower, up
 
+_FINEST = 2**28
 _ROOT_TWO = Fraction(14142135, 10**7)  # not above it
+
+Share = Fraction | int
 
 
 class Node(NamedTuple):
@@ -27,6 +30,7 @@ class Node(NamedTuple):
     tau      its share of the records of the part
     eta      the weight of a rank in the exponent
     divides  whether others are found on one of its sides
+    offset   what is added to that share, in units of 1 / the denominator of tau
     """
 
     middle: int
@@ -35,6 +39,7 @@ class Node(NamedTuple):
     tau: Fraction
     eta: Fraction
     divides: bool
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class QuantilePlan:
     def nodes(self) -> tuple[tuple[Node, ...], ...]:
         """The choices of each level, in order."""
         prices = Prices(self.each, self.neighbors, 2 if self.pure else _ROOT_TWO)
-        return tuple(levels_of(self.shares, (Fraction(0), Fraction(1)), prices))
+        return levels_of_all(self.shares, prices, divide=False)
 
 
 class Prices(NamedTuple):
@@ -117,17 +122,29 @@ class Prices(NamedTuple):
 
     def eta(self, tau: Fraction, times: Fraction | int, *, everything: bool) -> Fraction:
         """The exponent of a choice; `everything`: of a part that every record is in, whatever it is replaced by."""
-        one = 2 * max(tau, 1 - tau)
-        if self.neighbors == "replace-one":
-            one = Fraction(2) if everything else 2 * one
-        return Fraction(self.each) * times / one
+        a, b = tau.numerator, tau.denominator
+        top, bottom = self.each.as_integer_ratio()
+        if self.neighbors == "add-remove":
+            a, b = 2 * max(a, b - a), b
+        elif everything:
+            a, b = 2, 1
+        else:
+            a, b = 4 * max(a, b - a), b
+        return Fraction(top * b * times.numerator, bottom * a * times.denominator)
+
+
+def _coarse(tau: Fraction) -> Fraction:
+    """The same, or near it where its denominator is large: a part of a rank in 2^28 records."""
+    if tau.denominator <= _FINEST:
+        return tau
+    return Fraction(min(max(round(tau * _FINEST), 1), _FINEST - 1), _FINEST)
 
 
 def levels_of(
-    shares: Sequence[Fraction], ends: tuple[Fraction, Fraction], prices: Prices, *, everything: bool = True,
+    shares: Sequence[Share], ends: tuple[Share, Share], prices: Prices, *, everything: bool = True,
     divide: bool = False,
 ) -> Iterator[tuple[Node, ...]]:  # fmt: skip
-    """The choices of each level for shares of all records, in a part that ends at these shares.
+    """The choices of each level for shares of all records, in a part that ends at these; in any unit.
 
     everything    the part is all records
     divide        every choice divides its part: what is asked for are the parts
@@ -141,13 +158,19 @@ def levels_of(
             middle = first + stop >> 1
             if not (stop - first) % 2 and at[middle] + at[middle + 1] >= low + high:
                 middle -= 1  # of the two in the middle the one that is closer to it
-            tau = (at[middle + 1] - low) / (high - low)
+            tau = _coarse(Fraction(at[middle + 1] - low, high - low))
             times = prices.early if stop - first == 1 and level == last - 1 else 1
             eta = prices.eta(tau, times, everything=everything and not level)
             found.append(Node(middle, first, stop, tau, eta, divide or stop - first > 1))
             inner += [part for part in ((first, middle), (middle + 1, stop)) if part[0] < part[1]]
         yield tuple(found)
         parts, level = inner, level + 1
+
+
+@lru_cache(64)
+def levels_of_all(shares: tuple[Fraction, ...], prices: Prices, *, divide: bool) -> tuple[tuple[Node, ...], ...]:
+    """The choices of each level, where the part is everything."""
+    return tuple(levels_of(shares, (Fraction(0), Fraction(1)), prices, divide=divide))
 
 
 @lru_cache(1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 
 from ..randomness import noise_plans
 from ..randomness.keys import Randomness
+from ..records.number_line import NumberLine
 from ..support.warmup import Steps
 from . import noise, scores
 from .buckets import Buckets
 from .gumbel_max import GumbelState
 from .permute_and_flip import draw_head
+from .quantile_draws import draw_quantiles
+from .quantile_plan import QuantilePlan
 
 
 def steps() -> Steps:
@@ -29,7 +33,14 @@ def steps() -> Steps:
             made.append((f"laplace, {name}", partial(noise.release, array, grid, noise_plans.laplace_plan(1.0), key)))
             made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise_plans.gaussian_plan(1.0), key)))
             made.append((f"selection, {name}", partial(_choose, array)))
+    made.append(("quantiles", partial(_divide, np.arange(3))))
     return made
+
+
+def _divide(numbers: NDArray[Any]) -> None:
+    line = NumberLine.of(numbers.dtype, 64, None, "values")
+    plan = QuantilePlan.of([Fraction(1, 4), Fraction(1, 2)], epsilon=1.0)
+    draw_quantiles(line.positions(numbers, "raise", "values"), line, plan, Randomness().key())
 
 
 def _choose(array: NDArray[Any]) -> None:

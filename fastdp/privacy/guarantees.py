@@ -246,7 +246,7 @@ class ApproxDP(Guarantee):
         object.__setattr__(self, "delta", delta)
 
     def forms(self) -> tuple[Form, ...]:
-        return (replace(Form.of_pure(self.epsilon), leak=self.delta),)
+        return (replace(Form.of_pure(self.epsilon, self.profile), leak=self.delta),)
 
     def _follows_from(self, stronger: Guarantee) -> bool:
         if not self.delta:

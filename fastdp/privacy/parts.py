@@ -194,8 +194,8 @@ def subsampled(guarantee: Guarantee, *, rate: float, sampling: Sampling, delta: 
     Returns
     -------
     Guarantee
-        For the same neighbours: epsilon becomes ln(1 + rate (e^epsilon - 1)), a delta rate times as large. Where
-        nothing leaks, it carries the profile of the sampled mechanism for `compose`.
+        For the same neighbours: epsilon becomes ln(1 + rate (e^epsilon - 1)), a delta rate times as large. Without
+        `delta` it carries the profile of the sampled mechanism for `compose`.
 
     Raises
     ------
@@ -206,8 +206,8 @@ def subsampled(guarantee: Guarantee, *, rate: float, sampling: Sampling, delta: 
     -----
     Proof        parts.md, theorem 3
     Not covered  samples under the other relation of each kind; what else the sample is used for; samplers whose
-                 randomness is guessed. One (epsilon, delta) is kept of each form, no curve: many samples, as of DP-SGD,
-                 add up to far more than the accountants of that state
+                 randomness is guessed. No curve is kept: for many samples of a mechanism that states no epsilon, as of
+                 DP-SGD, take `LossDistribution(PoissonSubsampled(Gaussian(mu), rate))`
 
     Examples
     --------
@@ -235,11 +235,10 @@ def subsampled(guarantee: Guarantee, *, rate: float, sampling: Sampling, delta: 
     for form in guarantee.forms():
         if form.pure < inf:
             epsilon, leak = _amplified(form.pure, rate), up(Fraction(form.leak) * Fraction(rate))
-            found.append(
-                ApproxDP(epsilon, leak, neighbors=relation)
-                if leak
-                else with_profile(PureDP(epsilon, neighbors=relation), _sampled_profile(form, rate, sampling))
-            )
+            stated: Guarantee = PureDP(epsilon, neighbors=relation)
+            if leak:
+                stated = ApproxDP(epsilon, leak, neighbors=relation)
+            found.append(with_profile(stated, _sampled_profile(form, rate, sampling)))
     if not found:
         raise ValueError(f"guarantee: {guarantee}: states no epsilon; pass delta=")
     return with_origin(found[0] if len(found) == 1 else AllOf(*found), guarantee.origin)

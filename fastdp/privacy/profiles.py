@@ -177,7 +177,8 @@ def with_profile(guarantee: G, profile: Profile) -> G:
     guarantee : Guarantee
         What is stated in numbers.
     profile : Profile
-        What is known beyond them: it bounds the privacy profile of every pair of neighbours, under the same relation.
+        What is known beyond them: it bounds the privacy profile of every pair of neighbours, under the same relation;
+        of an ApproxDP, what holds but with probability delta.
 
     Returns
     -------

@@ -10,17 +10,22 @@ from bisect import bisect_right
 from datetime import date
 from functools import cached_property
 from math import floor, inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..privacy.accounted import Accounted
+from ..privacy.budget import Budget
+from ..privacy.guarantees import Guarantee, Neighbors
+from ..randomness.keys import Randomness
 from ..support import extensions
 from ..support.checks import MAX_INT64, flag, plain_integer
 from ..support.columns import Entries, as_compiled, missing_entries
 from ..support.errors import DomainError
 from ..support.frozen import Frozen, frozen
 from ..support.parameters import Outside
+from ..support.progress import Progress
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
@@ -28,17 +33,11 @@ from .bin_edges import INSTANT, checked_edges, middles_of
 from .bin_search import Search, search_of_floats, search_of_integers
 from .outside_domain import is_missing
 
-if TYPE_CHECKING:
-    from ..privacy.budget import Budget
-    from ..privacy.guarantees import Guarantee, Neighbors
-    from ..randomness.keys import Randomness
-    from ..support.progress import Progress
-
 _CHUNK = 2**16  # values that a thread codes at a time
 
 
 @public_as("fastdp")
-class Bins(Frozen):
+class Bins(Accounted, Frozen):
     """The values of a column of numbers as bins between public edges: an attribute of a `Domain`.
 
     A bin has its lower edge and not its upper one, but for the last bin, which has both, as in `numpy.histogram`. With
@@ -435,7 +434,8 @@ class Bins(Frozen):
             text = f"<{len(edges):,} edges from {edges[0]} to {edges[-1]}>"
         else:
             text = repr(edges)
-        return f"Bins({text}{', missing=True' * self.missing})"
+        bought = "" if self.guarantee is None else f", guarantee=<{self.guarantee}>"
+        return f"Bins({text}{', missing=True' * self.missing}{bought})"
 
 
 def _plain(edge: Any) -> Any:

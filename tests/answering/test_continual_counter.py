@@ -70,6 +70,22 @@ def test_numbers_of_any_type_are_numbers(value: Any) -> None:
     assert counter().add(value) == counter().add(1)
 
 
+@pytest.mark.parametrize("limits", [(0, 1e100), (-1e200, 1e200), (0, 2e-200), (-1e30, 0)])
+def test_bounds_of_any_size(limits: Any) -> None:
+    one, many = counter(bounds=limits), counter(bounds=limits)
+    values = [limits[0], limits[1], (limits[0] + limits[1]) / 2, 0]
+    assert [one.add(value) for value in values] == [many.add_many([value])[0] for value in values[:3]] + [many.add(0)]
+    assert 0 < one.deviation() < 10 * (limits[1] - limits[0])
+
+
+def test_a_counter_that_was_interrupted_before_its_first_answer_can_be_handed_on() -> None:
+    given = counter()
+    given._refill()
+    assert pickle.loads(pickle.dumps(given)).steps == 0
+    with pytest.raises(TypeError, match="does not copy"):
+        counter().__getstate__()
+
+
 def test_vectors_have_noise_of_their_own_in_each_coordinate() -> None:
     rows = np.random.default_rng(0).normal(size=(3000, 3))
     rows /= np.linalg.norm(rows, axis=1)[:, None] * 1.000001
@@ -125,6 +141,27 @@ def test_vectors_on_the_grid_move_as_far_as_is_paid_for(neighbors: Any, times: i
         x = rng.normal(size=7)
         units = values.one(x * (0.3 / np.linalg.norm(x) * (1 - 2.0**-50)))
         assert sum(int(u) ** 2 for u in units) <= values.most**2
+
+
+@pytest.mark.parametrize("norm", [0.3, 1.0, 1e-100, 1e100])
+def test_norms_are_decided_exactly(norm: float) -> None:
+    """Vectors a hair inside and outside, which floats cannot tell: what is let through is within what is paid for."""
+    values = values_of(None, 5, norm, "replace-one")
+    plan = plan_of(50, (0.5, None), values)
+    values.on_grid(plan.bits)
+    rng = np.random.default_rng(2)
+    refused = 0
+    for hair in (-(2.0**-45), -(2.0**-53), 0.0, 2.0**-52, 2.0**-30, 2.0**-8, 1.0):
+        x = rng.normal(size=5)
+        x *= norm / np.linalg.norm(x) * (1 + hair)
+        try:
+            units = values.one(x).tolist()
+            assert values.many([x])[0].tolist() == units
+            assert sum(u * u for u in units) <= values.most**2
+        except fastdp.DomainError:
+            refused += 1
+            assert hair > 0
+    assert 1 <= refused <= 4
 
 
 def test_one_charge_for_all_steps() -> None:
@@ -215,6 +252,13 @@ def test_memory_does_not_grow() -> None:
 # --- one counter
 
 
+def test_two_counters_with_the_same_noise_give_away_what_is_added() -> None:
+    """Why there is one: the difference of the answers is that of the sums, exactly."""
+    one, two = counter(), counter()
+    came = np.random.default_rng(0).integers(0, 2, 3000)
+    assert np.array_equal(one.add_many(came) - two.add_many(np.zeros(3000)), np.cumsum(came))
+
+
 def test_copies_are_refused() -> None:
     given = counter()
     for copied in (copy.copy, copy.deepcopy):
@@ -258,7 +302,7 @@ def test_two_processes_that_load_one_pickle_do_not_share_noise(monkeypatch: pyte
     written = pickle.dumps(given)
     answers = []
     for _ in range(2):
-        monkeypatch.setattr(continual_counter, "_resumed", set())  # as in another process
+        monkeypatch.setattr(continual_counter, "_resumed", {})  # as in another process
         answers.append(pickle.loads(written).add_many(np.zeros(20)))
     assert not set(answers[0]) & set(answers[1])
 
@@ -370,12 +414,13 @@ def test_it_reads_as_what_it_is() -> None:
         ({"bounds": (0, math.inf)}, r"bounds=inf: must be"),
         ({"bounds": (0, math.nan)}, r"bounds=nan: must be"),
         ({"bounds": (0, 10**300)}, r"bounds=<int of 997 bits>: must be at most 1e\+200 in absolute value"),
+        ({"bounds": (0, 1e-201)}, "must be 1e-200 apart, or more"),
         ({"dimension": 3}, "give either bounds, of numbers, or dimension and norm, of vectors"),
         ({"norm": 3}, "give either bounds"),
         ({"dimension": 3, "norm": 1, "bounds": (0, 1)}, "give either bounds"),
         ({"dimension": 0, "norm": 1}, "dimension=0: must be"),
         ({"dimension": 2, "norm": 0}, "norm=0: must be > 0"),
-        ({"dimension": 2, "norm": 1e-300}, "norm=1e-300: must be at least 1e-200"),
+        ({"dimension": 2, "norm": 1e-101}, "norm=1e-101: must be between 1e-100 and 1e100"),
         ({"outside": "drop"}, "outside='drop': must be one of"),
         ({"neighbors": "both"}, "neighbors='both': must be one of"),
         ({"rho": 1e-30}, "rho=1e-30: too small for"),

@@ -110,15 +110,16 @@ def test_mwem_answers_ranges(variant: Any) -> None:
     assert worst < (0.01 if variant == "measured" else 0.25)
 
 
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # so few are answered better with plain noise
+@pytest.mark.parametrize("variant", ["measured", "sharp"])
 @pytest.mark.parametrize("domain", [DOMAIN, HUGE], ids=["dense", "factored"])
-def test_online_answers_to_ranges(domain: Domain) -> None:
+def test_online_answers_to_ranges(domain: Domain, variant: Any) -> None:
     data = records(20_000, domain)
     name = domain.names[1]
     queries = [Range(name, 0.1, 0.4), Range(name, high=0.2), Range(name, 0.5, 0.9)]
-    with pytest.warns(fastdp.AccuracyWarning):  # so few are answered better with plain noise
-        pmw = fastdp.PrivateMultiplicativeWeights(
-            data, domain, epsilon=100.0, delta=1e-6, max_queries=10, rng=fastdp.Randomness(1)
-        )
+    pmw = fastdp.PrivateMultiplicativeWeights(
+        data, domain, epsilon=100.0, delta=1e-6, max_queries=10, variant=variant, rng=fastdp.Randomness(1)
+    )
     before = pmw.updates_left
     for query, share in zip(queries, shares(data, queries, domain), strict=True):
         assert abs(pmw.answer(query) - share) <= pmw.alpha

@@ -84,6 +84,7 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "SyntheticDistribution": lambda: fastdp.SyntheticDistribution(np.ones(6), DOMAIN, n=10),
     "mwem": lambda: fastdp.mwem(RECORDS, CODES, fastdp.marginals(CODES, 1), rounds=1, **PRICE),
     "release_marginals": lambda: fastdp.release_marginals(RECORDS, CODES, [["a"]], fit="entropic", **PRICE),
+    "release_ranges": lambda: fastdp.release_ranges(np.arange(9.0), [0.0, 4.0, 9.0], **PRICE),
     "Estimate": lambda: fastdp.bounds.mwem(10_000, CODES, fastdp.marginals(CODES, 1), **PRICE),
     "Release": lambda: spent().releases[0],
     "Removal": lambda: fastdp.removal(0.1, one_signed=True),
@@ -108,6 +109,7 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "vector_sum": lambda: fastdp.vector_sum(X, clip=1.0, **PRICE),
     "learn_conjunction": lambda: fastdp.learn_conjunction(BITS, BITS[:, 0], k=1, **PRICE),
     "learn_box": lambda: fastdp.learn_box(BITS[:, :1].astype(int), BITS[:, 0], domain_bits=1, **PRICE),
+    "learn_tree": lambda: fastdp.learn_tree(BITS, BITS[:, 0], depth=1, epsilon=1.0),
     "learn_from_class": lambda: fastdp.learn_from_class(BITS.T, BITS[:, 0], epsilon=1.0),
 }  # fmt: skip
 

@@ -208,6 +208,8 @@ SPECIAL: dict[str, _Named] = {
     "pack": _Named(data=lambda s: np.eye(5, 3, dtype=bool)),
     "learn_conjunction": _Named(X=lambda s: s.points() > 0, k=1, epsilon=1.0, delta=1e-6),
     "learn_box": _Named(delta=1e-6),
+    "bounds.population_error": _Named(candidates=10),
+    "bounds.population_error_n": _Named(candidates=10),
     "interior_point": _Named(delta=0.0, values=lambda s: s.rng.integers(-50, 50, s.n)),
     "exponential_erm": _Named(resolution=None),
     "noisy_projected_gradient_descent": _Named(delta=1e-6, steps=2),
@@ -259,7 +261,7 @@ def _learned(name: str, **options: Any) -> Any:
     rng = np.random.default_rng(2)
     X = rng.uniform(0, 1, (200, 3))
     y = (X[:, 0] > 0.5).astype(int)
-    first = (X > 0.5).T if name == "learn_from_class" else X > 0.5 if name == "learn_conjunction" else X
+    first = (X > 0.5).T if name == "learn_from_class" else X > 0.5 if name in ("learn_conjunction", "learn_tree") else X
     return getattr(fastdp, name)(first, y, epsilon=5.0, rng=fastdp.Randomness(1), **options)
 
 
@@ -326,6 +328,9 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.Marginals": lambda: fastdp.marginals(DOMAIN, 1),
     "learning.Chosen": lambda: _learned("learn_from_class"),
     "learning.LearnedBox": lambda: _learned("learn_box", delta=1e-6),
+    "learning.LearnedTree": lambda: _learned("learn_tree"),
+    "learning.Leaf": lambda: fastdp.learning.Leaf(True, 1, 2),
+    "learning.Question": lambda: fastdp.learning.Question(0, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
     "learning.LearnedConjunction": lambda: _learned("learn_conjunction", delta=1e-6),
     "optimizing.Descent": lambda: fastdp.projected_gradient_descent(
         np.zeros((4, 2)), np.zeros(4), loss=losses.SquaredError(x_norm=1.0, y_bound=1.0), over=sets.Ball(1.0), steps=2

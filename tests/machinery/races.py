@@ -108,6 +108,7 @@ OF_INTEGERS: dict[str, Take] = {
     "release_marginals": lambda array: fastdp.release_marginals(
         {"a": array}, fastdp.Domain(a=51), [["a"]], epsilon=1.0, delta=1e-6
     ),
+    "release_ranges": lambda array: fastdp.release_ranges(array, range(0, 61, 10), epsilon=1.0),
     "mwem": lambda array: fastdp.mwem({"a": array}, fastdp.Domain(a=51), [fastdp.Range("a", 0, 5)], epsilon=1.0),
     "PrivateMultiplicativeWeights": lambda array: fastdp.PrivateMultiplicativeWeights(
         {"a": array}, fastdp.Domain(a=51), epsilon=100.0, delta=1e-6, max_queries=3

@@ -53,6 +53,8 @@ RESULTS = {
     "its synthetic": lambda **o: (
         fastdp.release_marginals(RECORDS, DOMAIN, [["a"]], fit="entropic", **PRICE, **o).synthetic
     ),
+    "release_ranges": lambda **o: fastdp.release_ranges([1.0, 2.0], [0.0, 1.0, 2.0], epsilon=1.0, **o),
+    "Bins": lambda **o: fastdp.Bins.quantiles(np.arange(50.0), 2, epsilon=1.0, **o),
     "descent": lambda **o: fastdp.noisy_projected_gradient_descent(X, Y, loss=LOSS, over=Ball(1.0), **PRICE, **o),
     "least squares": lambda **o: fastdp.noisy_least_squares(X, Y, loss=LOSS, over=Ball(1.0), **PRICE, **o),
     "private_erm": lambda **o: fastdp.private_erm(X, Y, loss=LOSS, over=Ball(1.0), **PRICE, **o),

@@ -17,6 +17,7 @@ from fastdp.privacy import (
     FixedSizeSubsampled,
     Gaussian,
     Laplace,
+    LossDistribution,
     PoissonSubsampled,
     RandomizedResponse,
     RemovalLemma,
@@ -347,3 +348,42 @@ def test_the_lemma_s_profile_is_above_a_run_that_nearly_attains_it(one_signed, n
 def test_a_point_is_no_smaller_guarantee_than_the_curve():
     one = removal(0.0794, one_signed=True)
     assert not one.implies(ApproxDP(0.5, 1e-6))
+
+
+# --- what fails with some probability, on samples
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "leak", "rate", "count"), [(1.0, 0.05, 0.3, 3), (2.0, 0.2, 0.7, 2), (0.5, 0.01, 0.1, 4)]
+)
+def test_leaks_on_samples_against_all_outcomes(epsilon, leak, rate, count):
+    """The worst pair that is (epsilon, leak)-DP, on samples, in both directions; and no profile costs more."""
+    right, wrong = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
+    base = [
+        (leak, 0.0),
+        ((1 - leak) * right, (1 - leak) * wrong),
+        ((1 - leak) * wrong, (1 - leak) * right),
+        (0.0, leak),
+    ]
+    pair = [((1 - rate) * q + rate * p, q) for p, q in base]
+    sampled = subsampled(ApproxDP(epsilon, leak, neighbors="add-remove"), rate=rate, sampling="poisson")
+    plan = LossDistribution((sampled, count))
+    for at in np.linspace(0, count * 0.9 * epsilon, 12):
+        for first, second in ((0, 1), (1, 0)):
+            exact = math.fsum(
+                max(0.0, math.prod(one[first] for one in each) - math.exp(at) * math.prod(one[second] for one in each))
+                for each in itertools.product(pair, repeat=count)
+            )
+            assert exact <= plan.delta(at) * (1 + 1e-12)
+    stated = ApproxDP(sampled.epsilon, sampled.delta, neighbors="add-remove")
+    delta = count * sampled.delta + 1e-3
+    assert compose((sampled, count), delta=delta).epsilon < compose((stated, count), delta=delta).epsilon
+
+
+def test_many_samples_of_what_leaks_add_up_by_their_profile():
+    sampled = subsampled(ApproxDP(1.0, 1e-9, neighbors="add-remove"), rate=0.01, sampling="poisson")
+    stated = ApproxDP(sampled.epsilon, sampled.delta, neighbors="add-remove")
+    known = compose((sampled, 500), delta=1e-6)
+    assert known.epsilon < 0.65 * compose((stated, 500), delta=1e-6).epsilon
+    clean = compose((subsampled(PureDP(1.0, neighbors="add-remove"), rate=0.01, sampling="poisson"), 500), delta=1e-6)
+    assert clean.epsilon < known.epsilon < 1.01 * clean.epsilon

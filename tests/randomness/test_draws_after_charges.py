@@ -59,6 +59,10 @@ CALLS: dict[str, Callable[[], Any]] = {
         RECORDS, DOMAIN, [fastdp.Conjunction({"a": 1})], variant="average", rounds=2, **PRICE
     ),
     "release_marginals": lambda: fastdp.release_marginals(RECORDS, DOMAIN, [["a"]], **PRICE),
+    "release_ranges, digits": lambda: fastdp.release_ranges(AGES, range(0, 129, 4), method="digits", **PRICE),
+    "release_ranges, square-root": lambda: fastdp.release_ranges(
+        AGES, range(0, 129, 4), method="square-root", **PRICE
+    ),
     "descent": lambda: fastdp.noisy_projected_gradient_descent(X, Y, **FIT),
     "least squares": lambda: fastdp.noisy_least_squares(X, Y, **FIT),
     "exponential_erm": lambda: fastdp.exponential_erm(

@@ -6,13 +6,14 @@ every call. Updates go up and down in turn, so that the weights stay where they 
 """
 
 from ..registry import Case
-from . import continual, mwem, online, synthetic, tables, weights
+from . import continual, mwem, online, ranges, synthetic, tables, weights
 
 CASES: tuple[Case, ...] = (
     *weights.CASES,
     *tables.CASES,
     *online.CASES,
     *continual.CASES,
+    *ranges.CASES,
     *mwem.CASES,
     *synthetic.CASES,
 )

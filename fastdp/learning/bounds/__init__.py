@@ -7,6 +7,7 @@ the data. A name with `_n` behind it solves for the number of records, one with 
 from .boxes import learn_box, learn_box_epsilon, learn_box_n
 from .conjunctions import learn_conjunction, learn_conjunction_epsilon, learn_conjunction_n
 from .finite_class import learn_from_class, learn_from_class_epsilon, learn_from_class_n
+from .trees import learn_tree, learn_tree_epsilon, learn_tree_n
 
 __all__ = [
     "learn_box",
@@ -18,4 +19,7 @@ __all__ = [
     "learn_from_class",
     "learn_from_class_epsilon",
     "learn_from_class_n",
+    "learn_tree",
+    "learn_tree_epsilon",
+    "learn_tree_n",
 ]

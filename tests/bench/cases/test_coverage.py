@@ -22,6 +22,7 @@ from tests.bench.params import TINY
 
 COVERED = {  # what reads records, or draws noise
     "AboveThreshold": "above-threshold",
+    "Bins": "bins",
     "Budget": "laplace-in-budget",
     "ContinualCounter": "continual-step",
     "GumbelMax": "gumbel-max",
@@ -49,6 +50,7 @@ COVERED = {  # what reads records, or draws noise
     "projected_gradient_descent": "descent-plain",
     "quantile": "quantile",
     "release_marginals": "release-pairs",
+    "release_ranges": "ranges",
     "top_k": "top-k",
     "vector_mean": "vector-mean-gaussian",
     "vector_sum": "vector-sum-gaussian",

@@ -48,7 +48,15 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             assert np.shape(first[2]) == np.shape(second[2]) == (len(first[2]), int(case.name[-2:]))
         elif case.name == "continual-step":  # each step has noise of its own
             assert not set(first) & set(second)
-        elif case.name in ("mwem", "mwem-small", "release-pairs", "sample", "sample-searched"):  # drawn afresh
+        elif case.name in (
+            "mwem",
+            "mwem-small",
+            "release-pairs",
+            "ranges",
+            "ranges-integers",
+            "sample",
+            "sample-searched",
+        ):  # drawn afresh
             assert case.name != "sample" or np.shape(first) == np.shape(second) == (TINY, 20)
         elif case.room == "answering":  # of public numbers: nothing is drawn; what is updated goes up and down
             pairs = zip(first, second, strict=True) if isinstance(first, list) else [(first, second)]

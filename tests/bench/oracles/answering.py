@@ -168,7 +168,23 @@ def _check_running_sums(drawn: Any, parameters: Any) -> None:
     assert np.corrcoef(off[:, -1], off[:, -2])[0, 1] > 0.5
 
 
+def _check_bins(drawn: Any, parameters: Any) -> None:
+    values, edges, codes = drawn
+    assert (codes == np.searchsorted(edges, values, side="right") - 1).all()
+
+
+def _check_ranges(drawn: Any, parameters: Any) -> None:
+    """Noise, and no more of it than the counts of 256 bins take at epsilon 1: some 12 records on a prefix."""
+    values, counts = drawn
+    true = np.cumsum(np.bincount((values * 256).astype(int), minlength=256))
+    off = np.cumsum(counts, axis=1) - true
+    assert 4 < float(np.sqrt((off**2).mean())) < 20
+    assert all((one >= 0).all() for one in counts)
+
+
 ORACLES: dict[str, Any] = {
+    "bins": _check_bins,
+    "ranges": _check_ranges,
     "running sums": _check_running_sums,
     "a table": _check_table,
     "an answer": _check_answer,

@@ -51,6 +51,11 @@ def conjunction(give: Any, data: Data, **how: Any) -> Any:
     return h.literals, h.error(give(data.bits), give(data.rule))
 
 
+def tree(give: Any, data: Data) -> Any:
+    h = fastdp.learn_tree(give(data.bits), give(data.rule), epsilon=1.0, rng=seeded())
+    return h.root, h.error(give(data.bits), give(data.rule))
+
+
 def box(give: Any, data: Data, epsilon: float = 6.0, **how: Any) -> Any:
     h = fastdp.learn_box(give(data.places), give(data.inside), epsilon=epsilon, rng=seeded(), **how)
     return h.intervals, h.error(give(data.places), give(data.inside))
@@ -64,6 +69,12 @@ def box_of_floats(give: Any, data: Data, **how: Any) -> Any:
 def one_column(give: Any, data: Data, of: str = "incomes", function: Any = fastdp.median, **how: Any) -> Any:
     values = getattr(data, of)
     return function(give(values if values.ndim == 1 else values[:, 0]), epsilon=0.5, rng=seeded(), **how)
+
+
+def ranges(give: Any, data: Data) -> Any:
+    edges = np.append(np.linspace(0.0, 1e5, 101), np.inf)
+    made = fastdp.release_ranges(give(data.incomes), edges, epsilon=1.0, delta=1e-6, rng=seeded())
+    return made.counts
 
 
 def of_class(give: Any, data: Data) -> Any:
@@ -139,6 +150,9 @@ CASES: dict[str, Call] = {
     "guarded": partial(conjunction, k=3, epsilon=0.3, realizable=False),
     "search": partial(conjunction, k=3, method="search"),
     "add-remove": partial(conjunction, k=3, neighbors="add-remove", records=N),
+    "tree": tree,
+    "box, grid": partial(box, method="grid", domain_bits=[6, 5]),
+    "box of floats, grid": partial(box_of_floats, method="grid"),
     "box, peel": partial(box, method="peel", delta=1e-6, domain_bits=[6, 5]),
     "box, interior points": partial(box, method="interior-point", delta=1e-6, domain_bits=[6, 5]),
     "box, all": partial(box, epsilon=0.02, method="exponential", domain_bits=[6, 5]),
@@ -146,6 +160,7 @@ CASES: dict[str, Call] = {
     "box of floats, interior points": partial(box_of_floats, method="interior-point"),
     "median": one_column,
     "quantile": partial(one_column, function=fastdp.quantile, q=0.9),
+    "ranges": ranges,
     "quantiles": partial(one_column, function=fastdp.quantiles, qs=(0.1, 0.25, 0.5, 0.9)),
     "interior point": partial(one_column, function=fastdp.interior_point),
     "median of ages": partial(one_column, of="places", domain_bits=6),
