@@ -56,6 +56,7 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             "mwem-small",
             "release-pairs",
             "ranges",
+            "ranges-integers",
             "sample",
             "sample-searched",
         ):  # drawn afresh
