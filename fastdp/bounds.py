@@ -64,6 +64,11 @@ _ROOMS = {
         "top_k",
         "top_k_epsilon",
     ),
+    "mechanisms.bounds.many_quantiles": (
+        "quantiles",
+        "quantiles_epsilon",
+        "quantiles_n",
+    ),
     "mechanisms.bounds.ranks": (
         "interior_point",
         "interior_point_epsilon",
@@ -166,6 +171,9 @@ __all__ = [
     "quantile",
     "quantile_epsilon",
     "quantile_n",
+    "quantiles",
+    "quantiles_epsilon",
+    "quantiles_n",
     "release_marginals",
     "release_marginals_epsilon",
     "release_marginals_n",
@@ -238,6 +246,7 @@ if TYPE_CHECKING:
         top_k,
         top_k_epsilon,
     )
+    from .mechanisms.bounds.many_quantiles import quantiles, quantiles_epsilon, quantiles_n
     from .mechanisms.bounds.ranks import (
         interior_point,
         interior_point_epsilon,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -186,7 +186,7 @@ class _Sums:
     space: int  # and of the sums on the way
     steps: NDArray[np.int64]
 
-    @property
+    @cached_property
     def cost(self) -> int:
         """How many entries are added up."""
         return int(self.steps[:, 2:5].prod(axis=1).sum())
@@ -194,7 +194,7 @@ class _Sums:
     def tables(self, cells: NDArray[Any]) -> NDArray[Any]:
         """All tables, one after the other."""
         space = np.empty(self.space, cells.dtype)
-        for first, stop in self._runs():
+        for first, stop in self._runs:
             if stop - first > 1:
                 sums.run_sums(cells, space, self.steps, first, stop)
             else:
@@ -205,7 +205,7 @@ class _Sums:
         """The sum of what the tables, one after the other, give to each cell."""
         out, space = np.empty(self.size), np.empty(self.space)
         space[: self.room] = tables
-        for first, stop in reversed(list(self._runs())):
+        for first, stop in reversed(self._runs):
             if stop - first > 1:
                 sums.run_spreads(out, space, self.steps, first, stop)
             else:
@@ -222,16 +222,18 @@ class _Sums:
         x = cells if at < 0 else space
         _over(outer * inner, size, lambda i, j: sums.spread_axis(space, to, x, max(at, 0), size, inner, add, i, j))
 
-    def _runs(self) -> Iterable[tuple[int, int]]:
+    @cached_property
+    def _runs(self) -> tuple[tuple[int, int], ...]:
         """Large steps one by one, the others together."""
-        first = 0
+        runs, first = [], 0
         for large in np.flatnonzero(self.steps[:, 2:5].prod(axis=1) >= _LARGE).tolist():
             if first < large:
-                yield first, large
-            yield large, large + 1
+                runs.append((first, large))
+            runs.append((large, large + 1))
             first = large + 1
         if first < len(self.steps):
-            yield first, len(self.steps)
+            runs.append((first, len(self.steps)))
+        return tuple(runs)
 
 
 def _over(n: int, size: int, function: Callable[[int, int], None]) -> None:

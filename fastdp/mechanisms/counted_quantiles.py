@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, zip_longest
-from math import exp, inf, sqrt
+from math import exp, sqrt
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ _ROUGH = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28)  # of these parts, for the cuts
 _ALONE, _BY_GROUPS, _SMALL = 0.9, 1.1, 3  # what the rule of thumb is off by, for parts of up to 3 quantiles, and more
 _MOST_LEVELS = 8  # of counts
 _FINE = 2**28  # shares are multiples of 1 / this
-_EDGE = 8  # a quantile is looked for no nearer to an end of its part than an 8th of what lies between two
+_EDGE = 8  # a quantile is looked for no nearer to an end of its part than an 8th of its distance from the cut
 
 
 class Split(NamedTuple):
@@ -50,13 +51,12 @@ class Split(NamedTuple):
     answers: Fraction
 
 
-def best_split(shares: Sequence[Fraction], epsilon: float, n: float) -> Split:
-    """The split whose error should be least, by a rule of thumb: many_quantiles.md, "The choice of the method"."""
-    k, best = len(shares), Split(inf, 0, 0, Fraction(0), Fraction(0), Fraction(0))
-    group = 1
+def splits(shares: Sequence[Fraction], epsilon: float, n: float) -> Iterator[Split]:
+    """All that are considered, in an order that does not depend on n; more records leave none a larger error."""
+    k, group = len(shares), 1
     while group < k:
         parts = -(-k // group)
-        room = n * min(float(shares[i] - shares[i - 1]) for i in range(group, k, group)) / 2
+        room = n * room_of(shares, group)
         cut_levels, levels = (parts - 1).bit_length(), group.bit_length()
         depth = min(range(1, _MOST_LEVELS + 1), key=lambda d: _count_variance(parts, d))
         counting, answering = _count_variance(parts, depth), _halving_variance(levels)
@@ -69,11 +69,14 @@ def best_split(shares: Sequence[Fraction], epsilon: float, n: float) -> Split:
             beyond = 3 * (parts - 1) / k * spread * exp(-room / spread)
             error = sqrt(counting / of_each[1] ** 2 + answering / of_each[2] ** 2) + beyond
             error *= _BY_GROUPS if group > _SMALL else _ALONE
-            if error < best.error:
-                fractions = (Fraction(part, _PARTS_OF_EPSILON) for part in (rough, rest - answers, answers))
-                best = Split(error, group, depth, *fractions)
+            fractions = (Fraction(part, _PARTS_OF_EPSILON) for part in (rough, rest - answers, answers))
+            yield Split(error, group, depth, *fractions)
         group = 2 * group + 1
-    return best
+
+
+def room_of(shares: Sequence[Fraction], group: int) -> float:
+    """The least share of the records between a cut and the quantiles on its sides."""
+    return min(float(shares[i] - shares[i - 1]) for i in range(group, len(shares), group)) / 2
 
 
 def choose_method(
@@ -82,12 +85,17 @@ def choose_method(
     """Halving or counted parts, whichever should be more accurate for about n records; n is `public`, or not."""
     halving = QuantilePlan.of(shares, epsilon=down(epsilon), delta=delta, neighbors=neighbors)
     if len(halving.shares) > 1 and n > 0:
-        split = best_split(halving.shares, float(epsilon if neighbors == "add-remove" else epsilon / 2), n)
+        split = min(splits(halving.shares, of_one_record(epsilon, neighbors), n), key=itemgetter(0))
         if split.error < halving_error(halving.each, halving.levels, neighbors):
             counted = CountedPlan(halving.shares, split, epsilon, neighbors, public)
             if counted.can_count:
                 return counted
     return halving
+
+
+def of_one_record(epsilon: Fraction, neighbors: Neighbors) -> float:
+    """What one of the records that a neighbour changes may cost."""
+    return float(epsilon if neighbors == "add-remove" else epsilon / 2)
 
 
 def noisy_size(m: int, epsilon: Fraction, key: Key) -> float:
@@ -119,6 +127,11 @@ def _branching(parts: int, depth: int) -> int:
     return found
 
 
+def _edge(apart: int) -> int:
+    """How near to a quantile its part may end, for one that is so far apart from the next."""
+    return max(1, apart // (2 * _EDGE))
+
+
 @dataclass(frozen=True)
 class CountedPlan:
     """The parameters of a release, from public numbers: theorem 4 of many_quantiles.md has the prices.
@@ -137,12 +150,32 @@ class CountedPlan:
     def can_count(self) -> bool:
         """Whether the counts' noise is of a scale that can be drawn, and quantiles are far enough apart."""
         far = all(one < other for one, other in pairwise((0, *self._scaled, _FINE)))
-        return far and MIN_SCALE <= self._scale <= MAX_SCALE
+        return far and MIN_SCALE <= self.scale <= MAX_SCALE
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """Of the noise of the counts."""
         moved = 1 if self.neighbors == "add-remove" else 2  # counts of a level, by one each
         return up(moved * self.split.depth / (self.epsilon * self.split.counts))
+
+    @property
+    def width(self) -> int:
+        """How many counts of a level are one of the level above."""
+        return _branching(-(-len(self.shares) // self.split.group), self.split.depth)
+
+    @property
+    def between(self) -> tuple[Fraction, ...]:
+        """The shares at which the records are cut."""
+        group = self.split.group
+        return tuple((self.shares[i - 1] + self.shares[i]) / 2 for i in range(group, len(self.shares), group))
+
+    @property
+    def cut_prices(self) -> Prices:
+        return self._prices(self.split.cuts, len(self.between).bit_length())
+
+    @property
+    def answer_prices(self) -> Prices:
+        return self._prices(self.split.answers, self.split.group.bit_length())
 
     def _prices(self, part: Fraction, levels: int) -> Prices:
         return Prices(down(self.epsilon * part / levels), self.neighbors, 2)
@@ -151,10 +184,9 @@ class CountedPlan:
         """The cuts at the quantiles, in order; `key` is that of the counts."""
         group, k = self.split.group, len(self.shares)
         firsts = range(0, k, group)
-        between = tuple((self.shares[i - 1] + self.shares[i]) / 2 for i in firsts[1:])
-        prices = self._prices(self.split.cuts, len(between).bit_length())
+        between = self.between
         ends, ranks = division.bounded([0] * len(between))
-        division.divide(levels_of_all(between, prices, divide=True), ends, ranks, 0)
+        division.divide(levels_of_all(between, self.cut_prices, divide=True), ends, ranks, 0)
         up_to = self._shares_up_to(np.diff(ranks), key, between)
         cuts, counts = [ends[0]], [ranks[0]]  # each part's first cut, what is to be found in it, and so on
         for i, first in enumerate(firsts):
@@ -166,12 +198,15 @@ class CountedPlan:
 
     def _answers(self, up_to: Sequence[int]) -> Iterator[list[Node]]:
         """The choices within parts that are estimated to begin and end at these shares; all of a level together."""
-        group, prices = self.split.group, self._prices(self.split.answers, self.split.group.bit_length())
+        group, prices = self.split.group, self.answer_prices
         shares, levels = self._scaled, []
         for i, first in enumerate(range(0, len(shares), group)):
             asked = shares[first : first + group]
-            edge = max(1, (up_to[i + 1] - up_to[i]) // (_EDGE * (len(asked) + 1)))
-            ends = min(up_to[i], asked[0] - edge), max(up_to[i + 1], asked[-1] + edge)
+            ends = up_to[i], up_to[i + 1]
+            if first:  # 0 is where the first part begins, whatever the counts are
+                ends = min(ends[0], asked[0] - _edge(asked[0] - shares[first - 1])), ends[1]
+            if first + group < len(shares):
+                ends = ends[0], max(ends[1], asked[-1] + _edge(shares[first + group] - asked[-1]))
             place = first + i  # of the part's first cut
             levels.append(
                 [
@@ -198,10 +233,10 @@ class CountedPlan:
     def _estimated(self, counts: NDArray[np.int64], key: Key) -> NDArray[np.float64]:
         """The counts, from noisy ones of ever smaller groups of parts; each level is made to fit the one above."""
         depth, parts = self.split.depth, counts.size
-        width = _branching(parts, depth)
+        width = self.width
         sizes = [width ** (depth - 1 - level) for level in range(depth)]
         sums = [np.add.reduceat(counts, np.arange(0, parts, size)) for size in sizes]
-        noise = integer_noise(laplace_plan(self._scale), key, sum(each.size for each in sums))
+        noise = integer_noise(laplace_plan(self.scale), key, sum(each.size for each in sums))
         noisy = np.split(noise, np.cumsum([each.size for each in sums])[:-1])
         above, found = self.n, np.empty(0)
         for level, (exact, added) in enumerate(zip(sums, noisy, strict=True)):

@@ -154,6 +154,25 @@ def test_errors_name_the_epsilon_that_was_given(method):
             learn_conjunction(X, X[:, 0], k=3, epsilon=1e-20, method=method)
 
 
+def test_the_guard_has_this_law():
+    rows = ((1, 0, 0), (1, 1, 1), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 1, 0), (1, 0, 1))
+    data, found, eta = np.array(rows), [0, 2], 0.5
+    examples = Examples(data[:, :2], data[:, 2])
+    examples.read(keep=True)
+    last = guard.Guard(1.0, eta, fastdp.BoundedRange(1.0))
+    keys = keys_of(Randomness(seed=4))
+    drawn = [conjunctions._guarded(last, examples, found, keys) for _ in range(3000)]
+    candidates = [[0, 1], [], [0], [0, 2]]
+
+    def verdict(eta):
+        law = choice([[(row[:2], bool(row[2])) for row in rows]], candidates, eta)[:, 0]
+        return check_cells([drawn.count(c) for c in candidates], [(p - SLACK, p + SLACK) for p in law.tolist()])
+
+    assert verdict(eta)
+    for off in (-1, 0.5, 1.5):
+        assert not verdict(off * eta), "a wrong law passes"
+
+
 # --- the guard: accuracy
 
 
@@ -327,7 +346,7 @@ def test_the_search_has_this_law(sizes):
     plan = SearchParameters(14, laplace_plan(0.02), sizes, eta, move_eta, PureDP(1.0), 0.0)
     costs = [plan.cost_of_negative(8, done) for done in range(len(sizes))]
     rng = Randomness(seed=3)
-    drawn = [tuple(sorted(plan.learn(examples, keys_of(rng), silent))) for _ in range(4000)]
+    drawn = [tuple(sorted(plan.learn(examples, keys_of(rng), silent))) for _ in range(3000)]
 
     def verdict(move_eta, eta):
         keys, law = search_law([database], 2, sizes, costs, move_eta, eta)

@@ -13,7 +13,7 @@ import pytest
 
 import fastdp
 from fastdp import ApproxDP, Budget, BudgetExceeded, DomainError, PureDP, Randomness
-from fastdp.mechanisms.counted_quantiles import CountedPlan, Split, best_split, choose_method
+from fastdp.mechanisms.counted_quantiles import CountedPlan, Split, choose_method, splits
 from fastdp.mechanisms.cut_choice import CutChoice, Part
 from fastdp.mechanisms.cut_line import HIGHEST, LOWEST, cut_line
 from fastdp.mechanisms.cut_records import CutRecords
@@ -271,9 +271,12 @@ def test_the_method_follows_public_numbers():
     for epsilon in ("1/100", "1/3", "1", "20"):
         for k in (2, 9, 99, 1000):
             shares = tuple(Fraction(i, k + 1) for i in range(1, k + 1))
-            split = best_split(shares, float(Fraction(epsilon)), 1e6)
-            assert split.cuts + split.counts + split.answers == 1
-            assert min(split.cuts, split.counts, split.answers) > 0
+            few, many = (list(splits(shares, float(Fraction(epsilon)), n)) for n in (1e4, 1e6))
+            assert [split[1:] for split in few] == [split[1:] for split in many]
+            assert all(one.error >= other.error for one, other in zip(few, many, strict=True))
+            for split in few:
+                assert split.cuts + split.counts + split.answers == 1
+                assert min(split.cuts, split.counts, split.answers) > 0
 
 
 def test_counts_are_made_to_fit():

@@ -119,6 +119,8 @@ class BoundProduct(BoundQuery):
     def walk(self) -> Walk:
         """Over its cells or, if that reads less memory, over all others: up to 30 times faster, or twice as slow where
         the cells outside are scattered among those inside."""
+        if self.codes:
+            return cell_runs.walk_of_codes(self.domain.sizes, self.codes)
         if 2 * self.cells > self.domain.size:
             rest = tuple(part.plan for part in self.complement)
             if sum(map(cell_runs.cells_read, rest)) < cell_runs.cells_read(self.plan):

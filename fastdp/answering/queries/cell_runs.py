@@ -128,6 +128,18 @@ def _plan_of_zeros(sizes: tuple[int, ...], positions: tuple[int, ...]) -> _Zeros
     return made if made.plan.outer.size <= INNER else None
 
 
+def walk_of_codes(sizes: tuple[int, ...], codes: tuple[tuple[int, int], ...]) -> Walk:
+    """The walk over the cells of a conjunction, which are never more than those outside."""
+    return _kept_walk(sizes, codes) or Walk((plan_of_codes(sizes, codes),), False)
+
+
+@lru_cache(512)
+def _kept_walk(sizes: tuple[int, ...], codes: tuple[tuple[int, int], ...]) -> Walk | None:
+    """The same of the last ones that were asked, if it is small."""
+    plan = plan_of_codes(sizes, codes)
+    return Walk((plan,), False) if plan.outer.size <= INNER else None
+
+
 def _pattern_of(allowed: list[NDArray[np.int64]], sizes: tuple[int, ...]) -> Pattern | None:
     """The last attributes as a pattern, as many as have at most 2,048 cells, if enough of them are allowed."""
     first, cells = len(sizes), 1
@@ -177,13 +189,20 @@ def _sum_plan(x: NDArray[Any], plan: Runs | Pattern, factor: float | None) -> fl
     else:
         kernel = kernels.sum_runs if factor is None else kernels.scale_runs
     rest = (*plan[1:], *(() if factor is None else (factor,)))
+    if plan.outer.size * _cells_of_each(plan) <= CHUNK:
+        return float(kernel(x, plan.outer, *rest))
     return float(sum(_over_plan(plan, lambda outer: kernel(x, outer, *rest))))
 
 
 def _over_plan(plan: Runs | Pattern, kernel: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
     """Call `kernel` for the outer offsets, in chunks that are worth a thread."""
-    each = plan.marks.size if isinstance(plan, Pattern) else max(1, plan.inner.size * plan.length)
+    each = _cells_of_each(plan)
     return run_chunks(lambda i, j: kernel(plan.outer[i:j]), plan.outer.size, max(1, CHUNK // each))
+
+
+def _cells_of_each(plan: Runs | Pattern) -> int:
+    """How many cells there are for each of the outer offsets."""
+    return plan.marks.size if isinstance(plan, Pattern) else max(1, plan.inner.size * plan.length)
 
 
 @lru_cache(1)
