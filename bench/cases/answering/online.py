@@ -10,7 +10,7 @@ import numpy as np
 
 from fastdp import Conjunction, Domain, Linear, Mask, PrivateMultiplicativeWeights
 
-from ..registry import Call, Case, Side, make_case
+from ..registry import Call, Case, Side, make_case, within_seconds
 from .inputs import BINARY, RATE, RECORDS, binary, cell_mask, cell_values, slices_of
 
 _case = partial(make_case, "answering")
@@ -163,7 +163,7 @@ CASES = (
         f"one answer of PMW that needs no update, {RECORDS:,} records, 2^20 cells, 3 literals",
         BINARY.size,
         _answer,
-        (Side("numpy", _numpy_answer), None),
+        (Side("numpy", _numpy_answer), within_seconds(12e-6)),
         oracle="answers after updates",
         drawn=_drawn_answers(3, None),
         calls=20,

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastdp import SyntheticDistribution
 
-from ..registry import Call, Side, make_case
+from ..registry import Call, Side, faster, make_case
 from .inputs import (
     BINARY,
     FEW,
@@ -139,7 +139,7 @@ CASES = (
         "a three-way table of the synthetic distribution, 2^20 cells",
         BINARY.size,
         _marginal,
-        (Side("numpy", _numpy_marginal), None),
+        (Side("numpy", _numpy_marginal), faster("numpy", avx512=2, avx2=2)),
         oracle="a table",
         drawn=lambda n: (cell_weights(power_below(n)).reshape(binary(n).sizes), _marginal(n)()),
     ),

@@ -79,6 +79,8 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
         ("compose-losses-equal", ("dp-accounting", 20, 20)),
         ("compose-choices-equal", (None, 0.5, 0.5)),
         ("share-of-choices", (None, 0.25, 0.25)),
+        ("charge-basic", ("no budget", 2.8, 2.8)),
+        ("charge-zcdp", ("no budget", 2.8, 2.8)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 
@@ -119,18 +121,21 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("conjunction-cells", "mask, two passes", 1.5, 1.5),
         ("marginals-binary", "numpy", 200, 200),
         ("mwem", "numpy", 20, 20),
+        ("marginal", "numpy", 2, 2),
+        ("pmw-answer", None, 12e-6, 12e-6),
         ("mask-two-threads", "one thread", 1.5, 1.5),
         ("continual-step", None, 5e-3, 5e-3),
         ("bins", "np.searchsorted", 3, 3),
         ("ranges", "np.histogram, even bins", 2, 2),
         ("ranges", "np.histogram, edges", 2, 2),
+        ("ranges-integers", "np.histogram, edges", 2, 2),
         ("end-to-end-16", None, 1.0, 1.0),
         ("end-to-end-23", None, 5.0, 5.0),
     }
     assert stated_in("answering") == asked
     assert {case.name for case in choose(("answering",)) if not case.targets} == {
         *("marginals-mixed", "spread-binary", "transform", "answer-slice", "answer-conjunctions", "sample"),
-        *("mwem-small", "release-pairs", "marginal", "pmw-answer", "pmw-update"),
+        *("mwem-small", "release-pairs", "pmw-update"),
         *("pmw-answer-mask", "pmw-answer-values", "marginals-decimal", "spread-decimal", "spread-mixed"),
         *("conjunction-scattered", "answer-scattered", "values-update", "sample-searched"),
         *("conjunction-runs-cold", "conjunction-long-runs-cold"),
