@@ -326,7 +326,8 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             self._closed = "it was pickled, and goes on where that is loaded"
             if self._used < len(self._block):
                 self._noise.restore(self._before)
-                self._noise.block(self._used)
+                if self._used:
+                    self._noise.block(self._used)
             state = self._noise.state()
         key = self._noise.key if self._guarantee.seeded else None
         common = self._values, self._plan, self._guarantee, self._price, self._length, self._steps, self._sums
@@ -339,6 +340,9 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         raise TypeError(
             "a ContinualCounter does not copy: two that go on with the same noise would give away what is added"
         )
+
+    def __getstate__(self) -> NoReturn:
+        self.__copy__()
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         self.__copy__()

@@ -21,7 +21,7 @@ from ..support.rounding import decimal_of, down, lower, sixty_digits, upper
 from ..support.shown import shown
 
 MOST_INT64 = 2**62  # of sums that are taken in int64
-_LARGEST = 1e200  # of bounds
+_LARGEST, _SMALLEST = 1e200, Fraction(1, 10**200)  # of bounds, and of their distance
 
 
 class Numbers:
@@ -38,6 +38,8 @@ class Numbers:
             raise ValueError(f"bounds={shown(bounds)}: must be a pair of numbers, low < high")
         self.outside = outside
         low, high = Fraction(self.low), Fraction(self.high)
+        if high - low < _SMALLEST:
+            raise ValueError(f"bounds={shown(bounds)}: must be {float(_SMALLEST):g} apart, or more")
         largest = max(abs(low), abs(high))
         self.moved = decimal_of(high - low if neighbors == "replace-one" else largest)
         self.rounded = Decimal(1)

@@ -70,6 +70,22 @@ def test_numbers_of_any_type_are_numbers(value: Any) -> None:
     assert counter().add(value) == counter().add(1)
 
 
+@pytest.mark.parametrize("limits", [(0, 1e100), (-1e200, 1e200), (0, 2e-200), (-1e30, 0)])
+def test_bounds_of_any_size(limits: Any) -> None:
+    one, many = counter(bounds=limits), counter(bounds=limits)
+    values = [limits[0], limits[1], (limits[0] + limits[1]) / 2, 0]
+    assert [one.add(value) for value in values] == [many.add_many([value])[0] for value in values[:3]] + [many.add(0)]
+    assert 0 < one.deviation() < 10 * (limits[1] - limits[0])
+
+
+def test_a_counter_that_was_interrupted_before_its_first_answer_can_be_handed_on() -> None:
+    given = counter()
+    given._refill()
+    assert pickle.loads(pickle.dumps(given)).steps == 0
+    with pytest.raises(TypeError, match="does not copy"):
+        counter().__getstate__()
+
+
 def test_vectors_have_noise_of_their_own_in_each_coordinate() -> None:
     rows = np.random.default_rng(0).normal(size=(3000, 3))
     rows /= np.linalg.norm(rows, axis=1)[:, None] * 1.000001
@@ -398,6 +414,7 @@ def test_it_reads_as_what_it_is() -> None:
         ({"bounds": (0, math.inf)}, r"bounds=inf: must be"),
         ({"bounds": (0, math.nan)}, r"bounds=nan: must be"),
         ({"bounds": (0, 10**300)}, r"bounds=<int of 997 bits>: must be at most 1e\+200 in absolute value"),
+        ({"bounds": (0, 1e-201)}, "must be 1e-200 apart, or more"),
         ({"dimension": 3}, "give either bounds, of numbers, or dimension and norm, of vectors"),
         ({"norm": 3}, "give either bounds"),
         ({"dimension": 3, "norm": 1, "bounds": (0, 1)}, "give either bounds"),
