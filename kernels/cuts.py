@@ -20,8 +20,8 @@ F64Array = np.ndarray[Any, np.dtype[np.float64]]
 
 LOW_BITS = 32
 MOST_FULL = 160  # levels
-FIRST, STOP, A, B, STEP, BITS, FULL, NUMBER, DIVIDES = range(9)  # columns of what a choice is
-NODE_COLUMNS = 9
+FIRST, STOP, A, B, STEP, BITS, FULL, NUMBER, DIVIDES, OFFSET = range(10)  # columns of what a choice is
+NODE_COLUMNS = 10
 PIECE_FIRST, PIECE_HIGH, PIECE_LOW, PIECE_SHIFT = range(4)  # columns of a line
 UNDECIDED = -1
 _TRIALS = 64
@@ -186,14 +186,14 @@ def count_below(values: U64Array, first: int, stop: int, position: int) -> int:
 def loss_of_cut(values: U64Array, lows: U32Array, line: U64Rows, node: I64Array, high: int, low: int) -> int:
     """b times the ranks by which a cut is off.
 
-    Shapes    values uint64[n], lows uint32[n]; line uint64[pieces, 4]; node int64[9]; the cut as two uint64
+    Shapes    values uint64[n], lows uint32[n]; line uint64[pieces, 4]; node int64[10]; the cut as two uint64
     Cost      a binary search, or two
     Source    fastdp/mechanisms/many_quantiles.md, theorem 2
     Used by   choose_cuts_into
     Oracle    fastdp/mechanisms/cut_choice.py::CutChoice.loss
     """
     first, stop = node[FIRST], node[STOP]
-    target = node[A] * (stop - first)
+    target = node[A] * (stop - first) + node[OFFSET]
     position, within = place_of(line, high, low)
     if node[DIVIDES]:
         return abs(node[B] * count_up_to(values, lows, first, stop, position, within) - target)
@@ -208,7 +208,7 @@ def level_set(
 ) -> tuple[int, int, int, int]:
     """The first and the last cut of a part that lose at most `worst`, which some cut does.
 
-    Shapes    values uint64[n], lows uint32[n]; line uint64[pieces, 4]; node int64[9]; part uint64[4], its first cut
+    Shapes    values uint64[n], lows uint32[n]; line uint64[pieces, 4]; node int64[10]; part uint64[4], its first cut
               and its last; worst int64
     Cost      some 30 ns
     Source    fastdp/mechanisms/many_quantiles.md, theorem 2
@@ -216,10 +216,10 @@ def level_set(
     Oracle    fastdp/mechanisms/cut_choice.py::CutChoice
     """
     m = node[STOP] - node[FIRST]
-    target = node[A] * m
+    target = node[A] * m + node[OFFSET]
     first, stop = -((worst - target) // node[B]), (target + worst) // node[B] + 1
     if not node[DIVIDES]:
-        middle = -(-target // node[B])
+        middle = min(max(-(-target // node[B]), 1), m)
         first, stop = min(first, middle), max(stop, middle)
     low_high, low_low, high_high, high_low = part[0], part[1], part[2], part[3]
     if first >= 1:
@@ -265,7 +265,7 @@ def end_of(line: U64Rows, position: int) -> tuple[int, int]:
 def least_loss(values: U64Array, lows: U32Array, line: U64Rows, node: I64Array, part: U64Array) -> int:
     """What the best cut of a part loses.
 
-    Shapes    values uint64[n], lows uint32[n]; line uint64[pieces, 4]; node int64[9]; part uint64[4]
+    Shapes    values uint64[n], lows uint32[n]; line uint64[pieces, 4]; node int64[10]; part uint64[4]
     Cost      two binary searches
     Source    fastdp/mechanisms/many_quantiles.md, theorem 2
     Used by   choose_cuts_into
@@ -273,8 +273,9 @@ def least_loss(values: U64Array, lows: U32Array, line: U64Rows, node: I64Array, 
     """
     m = node[STOP] - node[FIRST]
     if m == 0:
-        return 0
-    at = node[FIRST] - (-node[A] * m // node[B]) - 1
+        return abs(node[OFFSET])
+    middle = -(-(node[A] * m + node[OFFSET]) // node[B])
+    at = node[FIRST] + min(max(middle, 1), m) - 1
     high, low = cut_of(line, values[at], uint64(lows[at]))
     if below_wide(high, low, part[0], part[1]):
         high, low = part[0], part[1]
@@ -317,7 +318,7 @@ def choose_cuts_into(
     ranks[i] = how many records are up to the cut that is drawn for node i,   cuts[i] = that cut
 
     Shapes    values uint64[n] in order, lows uint32[n] in order where values are equal; line uint64[pieces, 4];
-              nodes int64[k, 9], rates float64[k], parts uint64[k, 4] (first and last cut of each); key uint32[8];
+              nodes int64[k, 10], rates float64[k], parts uint64[k, 4] (first and last cut of each); key uint32[8];
               cuts uint64[k, 2], ranks int64[k]
     Cost      5 us a node
     Source    fastdp/mechanisms/many_quantiles.md, theorem 2; fastdp/mechanisms/cut_choice.py

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 from math import exp, sqrt
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,11 @@ from .quantile_plan import Node, Prices, QuantilePlan, levels_of, levels_of_all
 FOR_SIZE = Fraction(1, 256)  # of epsilon, to learn how many records there are where that is private
 _PARTS_OF_EPSILON = 64  # its shares are multiples of this
 _ROUGH = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28)  # of these parts, for the cuts
-_ALONE, _BY_GROUPS, _SMALL = 0.9, 1.1, 3  # what the rule of thumb is off by, for parts of up to 3 quantiles, and more
+_OFF = {1: 0.83, 3: 0.9}  # what the rule of thumb is off by, for parts of so many quantiles
+_OFF_GROUPS = 1.0  # and of more
 _MOST_LEVELS = 8  # of counts
 _FINE = 2**28  # shares are multiples of 1 / this
-_EDGE = 8  # a quantile is looked for no nearer to an end of its part than an 8th of its distance from the cut
+_FAR = 2.0**30  # no estimate moves a quantile by more records
 
 
 class Split(NamedTuple):
@@ -66,9 +67,9 @@ def splits(shares: Sequence[Fraction], epsilon: float, n: float) -> Iterator[Spl
             answers = min(max(round(rest * weight), 1), rest - 1)
             of_each = [part / _PARTS_OF_EPSILON * epsilon for part in (rough, rest - answers, answers)]
             spread = sqrt(_halving_variance(cut_levels) / 2) / of_each[0]  # the scale of the cuts' error
-            beyond = 3 * (parts - 1) / k * spread * exp(-room / spread)
+            beyond = 2 * (parts - 1) / k * spread * exp(-room / spread)
             error = sqrt(counting / of_each[1] ** 2 + answering / of_each[2] ** 2) + beyond
-            error *= _BY_GROUPS if group > _SMALL else _ALONE
+            error *= _OFF.get(group, _OFF_GROUPS)
             fractions = (Fraction(part, _PARTS_OF_EPSILON) for part in (rough, rest - answers, answers))
             yield Split(error, group, depth, *fractions)
         group = 2 * group + 1
@@ -116,7 +117,7 @@ def _halving_variance(levels: int) -> float:
 
 def _count_variance(parts: int, depth: int) -> float:
     """Of the number of records up to a part, from counts in so many levels at epsilon 1."""
-    return 2 * depth**3 * _branching(parts, depth) / 6
+    return (1.0 if depth == 1 else 0.9) * 2 * depth**3 * _branching(parts, depth) / 6
 
 
 def _branching(parts: int, depth: int) -> int:
@@ -127,9 +128,11 @@ def _branching(parts: int, depth: int) -> int:
     return found
 
 
-def _edge(apart: int) -> int:
-    """How near to a quantile its part may end, for one that is so far apart from the next."""
-    return max(1, apart // (2 * _EDGE))
+def _offset(node: Node, up_to: Sequence[float]) -> int:
+    """How far a quantile is from its planned share of its part, by how many records there are up to each mark."""
+    low, high = up_to[node.first], up_to[node.stop + 1]
+    ranks = (up_to[node.middle + 1] - low) - float(node.tau) * (high - low)
+    return round(min(max(ranks, -_FAR), _FAR) * node.tau.denominator)
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,8 @@ class CountedPlan:
         between = self.between
         ends, ranks = division.bounded([0] * len(between))
         division.divide(levels_of_all(between, self.cut_prices, divide=True), ends, ranks, 0)
-        up_to = self._shares_up_to(np.diff(ranks), key, between)
+        estimated = self._estimated(np.diff(ranks).astype(np.int64), key)
+        up_to = np.concatenate([[0.0], np.cumsum(estimated)])
         cuts, counts = [ends[0]], [ranks[0]]  # each part's first cut, what is to be found in it, and so on
         for i, first in enumerate(firsts):
             inside = min(group, k - first)
@@ -196,22 +200,19 @@ class CountedPlan:
         division.divide(self._answers(up_to), cuts, counts, k, tell)
         return [cuts[i + i // group + 1] for i in range(k)]
 
-    def _answers(self, up_to: Sequence[int]) -> Iterator[list[Node]]:
-        """The choices within parts that are estimated to begin and end at these shares; all of a level together."""
-        group, prices = self.split.group, self.answer_prices
-        shares, levels = self._scaled, []
+    def _answers(self, up_to: NDArray[np.float64]) -> Iterator[list[Node]]:
+        """The choices within parts; so many records are estimated before each part. All of a level together."""
+        group, prices, shares, levels = self.split.group, self.answer_prices, self._scaled, []
+        planned = [0, *(round(share * _FINE) for share in self.between), _FINE]
+        estimated: list[float] = up_to.tolist()
+        each = estimated[-1] / _FINE  # records of a unit of share
         for i, first in enumerate(range(0, len(shares), group)):
-            asked = shares[first : first + group]
-            ends = up_to[i], up_to[i + 1]
-            if first:  # 0 is where the first part begins, whatever the counts are
-                ends = min(ends[0], asked[0] - _edge(asked[0] - shares[first - 1])), ends[1]
-            if first + group < len(shares):
-                ends = ends[0], max(ends[1], asked[-1] + _edge(shares[first + group] - asked[-1]))
-            place = first + i  # of the part's first cut
+            asked, place = shares[first : first + group], first + i  # place of the part's first cut
+            true = [estimated[i], *(each * share for share in asked), estimated[i + 1]]
             levels.append(
                 [
-                    [Node(n.middle + place, n.first + place, n.stop + place, *n[3:]) for n in level]
-                    for level in levels_of(asked, ends, prices, everything=False)
+                    [Node(n.middle + place, n.first + place, n.stop + place, *n[3:6], _offset(n, true)) for n in level]
+                    for level in levels_of(asked, (planned[i], planned[i + 1]), prices, everything=False)
                 ]
             )
         for some in zip_longest(*levels, fillvalue=[]):
@@ -221,30 +222,27 @@ class CountedPlan:
     def _scaled(self) -> list[int]:
         return [round(share * _FINE) for share in self.shares]
 
-    def _shares_up_to(self, counts: NDArray[Any], key: Key, between: Sequence[Fraction]) -> list[int]:
-        """The share of the records before each part, estimated from counts with noise; 0 first, all last."""
-        estimated = self._estimated(counts.astype(np.int64), key)
-        total = float(estimated.sum())
-        if not total > 0:
-            return [0, *(round(end * _FINE) for end in between), _FINE]
-        ends = np.maximum.accumulate(np.clip(np.cumsum(estimated[:-1]) / total, 0.0, 1.0))
-        return [0, *np.rint(ends * _FINE).astype(np.int64).tolist(), _FINE]
-
     def _estimated(self, counts: NDArray[np.int64], key: Key) -> NDArray[np.float64]:
-        """The counts, from noisy ones of ever smaller groups of parts; each level is made to fit the one above."""
-        depth, parts = self.split.depth, counts.size
-        width = self.width
+        """The counts, from noisy ones of ever smaller groups of parts: the least squares of Hay et al. (2010).
+
+        Each count is averaged with the sum of those that it consists of; then each level is made to fit the one above.
+        """
+        depth, parts, width = self.split.depth, counts.size, self.width
         sizes = [width ** (depth - 1 - level) for level in range(depth)]
         sums = [np.add.reduceat(counts, np.arange(0, parts, size)) for size in sizes]
         noise = integer_noise(laplace_plan(self.scale), key, sum(each.size for each in sums))
-        noisy = np.split(noise, np.cumsum([each.size for each in sums])[:-1])
-        above, found = self.n, np.empty(0)
-        for level, (exact, added) in enumerate(zip(sums, noisy, strict=True)):
-            measured = (exact + added).astype(np.float64)
-            if level:
-                parents = np.arange(exact.size) // width
-                missing = found - np.bincount(parents, measured)
-                found = measured + (missing / np.bincount(parents))[parents]
-            else:
-                found = measured if above is None else measured + (above - measured.sum()) / exact.size
+        added = np.split(noise, np.cumsum([each.size for each in sums])[:-1])
+        measured = [(exact + more).astype(np.float64) for exact, more in zip(sums, added, strict=True)]
+        parents = [np.arange(each.size) // width for each in sums]
+        for level in range(depth - 2, -1, -1):
+            height = float(width) ** (depth - level)
+            own = 1.0 if width == 1 else (height - height / width) / (height - 1)
+            below = np.bincount(parents[level + 1], measured[level + 1])
+            measured[level] = own * measured[level] + (1 - own) * below
+        found = measured[0]
+        if self.n is not None:
+            found = found + (self.n - found.sum()) / found.size
+        for level in range(1, depth):
+            missing = found - np.bincount(parents[level], measured[level])
+            found = measured[level] + (missing / np.bincount(parents[level]))[parents[level]]
         return found

@@ -2,11 +2,11 @@
 
 A part is an interval of cuts and the records between them. A cut z of a part of m records loses, for the share a/b,
 
-    F(z) = |b #{records up to z} - a m|                                         where the part is divided there,
-    F(z) = max(b #{x < v} - a m, a m - b #{x <= v}), v the number at z          where that number is all that is asked,
+    F(z) = |b #{records up to z} - t|                                     where the part is divided there,
+    F(z) = max(b #{x < v} - t, t - b #{x <= v}), v the number at z        where that number is all that is asked,
 
-in units of 1/b of a rank, and is drawn with probability proportional to exp(-eta F(z) / b): many_quantiles.md,
-theorem 2.
+t = a m + offset, in units of 1/b of a rank, and is drawn with probability proportional to exp(-eta F(z) / b):
+many_quantiles.md, theorem 2.
 """
 
 from __future__ import annotations
@@ -52,16 +52,19 @@ def steps_of(rate: Fraction) -> tuple[int, int]:
 
 
 class CutChoice:
-    """The choice for the share tau of the records of a part.
+    """The choice for the share tau of the records of a part, and so many of 1/b of a record more.
 
     divides    whether the part is divided at the cut; otherwise only the number at the cut matters
     """
 
     def __init__(
-        self, records: CutRecords, line: CutLine, part: Part, tau: Fraction, eta: Fraction, *, divides: bool
-    ) -> None:
+        self, records: CutRecords, line: CutLine, part: Part, tau: Fraction, eta: Fraction, *, divides: bool,
+        offset: int = 0,
+    ) -> None:  # fmt: skip
         self._records, self._line, self._part, self._divides = records, line, part, divides
-        self.a, self.b, self.m = tau.numerator, tau.denominator, part.stop - part.first
+        self.b, self.m = tau.denominator, part.stop - part.first
+        self.target = tau.numerator * self.m + offset
+        self._middle = min(max(-(-self.target // self.b), 1), self.m)  # the rank of a record that loses least
         self.rate = eta / self.b
         self._least = self._least_loss()
         self.intervals = list(self._intervals())
@@ -72,9 +75,9 @@ class CutChoice:
         """F of a cut."""
         position, low = self._line.place(z)
         if self._divides:
-            return abs(self.b * self._within(position, low) - self.a * self.m)
+            return abs(self.b * self._within(position, low) - self.target)
         below, up_to = self._within(position, LOWEST), self._within(position, HIGHEST)
-        return max(self.b * below - self.a * self.m, self.a * self.m - self.b * up_to)
+        return max(self.b * below - self.target, self.target - self.b * up_to)
 
     def _within(self, position: int, low: int) -> int:
         """How many records of the part are at most that."""
@@ -82,8 +85,8 @@ class CutChoice:
 
     def _least_loss(self) -> int:
         if not self.m:
-            return 0
-        middle = self._clipped(self._line.cut(*self._record(-(-self.a * self.m // self.b))))
+            return abs(self.target)
+        middle = self._clipped(self._line.cut(*self._record(self._middle)))
         least = self.loss(middle)
         if self._divides and middle > self._part.low:
             least = min(least, self.loss(middle - 1))
@@ -97,14 +100,13 @@ class CutChoice:
 
     def _level_set(self, worst: int) -> tuple[int, int]:
         """The first and the last cut that lose at most that, which is at least the least loss."""
-        a, b, m, part = self.a, self.b, self.m, self._part
+        target, b, m, part = self.target, self.b, self.m, self._part
         if self._divides:
-            first, stop = -((worst - a * m) // b), (a * m + worst) // b + 1
+            first, stop = -((worst - target) // b), (target + worst) // b + 1
             low = part.low if first < 1 else self._clipped(self._line.cut(*self._record(first)))
             high = part.high if stop > m else self._line.cut(*self._record(stop)) - 1
             return low, high
-        middle = -(-a * m // b)
-        first, stop = min(-((worst - a * m) // b), middle), max((a * m + worst) // b + 1, middle)
+        first, stop = min(-((worst - target) // b), self._middle), max((target + worst) // b + 1, self._middle)
         low = part.low if first < 1 else self._clipped(self._line.cut(self._number(first), LOWEST))
         high = part.high if stop > m else self._clipped(self._line.end(self._number(stop)))
         return low, high

@@ -70,7 +70,7 @@ class Division:
 
     def _draw(self, node: Node, part: Part, choice: int) -> Drawn:
         """By the definition; the rank matters only where the part is divided."""
-        made = CutChoice(self._records, self._line, part, node.tau, node.eta, divides=node.divides)
+        made = CutChoice(self._records, self._line, part, node.tau, node.eta, divides=node.divides, offset=node.offset)
         cut = made.draw(self._words, choice)
         return cut, self._records.up_to(*self._line.place(cut)) if node.divides else part.stop
 
@@ -104,10 +104,10 @@ class LevelDrawer:
             rate = node.eta / b
             step, bits = steps_of(rate)
             full = full_level(part)
-            if full > MOST_FULL or max(step * (full + 2), b * (part.stop - part.first + 1)) >> 59:
+            if full > MOST_FULL or max(step * (full + 2), b * (part.stop - part.first + 1) + abs(node.offset)) >> 59:
                 continue
             number = (first + node.middle) * TRIALS
-            table.append((part.first, part.stop, a, b, step, bits, full, number, node.divides))
+            table.append((part.first, part.stop, a, b, step, bits, full, number, node.divides, node.offset))
             rates.append(float(rate))
             ends.append((part.low >> 64, part.low & _LOW_HALF, part.high >> 64, part.high & _LOW_HALF))
             places.append(i)

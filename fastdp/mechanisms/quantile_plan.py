@@ -30,6 +30,7 @@ class Node(NamedTuple):
     tau      its share of the records of the part
     eta      the weight of a rank in the exponent
     divides  whether others are found on one of its sides
+    offset   what is added to that share, in units of 1 / the denominator of tau
     """
 
     middle: int
@@ -38,6 +39,7 @@ class Node(NamedTuple):
     tau: Fraction
     eta: Fraction
     divides: bool
+    offset: int = 0
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from fastdp import Randomness
 from fastdp.kernels import cuts as kernels
 from fastdp.kernels.compile import jit
 from fastdp.mechanisms import quantile_draws
+from fastdp.mechanisms.counted_quantiles import CountedPlan, Split
 from fastdp.mechanisms.cut_line import LOWEST, cut_line
 from fastdp.mechanisms.cut_records import CutRecords
 from fastdp.mechanisms.quantile_draws import draw_quantiles
@@ -89,6 +90,24 @@ def test_arrays_of_records_are_what_is_asked_by_rank():
         assert list(zip(numbers.tolist(), lows.tolist(), strict=True)) == [
             records.at(rank) for rank in range(1, records.m + 1)
         ]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_counted_parts_are_those_of_the_definition(depth, monkeypatch):
+    """Whose choices have offsets, some of them beyond their parts."""
+    for seed in range(4):
+        values = np.random.default_rng(seed).integers(0, 400, 40 * 7**seed)
+        line, shares = line_of(values.dtype, 64), tuple(Fraction(k, 14) for k in range(1, 14))
+        split = Split(0.0, (1, 3)[seed % 2], depth, Fraction(1, 4), Fraction(1, 2), Fraction(1, 4))
+        plan, found = CountedPlan(shares, split, Fraction(1, 2 + seed), "add-remove", None), []
+        for off in (False, True):
+            with monkeypatch.context() as patch:
+                if off:
+                    patch.setattr(quantile_draws.LevelDrawer, "of", lambda *where: None)
+                positions = line.positions(values, "raise", "x")
+                division = quantile_draws.Division(positions, line, Randomness(seed=seed).key())
+                found.append(plan.draw(division, Randomness(seed=9).key()))
+        assert found[0] == found[1]
 
 
 CASES = {

@@ -82,13 +82,14 @@ def test_intervals_are_the_law(divides, eta):
         high = int(draw.integers(max(low, 0), size))
         first, stop = sum(x <= low for x in everything.cuts), sum(x <= high for x in everything.cuts)
         part, tau = Part(max(low, 0), high, first, stop), Fraction(int(draw.integers(1, 20)), 20)
-        choice = CutChoice(everything, line, part, tau, Fraction(eta), divides=divides)
+        offset = int(draw.integers(-30, 30)) if draw.random() < 0.5 else 0
+        choice = CutChoice(everything, line, part, tau, Fraction(eta), divides=divides, offset=offset)
         inside = everything.cuts[first:stop]
         losses = {}
         for z in range(part.low, high + 1):
             v = z // step
             below, up_to = sum(x // step < v for x in inside), sum(x // step <= v for x in inside)
-            t = tau * len(inside)
+            t = tau * len(inside) + Fraction(offset, tau.denominator)
             losses[z] = abs(sum(x <= z for x in inside) - t) if divides else max(below - t, t - up_to)
         least, found = min(losses.values()), {}
         for interval in choice.intervals:
@@ -230,12 +231,13 @@ def law_of_counted(records, size, plan, cut_prices, answer_prices, scale):
             answers = [1.0]
             for i, (low, high) in enumerate(((-1, cut), (cut, size - 1))):
                 ends = (Fraction(0), middle) if i == 0 else (middle, Fraction(1))
-                tau = min(max((shares[i] - ends[0]) / (ends[1] - ends[0]), Fraction(1, 8)), Fraction(7, 8))
+                tau, offset = Fraction(1, 2), (shares[i] - (ends[0] + ends[1]) / 2) * sum(noisy)
                 eta = answer_prices.eta(tau, 1, everything=False)
                 inside = [x for x in records if low < x <= high]
-                weights = list(
-                    oracles.quantiles.weights_of_part(inside, max(low, 0), high, tau, eta, divides=False).values()
+                found = oracles.quantiles.weights_of_part(
+                    inside, max(low, 0), high, tau, eta, divides=False, offset=offset
                 )
+                weights = list(found.values())
                 answers = [a * w / sum(weights) for a in answers for w in weights]
             for j, answer in enumerate(answers):
                 law[cut, noisy, j] = p * weight * answer

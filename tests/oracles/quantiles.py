@@ -15,18 +15,27 @@ from numpy.typing import NDArray
 
 
 def weights_of_part(
-    records: Sequence[int], low: int, high: int, tau: Any, eta: Any, *, divides: bool, step: int = 1, m: Any = None
+    records: Sequence[int],
+    low: int,
+    high: int,
+    tau: Any,
+    eta: Any,
+    *,
+    divides: bool,
+    step: int = 1,
+    m: Any = None,
+    offset: Any = 0,
 ) -> dict[int, float]:
     """exp(-eta F(z)) of each cut of a part; `m` in place of the number of records, for mutants."""
-    m = len(records) if m is None else m
+    target = tau * (len(records) if m is None else m) + offset
     found = {}
     for z in range(low, high + 1):
         if divides:
-            loss = abs(sum(x <= z for x in records) - tau * m)
+            loss = abs(sum(x <= z for x in records) - target)
         else:
             v = z // step
             below, up_to = sum(x // step < v for x in records), sum(x // step <= v for x in records)
-            loss = max(below - tau * m, tau * m - up_to)
+            loss = max(below - target, target - up_to)
         found[z] = math.exp(-float(eta) * float(loss))
     return found
 

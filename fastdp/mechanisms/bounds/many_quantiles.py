@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
 from math import log
 from typing import Any
 
@@ -193,13 +192,10 @@ def _error(method: QuantilePlan | CountedPlan, n: int, bits: int, tail: float) -
     cuts = _along_a_way(levels_of_all(method.between, method.cut_prices, divide=True), log_weight)
     split, prices = method.split, method.answer_prices
     noise = method.scale * log(2 * len(method.shares) * split.depth / tail) + 1
-    counts = 2 * split.depth * method.width * noise
+    counts = 4 * split.depth * method.width * noise
     steepest = 2 if method.neighbors == "add-remove" else 4  # the greatest price of a choice in units of its exponent
     answers = split.group.bit_length() * (log_weight * steepest / prices.each + 1)
-    if cuts + counts <= n * room_of(method.shares, split.group) * 7 / 8:
-        return counts + answers
-    edge = n * max(float(high - low) for low, high in pairwise(method.shares)) / 16 + 1
-    return cuts + counts + edge + answers
+    return max(cuts - n * room_of(method.shares, split.group), 0.0) + counts + answers
 
 
 def _along_a_way(levels: Iterable[Sequence[Node]], log_weight: float) -> float:
