@@ -21,6 +21,7 @@ _HOME = {
     "BoundedRange": "privacy",
     "Budget": "privacy.budget",
     "BudgetExceeded": "privacy.budget",
+    "Combination": "answering.queries",
     "Conjunction": "answering.queries",
     "ContinualCounter": "answering.continual_counter",
     "Domain": "records.domain",
@@ -38,6 +39,7 @@ _HOME = {
     "Randomness": "randomness.keys",
     "Range": "answering.queries",
     "Renyi": "privacy",
+    "Scaled": "answering.queries",
     "SparseVector": "mechanisms.sparse_vector",
     "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
@@ -98,6 +100,7 @@ __all__ = [
     "BoundedRange",
     "Budget",
     "BudgetExceeded",
+    "Combination",
     "Conjunction",
     "ContinualCounter",
     "Domain",
@@ -115,6 +118,7 @@ __all__ = [
     "Randomness",
     "Range",
     "Renyi",
+    "Scaled",
     "SparseVector",
     "SyntheticDistribution",
     "__version__",
@@ -179,7 +183,7 @@ if TYPE_CHECKING:
     from .answering.continual_counter import ContinualCounter
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
-    from .answering.queries import Conjunction, Linear, Mask, Predicate, Product, Range, marginals
+    from .answering.queries import Combination, Conjunction, Linear, Mask, Predicate, Product, Range, Scaled, marginals
     from .answering.release_marginals import release_marginals
     from .answering.release_ranges import release_ranges
     from .answering.synthetic_distribution import SyntheticDistribution

@@ -19,6 +19,7 @@ _HOMES = {
     "Marginals": "queries.marginals",
     "MarginalsRelease": "release_marginals",
     "Query": "queries.query",
+    "Ratio": "ratio",
     "RangesRelease": "release_ranges",
 }
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .mwem import FittedDistribution as FittedDistribution
     from .queries.marginals import Marginals as Marginals
     from .queries.query import Query as Query
+    from .ratio import Ratio as Ratio
     from .release_marginals import MarginalsRelease as MarginalsRelease
     from .release_ranges import RangesRelease as RangesRelease
 

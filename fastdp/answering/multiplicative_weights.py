@@ -32,7 +32,9 @@ from .multiplicative_weights_parameters import Form, MultiplicativeWeightsParame
 from .multiplicative_weights_run import Answer
 from .multiplicative_weights_start import start
 from .queries.bound_query import BoundQuery
+from .queries.combined import Scaled
 from .queries.query import as_sequence, bind
+from .ratio import Ratio, ratio_of
 from .synthetic_distribution import SyntheticDistribution
 from .workload import Workload
 
@@ -241,6 +243,43 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         def answers() -> NDArray[np.float64]:
             with reporting(progress, "answering") as report:
                 return self._answers(given, workload, report)
+
+        return self._in_turn(answers)
+
+    @quick_boundary
+    def average(self, attribute: str, low: float, high: float, among: Any = None) -> Ratio:
+        """The average of a numeric column over a part of the records, with its error bound: the ratio of two answers.
+
+        Parameters
+        ----------
+        attribute : str
+            Its name. Values are the labels, middles of bins, or codes; missing entries do not count.
+        low, high : float
+            The bounds that values are brought to. Public: must not be read off the records.
+        among : Product, Conjunction or Range, optional
+            Which records count; by default all.
+
+        Returns
+        -------
+        Ratio
+            The `value`, between low and high, and the `bound` of its error: None where the part is so small that the
+            answers allow any average, or where updates are spent.
+
+        Notes
+        -----
+        Proof    ratio.py
+        Cost     two queries
+        """
+        self._check_process()
+        above = Scaled(attribute, low, high, among)
+        queries = [above, above.part(self.domain)]
+        workload = Workload(queries, self.domain)
+
+        def answers() -> Ratio:
+            with reporting(None, "answering") as report:
+                self._answers(queries, workload, report)
+            first, second = self._run.transcript[-2:]
+            return ratio_of(first, second, above.low, above.high)
 
         return self._in_turn(answers)
 

@@ -62,6 +62,8 @@ DECIDING: dict[str, Callable[[], Any]] = {
     "Range": lambda: fastdp.Range("a", 0, 1),
     "Mask": lambda: fastdp.Mask(np.arange(6) % 2 == 0),
     "Linear": lambda: fastdp.Linear(np.arange(6) / 6),
+    "Scaled": lambda: fastdp.Scaled("a", 0, 2),
+    "Combination": lambda: fastdp.Combination([fastdp.Conjunction({"a": 1})], [-1], constant=1),
     "Predicate": lambda: fastdp.Predicate(numba.njit(above)),
     "Marginals": lambda: fastdp.marginals(DOMAIN, 1),
     "Ball": lambda: sets.Ball(1.0),

@@ -185,6 +185,9 @@ SPECIAL: dict[str, _Named] = {
     "Budget": _Named(delta=1e-6),
     "Renyi.discrete_laplace": _Named(sensitivity=1),
     "Linear": _Named(values=lambda s: s.rng.random(24)),
+    "Scaled": _Named(attribute="a", low=0.0, high=2.0),
+    "Combination": _Named(queries=lambda s: [fastdp.Conjunction({"a": 1})], weights=None, constant=0.0),
+    "PrivateMultiplicativeWeights.average": _Named(attribute="a", low=0.0, high=2.0),
     "AboveThreshold.above": _Named(value=3),
     "AboveThreshold.first_above": _Named(values=lambda s: s.rng.integers(-50, 50, s.n)),
     "ContinualCounter.add_many": _Named(values=lambda s: s.rng.random(3)),
@@ -307,6 +310,8 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "Range": lambda: fastdp.Range("c", 0, 2),
     "Mask": lambda: fastdp.Mask(np.arange(24) < 9),
     "Linear": lambda: fastdp.Linear(np.linspace(0, 1, 24)),
+    "Scaled": lambda: fastdp.Scaled("a", 0, 2),
+    "Combination": lambda: fastdp.Combination([fastdp.Conjunction({"a": 1})], [-1], constant=1),
     "Predicate": lambda: fastdp.Predicate(PREDICATE),
     "SyntheticDistribution": lambda: fastdp.SyntheticDistribution(np.full(24, 1 / 24), DOMAIN),
     "answering.FittedDistribution": lambda: fastdp.mwem(
@@ -325,7 +330,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "learning.LearnedBox": lambda: _learned("learn_box", delta=1e-6),
     "learning.LearnedTree": lambda: _learned("learn_tree"),
     "learning.Leaf": lambda: fastdp.learning.Leaf(True, 1, 2),
-    "learning.Question": lambda: fastdp.learning.Question(0, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
+    "learning.Question": lambda: fastdp.learning.Question(0, None, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
     "learning.LearnedConjunction": lambda: _learned("learn_conjunction", delta=1e-6),
     "optimizing.Descent": lambda: fastdp.projected_gradient_descent(
         np.zeros((4, 2)), np.zeros(4), loss=losses.SquaredError(x_norm=1.0, y_bound=1.0), over=sets.Ball(1.0), steps=2

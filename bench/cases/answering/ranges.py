@@ -52,15 +52,30 @@ def _histogram_of_edges(n: int) -> Call:
     return lambda: np.histogram(values, edges)[0]
 
 
+@cache
+def _integers(n: int) -> Any:
+    return np.random.default_rng(0).integers(0, BINS, n)
+
+
+def _release_integers(n: int) -> Call:
+    edges, values = np.arange(BINS + 1), _integers(n)
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "method": "square-root"}
+    return lambda: release_ranges(values, edges, **options).counts
+
+
+def _histogram_of_integers(n: int) -> Call:
+    edges, values = np.arange(BINS + 1), _integers(n)
+    return lambda: np.histogram(values, edges)[0]
+
+
 def _coded(n: int) -> Any:
     return _values(n), _edges(), _code(n)()
 
 
-def _released(n: int) -> Any:
-    values = _values(n)
-    return values, [
-        release_ranges(values, _edges(256), epsilon=1.0, rng=Randomness(seed=seed)).counts for seed in range(30)
-    ]
+def _released(n: int, method: Any = "digits") -> Any:
+    values, edges = _values(n), _edges(256)
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "method": method}
+    return values, [release_ranges(values, edges, rng=Randomness(seed=seed), **given).counts for seed in range(30)]
 
 
 CASES: tuple[Case, ...] = (
@@ -82,5 +97,14 @@ CASES: tuple[Case, ...] = (
         (Side("np.histogram, edges", _histogram_of_edges), within("np.histogram, edges", 2.0)),
         oracle="ranges",
         drawn=_released,
+    ),
+    _case(
+        "ranges-integers",
+        "all ranges of 10^7 integers, 2^16 unit bins, by running sums",
+        VALUES,
+        _release_integers,
+        (Side("np.histogram, edges", _histogram_of_integers), within("np.histogram, edges", 2.0)),
+        oracle="ranges",
+        drawn=partial(_released, method="square-root"),
     ),
 )

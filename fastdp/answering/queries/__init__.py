@@ -5,9 +5,13 @@ on a domain, with all that weights and counts are read and updated by; each othe
 """
 
 from .cell_values import Linear, Mask
+from .combined import Combination, Scaled
 from .marginals import Marginals, marginals
 from .predicate import Predicate
 from .product import Conjunction, Product, Range
 from .query import Query
 
-__all__ = ["Conjunction", "Linear", "Marginals", "Mask", "Predicate", "Product", "Query", "Range", "marginals"]
+__all__ = [
+    "Combination", "Conjunction", "Linear", "Marginals", "Mask", "Predicate", "Product", "Query", "Range", "Scaled",
+    "marginals",
+]  # fmt: skip

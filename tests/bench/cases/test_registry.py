@@ -79,6 +79,8 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
         ("compose-losses-equal", ("dp-accounting", 20, 20)),
         ("compose-choices-equal", (None, 0.5, 0.5)),
         ("share-of-choices", (None, 0.25, 0.25)),
+        ("charge-basic", ("no budget", 2.8, 2.8)),
+        ("charge-zcdp", ("no budget", 2.8, 2.8)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 
@@ -126,6 +128,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("bins", "np.searchsorted", 3, 3),
         ("ranges", "np.histogram, even bins", 2, 2),
         ("ranges", "np.histogram, edges", 2, 2),
+        ("ranges-integers", "np.histogram, edges", 2, 2),
         ("end-to-end-16", None, 1.0, 1.0),
         ("end-to-end-23", None, 5.0, 5.0),
     }
