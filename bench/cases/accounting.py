@@ -16,15 +16,18 @@ import fastdp
 
 from ...mechanisms.above_threshold import split
 from ...mechanisms.sparse_vector_plan import scales
+from ...privacy.budget import Theorem
 from ...privacy.choices import table_of
 from ...privacy.conversions import epsilon_of_rho, rho_of_pure
 from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales
-from .registry import Call, Side, beside, faster, make_case, within_seconds
+from .registry import Call, Side, beside, faster, make_case, within, within_seconds
 
 QUERIES, GUARANTEES = 1_000_000, 1_000
 THRESHOLD, EPSILON, POSITIVES = 10**6, 1.0, 100
 DELTA, EQUAL, RANGE = 1e-6, 10.0, 0.02
+
+CHARGED: tuple[Theorem, ...] = ("basic", "zcdp")
 
 
 # --- AboveThreshold
@@ -187,6 +190,33 @@ def _our_share(n: int) -> Call:
     return share
 
 
+# --- charges
+
+
+def _release(budget: fastdp.Budget | None) -> Call:
+    return lambda: fastdp.laplace(5, sensitivity=1, epsilon=0.001, budget=budget)
+
+
+def _budget(theorem: Theorem) -> fastdp.Budget:
+    return fastdp.Budget(epsilon=1e6, delta=DELTA, theorem=theorem)
+
+
+def _charge(theorem: Theorem, n: int) -> Call:
+    return _release(_budget(theorem))
+
+
+def _charged(theorem: Theorem, n: int) -> Any:
+    budget = _budget(theorem)
+    release = _release(budget)
+    for _ in range(100):
+        release()
+    return len(budget.releases), budget.spent
+
+
+def _uncharged(n: int) -> Call:
+    return _release(None)
+
+
 _case = partial(make_case, "accounting")
 
 CASES = (
@@ -309,5 +339,18 @@ CASES = (
         drawn=lambda n: (_our_share(n)(), n),
         epsilon=EPSILON,
         delta=DELTA,
+    ),
+    *(
+        _case(
+            f"charge-{theorem}",
+            f"laplace on one number, charged to a budget (theorem={theorem!r}), beside the same without a budget",
+            1,
+            partial(_charge, theorem),
+            (Side("no budget", _uncharged), within("no budget", 2.8)),
+            oracle="a hundred charges",
+            drawn=partial(_charged, theorem),
+            calls=50,
+        )
+        for theorem in CHARGED
     ),
 )

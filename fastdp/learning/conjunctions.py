@@ -53,6 +53,7 @@ PRIVATE: dict[str, Method[ConjunctionProblem, Any]] = {
         lambda problem: refusal(problem.n, problem.d, problem.k),
         any_n=True,
         lengthy=lambda problem: lengthy(problem.n, problem.d, problem.k),
+        share=0.2,
     ),
     "search": Method(prepare_search, rests="the guard"),
 }
@@ -163,8 +164,9 @@ def learn_conjunction(
     delta : float in [0, 1)
         0 for pure differential privacy. "peel", "greedy" and "search" make fewer errors with a delta > 0, such as 1e-6.
     method : {"auto", "exhaustive", "search", "peel", "greedy", "counts", "elimination"}
-        "auto": "exhaustive" where that takes no more than two seconds or so, otherwise "search"; with `realizable` the
-        one of all with the least error bound, from public numbers.
+        "auto": "exhaustive" where that takes no more than two seconds or so and its error bound is at most a fifth of
+        the records, otherwise "search"; with `realizable` the one of all with the least error bound. All from public
+        numbers.
         "exhaustive": one choice among all conjunctions of at most k literals, by their errors; for any labels it is
         nearly the best of them.
         "search": up to six literals at a time by their errors, on what those before have left, and at last a choice

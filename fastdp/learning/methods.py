@@ -63,6 +63,8 @@ class Method(Generic[ProblemT, PlanT]):
               for any labels; "a fit", that some hypothesis is right about all records; "the guard", that of the plan
               itself, the only bound there is
     lengthy   whether "auto" should rather do without it where labels may be wrong, as it takes seconds
+    share     where labels may be wrong, "auto" takes it only if its error bound is at most this share of the records or
+              there is no other method: with fewer records, one that considers fewer hypotheses serves better
     """
 
     prepare: Callable[[ProblemT], PlanT]
@@ -71,6 +73,11 @@ class Method(Generic[ProblemT, PlanT]):
     any_n: bool = False
     rests: Rests = "nothing"
     lengthy: Callable[[ProblemT], bool] = lambda problem: False
+    share: float = inf
+
+    def is_last_resort(self, bound: float, n: int, realizable: bool) -> bool:
+        """Whether "auto" takes it with this error bound only if there is nothing else."""
+        return not realizable and bound > self.share * n
 
 
 class ErrorBounds(NamedTuple):
@@ -153,19 +160,21 @@ def choose_method(
             raise ValueError(f"method={name!r}, {reason}")
         return _prepared(name, methods[name], problem, realizable)
     best: MethodChoice | None = None
+    last_resort = False
     for each, method in methods.items():
         if not realizable and (method.rests == "a fit" or method.lengthy(problem)):
             continue
         try:
             reason = method.refusal(problem)
-            if reason or (best is not None and method.least(problem) >= best.bound):
+            if reason or (best is not None and not last_resort and method.least(problem) >= best.bound):
                 continue
             found = _prepared(each, method, problem, realizable)
         except ValueError as error:  # an epsilon for which this method has no noise
             reason = str(error)
             continue
-        if best is None or found.bound < best.bound:
-            best = found
+        late = method.is_last_resort(found.bound, problem.n, realizable)
+        if best is None or (late, found.bound) < (last_resort, best.bound):
+            best, last_resort = found, late
     if best is None:
         raise ValueError(reason)
     return best
@@ -210,8 +219,9 @@ def _least_of_all(
     """Of the methods that apply; the last reason if none does."""
     found, reason = [], ""
     for name in names:
+        small = error if realizable else min(error, methods[name].share)
         try:
-            n = least_records(methods, name, problem, error, realizable=realizable)
+            n = least_records(methods, name, problem, small, realizable=realizable)
         except ValueError as refused:
             reason = str(refused)
             continue

@@ -417,6 +417,12 @@ def test_auto_is_a_function_of_public_numbers_and_of_what_is_asserted():
     cases = {(50_000, 30, 3): "exhaustive", (100_000, 400, 4): "search", (10**6, 1000, 10): "search"}
     for (n, d, k), name in cases.items():
         assert choose_method(conjunctions.PRIVATE, "auto", problem(n, d, k), realizable=False).method == name
+    for n, name in ((1200, "search"), (3000, "exhaustive")):  # with ln(34,282 / .05) / .05 = 269 errors too many
+        few = choose_method(conjunctions.PRIVATE, "auto", problem(n, 30, 3, 0.1), realizable=False)
+        assert few.method == name
+    n = fastdp.bounds.learn_conjunction_n(30, k=3, error=0.5, epsilon=0.1)
+    assert 1340 < n < 1350
+    assert fastdp.bounds.learn_conjunction(n, 30, k=3, epsilon=0.1) <= 0.2
     asserted = choose_method(conjunctions.PRIVATE, "auto", problem(10**6, 1000, 10, delta=1e-6), realizable=True)
     assert asserted.method == "greedy"
     assert asserted.bound == prepare_greedy(problem(10**6, 1000, 10, delta=1e-6)).bound

@@ -331,7 +331,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "learning.LearnedBox": lambda: _learned("learn_box", delta=1e-6),
     "learning.LearnedTree": lambda: _learned("learn_tree"),
     "learning.Leaf": lambda: fastdp.learning.Leaf(True, 1, 2),
-    "learning.Question": lambda: fastdp.learning.Question(0, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
+    "learning.Question": lambda: fastdp.learning.Question(0, None, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
     "learning.LearnedConjunction": lambda: _learned("learn_conjunction", delta=1e-6),
     "optimizing.Descent": lambda: fastdp.projected_gradient_descent(
         np.zeros((4, 2)), np.zeros(4), loss=losses.SquaredError(x_norm=1.0, y_bound=1.0), over=sets.Ball(1.0), steps=2

@@ -14,6 +14,7 @@ from fastdp.sklearn import (
     PrivateLogisticRegression,
     PrivateMean,
     PrivateMedian,
+    TreeClassifier,
 )
 
 # scikit-learn's checks ask for more than half of the variance, or 83 % of the labels, of 200 records, which no private
@@ -34,6 +35,7 @@ def cases() -> list[tuple[Any, Any, Any]]:
     return [
         (ConjunctionClassifier(thresholds=range(10, 100, 10), max_literals=2), SQUARE, INSIDE),
         (BoxClassifier(bounds=BOX), SQUARE, INSIDE),
+        (TreeClassifier(depth=2), SQUARE, INSIDE),
         (PrivateLogisticRegression(bounds=BOX, method="descent"), SQUARE, ABOVE),
         (PrivateLinearRegression(bounds=BOX, y_bounds=(-100, 300)), SQUARE, LINE),
         (PrivateMean(bounds=BOX), SQUARE, None),

@@ -79,6 +79,8 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
         ("compose-losses-equal", ("dp-accounting", 20, 20)),
         ("compose-choices-equal", (None, 0.5, 0.5)),
         ("share-of-choices", (None, 0.25, 0.25)),
+        ("charge-basic", ("no budget", 2.8, 2.8)),
+        ("charge-zcdp", ("no budget", 2.8, 2.8)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 
@@ -174,6 +176,8 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
         ("peel-10-guarded", "without a guard", 1.1, 1.1),
         ("interior-point-int64", "np.sort", 1.5, 1.5),
         ("interior-point-float64", "np.sort", 1.5, 1.5),
+        ("quantiles", "fastdp.median", 4, 4),
+        ("quantiles", "99 x fastdp.median", 10, 10),
         ("literals-two-threads", "one thread", 1.6, 1.6),
     }
     assert stated_in("learning") == asked

@@ -37,6 +37,9 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             assert first > 0
         elif case.name == "mean":
             assert first != second
+        elif case.name.startswith("charge-"):  # a release with noise of its own
+            assert isinstance(first, (int, np.integer))
+            assert isinstance(second, (int, np.integer))
         elif case.name == "numeric-sparse":  # places, and their values with noise
             assert np.array_equal(first[0], second[0])
         elif case.room == "accounting":  # the same in every call

@@ -78,12 +78,19 @@ def _check_share(drawn: Any, parameters: Any) -> None:
     assert 1.03 < by_rho / parameters["epsilon"] < 1.15, "a share by moments would be 1 here"
 
 
+def _check_charges(drawn: Any, parameters: Any) -> None:
+    number, spent = drawn
+    assert number == 100
+    assert 0 < spent.epsilon <= 0.1
+
+
 ORACLES: dict[str, Any] = {
     "answers by a threshold": _check_answers_by_a_threshold,
     "the last query": _check_last_query,
     "the places above": _check_places,
     "the places above, and their values": _check_places_and_values,
     "Renyi, in float64": _check_composition,
+    "a hundred charges": _check_charges,
     "a share of choices": _check_share,
     "below Renyi": _check_losses,
     "choices": _check_choices,
