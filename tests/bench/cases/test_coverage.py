@@ -50,6 +50,7 @@ COVERED = {  # what reads records, or draws noise
     "private_erm": "private-erm",
     "projected_gradient_descent": "descent-plain",
     "quantile": "quantile",
+    "quantiles": "quantiles",
     "release_marginals": "release-pairs",
     "release_ranges": "ranges",
     "top_k": "top-k",

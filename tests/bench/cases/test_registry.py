@@ -176,6 +176,8 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
         ("peel-10-guarded", "without a guard", 1.1, 1.1),
         ("interior-point-int64", "np.sort", 1.5, 1.5),
         ("interior-point-float64", "np.sort", 1.5, 1.5),
+        ("quantiles", "fastdp.median", 4, 4),
+        ("quantiles", "99 x fastdp.median", 10, 10),
         ("literals-two-threads", "one thread", 1.6, 1.6),
         ("tree", "fastdp.pack", 3, 3),
     }

@@ -62,6 +62,15 @@ def _check_rank(drawn: Any, parameters: Any) -> None:
     assert abs((values < point).sum() - q * len(values)) <= (64 * math.log(2) + math.log(1e9)) * 2
 
 
+def _check_many_ranks(drawn: Any, parameters: Any) -> None:
+    """In order, and none off by more than seven levels of choices in a line of 2^104 cuts, which n bounds as well."""
+    values, qs, points = drawn
+    assert (np.diff(points) >= 0).all()
+    levels, logarithm = 7, 104 * math.log(2) + math.log(1e9)
+    for q, point in zip(qs, points, strict=True):
+        assert abs((values < point).sum() - q * len(values)) <= min(len(values), 4 * levels**2 * logarithm)
+
+
 def _check_in_between(drawn: Any, parameters: Any) -> None:
     """Of a line of which the values take a thousandth."""
     values, point = drawn
@@ -102,6 +111,7 @@ def _check_good_hypothesis(drawn: Any, parameters: Any) -> None:
 
 ORACLES: dict[str, Any] = {
     "a rank": _check_rank,
+    "many ranks": _check_many_ranks,
     "a point in between": _check_in_between,
     "packed bits": _check_packed,
     "what no positive record falsifies": _check_elimination,
