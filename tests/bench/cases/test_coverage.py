@@ -40,6 +40,7 @@ COVERED = {  # what reads records, or draws noise
     "learn_box": "box-exponential",
     "learn_conjunction": "peel-10",
     "learn_from_class": "concepts",
+    "learn_tree": "tree",
     "median": "small-median-10",
     "mwem": "mwem-small",
     "noisy_least_squares": "least-squares",
