@@ -99,7 +99,7 @@ def share_of_wide(high: int, low: int, u: int, v: int) -> tuple[int, int, bool]:
 
 
 @jit
-def cut_of(line: U64Rows, position: int, low: int) -> tuple[int, int]:
+def cut_of_record(line: U64Rows, position: int, low: int) -> tuple[int, int]:
     """The cut of a record: of its number and its low bits.
 
     Shapes    line uint64[pieces, 4], as fastdp/mechanisms/cut_line.py has it; position uint64; low uint64 below 2^32
@@ -122,7 +122,7 @@ def cut_of(line: U64Rows, position: int, low: int) -> tuple[int, int]:
 
 
 @jit
-def place_of(line: U64Rows, high: int, low: int) -> tuple[int, int]:
+def place_of_cut(line: U64Rows, high: int, low: int) -> tuple[int, int]:
     """The number at a cut, and the low bits of the last record on its left.
 
     Shapes    line uint64[pieces, 4]; the cut as two uint64
@@ -194,7 +194,7 @@ def loss_of_cut(values: U64Array, lows: U32Array, line: U64Rows, node: I64Array,
     """
     first, stop = node[FIRST], node[STOP]
     target = node[A] * (stop - first) + node[OFFSET]
-    position, within = place_of(line, high, low)
+    position, within = place_of_cut(line, high, low)
     if node[DIVIDES]:
         return abs(node[B] * count_up_to(values, lows, first, stop, position, within) - target)
     below = count_below(values, first, stop, position)
@@ -224,23 +224,23 @@ def level_set(
     low_high, low_low, high_high, high_low = part[0], part[1], part[2], part[3]
     if first >= 1:
         at = node[FIRST] + first - 1
-        found_high, found_low = cut_of(line, values[at], uint64(lows[at]) if node[DIVIDES] else uint64(0))
+        found_high, found_low = cut_of_record(line, values[at], uint64(lows[at]) if node[DIVIDES] else uint64(0))
         if below_wide(low_high, low_low, found_high, found_low):
             low_high, low_low = found_high, found_low
     if stop <= m:
         at = node[FIRST] + stop - 1
         if node[DIVIDES]:
-            found_high, found_low = cut_of(line, values[at], uint64(lows[at]))
+            found_high, found_low = cut_of_record(line, values[at], uint64(lows[at]))
             high_high, high_low = subtract_wide(found_high, found_low, uint64(0), uint64(1))
         else:
-            found_high, found_low = end_of(line, values[at])
+            found_high, found_low = end_of_number(line, values[at])
             if below_wide(found_high, found_low, high_high, high_low):
                 high_high, high_low = found_high, found_low
     return low_high, low_low, high_high, high_low
 
 
 @jit
-def end_of(line: U64Rows, position: int) -> tuple[int, int]:
+def end_of_number(line: U64Rows, position: int) -> tuple[int, int]:
     """The last cut of a number.
 
     Shapes    line uint64[pieces, 4]; position uint64
@@ -257,7 +257,7 @@ def end_of(line: U64Rows, position: int) -> tuple[int, int]:
             stop = middle
     high, low = shifted_left(uint64(1), int64(line[piece, PIECE_SHIFT]))
     high, low = subtract_wide(high, low, uint64(0), uint64(1))
-    found_high, found_low = cut_of(line, position, uint64(0))
+    found_high, found_low = cut_of_record(line, position, uint64(0))
     return add_wide(found_high, found_low, high, low)
 
 
@@ -276,7 +276,7 @@ def least_loss(values: U64Array, lows: U32Array, line: U64Rows, node: I64Array, 
         return abs(node[OFFSET])
     middle = -(-(node[A] * m + node[OFFSET]) // node[B])
     at = node[FIRST] + min(max(middle, 1), m) - 1
-    high, low = cut_of(line, values[at], uint64(lows[at]))
+    high, low = cut_of_record(line, values[at], uint64(lows[at]))
     if below_wide(high, low, part[0], part[1]):
         high, low = part[0], part[1]
     if below_wide(part[2], part[3], high, low):
@@ -402,6 +402,6 @@ def draw_cut(
             return UNDECIDED
         if coin < chance:
             cut[0], cut[1] = high, low
-            position, within = place_of(line, high, low)
+            position, within = place_of_cut(line, high, low)
             return node[FIRST] + count_up_to(values, lows, node[FIRST], node[STOP], position, within)
     return UNDECIDED

@@ -92,11 +92,9 @@ def transfer_theorem_epsilon(
     """
     error, sample_error = parameters.error(error), parameters.error(sample_error)
     failure, delta, beta = _failure(failure), parameters.delta_or_none(delta), parameters.beta(beta)
-    left = _left(error, sample_error, delta, failure, beta)
+    left, others = _left(error, sample_error, delta, failure, beta)
     if left <= 0:
-        raise ValueError(
-            f"error={shown(error)}: is out of reach: other terms alone are {float(Decimal(error) - left)!r}"
-        )
+        raise ValueError(f"error={shown(error)}: is out of reach: other terms alone are {others!r}")
     return inf if left >= 1 else down(_four_artanh(left))
 
 
@@ -132,8 +130,10 @@ def _total(error: float, epsilon: float, delta: float, failure: float, beta: flo
 
 
 @rounding.sixty_digits
-def _left(error: float, sample_error: float, delta: float, failure: float, beta: float) -> Decimal:
-    return Decimal(error) - Decimal(sample_error) - _slack(delta, failure, beta)
+def _left(error: float, sample_error: float, delta: float, failure: float, beta: float) -> tuple[Decimal, float]:
+    """What is left of the error for tanh(epsilon / 4), and what the other terms take."""
+    others = Decimal(sample_error) + _slack(delta, failure, beta)
+    return Decimal(error) - others, float(others)
 
 
 @rounding.sixty_digits

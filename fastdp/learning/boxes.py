@@ -37,7 +37,7 @@ from .boxes_interior_point import prepare_interior_point
 from .boxes_peel import prepare_peel
 from .extremes import Numbers
 from .guard import Guard
-from .hypotheses import Hypothesis, error_lines
+from .hypotheses import Hypothesis, error_lines, number_text
 from .methods import NO_BOUND, Comparison, Method, choose_method
 from .privacy_parameters import PrivacyParameters
 
@@ -123,7 +123,7 @@ class LearnedBox(Hypothesis, Accounted):
 
 def _interval(name: str, interval: tuple[Any, Any], order: NumberLine) -> str:
     """As a person would write it; nothing for an end that is the end of the domain."""
-    low, high = (str(value) if isinstance(value, int) else _short(value) for value in interval)
+    low, high = map(number_text, interval)
     first, last = interval[0] == order.value(0), interval[1] == order.value(order.last)
     if interval[0] == interval[1]:
         return f"{name} = {low}"
@@ -132,11 +132,6 @@ def _interval(name: str, interval: tuple[Any, Any], order: NumberLine) -> str:
     if first:
         return f"{name} ≤ {high}"
     return f"{low} ≤ {name}" if last else f"{low} ≤ {name} ≤ {high}"
-
-
-def _short(value: float) -> str:
-    """Integers in full, others to six digits."""
-    return f"{value:.0f}" if abs(value) < 2**53 and value == int(value) else f"{value:.6g}"
 
 
 @boundary

@@ -86,11 +86,11 @@ class Numbers(Labelled):
             return one
 
         self.orders = self.rows.merge(statistic, same)
-        self._lines = Lines(self.orders, outside, names)
+        self.lines = Lines(self.orders, outside, names)
 
     def all_positions(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Of all records in all columns, as uint64[n, d], and their labels; in any order."""
-        lines, labels = self._lines, self.labels
+        lines, labels = self.lines, self.labels
 
         def statistic(block: Block) -> list[NDArray[np.uint64]]:
             places = [lines.positions(block, i) for i in range(block.width)]
@@ -112,11 +112,11 @@ class Numbers(Labelled):
 
     def cells(self, i: int, ends: NDArray[np.uint64]) -> PerRecord:
         """In which cell of column i each record is, of those that end at `ends`; kept where that saves time."""
-        return self.rows.keep(_CellOf(i, ends, self._lines), np.uint16)
+        return self.rows.keep(_CellOf(i, ends, self.lines), np.uint16)
 
     def prefix_errors(self, sides: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
         """How many records a box with these sides in the first s columns is wrong about, s = 0 .. all of them."""
-        lines, labels = self._lines, self.labels
+        lines, labels = self.lines, self.labels
 
         def statistic(block: Block) -> NDArray[np.int64]:
             positive, inside = labels(block), np.ones(block.n, np.bool_)
@@ -133,14 +133,14 @@ class Numbers(Labelled):
         """Delete who stands below `low` or above `high`, both with the bits of a key."""
         cut, left = Cut(i, low, high, key), self.left
         if isinstance(left, _Left):  # where nothing is kept
-            cuts = _Left(left.labels, (*left.cuts, cut), self._lines)
+            cuts = _Left(left.labels, (*left.cuts, cut), self.lines)
         else:
-            cuts = _Left(left, (cut,), self._lines)
+            cuts = _Left(left, (cut,), self.lines)
         self.left = self.rows.keep(cuts, np.bool_)
 
     def extremes(self, i: int, m: int, key: Key) -> Extremes:
         """The m least and the m greatest of those who are left; all of them if there are fewer."""
-        lines, left = self._lines, self.left
+        lines, left = self.lines, self.left
 
         def statistic(block: Block) -> Extremes:
             some = np.flatnonzero(left(block))

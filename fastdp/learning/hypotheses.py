@@ -204,6 +204,13 @@ def _without(X: Any, column: Any) -> Any:
     raise ValueError(f"y={shown(column)}: must be labels, as h takes X without them")
 
 
+def number_text(value: int | float) -> str:
+    """Integers in full, others to six digits."""
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.0f}" if abs(value) < 2**53 and value == int(value) else f"{value:.6g}"
+
+
 def error_line(error_bound: float | None, beta: float | None, kind: str, agnostic: bool) -> str:
     """The line about errors of a result; `agnostic` where the bound holds also if no hypothesis fits."""
     if error_bound is None or beta is None:

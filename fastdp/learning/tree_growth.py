@@ -6,7 +6,7 @@ A node's records are those that have the values on its path; how many they are i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, log
@@ -15,18 +15,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.quantile_plan import QuantilePlan
 from ..mechanisms.selection import draw_one
-from ..privacy.composition import compose
-from ..privacy.guarantees import BoundedRange, Guarantee, PureDP
+from ..privacy.guarantees import Guarantee
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import LaplacePlan, laplace_plan, scale_in_range
 from ..records.bit_words import all_bits
 from ..records.rows import Block
 from ..support.progress import Report
-from ..support.rounding import down, lower, up
-from .examples import Counts, Examples, columns_and_values
+from ..support.rounding import down, up
+from .comparisons import BitTable, bought, shares_of
+from .examples import Counts, columns_and_values
 from .privacy_parameters import PrivacyParameters
+from .unequal_shares import Step, UnequalShares
 
 MOST_DEPTH = 8
 UNIT = 2**10  # of an impurity: what an integer score counts
@@ -55,18 +57,24 @@ class GrownTree:
 
 @dataclass(frozen=True)
 class TreeProblem:
-    """n records of d columns; n stands for their number where that is private."""
+    """n records of d columns of bits; n stands for their number where that is private.
+
+    quantiles    that are bought of each column of numbers, of so many bits; d is that of all comparisons
+    """
 
     n: int
     d: int
     depth: int
     privacy: PrivacyParameters
+    quantiles: int = 0
+    bits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class TreeParameters:
     """The weight of a unit of impurity, the noise on the counts of leaves, and which levels look ahead.
 
+    quantiles    of the columns of numbers; None where none are bought
     excess    by how many errors, but with probability beta, it exceeds the best labels of its leaves
     """
 
@@ -75,8 +83,9 @@ class TreeParameters:
     looks_ahead: tuple[bool, ...]
     guarantee: Guarantee
     excess: float
+    quantiles: QuantilePlan | None = None
 
-    def grow(self, examples: Examples, keys: ChargedKeys, report: Report) -> GrownTree:
+    def grow(self, examples: BitTable, keys: ChargedKeys, report: Report) -> GrownTree:
         depth, columns = len(self.looks_ahead), dict[Path, int]()
         paths: list[Path] = [()]
         for level, ahead in enumerate(self.looks_ahead):
@@ -97,18 +106,20 @@ def prepare_tree(problem: TreeProblem) -> TreeParameters:
     """Theorems 1 and 2."""
     privacy, depth = problem.privacy, problem.depth
     part = privacy.epsilon * LEAF_SHARE
-    rest = replace(privacy, epsilon=down(lower(privacy.epsilon) - Fraction(part)))
-    eta = rest.eta(depth, unit=UNIT)
+    shares, columns = shares_of(problem.quantiles), bought(problem.bits, problem.quantiles)
+    levels = len(shares).bit_length() * columns
+    each, level = Step(2 * depth, levels), Step(5 * max(levels, 1), depth)  # two sevenths for the quantiles
+    steps = UnequalShares.of(privacy, [each, level] if levels else [level], count=part)
     scale = scale_in_range(up(privacy.score_range / Fraction(part)), "8 / epsilon")
-    level = BoundedRange(up(Fraction(eta) * privacy.score_range * UNIT), neighbors=privacy.neighbors)
-    together = compose((level, depth), PureDP(part, neighbors=privacy.neighbors)).to_zcdp()
+    plan = QuantilePlan.at(shares, down(Fraction(steps.unit) * each.weight), privacy.neighbors, columns)
     counts = 2 ** (depth + 1)
     return TreeParameters(
-        eta=eta,
+        eta=steps.eta(level) / UNIT,
         noise=laplace_plan(scale),
         looks_ahead=tuple(level + 1 < depth and _may_look_ahead(problem, 2**level) for level in range(depth)),
-        guarantee=privacy.guarantee & together,
+        guarantee=steps.guarantee,
         excess=float(counts * ceil(scale * log(2 * counts / privacy.beta))),
+        quantiles=plan if levels else None,
     )
 
 
@@ -140,14 +151,14 @@ class NodeCounts(NamedTuple):
     both: Counts | None
 
 
-def count_nodes(examples: Examples, paths: Sequence[Path], *, pairs: bool) -> list[NodeCounts]:
+def count_nodes(examples: BitTable, paths: Sequence[Path], *, pairs: bool) -> list[NodeCounts]:
     """In one pass, the counts of nodes that share no record."""
-    d, labels, outside = examples.d, examples.labels, examples.outside
+    d, bits_of, positive_of = examples.d, examples.bits, examples.positive
 
     def statistic(block: Block) -> Counts:
         from ..kernels.literals import count_among_into
 
-        bits, positive = block.bits(outside), labels(block)
+        bits, positive = bits_of(block), positive_of(block)
         out = np.zeros((len(paths), 2, 1 + d + (d * d if pairs else 0)), np.int64)
         both = np.empty((2, positive.size), np.uint64)
         for counts, path in zip(out, paths, strict=True):
@@ -174,12 +185,12 @@ def count_nodes(examples: Examples, paths: Sequence[Path], *, pairs: bool) -> li
     return found
 
 
-def count_leaves(examples: Examples, paths: Sequence[Path]) -> Counts:
+def count_leaves(examples: BitTable, paths: Sequence[Path]) -> Counts:
     """The negatives and the positives of each leaf, int64[leaves, 2]."""
-    labels, outside = examples.labels, examples.outside
+    bits_of, positive_of = examples.bits, examples.positive
 
     def statistic(block: Block) -> Counts:
-        bits, positive = block.bits(outside), labels(block)
+        bits, positive = bits_of(block), positive_of(block)
         return np.array([_of_path(bits, block.n, positive, path)[2] for path in paths], np.int64)
 
     everyone, positive = examples.rows.total(statistic).T

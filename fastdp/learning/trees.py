@@ -1,4 +1,4 @@
-"""Learning a decision tree over bits: a few questions after each other, and an answer at the end of each path.
+"""Learning a decision tree: a few questions after each other, and an answer at the end of each path.
 
 Each question is chosen by the exponential mechanism, each answer by noisy counts; a record takes part in one choice of
 a level. Labels may be wrong: nothing rests on a tree that fits. trees.md has the proofs.
@@ -18,7 +18,9 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
-from ..records.bit_words import Words, all_bits, unpack_flags
+from ..records.bit_words import Words, all_bits, as_bits, pack_flags, unpack_flags
+from ..records.column_names import label_of
+from ..records.number_line import NumberLine
 from ..records.rows import Block
 from ..support import parameters
 from ..support.boundary import boundary
@@ -28,10 +30,15 @@ from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayLines
+from ..support.shown import shown
+from .comparisons import Above, Bits, Comparisons, thresholds_of
 from .examples import Examples
-from .hypotheses import Hypothesis
+from .extremes import Numbers
+from .hypotheses import Hypothesis, number_text
 from .privacy_parameters import PrivacyParameters
-from .tree_growth import MOST_DEPTH, GrownTree, LeafCounts, Path, TreeProblem, prepare_tree
+from .tree_growth import MOST_DEPTH, GrownTree, LeafCounts, Path, TreeParameters, TreeProblem, prepare_tree
+
+MOST_QUANTILES = 255  # of a column
 
 
 @public_as("fastdp.learning")
@@ -55,17 +62,20 @@ class Leaf:
 @public_as("fastdp.learning")
 @dataclass(frozen=True)
 class Question:
-    """An inner node: a column, and what follows where it is 1 and where it is 0.
+    """An inner node: a column, and what follows where it is 1 (or above a number) and where it is not.
 
     Parameters
     ----------
     column : int
         The position of the column, counted from 0.
+    above : int, float or None
+        The number that it asks to exceed; None for a column of bits.
     yes, no : Question or Leaf
         What follows.
     """
 
     column: int
+    above: int | float | None
     yes: Question | Leaf
     no: Question | Leaf
 
@@ -88,6 +98,8 @@ class LearnedTree(Hypothesis, Accounted):
         same questions with any answers, "true" and "false" among them.
     beta : float
         The probability with which the bound may fail.
+    orders : tuple of NumberLine, or None
+        The domain of each column of numbers; None for columns of bits.
     width : int
         The number of columns of the records.
     names : tuple of str, or None
@@ -99,6 +111,7 @@ class LearnedTree(Hypothesis, Accounted):
     guarantee: Guarantee
     excess_bound: float
     beta: float
+    orders: tuple[NumberLine, ...] | None
     width: int
     names: tuple[str, ...] | None
 
@@ -109,13 +122,21 @@ class LearnedTree(Hypothesis, Accounted):
         if isinstance(node, Leaf):
             yield f"{indent}{str(node.label).lower()}"
             return
-        for question, answer in ((f"if {self.name_of(node.column)}:", node.yes), ("else:", node.no)):
+        for question, answer in ((f"if {self._condition(node)}:", node.yes), ("else:", node.no)):
             lines = list(self._lines(answer, indent + "    "))
             if isinstance(answer, Leaf):
                 yield f"{indent}{question} {lines[0].strip()}"
             else:
                 yield indent + question
                 yield from lines
+
+    def _condition(self, node: Question) -> str:
+        name = self.name_of(node.column)
+        if node.above is None or self.orders is None:
+            return name
+        if self.orders[node.column].bits == 1:
+            return name
+        return f"{name} > {number_text(node.above)}"
 
     def _display(self) -> DisplayLines:
         bound = f"at most {self.excess_bound:.3g} above the least of any answers to these questions"
@@ -131,8 +152,20 @@ class LearnedTree(Hypothesis, Accounted):
         return sorted(set(_columns(self.root)))
 
     def _holds(self, block: Block, columns: Sequence[int]) -> NDArray[np.bool_]:
-        bits = block.bits() if isinstance(self.root, Question) else None
-        return unpack_flags(_holding(self.root, bits, columns, all_bits(block.n)), block.n)
+        return unpack_flags(self._holding(self.root, block, columns, all_bits(block.n)), block.n)
+
+    def _holding(self, node: Question | Leaf, block: Block, columns: Sequence[int], here: Words) -> Words:
+        """Which of some records it holds for."""
+        if isinstance(node, Leaf):
+            return here if node.label else np.zeros_like(here)
+        at = columns[node.column]
+        if self.orders is None:
+            ones = here & pack_flags(as_bits(block.column(at), label_of(node.column, self.names)))
+        else:
+            order, label = self.orders[node.column], label_of(node.column, self.names)
+            ones = here & pack_flags(above_of(order, block.column(at), node.above, label))
+        yes = self._holding(node.yes, block, columns, ones)
+        return yes | self._holding(node.no, block, columns, here ^ ones)
 
 
 def _columns(node: Question | Leaf) -> Iterator[int]:
@@ -142,12 +175,10 @@ def _columns(node: Question | Leaf) -> Iterator[int]:
         yield from _columns(node.no)
 
 
-def _holding(node: Question | Leaf, bits: Any, columns: Sequence[int], here: Words) -> Words:
-    """Which of some records it holds for."""
-    if isinstance(node, Leaf):
-        return here if node.label else np.zeros_like(here)
-    ones = here & bits[columns[node.column]]
-    return _holding(node.yes, bits, columns, ones) | _holding(node.no, bits, columns, here ^ ones)
+def above_of(order: NumberLine, values: NDArray[Any], number: Any, label: str) -> NDArray[np.bool_]:
+    """Which values are above a number of a line that is not its last; never a NaN."""
+    up_to = order.between(values, order.value(0), number, label)
+    return order.between(values, order.value(0), order.value(order.last), label) & ~up_to
 
 
 @boundary
@@ -156,6 +187,9 @@ def learn_tree(
     y: Any,
     *,
     depth: int = 3,
+    quantiles: int = 0,
+    domain_bits: int | Sequence[int] | None = None,
+    signed: bool | None = None,
     epsilon: float,
     delta: float = 0.0,
     beta: float = 0.05,
@@ -166,17 +200,26 @@ def learn_tree(
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
 ) -> LearnedTree:
-    """Learn a decision tree from labelled records of bits, privately.
+    """Learn a decision tree from labelled records of bits or numbers, privately.
 
     Parameters
     ----------
-    X : array_like of {0, 1}
-        Records: an array of bools or integers, a data frame, a Parquet file, a Dask collection, or `fastdp.pack(X)`,
-        which is worth it for several calls.
+    X : array_like
+        Records of 0 and 1, or with `quantiles` of numbers: an array, a data frame, a Parquet file, a Dask collection;
+        for bits also `fastdp.pack(X)`, which is worth it for several calls.
     y : array_like or str
         Labels of 0 and 1, or -1 and 1, or the name of a column of X. They may be wrong.
     depth : int from 1 to 8
         How many questions a path has at most; each level has an equal share of epsilon.
+    quantiles : int from 0 to 255
+        0 for columns of bits. Otherwise columns hold numbers, and a question asks whether one is above a threshold: one
+        of so many private quantiles of its column, labels unseen, for two sevenths of what the questions cost; or any
+        number of a domain that is not larger. 7 or 15 are enough for most.
+    domain_bits : int or sequence of int, optional
+        The number of bits of the domain of all columns of numbers, or of each, as in `quantile`; None for as many as
+        the types have.
+    signed : bool, optional
+        Whether integers are signed, as in `quantile`.
     epsilon : float > 0
         The privacy parameter of the release.
     delta : float in [0, 1)
@@ -186,8 +229,8 @@ def learn_tree(
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place.
     outside : {"raise", "clip"}
-        What becomes of values and labels other than 0 and 1: a DomainError, or the nearest of them, and 0 for what is
-        missing or no number.
+        What becomes of values that are not in the domain: a DomainError, or the nearest one, and 0 (the lower end, for
+        numbers) for what is missing or no number; and of labels other than 1: 0.
     progress : bool or callable, optional
         True for a bar; or a callable (done, total, what is being done).
     rng : Randomness, optional
@@ -207,7 +250,7 @@ def learn_tree(
     ValueError
         For parameters that are not as above, before anything is charged.
     DomainError
-        For values other than 0 and 1, unless they are clipped; nothing is charged.
+        For values that are not in the domain, unless they are clipped; nothing is charged.
 
     Notes
     -----
@@ -239,32 +282,67 @@ def learn_tree(
     depth = integer("depth", depth, least=1, most=MOST_DEPTH)
     privacy = PrivacyParameters.of(epsilon, delta, beta, neighbors)
     records = public_count(records, neighbors)
-    examples = Examples(X, y, outside, may_be_empty=neighbors == "add-remove")
-    n = records or examples.n
-    plan = prepare_tree(TreeProblem(n, examples.d, depth, privacy))
+    quantiles = integer("quantiles", quantiles, least=0, most=MOST_QUANTILES)
+    table = _table(X, y, quantiles, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
+    n = records or table.n
+    bits = table.bits if isinstance(table, Numbers) else ()
+    d = sum(min(quantiles, (1 << b) - 1) for b in bits) or table.d
+    plan = prepare_tree(TreeProblem(n, d, depth, privacy, quantiles, bits))
     if plan.excess > n / 2:
         warn_of_accuracy(
             f"learn_tree: {n:,} records are too few for an error bound that says more than a coin does "
             f"(depth={depth}, epsilon={privacy.epsilon:g})"
         )
-    with ChargedKeys("learn_tree", plan.guarantee, privacy.row(depth=depth), budget, rng) as keys:
-        examples.read(keep=True)
+    row = privacy.row(depth=depth, **({"quantiles": quantiles} if quantiles else {}))
+    with ChargedKeys("learn_tree", plan.guarantee, row, budget, rng) as keys:
+        records_of = _read(table, quantiles, plan, keys)
         with reporting(progress, "learning") as report:
-            grown = plan.grow(examples, keys, report)
-    bound = min(1.0, plan.excess / n)
-    guarantee = keys.stating(plan.guarantee)
-    return LearnedTree(_tree(grown, ()), depth, guarantee, bound, privacy.beta, examples.d, examples.names)
+            grown = plan.grow(records_of, keys, report)
+    orders = table.orders if isinstance(table, Numbers) else None
+    root = _tree(grown, (), [_question(above, orders) for above in records_of.comparisons])
+    guarantee, bound = keys.stating(plan.guarantee), min(1.0, plan.excess / n)
+    return LearnedTree(root, depth, guarantee, bound, privacy.beta, orders, table.d, table.names)
 
 
-def _tree(grown: GrownTree, path: Path) -> Question | Leaf:
+def _table(
+    X: Any, y: Any, quantiles: int, bits: Any, signed: bool | None, outside: Outside, *, may_be_empty: bool
+) -> Examples | Numbers:
+    if quantiles:
+        numbers = Numbers(X, y, bits, signed, outside, may_be_empty=may_be_empty)
+        if max(numbers.bits) > 64:
+            raise ValueError(f"domain_bits={max(numbers.bits)}: must be at most 64")
+        return numbers
+    for name, value in (("domain_bits", bits), ("signed", signed)):
+        if value is not None:
+            raise ValueError(f"{name}={shown(value)}: must be left out for columns of bits; quantiles=7 is for numbers")
+    return Examples(X, y, outside, may_be_empty=may_be_empty)
+
+
+def _read(table: Examples | Numbers, quantiles: int, plan: TreeParameters, keys: ChargedKeys) -> Bits | Comparisons:
+    """The records, and of numbers what they are compared with."""
+    if isinstance(table, Examples):
+        table.read(keep=True)
+        return Bits(table, table.outside)
+    table.read()
+    return Comparisons(table, thresholds_of(table, quantiles, plan.quantiles, keys))
+
+
+def _question(above: Above, orders: tuple[NumberLine, ...] | None) -> tuple[int, int | float | None]:
+    """A column, and the number of its line that it is to exceed."""
+    if orders is None or above.position is None:
+        return above.column, None
+    return above.column, orders[above.column].value(above.position)
+
+
+def _tree(grown: GrownTree, path: Path, questions: Sequence[tuple[int, int | float | None]]) -> Question | Leaf:
     """What is below a path; where both answers are the same, the question is left out."""
     if path in grown.leaves:
         return _leaf(grown.leaves[path])
     column = grown.columns[path]
-    yes, no = (_tree(grown, (*path, 2 * column + side)) for side in (0, 1))
+    yes, no = (_tree(grown, (*path, 2 * column + side), questions) for side in (0, 1))
     if isinstance(yes, Leaf) and isinstance(no, Leaf) and yes.label == no.label:
         return Leaf(yes.label, yes.negatives + no.negatives, yes.positives + no.positives)
-    return Question(column, yes, no)
+    return Question(*questions[column], yes, no)
 
 
 def _leaf(counts: LeafCounts) -> Leaf:

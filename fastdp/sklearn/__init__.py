@@ -10,6 +10,7 @@ from .classifiers import BoxClassifier, ConjunctionClassifier
 from .linear import PrivateLinearRegression, PrivateLogisticRegression
 from .location import PrivateMean, PrivateMedian
 from .synthesis import MWEMSynthesizer
+from .trees import TreeClassifier
 
 __all__ = [
     "BoxClassifier",
@@ -19,6 +20,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMean",
     "PrivateMedian",
+    "TreeClassifier",
 ]
 
 publish(globals(), __all__, __name__)

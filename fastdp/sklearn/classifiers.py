@@ -195,7 +195,9 @@ class BoxClassifier(BinaryClassifier):
     classes : (negative, positive) or "observed"
         The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
     method : str
-        As in `fastdp.learn_box`; "auto" is the method with the least error bound.
+        As in `fastdp.learn_box`.
+    realizable : bool
+        As in `fastdp.learn_box`: True asserts that some box is right about all records.
     beta : float in (0, 1)
         The probability with which the error bound that decides about the method may fail.
     outside : {"raise", "clip"}
@@ -245,6 +247,7 @@ class BoxClassifier(BinaryClassifier):
         bits: int = 8,
         classes: Any = (0, 1),
         method: Any = "auto",
+        realizable: bool = False,
         beta: float = 0.05,
         outside: Any = "raise",
         random_state: Any = None,
@@ -256,6 +259,7 @@ class BoxClassifier(BinaryClassifier):
         self.bits = bits
         self.classes = classes
         self.method = method
+        self.realizable = realizable
         self.beta = beta
         self.outside = outside
         self.random_state = random_state
@@ -281,7 +285,8 @@ class BoxClassifier(BinaryClassifier):
         grid = CellGrid.of(self.bounds, 2 ** integer("bits", self.bits, least=1, most=32), X.shape[1])
         self.concept_ = learn_box(
             grid.cells(X, self.outside), positives, domain_bits=self.bits, signed=False, epsilon=self.epsilon,
-            delta=self.delta, method=self.method, beta=self.beta, rng=self._randomness(), budget=self.budget,
+            delta=self.delta, method=self.method, realizable=self.realizable, beta=self.beta,
+            rng=self._randomness(), budget=self.budget,
         )  # fmt: skip
         self.guarantee_ = self.concept_.guarantee
         self.intervals_ = self._intervals(grid)

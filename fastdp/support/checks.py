@@ -334,7 +334,7 @@ def are_nested(value: Any, array: NDArray[Any], dimensions: int) -> bool:
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:
     """Whether `value`, which became a float array, holds integers that float64 does not."""
-    if not (np.abs(array) >= 2.0**53).any():
+    if not (np.abs(array, dtype=np.float64) >= 2.0**53).any():  # which float16 does not hold
         return False
     items = (item.item() if isinstance(item, np.ndarray) and item.ndim == 0 else item for item in _flat(value))
     return any(isinstance(item, int | np.integer) and abs(int(item)) > 2**53 for item in items)

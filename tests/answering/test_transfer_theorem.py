@@ -4,6 +4,7 @@ its inverse, and a game in which the sample is overfitted by exact answers and n
 import itertools
 import math
 import warnings
+from decimal import localcontext
 
 import numpy as np
 import pytest
@@ -81,6 +82,16 @@ def test_the_inverse():
     assert bounds.transfer_theorem_epsilon(1.5, sample_error=0.02, failure=1e-6) == math.inf
     with pytest.raises(ValueError, match=r"^error=0\.03: is out of reach: other terms alone are 0\.12"):
         bounds.transfer_theorem_epsilon(0.03, sample_error=0.1, failure=1e-3)
+
+
+def test_the_decimal_context_of_the_host_stays_as_it_is():
+    with localcontext() as context:
+        context.clear_flags()
+        bounds.transfer_theorem(0.02, guarantee=ApproxDP(0.4, 1e-9), failure=1e-6)
+        bounds.transfer_theorem_epsilon(0.2, sample_error=0.02, failure=1e-6)
+        with pytest.raises(ValueError, match="out of reach"):
+            bounds.transfer_theorem_epsilon(0.02, sample_error=0.1, failure=1e-3)
+        assert not any(context.flags.values())
 
 
 @pytest.mark.parametrize(

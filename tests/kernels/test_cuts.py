@@ -61,11 +61,11 @@ def test_cuts_and_places_are_those_of_the_line(dtype, bits):
     cuts, draw = cut_line(line), np.random.default_rng(2)
     for _ in range(500):
         position, low = int.from_bytes(draw.bytes(8)) % (line.last + 1), int(draw.integers(0, 2**32))
-        found = tuple(map(np.uint64, kernels.cut_of(cuts.rows, np.uint64(position), np.uint64(low))))
+        found = tuple(map(np.uint64, kernels.cut_of_record(cuts.rows, np.uint64(position), np.uint64(low))))
         assert found == halves(cuts.cut(position, low))
-        assert kernels.end_of(cuts.rows, np.uint64(position)) == halves(cuts.end(position))
-        assert kernels.place_of(cuts.rows, *found) == (position, low)
-        assert kernels.place_of(cuts.rows, *halves(cuts.cut(position, LOWEST))) == (position, 0)
+        assert kernels.end_of_number(cuts.rows, np.uint64(position)) == halves(cuts.end(position))
+        assert kernels.place_of_cut(cuts.rows, *found) == (position, low)
+        assert kernels.place_of_cut(cuts.rows, *halves(cuts.cut(position, LOWEST))) == (position, 0)
 
 
 def test_counts_are_those_of_sorted_pairs():

@@ -13,6 +13,7 @@ import pytest
 import fastdp
 from fastdp import Randomness
 from fastdp.learning import tree_growth
+from fastdp.learning.comparisons import Bits
 from fastdp.learning.examples import Examples
 from fastdp.learning.privacy_parameters import PrivacyParameters
 from fastdp.learning.tree_growth import (
@@ -39,9 +40,13 @@ KINDS = [(a, b, a & b, label) for a, b, label in product((0, 1), repeat=3)]  # t
 
 def examples_of(rows):
     table = np.array(rows, np.uint8).reshape(len(rows), 4)
-    examples = Examples(table[:, :3], table[:, 3], may_be_empty=True)
+    return bits_of(table[:, :3], table[:, 3])
+
+
+def bits_of(X, y):
+    examples = Examples(X, y, may_be_empty=True)
     examples.read(keep=True)
-    return examples
+    return Bits(examples, "raise")
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["by itself", "looking ahead"])
@@ -131,8 +136,7 @@ def test_impurities_of_all_counts():
 def test_counts_of_nodes_pairs_and_leaves(n):
     draw = np.random.default_rng(n)
     X, y = draw.random((n, 5)) < 0.5, draw.random(n) < 0.3
-    examples = Examples(X, y, may_be_empty=True)
-    examples.read(keep=True)
+    examples = bits_of(X, y)
     paths = [(0, 3), (0, 2), (1, 4), (1, 5)]
     for path, counts in zip(paths, count_nodes(examples, paths, pairs=True), strict=True):
         here = np.logical_and.reduce([X[:, a // 2] == (a % 2 == 0) for a in path])
@@ -162,10 +166,23 @@ def test_parameters_use_all_of_epsilon_and_delta(depth, epsilon, delta, relation
     plan = prepare_tree(TreeProblem(10**5, 20, depth, PrivacyParameters(epsilon, delta, 0.05, relation)))
     s = 2 if relation == "replace-one" else 1
     each = s * UNIT * plan.eta
-    levels = compose((BoundedRange(each), depth), delta=delta).to_approx(delta).epsilon if delta else depth * each
-    assert 0.999 * epsilon <= levels + epsilon * LEAF_SHARE <= epsilon * (1 + 1e-12)
+    parts = [(BoundedRange(each), depth), (PureDP(epsilon * LEAF_SHARE), 1)]
+    used = compose(*parts, delta=delta).to_approx(delta).epsilon if delta else depth * each + epsilon * LEAF_SHARE
+    assert 0.999 * epsilon <= used <= epsilon * (1 + 1e-12)
     assert plan.noise.scale >= s / (epsilon * LEAF_SHARE)
     assert plan.guarantee.neighbors == relation
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_quantiles_are_paid_for(relation):
+    """Of the columns whose lines are longer than the thresholds are many; the others are free."""
+    privacy = PrivacyParameters(1.0, 0.0, 0.05, relation)
+    s = 2 if relation == "replace-one" else 1
+    plan = prepare_tree(TreeProblem(10**5, 20, 3, privacy, 15, (64, 4, 1, 5)))
+    levels = plan.quantiles.levels * plan.quantiles.columns
+    assert levels == 4 * 2
+    assert 0.999 <= levels * plan.quantiles.each + 3 * s * UNIT * plan.eta + LEAF_SHARE <= 1
+    assert prepare_tree(TreeProblem(10**5, 20, 3, privacy, 15, (4, 1))).quantiles is None
 
 
 def test_looking_ahead_is_decided_by_public_numbers():
@@ -256,6 +273,54 @@ def test_a_tree_reads_as_a_person_would_write_it():
         assert "replace-one" in shown
     leaf = tree.root.yes if isinstance(tree.root.yes, fastdp.learning.Leaf) else tree.root.no
     assert abs(leaf.positives - np.count_nonzero(y)) < 20_000
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
+def test_numbers_are_compared_as_they_were_learned(dtype):
+    """What a tree predicts for its own records is what its leaves counted; and it errs by little more than labels."""
+    draw = np.random.default_rng(0)
+    X = {"a": (200 * draw.random(30_000)).astype(dtype), "b": draw.random(30_000) < 0.5}
+    wrong = draw.random(30_000) < 0.05
+    y = ((X["a"] > 100) & X["b"]) ^ wrong
+    tree = fastdp.learn_tree(X, y, depth=2, quantiles=31, epsilon=2.0, rng=Randomness(seed=0))
+    assert tree.error(X, y) < 0.08
+    assert "a > " in str(tree)
+    assert "if b:" in str(tree)
+
+    def leaves(node, here):
+        if isinstance(node, fastdp.learning.Leaf):
+            assert abs(node.negatives - np.count_nonzero(here & ~y)) < 200
+            assert abs(node.positives - np.count_nonzero(here & y)) < 200
+            return
+        asked = list(X.values())[node.column] > node.above
+        leaves(node.yes, here & asked)
+        leaves(node.no, here & ~asked)
+
+    leaves(tree.root, np.ones(len(y), bool))
+
+
+def test_thresholds_of_short_lines_are_all_their_points():
+    draw = np.random.default_rng(0)
+    X = draw.integers(0, 8, (20_000, 2))
+    y = (X[:, 0] > 2) & (X[:, 0] <= 5)
+    tree = fastdp.learn_tree(X, y, depth=2, quantiles=7, domain_bits=3, epsilon=5.0, rng=Randomness(seed=0))
+    assert tree.error(X, y) == 0
+    for n in (0, 200):
+        options = {"neighbors": "add-remove", "records": 20_000, "quantiles": 3, "domain_bits": 3}
+        assert fastdp.learn_tree(X[:n], y[:n], epsilon=1.0, **options).width == 2
+
+
+def test_parameters_of_numbers_are_checked():
+    X, y = conjunction(20_000, 3, 2, 0)
+    for options, match in (
+        ({"domain_bits": 3}, "^domain_bits=3: must be left out"), ({"signed": True}, "^signed=True: must be left out"),
+        ({"quantiles": -1}, "^quantiles=-1"), ({"quantiles": 256}, "^quantiles=256"),
+        ({"quantiles": 3, "domain_bits": 65}, "^domain_bits=65: must be at most 64"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=match):
+            fastdp.learn_tree(X.astype(int), y, epsilon=1.0, **options)
+    with pytest.raises(fastdp.DomainError):
+        fastdp.learn_tree(np.full((20_000, 1), np.nan), y, quantiles=3, epsilon=1.0)
 
 
 def test_a_tree_is_charged_once_and_a_wrong_value_costs_nothing():

@@ -323,6 +323,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.RangesRelease": lambda: fastdp.release_ranges(
         np.arange(50.0), [0.0, 9.0, 20.0, 49.0], epsilon=1.0, rng=fastdp.Randomness(1)
     ),
+    "answering.Ratio": lambda: fastdp.answering.Ratio(0.5, 0.1),
     "answering.Answer": lambda: _multiplicative_weights().answer(fastdp.Conjunction({"a": 1})),
     "answering.Estimate": lambda: fastdp.bounds.mwem(10**4, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0),
     "answering.Marginals": lambda: fastdp.marginals(DOMAIN, 1),
@@ -330,7 +331,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "learning.LearnedBox": lambda: _learned("learn_box", delta=1e-6),
     "learning.LearnedTree": lambda: _learned("learn_tree"),
     "learning.Leaf": lambda: fastdp.learning.Leaf(True, 1, 2),
-    "learning.Question": lambda: fastdp.learning.Question(0, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
+    "learning.Question": lambda: fastdp.learning.Question(0, None, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
     "learning.LearnedConjunction": lambda: _learned("learn_conjunction", delta=1e-6),
     "optimizing.Descent": lambda: fastdp.projected_gradient_descent(
         np.zeros((4, 2)), np.zeros(4), loss=losses.SquaredError(x_norm=1.0, y_bound=1.0), over=sets.Ball(1.0), steps=2

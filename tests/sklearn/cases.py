@@ -14,6 +14,7 @@ from fastdp.sklearn import (
     PrivateLogisticRegression,
     PrivateMean,
     PrivateMedian,
+    TreeClassifier,
 )
 
 # scikit-learn's checks ask for more than half of the variance, or 83 % of the labels, of 200 records, which no private
@@ -39,6 +40,7 @@ def cases() -> list[tuple[Any, Any, Any]]:
         (PrivateMean(bounds=BOX), SQUARE, None),
         (PrivateMedian(bounds=BOX), SQUARE, None),
         (MWEMSynthesizer(bounds=BOX, bins=5), SQUARE, None),
+        (TreeClassifier(depth=2), SQUARE, INSIDE),
     ]
 
 

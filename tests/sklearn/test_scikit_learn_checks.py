@@ -18,6 +18,7 @@ from fastdp.sklearn import (
     PrivateLogisticRegression,
     PrivateMean,
     PrivateMedian,
+    TreeClassifier,
 )
 from tests.sklearn.cases import EXACT
 
@@ -27,6 +28,7 @@ def checked() -> list[Any]:
     return [
         ConjunctionClassifier(EXACT, thresholds=thresholds, max_literals=2, classes="observed", outside="clip"),
         BoxClassifier(EXACT, bounds=(-5, 5), classes="observed", outside="clip"),
+        TreeClassifier(EXACT, classes="observed"),
         # of few columns "auto" would take an exponential mechanism here, a second a fit
         PrivateLogisticRegression(EXACT, bounds=(-5, 5), classes="observed", outside="clip", method="descent"),
         PrivateLinearRegression(EXACT, bounds=(-5, 5), y_bounds=(-5, 5), outside="clip", method="moments"),

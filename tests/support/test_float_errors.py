@@ -102,6 +102,13 @@ def test_noise_selection_and_thresholds_on_wild_floats(wild, dtype):
 
 
 @pytest.mark.usefixtures("_strict")
+def test_a_list_of_floats_that_hold_no_large_numbers():
+    """2^53, with which its entries are compared, overflows float16."""
+    assert fastdp.laplace([np.float16(0.5)], sensitivity=1.0, epsilon=1.0).shape == (1,)
+    assert fastdp.AboveThreshold(1.0, sensitivity=1.0, epsilon=1e5).above(np.float16(7.5))
+
+
+@pytest.mark.usefixtures("_strict")
 def test_threads_of_the_pool_are_as_quiet():
     X = np.full((400_000, 4), 1e200)
     X[300_000] = 5e-324

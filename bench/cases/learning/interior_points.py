@@ -11,13 +11,14 @@ import numpy as np
 import fastdp
 
 from ...peers.inputs import numbers as values
-from ..registry import Call, Case, Side, beside, make_case, within
+from ..registry import Call, Case, Side, beside, faster, make_case, within
 from .inputs import DELTA, EPSILON, MILLION, SURE
 
 _case = partial(make_case, "learning")
 
 CANDIDATES = 1_000  # of the others' medians
 TENTH = 0.9  # the rank above which a tenth lies
+CENTILES = tuple(k / 100 for k in range(1, 100))
 
 
 def _point(kind: str) -> Callable[[int], Call]:
@@ -54,6 +55,21 @@ def few_apart(n: int) -> Any:
 def _quantile(n: int) -> Any:
     array = values("float64", n)
     return lambda: fastdp.quantile(array, TENTH, epsilon=EPSILON)
+
+
+def _quantiles(n: int) -> Any:
+    array = values("float64", n)
+    return lambda: fastdp.quantiles(array, CENTILES, epsilon=EPSILON)
+
+
+def _median(n: int) -> Call:
+    array = values("float64", n)
+    return lambda: fastdp.median(array, epsilon=EPSILON)
+
+
+def _medians(n: int) -> Call:
+    array = values("float64", n)
+    return lambda: [fastdp.median(array, epsilon=EPSILON) for _ in CENTILES]
 
 
 def _numpy_quantile(n: int) -> Call:
@@ -93,6 +109,18 @@ CASES = (
         (Side("np.partition", _numpy_quantile), None),
         oracle="a rank",
         drawn=lambda n: (values("float64", n), TENTH, _quantile(n)()),
+        epsilon=EPSILON,
+    ),
+    _case(
+        "quantiles",
+        "99 quantiles of 10^6 values, float64, beside one median and 99 of them",
+        MILLION,
+        _quantiles,
+        (Side("fastdp.median", _median), within("fastdp.median", 4)),
+        (Side("99 x fastdp.median", _medians), faster("99 x fastdp.median", avx512=10, avx2=10)),
+        (_sort("float64"), None),
+        oracle="many ranks",
+        drawn=lambda n: (values("float64", n), CENTILES, _quantiles(n)()),
         epsilon=EPSILON,
     ),
     _case(

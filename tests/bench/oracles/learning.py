@@ -37,6 +37,13 @@ def _check_found(drawn: Any, parameters: Any) -> None:
     assert len(h.literals) <= parameters["k"]
 
 
+def _check_excess(drawn: Any, parameters: Any) -> None:
+    """Whatever it is compared with, it is better than a constant, and errs on few of the records that it fits."""
+    X, y, found = drawn
+    assert found.error(X, y) < 0.05 < min(y.mean(), 1 - y.mean())
+    assert found.excess_bound < 0.05
+
+
 def _check_box(drawn: Any, parameters: Any) -> None:
     X, y, h = drawn
     low, high = (np.array(ends) for ends in zip(*h.intervals, strict=True))
@@ -53,6 +60,15 @@ def _check_middle_rank(drawn: Any, parameters: Any) -> None:
 def _check_rank(drawn: Any, parameters: Any) -> None:
     values, q, point = drawn
     assert abs((values < point).sum() - q * len(values)) <= (64 * math.log(2) + math.log(1e9)) * 2
+
+
+def _check_many_ranks(drawn: Any, parameters: Any) -> None:
+    """In order, and none off by more than seven levels of choices in a line of 2^104 cuts, which n bounds as well."""
+    values, qs, points = drawn
+    assert (np.diff(points) >= 0).all()
+    levels, logarithm = 7, 104 * math.log(2) + math.log(1e9)
+    for q, point in zip(qs, points, strict=True):
+        assert abs((values < point).sum() - q * len(values)) <= min(len(values), 4 * levels**2 * logarithm)
 
 
 def _check_in_between(drawn: Any, parameters: Any) -> None:
@@ -95,6 +111,7 @@ def _check_good_hypothesis(drawn: Any, parameters: Any) -> None:
 
 ORACLES: dict[str, Any] = {
     "a rank": _check_rank,
+    "many ranks": _check_many_ranks,
     "a point in between": _check_in_between,
     "packed bits": _check_packed,
     "what no positive record falsifies": _check_elimination,
@@ -103,6 +120,8 @@ ORACLES: dict[str, Any] = {
     "a conjunction": _check_conjunction,
     "a conjunction that was searched for": _check_found,
     "a box": _check_box,
+    "a box by errors": _check_excess,
+    "a tree": _check_excess,
     "a middle rank": _check_middle_rank,
     "a good hypothesis": _check_good_hypothesis,
 }

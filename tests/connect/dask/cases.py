@@ -56,6 +56,13 @@ def tree(give: Any, data: Data) -> Any:
     return h.root, h.error(give(data.bits), give(data.rule))
 
 
+def tree_of_numbers(give: Any, data: Data) -> Any:
+    X = np.column_stack([data.incomes, data.points[:, :2]])
+    y = data.incomes > 2e4
+    h = fastdp.learn_tree(give(X), give(y), quantiles=5, epsilon=4.0, rng=seeded())
+    return h.root, h.error(give(X), give(y))
+
+
 def box(give: Any, data: Data, epsilon: float = 6.0, **how: Any) -> Any:
     h = fastdp.learn_box(give(data.places), give(data.inside), epsilon=epsilon, rng=seeded(), **how)
     return h.intervals, h.error(give(data.places), give(data.inside))
@@ -151,6 +158,7 @@ CASES: dict[str, Call] = {
     "search": partial(conjunction, k=3, method="search"),
     "add-remove": partial(conjunction, k=3, neighbors="add-remove", records=N),
     "tree": tree,
+    "tree of numbers": tree_of_numbers,
     "box, grid": partial(box, method="grid", domain_bits=[6, 5]),
     "box of floats, grid": partial(box_of_floats, method="grid"),
     "box, peel": partial(box, method="peel", delta=1e-6, domain_bits=[6, 5]),
