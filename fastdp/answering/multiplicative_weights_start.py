@@ -166,7 +166,7 @@ def _warn_if_plain_noise_is_better(given: Parameters, schedule: Schedule, n: int
     """An AccuracyWarning if plain noise on as many answers, as adaptive, is the better choice."""
     name, plain = "Gaussian" if given.delta else "Laplace", given.plain_alpha(n)
     if isinstance(schedule, MeasuredSchedule):
-        if not given.plain_is_better(n):
+        if isinstance(given.prior, SyntheticDistribution) or not given.plain_is_better(n):
             return
         message = (
             f"plain {name} noise on each of max_queries={given.max_queries:,} answers is within {plain:.3g}: less than "

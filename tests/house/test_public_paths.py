@@ -23,7 +23,7 @@ PUBLIC = [
     if inspect.isclass(thing := getattr(module, name)) and thing.__module__.startswith("fastdp") and name[0] != "_"
 ]
 RESULTS = {
-    "fastdp.answering": "Answer Estimate FittedDistribution Marginals MarginalsRelease Query",
+    "fastdp.answering": "Answer Estimate FittedDistribution Marginals MarginalsRelease Query Ratio",
     "fastdp.learning": "Chosen Hypothesis LearnedBox LearnedConjunction LearnedTree",
     "fastdp.optimizing": "Descent ExcessBounds LeastSquares PrivateChoice PrivateDescent PrivateMinimum VectorRelease",
     "fastdp.privacy": "Release Releases Removal",

@@ -96,6 +96,7 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "bound values": lambda: fastdp.Linear(np.arange(6) / 6).bind(DOMAIN),
     "a bound predicate": lambda: fastdp.Predicate(numba.njit(above)).bind(DOMAIN),
     "Answer": lambda: answering.Answer(fastdp.Conjunction({"a": 1}), 0.5, False),
+    "Ratio": lambda: answering.Ratio(0.5, 0.1),
     "PackedRows": lambda: fastdp.pack(BITS),
     "descent": lambda: fastdp.noisy_projected_gradient_descent(X, Y, history=True, **FITS),
     "without noise": lambda: fastdp.projected_gradient_descent(

@@ -327,6 +327,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.RangesRelease": lambda: fastdp.release_ranges(
         np.arange(50.0), [0.0, 9.0, 20.0, 49.0], epsilon=1.0, rng=fastdp.Randomness(1)
     ),
+    "answering.Ratio": lambda: fastdp.answering.Ratio(0.5, 0.1),
     "answering.Answer": lambda: _multiplicative_weights().answer(fastdp.Conjunction({"a": 1})),
     "answering.Estimate": lambda: fastdp.bounds.mwem(10**4, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0),
     "answering.Marginals": lambda: fastdp.marginals(DOMAIN, 1),

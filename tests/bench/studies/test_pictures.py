@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastdp.bench.studies import composition, risk, samples, utility
+from fastdp.bench.studies import composition, online, risk, samples, utility
 
 ERRORS = {
     (k, d): {method: [samples.Point(n, 0.1, 200 / n) for n in samples.SIZES] for method in samples.CONJUNCTIONS}
@@ -51,7 +51,19 @@ def test_plans_are_as_many_as_stated_and_come_out_close() -> None:
     assert all(composition.excess(plan) < 0.002 for plan in plans[::17])
 
 
-@pytest.mark.parametrize("study", ["composition", "risk", "samples", "utility"])
+def answers() -> dict[int, online.Curves]:
+    curves = {label: [online.Point(k, (0.1 / k, 0.01 / k)) for k in online.QUERIES] for label in online.METHODS}
+    return {n: {**curves, 'variant="sharp"': curves['variant="sharp"'][:2]} for n in (5_000, 254_654)}
+
+
+def test_table_of_online_answers() -> None:
+    lines = online.table(answers()).splitlines()
+    assert lines[0] == "5,000 records: mean error (largest)"
+    assert "| plain noise on each | 1.0e-04 (1.0e-03) | 3.3e-05 (3.3e-04) |" in lines[6]
+    assert lines[7].endswith("| 3.3e-05 (3.3e-04) |  |  |  |  |  |")
+
+
+@pytest.mark.parametrize("study", ["composition", "online", "risk", "samples", "utility"])
 def test_pictures_are_drawn_and_the_same_each_time(study: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"{i}.svg" for i in range(2)]
     for path in paths:
@@ -59,6 +71,8 @@ def test_pictures_are_drawn_and_the_same_each_time(study: str, tmp_path: Path) -
             composition.draw(path)
         elif study == "risk":
             risk.draw(excesses(), path)
+        elif study == "online":
+            online.draw(answers(), path)
         elif study == "samples":
             samples.draw(ERRORS, NEEDS, path)
         else:
@@ -69,5 +83,5 @@ def test_pictures_are_drawn_and_the_same_each_time(study: str, tmp_path: Path) -
 
 
 def test_pictures_are_where_the_documentation_shows_them() -> None:
-    for picture in (risk.PICTURE, samples.PICTURE, utility.PICTURE):
+    for picture in (online.PICTURE, risk.PICTURE, samples.PICTURE, utility.PICTURE):
         assert picture.is_file()
