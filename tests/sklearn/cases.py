@@ -35,12 +35,12 @@ def cases() -> list[tuple[Any, Any, Any]]:
     return [
         (ConjunctionClassifier(thresholds=range(10, 100, 10), max_literals=2), SQUARE, INSIDE),
         (BoxClassifier(bounds=BOX), SQUARE, INSIDE),
-        (TreeClassifier(depth=2), SQUARE, INSIDE),
         (PrivateLogisticRegression(bounds=BOX, method="descent"), SQUARE, ABOVE),
         (PrivateLinearRegression(bounds=BOX, y_bounds=(-100, 300)), SQUARE, LINE),
         (PrivateMean(bounds=BOX), SQUARE, None),
         (PrivateMedian(bounds=BOX), SQUARE, None),
         (MWEMSynthesizer(bounds=BOX, bins=5), SQUARE, None),
+        (TreeClassifier(depth=2), SQUARE, INSIDE),
     ]
 
 

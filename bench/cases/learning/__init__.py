@@ -7,12 +7,13 @@ what they find is exact and not private, except for OpenDP's and diffprivlib's m
 """
 
 from ..registry import Case
-from . import boxes, conjunctions, finite_classes, interior_points, literals
+from . import boxes, conjunctions, finite_classes, interior_points, literals, trees
 
 CASES: tuple[Case, ...] = (
     *literals.CASES,
     *conjunctions.CASES,
     *boxes.CASES,
+    *trees.CASES,
     *interior_points.CASES,
     *finite_classes.CASES,
 )

@@ -179,13 +179,14 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
         ("quantiles", "fastdp.median", 4, 4),
         ("quantiles", "99 x fastdp.median", 10, 10),
         ("literals-two-threads", "one thread", 1.6, 1.6),
+        ("tree", "fastdp.pack", 3, 3),
     }
     assert stated_in("learning") == asked
     without = {case.name: case for case in choose(("learning",)) if not case.targets}
     assert set(without) == {
         *("peel-1", "peel-3", "peel-30", "interior-point-candidates", "box-peel", "box-interior-point", "concepts"),
         *("conjunction-by-greedy", "conjunction-by-counts", "conjunction-by-elimination", "pack", "error", "quantile"),
-        *("conjunction-by-search",),
+        *("conjunction-by-search", "box-grid"),
         *("box-exponential", "interior-point-prefix"),
     }
     assert [side.peer for side in without["interior-point-candidates"].rivals] == ["opendp", "diffprivlib"]

@@ -37,6 +37,13 @@ def _check_found(drawn: Any, parameters: Any) -> None:
     assert len(h.literals) <= parameters["k"]
 
 
+def _check_excess(drawn: Any, parameters: Any) -> None:
+    """Whatever it is compared with, it is better than a constant, and errs on few of the records that it fits."""
+    X, y, found = drawn
+    assert found.error(X, y) < 0.05 < min(y.mean(), 1 - y.mean())
+    assert found.excess_bound < 0.05
+
+
 def _check_box(drawn: Any, parameters: Any) -> None:
     X, y, h = drawn
     low, high = (np.array(ends) for ends in zip(*h.intervals, strict=True))
@@ -113,6 +120,8 @@ ORACLES: dict[str, Any] = {
     "a conjunction": _check_conjunction,
     "a conjunction that was searched for": _check_found,
     "a box": _check_box,
+    "a box by errors": _check_excess,
+    "a tree": _check_excess,
     "a middle rank": _check_middle_rank,
     "a good hypothesis": _check_good_hypothesis,
 }
