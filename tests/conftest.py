@@ -36,7 +36,7 @@ def run_python(code: str, **environment: str) -> str:
         cwd=TESTS,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -176,7 +176,7 @@ def run_with_time(work: Callable[[], Any]) -> None:
 
     thread = threading.Thread(target=attempt, daemon=True)
     thread.start()
-    thread.join(300)
+    thread.join(1800)
     assert not thread.is_alive(), "deadlock"
     if errors:
         raise errors[0]
@@ -201,7 +201,7 @@ def test_no_lock_is_held_while_progress_is_called() -> None:
     run_with_time(lambda: run.answer_many(marginals(SMALL, 2), progress=progress))
     assert len(seen) > 1
     for other in others:
-        other.join(300)
+        other.join(1800)
     assert len(waited) == 2
     assert len(run.transcript) == len(marginals(SMALL, 2)) + 2
     run_with_time(lambda: run.answer(query))

@@ -83,7 +83,7 @@ def test_pytest_bench_runs_the_registry() -> None:
         "-k",
         "words",
     ]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=1800, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 

@@ -56,7 +56,7 @@ def compile_program(folder: Path, code: str, name: str, *flags: str) -> Path:
     return folder / name
 
 
-def run(program: Path, *arguments: str, seconds: int = 300, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(program: Path, *arguments: str, seconds: int = 1800, **environment: str) -> subprocess.CompletedProcess[str]:
     """With an empty environment, but for the kernel cache, from another folder."""
     if cache := os.environ.get("FASTDP_CACHE_DIR"):
         environment.setdefault("FASTDP_CACHE_DIR", cache)

@@ -42,7 +42,7 @@ def sources() -> Iterator[Path]:
 def python(code: str, cwd: Path = ROOT, executable: str = sys.executable) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return subprocess.run(
-        [executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True, timeout=1800, check=False
     )
 
 
@@ -264,7 +264,7 @@ def test_a_wheel_works_elsewhere(built: dict[str, Path], tmp_path: Path) -> None
     venv.create(home, with_pip=True)
     executable = str(home / "bin" / "python")
     command = [executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    subprocess.run([*command, str(built["wheel from sdist"])], check=True, capture_output=True, timeout=300)
+    subprocess.run([*command, str(built["wheel from sdist"])], check=True, capture_output=True, timeout=1800)
     (site,) = home.glob("lib/python*/site-packages")
     (site / "borrowed.pth").write_text(f"{Path(np.__file__).parent.parent}\n")
 

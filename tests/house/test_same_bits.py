@@ -42,9 +42,9 @@ def test_children_draw_the_same_bits(method):
     children = [context.Process(target=send, args=(queue,)) for _ in range(2)]
     for child in children:
         child.start()
-    found = [queue.get(timeout=120) for _ in children]
+    found = [queue.get(timeout=1800) for _ in children]
     for child in children:
-        child.join(timeout=60)
+        child.join(timeout=1800)
     assert found == [expected] * 2
 
 

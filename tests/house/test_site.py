@@ -53,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site")
     command = f"-m sphinx -q -W --keep-going -c docs -d {place}/trees . {place}/site".split()
     done = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     return place / "site"

@@ -138,7 +138,7 @@ class House:
         return file
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 60) -> dict[str, Any]:
+def finish(process: subprocess.Popen[str], seconds: float = 3600) -> dict[str, Any]:
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -262,7 +262,7 @@ def test_code_generated_otherwise_is_another_overload(warm: House, env: dict[str
 def test_numba_disable_jit(warm: House, before: str) -> None:
     """Most kernels have no form in plain Python, so fastdp says what to do instead of failing somewhere inside."""
     process = warm.start(before=before, NUMBA_DISABLE_JIT=None if before else "1")
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=1800)
     assert process.returncode == 1
     assert err.splitlines()[-1] == (
         "ImportError: fastdp's kernels are compiled, and have no form in plain Python: NUMBA_DISABLE_JIT must be "
@@ -711,7 +711,7 @@ def once(code: str) -> str:
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    until = time.time() + 60
+    until = time.time() + 1800
     while not path.exists():
         assert process.poll() is None, process.communicate()
         assert time.time() < until
@@ -819,7 +819,7 @@ def test_nothing_stays_locked(house: House, leave: str) -> None:
     first = house.start(once(leave) + GOES_ON)
     left = house.folder / "left"
     try:
-        until = time.time() + 60
+        until = time.time() + 1800
         while not left.exists() and time.time() < until:
             time.sleep(0.01)
         patience = "from fastdp.kernels import cache_folder\ncache_folder._PATIENCE = 1e9\n"
@@ -863,7 +863,7 @@ answer = [loops.three(2), loops.four(2)]
 
 
 WAIT = """
-def wait(pid, seconds=20):
+def wait(pid, seconds=1800):
     end = time.time() + seconds
     while time.time() < end:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -932,7 +932,7 @@ def compile_elsewhere():
     results = []
     thread = threading.Thread(target=lambda: results.append(int(loops.total(np.arange(4.0)))), daemon=True)
     thread.start()
-    thread.join(0.1 if lock.is_locked() else 20)
+    thread.join(0.1 if lock.is_locked() else 1800)
     return list(results)
 
 with lock:

@@ -461,7 +461,7 @@ def test_limits_are_about_what_ten_seconds_take():
 
 def test_a_hundred_thousand_records_take_seconds_at_most():
     BoxChoice(*records(2, (64,), 0), (64,), Fraction(1)).draw(seeded().key())  # compiled
-    begin = time.perf_counter()
+    begin = time.process_time()
     BoxChoice(*records(100_000, (64,), 0), (64,), Fraction(1, 2)).draw(seeded().key())
     BoxChoice(*records(1000, (64, 64), 0), (64, 64), Fraction(1, 2)).draw(seeded().key())
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5

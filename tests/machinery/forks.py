@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 600  # against hangs only: a cold child compiles
+SECONDS = 1860  # against hangs only: a cold child compiles
 
 PREAMBLE = """
 import faulthandler, os, signal, sys, threading, time, warnings

@@ -30,7 +30,7 @@ import fastdp
 
 from .calls import CALLS, CHARGED
 
-SECONDS = 300  # against hangs, for one batch of calls
+SECONDS = 1800  # against hangs, for one batch of calls
 
 
 class Interrupt(BaseException):

@@ -366,7 +366,7 @@ def test_no_winner_and_no_copy_while_a_thread_offers(monkeypatch):
 
     def slow(*args):
         inside.set()
-        assert go_on.wait(30)
+        assert go_on.wait(1800)
         run(*args)
 
     monkeypatch.setattr(GumbelState, "add", slow)
@@ -376,7 +376,7 @@ def test_no_winner_and_no_copy_while_a_thread_offers(monkeypatch):
     ]
     for thread in threads:
         thread.start()
-        assert inside.wait(30)
+        assert inside.wait(1800)
         inside.clear()
     refused = (whole.winner, lambda: copy.deepcopy(shard), lambda: pickle.dumps(shard), lambda: other.merge(shard))
     for call in refused:

@@ -25,7 +25,7 @@ import pytest
 from fastdp.support import threads
 from fastdp.support.threads import get_num_threads, run_chunks, set_num_threads
 
-SECONDS = 20  # far beyond what any of this takes
+SECONDS = 3600  # against hangs alone
 
 
 @pytest.fixture(autouse=True)
@@ -163,7 +163,7 @@ def test_a_caller_does_not_wait_for_helpers_that_are_busy() -> None:
     holder.start()
     busy.wait(SECONDS)
     try:
-        assert within(SECONDS / 4, lambda: run_chunks(bounds, 3, 1)) == [(0, 1), (1, 2), (2, 3)]
+        assert within(SECONDS / 2, lambda: run_chunks(bounds, 3, 1)) == [(0, 1), (1, 2), (2, 3)]
     finally:
         release.set()
         holder.join(SECONDS)

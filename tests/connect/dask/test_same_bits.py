@@ -228,7 +228,7 @@ def test_tasks_work_without_helpers() -> None:
                 pass
             workers |= set(run_chunks(lambda i, j: threading.get_ident(), 64, 1))
         assert workers == {threading.get_ident()}
-        barrier = threading.Barrier(2, timeout=20)
+        barrier = threading.Barrier(2, timeout=1800)
         run_chunks(lambda i, j: barrier.wait(), 2, 1)  # helpers come again
     finally:
         fastdp.set_num_threads(before)
