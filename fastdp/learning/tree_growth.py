@@ -111,7 +111,7 @@ def prepare_tree(problem: TreeProblem) -> TreeParameters:
     each, level = Step(2 * depth, levels), Step(5 * max(levels, 1), depth)  # two sevenths for the quantiles
     steps = UnequalShares.of(privacy, [each, level] if levels else [level], count=part)
     scale = scale_in_range(up(privacy.score_range / Fraction(part)), "8 / epsilon")
-    plan = QuantilePlan.at(shares, down(Fraction(steps.unit) * each.weight), privacy.neighbors, columns)
+    plan = QuantilePlan.at(shares, down(Fraction(steps.unit) * each.weight), privacy.neighbors, columns, even=True)
     counts = 2 ** (depth + 1)
     return TreeParameters(
         eta=steps.eta(level) / UNIT,
