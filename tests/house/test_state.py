@@ -110,6 +110,7 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "vector_sum": lambda: fastdp.vector_sum(X, clip=1.0, **PRICE),
     "learn_conjunction": lambda: fastdp.learn_conjunction(BITS, BITS[:, 0], k=1, **PRICE),
     "learn_box": lambda: fastdp.learn_box(BITS[:, :1].astype(int), BITS[:, 0], domain_bits=1, **PRICE),
+    "learn_decision_list": lambda: fastdp.learn_decision_list(BITS, BITS[:, 0], rules=1, epsilon=1.0),
     "learn_tree": lambda: fastdp.learn_tree(BITS, BITS[:, 0], depth=1, epsilon=1.0),
     "learn_from_class": lambda: fastdp.learn_from_class(BITS.T, BITS[:, 0], epsilon=1.0),
 }  # fmt: skip

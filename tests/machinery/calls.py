@@ -265,7 +265,13 @@ def _learned(name: str, **options: Any) -> Any:
     rng = np.random.default_rng(2)
     X = rng.uniform(0, 1, (200, 3))
     y = (X[:, 0] > 0.5).astype(int)
-    first = (X > 0.5).T if name == "learn_from_class" else X > 0.5 if name in ("learn_conjunction", "learn_tree") else X
+    first = (
+        (X > 0.5).T
+        if name == "learn_from_class"
+        else X > 0.5
+        if name in ("learn_conjunction", "learn_tree", "learn_decision_list")
+        else X
+    )
     return getattr(fastdp, name)(first, y, epsilon=5.0, rng=fastdp.Randomness(1), **options)
 
 
@@ -333,6 +339,8 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.Marginals": lambda: fastdp.marginals(DOMAIN, 1),
     "learning.Chosen": lambda: _learned("learn_from_class"),
     "learning.LearnedBox": lambda: _learned("learn_box", delta=1e-6),
+    "learning.LearnedDecisionList": lambda: _learned("learn_decision_list"),
+    "learning.Rule": lambda: fastdp.learning.Rule(0, True, True, 1, 2),
     "learning.LearnedTree": lambda: _learned("learn_tree"),
     "learning.Leaf": lambda: fastdp.learning.Leaf(True, 1, 2),
     "learning.Question": lambda: fastdp.learning.Question(0, None, *2 * [fastdp.learning.Leaf(True, 1, 2)]),

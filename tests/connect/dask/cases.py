@@ -56,6 +56,11 @@ def tree(give: Any, data: Data) -> Any:
     return h.root, h.error(give(data.bits), give(data.rule))
 
 
+def decision_list(give: Any, data: Data) -> Any:
+    h = fastdp.learn_decision_list(give(data.bits), give(data.rule), epsilon=1.0, rng=seeded())
+    return h.rules, h.error(give(data.bits), give(data.rule))
+
+
 def tree_of_numbers(give: Any, data: Data) -> Any:
     X = np.column_stack([data.incomes, data.points[:, :2]])
     y = data.incomes > 2e4
@@ -159,6 +164,7 @@ CASES: dict[str, Call] = {
     "add-remove": partial(conjunction, k=3, neighbors="add-remove", records=N),
     "tree": tree,
     "tree of numbers": tree_of_numbers,
+    "decision list": decision_list,
     "box, grid": partial(box, method="grid", domain_bits=[6, 5]),
     "box of floats, grid": partial(box_of_floats, method="grid"),
     "box, peel": partial(box, method="peel", delta=1e-6, domain_bits=[6, 5]),
