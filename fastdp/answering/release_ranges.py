@@ -136,10 +136,10 @@ class RangesRelease(Accounted, Displayed):
             From 0 to 1.
         """
         if len(self.bins) == 1 and isinstance(x, Sequence | np.ndarray) and not isinstance(x, str):
-            places = plain_array("x", x, "numbers")
-            if places.ndim != 1 or places.dtype.kind not in "iufM" or (places != places).any():
-                raise ValueError(f"x: shape {places.shape}, dtype {places.dtype}: must be numbers, in one dimension")
-            return np.array([self.cdf(each) for each in places.tolist()])
+            several = plain_array("x", x, "numbers")
+            if several.ndim != 1 or several.dtype.kind not in "iufM" or (several != several).any():
+                raise ValueError(f"x: shape {several.shape}, dtype {several.dtype}: must be numbers, in one dimension")
+            return np.array([self.cdf(each) for each in several.tolist()])
         ends = self._ends("x", x)
         places = [end_in_bins(bins, name, end) for name, bins, end in zip(self.names, self.bins, ends, strict=True)]
         if min(places) < 0:
