@@ -17,8 +17,8 @@ from . import calls, fuzz, races, surface
 from .hostile import MARK, everything_hostile
 
 REFUSED = {  # valid calls that are refused, as that is what they are about
-    "Bins.dp_event", "ApproxDP.dp_event", "ApproxDP.to_renyi", "ApproxDP.to_zcdp", "GumbelMax.winner", "GumbelMax.winners",
-    "Renyi.dp_event", "Renyi.group", "Renyi.to_zcdp", "SyntheticDistribution.dp_event", "learning.Chosen.predict",
+    "ApproxDP.dp_event", "ApproxDP.to_renyi", "ApproxDP.to_zcdp", "GumbelMax.winner", "GumbelMax.winners",
+    "Bins.dp_event", "Renyi.dp_event", "Renyi.group", "Renyi.to_zcdp", "SyntheticDistribution.dp_event", "learning.Chosen.predict",
     "sets.Projected.net", "sets.Projected.net_size", "optimizing.ExcessBounds.__hash__",
 }  # fmt: skip
 
