@@ -109,7 +109,7 @@ def prepare_tree(problem: TreeProblem) -> TreeParameters:
     levels = len(shares).bit_length() * columns
     each, level = Step(2 * depth, levels), Step(5 * max(levels, 1), depth)  # two sevenths for the quantiles
     steps = UnequalShares.of(privacy, [each, level] if levels else [level], count=privacy.epsilon * LEAF_SHARE)
-    plan = QuantilePlan.at(shares, down(Fraction(steps.unit) * each.weight), privacy.neighbors, columns)
+    plan = QuantilePlan.at(shares, down(Fraction(steps.unit) * each.weight), privacy.neighbors, columns, even=True)
     ahead = tuple(level + 1 < depth and _may_look_ahead(problem, 2**level) for level in range(depth))
     return _with_leaves(privacy, steps, level, 2**depth, ahead, plan if levels else None)
 

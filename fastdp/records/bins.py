@@ -7,7 +7,7 @@ bin_search.py the search. Edges that are bought with private quantiles are made 
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import date
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from math import floor, inf
 from typing import Any
@@ -218,12 +218,22 @@ class Bins(Accounted, Frozen):
 
     def _place(self, number: Any) -> int:
         """The bin of a number, or of the edge that is nearest to it."""
-        return bisect_right(self.edges, number, 1, self.edges.size - 1, key=_plain) - 1
+        return bisect_right(self._line, number, 1, self.edges.size - 1, key=_plain) - 1
+
+    @property
+    def _line(self) -> NDArray[Any]:
+        """The edges as numbers: instants in microseconds."""
+        return self.edges.view(np.int64) if self._dated else self.edges
+
+    @property
+    def _limits(self) -> tuple[Any, Any]:
+        """The first and the last edge, as numbers."""
+        return self._line[0].item(), self._line[-1].item()
 
     def _number(self, name: str, value: Any) -> Any:
-        if self.edges.dtype == INSTANT:
+        if self._dated:
             if isinstance(value, np.datetime64 | date) and not is_missing(value):
-                return np.array(value, INSTANT).item()
+                return _instant(value)
         elif (number := plain_integer(value)) is not None:
             return number
         elif isinstance(value, float | np.floating) and value == value:
@@ -263,7 +273,7 @@ class Bins(Accounted, Frozen):
     def _encode_objects(self, name: str, values: NDArray[Any], outside: Outside) -> NDArray[np.int64]:
         """One by one: Python's integers, floats and dates, of any size, and missing entries."""
         codes = np.empty(values.size, np.int64)
-        low, high = self.ends
+        low, high = self._limits
         for i, value in enumerate(values.tolist()):
             try:
                 number = self._number(name, int(value) if isinstance(value, bool | np.bool_) else value)
@@ -339,7 +349,7 @@ def code_in_bins(bins: Bins, name: str, value: Any) -> int:
     if bins.missing and value is None:
         return bins.size - 1
     place = bins._number(name, value)
-    low, high = bins.ends
+    low, high = bins._limits
     if not low <= place <= high:
         raise ValueError(f"{name}={shown(value)}: must be {bins._rule}")
     return bins._place(place)
@@ -350,7 +360,7 @@ def span_in_bins(bins: Bins, name: str, low: Any, high: Any) -> tuple[int, int]:
     least, most = bins._number(name, low), bins._number(name, high)
     if least > most:
         raise ValueError(f"low={shown(low)}: must not come after high={shown(high)}")
-    first, last = bins.ends
+    first, last = bins._limits
     if least > last or most < first:
         raise ValueError(f"low={shown(low)}, high={shown(high)}: one of them must be {bins._rule}")
     return bins._place(least), bins._place(most)
@@ -359,7 +369,7 @@ def span_in_bins(bins: Bins, name: str, low: Any, high: Any) -> tuple[int, int]:
 def end_in_bins(bins: Bins, name: str, high: Any) -> int:
     """The last bin of the numbers up to `high`: the bin that holds it; -1 below the first edge."""
     most = bins._number(name, high)
-    return -1 if most < bins.ends[0] else bins._place(most)
+    return -1 if most < bins._limits[0] else bins._place(most)
 
 
 def codes_in_bins(bins: Bins, name: str, entries: Entries, outside: Outside, dtype: Any) -> NDArray[Any]:
@@ -395,7 +405,26 @@ def _lacks_bin(name: str) -> DomainError:
 def _as_integers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     """Values of any integer type below 2^63, or instants."""
     if values.dtype.kind == "M":
-        values = values.astype(INSTANT).view(np.int64)
+        values = _instants(values)
     if values.dtype.kind not in "biu":
         raise ValueError(f"column {name!r}: dtype {values.dtype}: must be numbers")
     return np.ascontiguousarray(values, np.int64)
+
+
+_COARSE = ("Y", "M", "W", "D", "h", "m", "s", "ms")  # units of which 64 bits hold more than microseconds do
+
+
+def _instants(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Dates as microseconds since 1970, rounded down; the largest or the least int64 for those that are beyond it."""
+    found = values.astype(INSTANT)
+    whole = found.view(np.int64)
+    if np.datetime_data(values.dtype)[0] in _COARSE and (lost := found.astype(values.dtype) != values).any():
+        whole[lost] = np.where(values[lost].astype(np.int64) > 0, MAX_INT64, -MAX_INT64)
+    return whole
+
+
+def _instant(value: Any) -> int:
+    """The same of one date, of any class; a time with a zone as what it is in UTC."""
+    if not isinstance(value, datetime) or (apart := value.utcoffset()) is None:
+        return int(_instants(np.array([value], None if isinstance(value, np.datetime64) else INSTANT))[0])
+    return _instant(value.replace(tzinfo=None)) - apart // timedelta(microseconds=1)

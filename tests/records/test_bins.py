@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from datetime import date, datetime
+import warnings
+from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from math import inf, nan, nextafter
 from typing import Any
@@ -169,6 +170,31 @@ def test_dates() -> None:
         domain.encode_column(0, np.arange(3))
     assert fastdp.Range("day", date(2021, 3, 1)).bind(domain).allowed[0][1].tolist() == [False, True, False]
     assert bins.labels[0] == datetime(2020, 7, 1, 23, 59, 59, 999999)
+
+
+@pytest.mark.parametrize("gather", [list, lambda values: np.array([*values, None], object)[:-1]])
+def test_a_date_of_any_year_and_unit_is_clipped_by_itself(gather: Any) -> None:
+    first, second = datetime(2020, 1, 1), datetime(2020, 1, 1, microsecond=1)
+    domain = Domain(day=Bins([first, second, datetime(2021, 1, 1)]))
+    fine, far = np.datetime64(second).astype("M8[ns]"), np.datetime64(290_000, "Y")
+    zoned = datetime(2020, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    for more, code in [(far, 1), (np.datetime64(-290_000, "Y"), 0), (np.datetime64(2**62, "s"), 1), (zoned, 0)]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert domain.encode_column(0, gather([fine, more]), outside="clip").tolist() == [1, code]
+    with pytest.raises(DomainError, match="others"):
+        domain.encode_column(0, gather([second, far]))
+    assert domain.encode_column(0, gather([fine, fine])).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ms"])
+def test_dates_beyond_microseconds_are_outside(unit: str) -> None:
+    domain = Domain(day=Bins([datetime(1969, 1, 1), datetime(1970, 1, 1), datetime(1971, 1, 1)]))
+    values = np.array([2**62, -(2**62)], np.int64).view(f"M8[{unit}]")
+    assert domain.encode_column(0, values, outside="clip").tolist() == [1, 0]
+    for each in values:  # 2^62 days would wrap to 1970
+        with pytest.raises(DomainError):
+            domain.encode_column(0, np.array([each]))
 
 
 # --- edges
