@@ -53,6 +53,7 @@ _HOME = {
     "laplace": "mechanisms.noise",
     "learn_box": "learning.boxes",
     "learn_conjunction": "learning.conjunctions",
+    "learn_decision_list": "learning.decision_lists",
     "learn_from_class": "learning.finite_class",
     "learn_tree": "learning.trees",
     "marginals": "answering.queries",
@@ -132,6 +133,7 @@ __all__ = [
     "laplace",
     "learn_box",
     "learn_conjunction",
+    "learn_decision_list",
     "learn_from_class",
     "learn_tree",
     "marginals",
@@ -189,6 +191,7 @@ if TYPE_CHECKING:
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
+    from .learning.decision_lists import learn_decision_list
     from .learning.finite_class import learn_from_class
     from .learning.hypotheses import error
     from .learning.trees import learn_tree

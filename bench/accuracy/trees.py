@@ -30,14 +30,15 @@ def _conjunction(seed: int, *, columns: int, literals: int, n: int) -> float:
     y = X[:, :literals].all(axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fastdp.AccuracyWarning)
-        return fastdp.learn_tree(X, y, epsilon=1.0, rng=Randomness(seed=seed)).error(X, y)
+        tree = fastdp.learn_tree(X, y, epsilon=1.0, neighbors="add-remove", records=n, rng=Randomness(seed=seed))
+        return tree.error(X, y)
 
 
 for _columns, _literals, _n in SMALL:
     task(
         f"tree-{_columns}-{_literals}",
         f"a tree of {DEPTH} questions for a conjunction of {_literals} of {_columns} columns, {_n:,} records, "
-        "epsilon = 1",
+        "epsilon = 1, add-remove",
         table="random bits",
         figure="share of errors",
         target=at_most(0.1),

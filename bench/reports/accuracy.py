@@ -6,11 +6,12 @@ The picture sets every figure beside its target: left of the line it holds. Noth
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from ..accuracy.registry import OURS as OUR_NAME
 from ..harness.accuracy import AccuracyReport, AccuracyRow, Difference, Side
 from . import page
 from .drawing import INK, LIMIT, OTHER, OURS, style, svg_of
@@ -96,6 +97,25 @@ def _other(row: AccuracyRow, other: Side, sources: bool) -> tuple[Cell, Cell]:
 def _verdict(row: AccuracyRow) -> Cell:
     tones: dict[str, Tone] = {"holds": "good", "falls short": "bad", "not judged": "quiet"}
     return cell(row.verdict, tone=tones.get(row.verdict, "failed"))
+
+
+def few(report: AccuracyReport, chosen: Iterable[tuple[str, str]]) -> Table:
+    """A task of each, in words: the share that we come to, and that of the best method which is not ours."""
+    found = {row.task: row for row in report.rows}
+    lines = []
+    for task, work in chosen:
+        row = found.get(task)
+        if row is None or row.ours is None:
+            continue
+        best = next((other for other in row.others if not other.name.startswith(OUR_NAME)), None)
+        beside = (cell(), cell()) if best is None else (_share_of(best.figure, row.loses_to(best)), cell(best.name))
+        lines.append(Line((cell(work), _share_of(row.ours), *beside)))
+    columns = (Column("released at epsilon = 1"), Column("fastdp", number=True), Column("the best other", number=True))
+    return Table((*columns, Column("which is")), tuple(lines))
+
+
+def _share_of(figure: float, better: bool = False) -> Cell:
+    return cell(f"{number(100 * figure)} %", tone="bad" if better else "plain")
 
 
 # --- in a terminal, on a page, in the documentation

@@ -21,7 +21,8 @@ Weights = DenseWeights | FactoredWeights
 _LEAST = 1e-280  # a share of the distribution below which nothing is moved
 _STEPS = 8  # of the search in the exponent, for queries with other values than 0 and 1
 _DOUBT = 4.0  # variances of the noise that a gap's square loses before it is believed
-_REPLAYED_CELLS = 1 << 25  # that a replay touches, some 30 ms
+_REPLAYED_CELLS = 1 << 25  # that a pass of a replay touches, some 30 ms
+_MOST_CELLS = 1 << 27  # that all its passes touch
 _MERGED_CELLS = 1 << 20  # of a block that a replay may make, or change
 
 
@@ -75,7 +76,8 @@ def take_in(weights: Weights, measurement: Measurement, n: int) -> bool:
 def fit_again(weights: Weights, measurements: Sequence[Measurement], passes: int, n: int) -> None:
     """Go over the measurements, at most so many times, and move the distribution onto those that are far from it."""
     some = _as_many_as_are_quick(weights, measurements)
-    for _ in range(passes):
+    work = sum(weights.cells_of(each.bound) for each in some)
+    for _ in range(min(passes, _MOST_CELLS // max(work, 1))):
         moved = False
         for measurement in some:
             bound, deviation = measurement.bound_to(weights.domain), measurement.deviation

@@ -143,7 +143,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     Accuracy     `alpha` with probability 1 - beta; `bounds.private_multiplicative_weights` has it beforehand, for every
                  variant. An AccuracyWarning states when plain noise on as many answers would do better
     Cost         a product query touches its cells alone; others read all weights. An update of "measured" goes over
-                 earlier measurements: some 30 ms at most for each pass, 2 ms after 200 queries on 50,000 cells
+                 earlier measurements: some 100 ms at most, 3 ms after 200 updates on 50,000 cells
     Not covered  the time of an answer (it depends on whether there was an update, which answers show, too);
                  under add-remove neighbours, the time to make it; nonprivate_kl()
 

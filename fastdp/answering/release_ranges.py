@@ -20,7 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
-from ..records.bins import Bins
+from ..records.bins import Bins, end_in_bins, span_in_bins
 from ..records.domain import Domain
 from ..records.encoding import histogram
 from ..records.number_column import one_column
@@ -136,9 +136,12 @@ class RangesRelease(Accounted, Displayed):
             From 0 to 1.
         """
         if len(self.bins) == 1 and isinstance(x, Sequence | np.ndarray) and not isinstance(x, str):
-            return np.array([self.cdf(each) for each in plain_array("x", x, "numbers").tolist()])
+            several = plain_array("x", x, "numbers")
+            if several.ndim != 1 or several.dtype.kind not in "iufM" or (several != several).any():
+                raise ValueError(f"x: shape {several.shape}, dtype {several.dtype}: must be numbers, in one dimension")
+            return np.array([self.cdf(each) for each in several.tolist()])
         ends = self._ends("x", x)
-        places = [bins.end(name, end) for name, bins, end in zip(self.names, self.bins, ends, strict=True)]
+        places = [end_in_bins(bins, name, end) for name, bins, end in zip(self.names, self.bins, ends, strict=True)]
         if min(places) < 0:
             return 0.0
         return float(self._running[tuple(places)])
@@ -159,13 +162,17 @@ class RangesRelease(Accounted, Displayed):
         if len(self.bins) > 1:
             raise ValueError("quantile: two attributes have no order: must be a release of one attribute")
         if isinstance(q, Sequence | np.ndarray) and not isinstance(q, str):
-            return np.array([self.quantile(each) for each in plain_array("q", q, "numbers in [0, 1]").tolist()])
+            shares = plain_array("q", q, "numbers in [0, 1]")
+            if shares.ndim != 1 or shares.dtype.kind not in "iuf" or not ((shares >= 0) & (shares <= 1)).all():
+                raise ValueError(f"q: shape {shares.shape}, dtype {shares.dtype}: must be numbers in [0, 1]")
+            return np.array([self.quantile(each) for each in shares.tolist()])
         if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
             raise ValueError(f"q={shown(q)}: must be in [0, 1]")
         running = self._running
         place = min(int(np.searchsorted(running, q)), running.size - 1)
         before, here = (running[place - 1] if place else 0.0), running[place]
-        return self.bins[0].within(place, (q - before) / (here - before) if here > before else 0.0)
+        share = (q - before) / (here - before) if here > before else 0.0
+        return self.bins[0].within(place, min(max(float(share), 0.0), 1.0))
 
     @property
     def _running(self) -> NDArray[np.float64]:
@@ -180,7 +187,7 @@ class RangesRelease(Accounted, Displayed):
         for name, bins, first, last in zip(self.names, self.bins, lows, highs, strict=True):
             ends = bins.ends
             first = ends[0] if type(first) is float and first == -inf else first
-            code, until = bins.span(name, first, ends[1] if type(last) is float and last == inf else last)
+            code, until = span_in_bins(bins, name, first, ends[1] if type(last) is float and last == inf else last)
             found.append(slice(code, until + 1))
         return tuple(found)
 

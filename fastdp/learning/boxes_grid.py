@@ -222,7 +222,7 @@ def prepare_grid(problem: BoxProblem) -> BoxGridParameters:
     return BoxGridParameters(
         n=problem.n,
         count=None if exact else laplace_plan(scale_in_range(up(1 / Fraction(part)), "1 / epsilon")),
-        quantiles=QuantilePlan.at(SHARES, down(Fraction(shares.unit) * _LEVEL), privacy.neighbors, d),
+        quantiles=QuantilePlan.at(SHARES, down(Fraction(shares.unit) * _LEVEL), privacy.neighbors, d, even=True),
         first_eta=first_eta if exact else first_eta / LOST,
         column_eta=column,
         last_eta=last,

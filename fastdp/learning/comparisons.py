@@ -107,8 +107,9 @@ def thresholds_of(numbers: Numbers, quantiles: int, plan: QuantilePlan | None, k
     for i, line in enumerate(numbers.orders):
         points: Sequence[int] = range(line.last)
         if plan is not None and 1 << numbers.bits[i] > quantiles + 1:
-            points = sorted(set(draw_quantiles(numbers.ordered(i), line, plan, keys.take())))
-        found += [Above(i, point) for point in points if point < line.last]
+            drawn = draw_quantiles(numbers.ordered(i), line, plan, keys.take())
+            points = sorted({min(point, line.last - 1) for point in drawn})  # nothing is above the last one
+        found += [Above(i, point) for point in points]
     return found
 
 

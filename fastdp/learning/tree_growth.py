@@ -30,7 +30,7 @@ from .examples import Counts, columns_and_values
 from .privacy_parameters import PrivacyParameters
 from .unequal_shares import Step, UnequalShares
 
-MOST_DEPTH = 8
+MOST_DEPTH, MOST_RULES = 8, 32
 UNIT = 2**10  # of an impurity: what an integer score counts
 LEAF_SHARE = 2.0**-3  # of epsilon
 _LARGEST = 2**31  # counts beyond it count as it, so that products fit 64 bits
@@ -103,23 +103,39 @@ class TreeParameters:
 
 @lru_cache(256)
 def prepare_tree(problem: TreeProblem) -> TreeParameters:
-    """Theorems 1 and 2."""
+    """Theorems 1 to 3."""
     privacy, depth = problem.privacy, problem.depth
-    part = privacy.epsilon * LEAF_SHARE
     shares, columns = shares_of(problem.quantiles), bought(problem.bits, problem.quantiles)
     levels = len(shares).bit_length() * columns
     each, level = Step(2 * depth, levels), Step(5 * max(levels, 1), depth)  # two sevenths for the quantiles
-    steps = UnequalShares.of(privacy, [each, level] if levels else [level], count=part)
-    scale = scale_in_range(up(privacy.score_range / Fraction(part)), "8 / epsilon")
-    plan = QuantilePlan.at(shares, down(Fraction(steps.unit) * each.weight), privacy.neighbors, columns)
-    counts = 2 ** (depth + 1)
+    steps = UnequalShares.of(privacy, [each, level] if levels else [level], count=privacy.epsilon * LEAF_SHARE)
+    plan = QuantilePlan.at(shares, down(Fraction(steps.unit) * each.weight), privacy.neighbors, columns, even=True)
+    ahead = tuple(level + 1 < depth and _may_look_ahead(problem, 2**level) for level in range(depth))
+    return _with_leaves(privacy, steps, level, 2**depth, ahead, plan if levels else None)
+
+
+@lru_cache(256)
+def prepare_list(rules: int, privacy: PrivacyParameters) -> TreeParameters:
+    """Theorem 4, of so many rules."""
+    step = Step(1, rules)
+    steps = UnequalShares.of(privacy, [step], count=privacy.epsilon * LEAF_SHARE)
+    return _with_leaves(privacy, steps, step, rules + 1, (False,) * rules, None)
+
+
+def _with_leaves(
+    privacy: PrivacyParameters, steps: UnequalShares, level: Step, leaves: int, ahead: tuple[bool, ...],
+    quantiles: QuantilePlan | None,
+) -> TreeParameters:  # fmt: skip
+    """With noisy counts of so many leaves."""
+    scale = scale_in_range(up(privacy.score_range / Fraction(privacy.epsilon * LEAF_SHARE)), "8 / epsilon")
+    most = ceil(scale * log(4 * leaves / privacy.beta))  # of a count's noise
     return TreeParameters(
         eta=steps.eta(level) / UNIT,
         noise=laplace_plan(scale),
-        looks_ahead=tuple(level + 1 < depth and _may_look_ahead(problem, 2**level) for level in range(depth)),
+        looks_ahead=ahead,
         guarantee=steps.guarantee,
-        excess=float(counts * ceil(scale * log(2 * counts / privacy.beta))),
-        quantiles=plan if levels else None,
+        excess=float(2 * leaves * most),
+        quantiles=quantiles,
     )
 
 

@@ -28,7 +28,7 @@ from ..support.checks import items_of, probability
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.rounding import decimal_value, lower
-from .counted_quantiles import FOR_SIZE, CountedPlan, choose_method, noisy_size
+from .counted_quantiles import FOR_SIZE, HALVED, CountedPlan, choose_method, noisy_size
 from .quantile_draws import Division, draw_quantiles
 from .quantile_plan import QuantilePlan
 
@@ -151,7 +151,7 @@ class ManyQuantiles:
     @property
     def _knows_size(self) -> bool:
         """Whether the method is chosen before anything is read: the number of records is public, or does not matter."""
-        return self.neighbors == "replace-one" or len(self.shares) == 1
+        return self.neighbors == "replace-one" or len(self.shares) <= HALVED
 
     def _method(self, n: int) -> QuantilePlan | CountedPlan:
         return choose_method(self.shares, lower(self.epsilon), self.delta, self.neighbors, n, n)

@@ -50,6 +50,7 @@ class QuantilePlan:
     each       the range of log-likelihood ratios that one level has
     columns    how many columns there are
     pure       whether the last two levels are added up as they are, or by their squares
+    even       whether no choice has a larger range than a level, as loss distributions of levels ask for
     """
 
     shares: tuple[Fraction, ...]
@@ -59,6 +60,7 @@ class QuantilePlan:
     pure: bool
     epsilon: float | None = None
     delta: float = 0.0
+    even: bool = False
 
     @classmethod
     def of(
@@ -75,10 +77,11 @@ class QuantilePlan:
 
     @classmethod
     def at(
-        cls, shares: Sequence[Fraction], each: float, neighbors: Neighbors = "replace-one", columns: int = 1
-    ) -> QuantilePlan:
+        cls, shares: Sequence[Fraction], each: float, neighbors: Neighbors = "replace-one", columns: int = 1, *,
+        even: bool = False,
+    ) -> QuantilePlan:  # fmt: skip
         """With levels of a given range."""
-        return cls(tuple(sorted(set(shares))), each, neighbors, columns, False)
+        return cls(tuple(sorted(set(shares))), each, neighbors, columns, False, even=even)
 
     @property
     def levels(self) -> int:
@@ -109,7 +112,8 @@ class QuantilePlan:
     @cached_property
     def nodes(self) -> tuple[tuple[Node, ...], ...]:
         """The choices of each level, in order."""
-        prices = Prices(self.each, self.neighbors, 2 if self.pure else _ROOT_TWO)
+        early = 1 if self.even else 2 if self.pure else _ROOT_TWO
+        prices = Prices(self.each, self.neighbors, early)
         return levels_of_all(self.shares, prices, divide=False)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..privacy.composition import compose
+from ..privacy.guarantees import BoundedRange
 from ..randomness import noise_plans
 from ..randomness.keys import Randomness
 from ..records.number_line import NumberLine
@@ -34,6 +36,7 @@ def steps() -> Steps:
             made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise_plans.gaussian_plan(1.0), key)))
             made.append((f"selection, {name}", partial(_choose, array)))
     made.append(("quantiles", partial(_divide, np.arange(3))))
+    made.append(("choices that share a total", _share))
     return made
 
 
@@ -41,6 +44,10 @@ def _divide(numbers: NDArray[Any]) -> None:
     line = NumberLine.of(numbers.dtype, 64, None, "values")
     plan = QuantilePlan.of([Fraction(1, 4), Fraction(1, 2)], epsilon=1.0)
     draw_quantiles(line.positions(numbers, "raise", "values"), line, plan, Randomness().key())
+
+
+def _share() -> None:
+    compose((BoundedRange(0.1), 3), delta=1e-6)
 
 
 def _choose(array: NDArray[Any]) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..support.checks import MAX_INT64, plain_integer
 from ..support.parameters import MOST_BINS
-from ..support.shown import shown, type_of
+from ..support.shown import type_of
 
 INSTANT = np.dtype("M8[us]")  # of dates and times
 
@@ -21,13 +21,14 @@ def checked_edges(edges: Any) -> NDArray[Any]:
     """Edges as int64, float64 or instants, checked."""
     rule = f"2 to {MOST_BINS + 1:,} numbers in increasing order"
     if isinstance(edges, str | bytes) or not (isinstance(edges, Iterable) or hasattr(edges, "__array__")):
-        raise ValueError(f"edges={shown(edges)}: must be {rule}")
+        raise ValueError(f"edges: type {type_of(edges)}: must be {rule}")
     try:
-        if len(edges) > MOST_BINS + 1:
-            raise ValueError(f"edges: {len(edges):,}: must be {rule}")
-        array = np.asarray(edges)
-    except (TypeError, OverflowError):
+        many = len(edges)
+        array = np.asarray(edges) if many <= MOST_BINS + 1 else np.empty(0)
+    except Exception:  # of entries of several lengths, and of classes that are not ours
         raise ValueError(f"edges: type {type_of(edges)}: must be {rule}") from None
+    if many > MOST_BINS + 1:
+        raise ValueError(f"edges: {many:,}: must be {rule}")
     if array.ndim != 1 or not 2 <= array.size <= MOST_BINS + 1:
         raise ValueError(f"edges: shape {array.shape}: must be {rule}")
     if array.dtype.kind == "O" and all(isinstance(edge, date) for edge in array.tolist()):
@@ -47,7 +48,7 @@ def checked_edges(edges: Any) -> NDArray[Any]:
     falls = np.flatnonzero(~(array[1:] > array[:-1]))
     if falls.size:
         at = int(falls[0])
-        raise ValueError(f"edges[{at + 1}]={array[at + 1]}: must be in increasing order, above edges[{at}]={array[at]}")
+        raise ValueError(f"edges[{at + 1}]: must be above edges[{at}]: edges are in increasing order")
     return array
 
 

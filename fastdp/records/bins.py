@@ -7,7 +7,7 @@ bin_search.py the search. Edges that are bought with private quantiles are made 
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import date
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from math import floor, inf
 from typing import Any
@@ -20,7 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.keys import Randomness
 from ..support import extensions
-from ..support.checks import MAX_INT64, flag, plain_integer
+from ..support.checks import MAX_INT64, flag, integer, plain_integer
 from ..support.columns import Entries, as_compiled, missing_entries
 from ..support.errors import DomainError
 from ..support.frozen import Frozen, frozen
@@ -73,7 +73,7 @@ class Bins(Accounted, Frozen):
     Raises
     ------
     ValueError
-        "edges: must be in increasing order", and other messages about edges.
+        "edges[3]: must be above edges[2]: edges are in increasing order", and other messages about edges.
 
     Examples
     --------
@@ -189,75 +189,6 @@ class Bins(Accounted, Frozen):
         """The first and the last edge, as Python's numbers or dates."""
         return self.edges[0].item(), self.edges[-1].item()
 
-    def code(self, name: str, value: Any) -> int:
-        """The code of the bin that holds a number, or of the bin of missing entries for None.
-
-        Parameters
-        ----------
-        name : str
-            What errors call the attribute.
-        value : int or float
-            A number, a date or time where edges are; None for missing entries.
-
-        Returns
-        -------
-        int
-            The place of the bin.
-
-        Raises
-        ------
-        ValueError
-            "age=130: must be a number from 0 to 120".
-        """
-        if self.missing and value is None:
-            return self.size - 1
-        place = self._number(name, value)
-        low, high = self.ends
-        if not low <= place <= high:
-            raise ValueError(f"{name}={shown(value)}: must be {self._rule}")
-        return self._place(place)
-
-    def span(self, name: str, low: Any, high: Any) -> tuple[int, int]:
-        """The first and the last bin that meet the numbers from low to high, both included.
-
-        Parameters
-        ----------
-        name : str
-            What errors call the attribute.
-        low, high : int or float
-            Numbers; beyond the edges they stand for the nearest one.
-
-        Returns
-        -------
-        tuple of int
-            The codes of the two bins.
-        """
-        least, most = self._number(name, low), self._number(name, high)
-        if least > most:
-            raise ValueError(f"low={shown(low)}: must not come after high={shown(high)}")
-        first, last = self.ends
-        if least > last or most < first:
-            raise ValueError(f"low={shown(low)}, high={shown(high)}: one of them must be {self._rule}")
-        return self._place(least), self._place(most)
-
-    def end(self, name: str, high: Any) -> int:
-        """The last bin of the numbers up to `high`: the bin that holds it; -1 below the first edge.
-
-        Parameters
-        ----------
-        name : str
-            What errors call the attribute.
-        high : int or float
-            A number; beyond the last edge it stands for that.
-
-        Returns
-        -------
-        int
-            The code of the bin, or -1.
-        """
-        most = self._number(name, high)
-        return -1 if most < self.ends[0] else self._place(most)
-
     def within(self, code: int, share: float) -> Any:
         """The number that has a share of a bin below it, if values are spread evenly.
 
@@ -273,6 +204,9 @@ class Bins(Accounted, Frozen):
         int, float or datetime
             From the lower edge on, and below the upper one; in a bin without an end its finite edge.
         """
+        code = integer("code", code, least=0, most=self.edges.size - 2)
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ValueError(f"share={shown(share)}: must be in [0, 1]")
         low, high = self.edges[code].item(), self.edges[code + 1].item()
         if self.edges.dtype == np.float64:
             if high - low < inf:
@@ -284,12 +218,22 @@ class Bins(Accounted, Frozen):
 
     def _place(self, number: Any) -> int:
         """The bin of a number, or of the edge that is nearest to it."""
-        return bisect_right(self.edges, number, 1, self.edges.size - 1, key=_plain) - 1
+        return bisect_right(self._line, number, 1, self.edges.size - 1, key=_plain) - 1
+
+    @property
+    def _line(self) -> NDArray[Any]:
+        """The edges as numbers: instants in microseconds."""
+        return self.edges.view(np.int64) if self._dated else self.edges
+
+    @property
+    def _limits(self) -> tuple[Any, Any]:
+        """The first and the last edge, as numbers."""
+        return self._line[0].item(), self._line[-1].item()
 
     def _number(self, name: str, value: Any) -> Any:
-        if self.edges.dtype == INSTANT:
+        if self._dated:
             if isinstance(value, np.datetime64 | date) and not is_missing(value):
-                return np.array(value, INSTANT).item()
+                return _instant(value)
         elif (number := plain_integer(value)) is not None:
             return number
         elif isinstance(value, float | np.floating) and value == value:
@@ -303,44 +247,6 @@ class Bins(Accounted, Frozen):
         return f"{what} from {low} to {high}" + (", or None" if self.missing else "")
 
     # --- columns
-
-    def encode(self, name: str, entries: Entries, outside: Outside, dtype: Any) -> NDArray[Any]:
-        """Find the bins of the entries of a column.
-
-        Parameters
-        ----------
-        name : str
-            What errors call the column.
-        entries : Entries
-            The entries, and which are missing.
-        outside : {"raise", "clip"}
-            What becomes of entries outside.
-        dtype : numpy.dtype
-            An unsigned type that holds all codes.
-
-        Returns
-        -------
-        numpy.ndarray
-            The codes.
-        """
-        values, missing, _ = entries
-        if missing is not None and missing.any():
-            if not self.missing and outside == "raise":
-                raise _lacks_bin(name)
-            kept = values[~missing]
-            codes = np.full(values.size, self.size - 1 if self.missing else 0, dtype)
-            codes[~missing] = self.encode(name, Entries(kept, None, name), outside, dtype)
-            return codes
-        if values.dtype.kind == "O":
-            return self._encode_objects(name, values, outside).astype(dtype)
-        if values.dtype == np.uint64 and (large := values > np.uint64(MAX_INT64)).any():  # a few, if at all
-            codes = np.empty(values.size, dtype)
-            codes[large] = self._encode_objects(name, values[large].astype(object), outside)
-            codes[~large] = self.encode(name, Entries(values[~large], None, name), outside, dtype)
-            return codes
-        out = np.empty(values.size, dtype)
-        run_chunks(lambda i, j: self._encode_into(name, values[i:j], outside, out[i:j]), values.size, _CHUNK)
-        return out
 
     def _encode_into(self, name: str, values: NDArray[Any], outside: Outside, out: NDArray[Any]) -> None:
         from ..kernels.bins import find_float_bins_into, find_integer_bins_into
@@ -367,7 +273,7 @@ class Bins(Accounted, Frozen):
     def _encode_objects(self, name: str, values: NDArray[Any], outside: Outside) -> NDArray[np.int64]:
         """One by one: Python's integers, floats and dates, of any size, and missing entries."""
         codes = np.empty(values.size, np.int64)
-        low, high = self.ends
+        low, high = self._limits
         for i, value in enumerate(values.tolist()):
             try:
                 number = self._number(name, int(value) if isinstance(value, bool | np.bool_) else value)
@@ -438,6 +344,56 @@ class Bins(Accounted, Frozen):
         return f"Bins({text}{', missing=True' * self.missing}{bought})"
 
 
+def code_in_bins(bins: Bins, name: str, value: Any) -> int:
+    """The code of the bin that holds a number, or of the bin of missing entries for None; `name` is what errors say."""
+    if bins.missing and value is None:
+        return bins.size - 1
+    place = bins._number(name, value)
+    low, high = bins._limits
+    if not low <= place <= high:
+        raise ValueError(f"{name}={shown(value)}: must be {bins._rule}")
+    return bins._place(place)
+
+
+def span_in_bins(bins: Bins, name: str, low: Any, high: Any) -> tuple[int, int]:
+    """The first and the last bin that meet the numbers from low to high; beyond the edges these are the nearest."""
+    least, most = bins._number(name, low), bins._number(name, high)
+    if least > most:
+        raise ValueError(f"low={shown(low)}: must not come after high={shown(high)}")
+    first, last = bins._limits
+    if least > last or most < first:
+        raise ValueError(f"low={shown(low)}, high={shown(high)}: one of them must be {bins._rule}")
+    return bins._place(least), bins._place(most)
+
+
+def end_in_bins(bins: Bins, name: str, high: Any) -> int:
+    """The last bin of the numbers up to `high`: the bin that holds it; -1 below the first edge."""
+    most = bins._number(name, high)
+    return -1 if most < bins._limits[0] else bins._place(most)
+
+
+def codes_in_bins(bins: Bins, name: str, entries: Entries, outside: Outside, dtype: Any) -> NDArray[Any]:
+    """The bins of the entries of a column, as codes of this type; DomainError for entries outside, unless clipped."""
+    values, missing, _ = entries
+    if missing is not None and missing.any():
+        if not bins.missing and outside == "raise":
+            raise _lacks_bin(name)
+        kept = values[~missing]
+        codes = np.full(values.size, bins.size - 1 if bins.missing else 0, dtype)
+        codes[~missing] = codes_in_bins(bins, name, Entries(kept, None, name), outside, dtype)
+        return codes
+    if values.dtype.kind == "O":
+        return bins._encode_objects(name, values, outside).astype(dtype)
+    if values.dtype == np.uint64 and (large := values > np.uint64(MAX_INT64)).any():  # a few, if at all
+        codes = np.empty(values.size, dtype)
+        codes[large] = bins._encode_objects(name, values[large].astype(object), outside)
+        codes[~large] = codes_in_bins(bins, name, Entries(values[~large], None, name), outside, dtype)
+        return codes
+    out = np.empty(values.size, dtype)
+    run_chunks(lambda i, j: bins._encode_into(name, values[i:j], outside, out[i:j]), values.size, _CHUNK)
+    return out
+
+
 def _plain(edge: Any) -> Any:
     return edge.item()
 
@@ -449,7 +405,26 @@ def _lacks_bin(name: str) -> DomainError:
 def _as_integers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     """Values of any integer type below 2^63, or instants."""
     if values.dtype.kind == "M":
-        values = values.astype(INSTANT).view(np.int64)
+        values = _instants(values)
     if values.dtype.kind not in "biu":
         raise ValueError(f"column {name!r}: dtype {values.dtype}: must be numbers")
     return np.ascontiguousarray(values, np.int64)
+
+
+_COARSE = ("Y", "M", "W", "D", "h", "m", "s", "ms")  # units of which 64 bits hold more than microseconds do
+
+
+def _instants(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Dates as microseconds since 1970, rounded down; the largest or the least int64 for those that are beyond it."""
+    found = values.astype(INSTANT)
+    whole = found.view(np.int64)
+    if np.datetime_data(values.dtype)[0] in _COARSE and (lost := found.astype(values.dtype) != values).any():
+        whole[lost] = np.where(values[lost].astype(np.int64) > 0, MAX_INT64, -MAX_INT64)
+    return whole
+
+
+def _instant(value: Any) -> int:
+    """The same of one date, of any class; a time with a zone as what it is in UTC."""
+    if not isinstance(value, datetime) or (apart := value.utcoffset()) is None:
+        return int(_instants(np.array([value], None if isinstance(value, np.datetime64) else INSTANT))[0])
+    return _instant(value.replace(tzinfo=None)) - apart // timedelta(microseconds=1)

@@ -26,7 +26,7 @@ from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
 from ..support.public_paths import public_as
 from ..support.rounding import sixty_digits
 from ..support.shown import shown
-from .bins import Bins
+from .bins import Bins, code_in_bins, codes_in_bins
 from .outside_domain import codes_in_range, codes_of_labels, distinct, is_missing
 
 Codes = NDArray[Any]  # uint8, uint16 or uint32, whichever is the least that holds all values of an attribute
@@ -254,7 +254,7 @@ class Domain(Frozen):
         """
         position = self.position(name)
         if (bins := self.bins[position]) is not None:
-            return bins.code(name, value)
+            return code_in_bins(bins, name, value)
         codes, size = self._codes[position], self.sizes[position]
         if codes is not None:
             try:
@@ -424,7 +424,7 @@ def encode_entries(
     """The codes of an attribute, from a column that gives its entries, or places among labels."""
     name, codes, size = domain.names[position], domain._codes[position], domain.sizes[position]
     if (bins := domain.bins[position]) is not None:
-        return bins.encode(name, entries(), outside, code_type(size))
+        return codes_in_bins(bins, name, entries(), outside, code_type(size))
     if codes is None:
         return codes_in_range(name, entries(), size, outside).astype(code_type(size), copy=False)
     return codes_of_labels(name, coded() or distinct(entries()), codes, code_type(size), outside)

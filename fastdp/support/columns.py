@@ -201,7 +201,13 @@ def _of_list(label: str, data: Sequence[Any]) -> Array:
         return array
     if array.dtype.kind == "f" and not (np.abs(array) >= 2.0**53).any():  # integers that floats hold
         return array
-    return objects([value.item() if isinstance(value, np.generic) else value for value in data])
+    return objects([_entry(value) for value in data])
+
+
+def _entry(value: Any) -> Any:
+    """An entry of a list as Python's; a date that Python's do not hold, of nanoseconds say, as it is."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, np.datetime64) and isinstance(plain, int) else plain
 
 
 class PandasColumn(Column):

@@ -411,7 +411,7 @@ def test_what_is_outside_is_refused_for_nothing_or_clipped() -> None:
     ("edges", "options", "message"),
     [
         ([0.0, 100.0], {}, "one bin: must be at least 2 bins"),
-        ([0.0, 100.0, 50.0], {}, "must be in increasing order"),
+        ([0.0, 100.0, 50.0], {}, "edges are in increasing order"),
         (range(2**20 + 2), {}, "edges: 1,048,578"),
         (Bins([0.0, 50.0, 100.0], missing=True), {}, "no bin for missing entries"),
         ({}, {}, "0 attributes: must be one or two"),

@@ -55,6 +55,7 @@ DECIDING: dict[str, Callable[[], Any]] = {
     "Renyi": lambda: fastdp.Renyi.gaussian(1.0),
     "GaussianDP": lambda: fastdp.GaussianDP(1.0),
     "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(1.0),
+    "LossDistribution": lambda: fastdp.privacy.LossDistribution(fastdp.privacy.Gaussian(1.0)),
     "Domain": lambda: DOMAIN,
     "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0]),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),
@@ -65,6 +66,7 @@ DECIDING: dict[str, Callable[[], Any]] = {
     "Scaled": lambda: fastdp.Scaled("a", 0, 2),
     "Combination": lambda: fastdp.Combination([fastdp.Conjunction({"a": 1})], [-1], constant=1),
     "Predicate": lambda: fastdp.Predicate(numba.njit(above)),
+    "Ratio": lambda: answering.Ratio(0.5, None),
     "Marginals": lambda: fastdp.marginals(DOMAIN, 1),
     "Ball": lambda: sets.Ball(1.0),
     "Box": lambda: sets.Box(np.zeros(2), np.ones(2)),
@@ -110,6 +112,7 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "vector_sum": lambda: fastdp.vector_sum(X, clip=1.0, **PRICE),
     "learn_conjunction": lambda: fastdp.learn_conjunction(BITS, BITS[:, 0], k=1, **PRICE),
     "learn_box": lambda: fastdp.learn_box(BITS[:, :1].astype(int), BITS[:, 0], domain_bits=1, **PRICE),
+    "learn_decision_list": lambda: fastdp.learn_decision_list(BITS, BITS[:, 0], rules=1, epsilon=1.0),
     "learn_tree": lambda: fastdp.learn_tree(BITS, BITS[:, 0], depth=1, epsilon=1.0),
     "learn_from_class": lambda: fastdp.learn_from_class(BITS.T, BITS[:, 0], epsilon=1.0),
 }  # fmt: skip

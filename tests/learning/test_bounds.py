@@ -13,6 +13,7 @@ EPSILONS = [
     ("learn_box", {"n": 100_000, "d": 1}),
     ("learn_box", {"n": 200_000, "d": 3, "method": "interior-point", "domain_bits": 16}),
     ("learn_from_class", {"n": 10_000, "candidates": 1000, "delta": 1e-6}),
+    ("learn_decision_list", {"n": 100_000, "rules": 2}),
     ("learn_tree", {"n": 100_000, "depth": 2, "neighbors": "add-remove"}),
 ]
 

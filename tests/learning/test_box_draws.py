@@ -168,5 +168,5 @@ def extremes_of_all(numbers, i, key):
 def extremes_of_first(numbers, i, key, n):
     """(position, key) of the positives among the first n records, in their order."""
     block = numbers.rows._block(0, n)
-    part = numbers._lines.places(block, i, np.flatnonzero(numbers.labels(block)), key)
+    part = numbers.lines.places(block, i, np.flatnonzero(numbers.labels(block)), key)
     return zip(*map(np.ndarray.tolist, part), strict=True)

@@ -185,6 +185,33 @@ def test_quantiles_are_paid_for(relation):
     assert prepare_tree(TreeProblem(10**5, 20, 3, privacy, 15, (4, 1))).quantiles is None
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("quantiles", [4, 5, 7, 10, 23])
+def test_no_choice_of_a_quantile_has_more_range_than_its_level(relation, quantiles):
+    """Loss distributions of levels, by which a delta is used up, hold for no others."""
+    plan = prepare_tree(TreeProblem(10**5, 20, 1, PrivacyParameters(1.0, 1e-6, 0.05, relation), quantiles, (64,)))
+    for level, nodes in enumerate(plan.quantiles.nodes):
+        for node in nodes:
+            share = 2 * max(node.tau, 1 - node.tau)  # by which one record changes a loss, and of two one each
+            moved = share if relation == "add-remove" else 2 * share if level else 2
+            assert node.eta * moved <= Fraction(plan.quantiles.each)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_numbers_at_the_end_of_their_domain_grow_a_tree(columns):
+    """Nothing is above them; whether a call returns is not for records to decide."""
+    y = np.arange(1000) % 2
+    for X, options in (
+        (np.full((1000, columns), 255), {"domain_bits": 8}), (np.full((1000, columns), np.finfo(float).max), {}),
+    ):  # fmt: skip
+        tree = fastdp.learn_tree(X, y, quantiles=3, depth=2, epsilon=50.0, rng=Randomness(seed=0), **options)
+        assert tree.width == columns
+    X = np.full((1000, 1), 255)
+    X[::2] = 3
+    tree = fastdp.learn_tree(X, X[:, 0] > 3, quantiles=1, depth=1, domain_bits=8, epsilon=9.0, rng=Randomness(seed=0))
+    assert tree.error(X, X[:, 0] > 3) == 0
+
+
 def test_looking_ahead_is_decided_by_public_numbers():
     privacy = PrivacyParameters(1.0, 0.0, 0.05)
     assert prepare_tree(TreeProblem(1000, 50, 4, privacy)).looks_ahead == (True, True, True, False)

@@ -70,6 +70,10 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "query": lambda s: fastdp.Conjunction({"a": 1}),
     "workload": lambda s: fastdp.marginals(DOMAIN, 1),
     "names": lambda s: ["a", "c"],
+    "edges": lambda s: [-51, -7, 3, 51],
+    "bins": lambda s: 4,
+    "code": lambda s: 1,
+    "share": lambda s: 0.5,
     "allowed": lambda s: {"a": 1},
     "attributes": lambda s: {"a": 3, "b": ["x", "y"]},
     "attribute": lambda s: "c",
@@ -103,6 +107,7 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "whole": lambda s: fastdp.PureDP(1.0),
     "kind": lambda s: fastdp.PureDP,
     "other": lambda s: fastdp.PureDP(2.0),
+    "base": lambda s: fastdp.privacy.Gaussian(0.5),
     "profile": lambda s: fastdp.privacy.Laplace(0.1),
     "one_signed": lambda s: True,
     "neighbors": lambda s: "replace-one",
@@ -206,6 +211,17 @@ SPECIAL: dict[str, _Named] = {
     "PrivateMultiplicativeWeights": _Named(data=lambda s: RECORDS, delta=1e-6, max_queries=3),
     "mwem": _Named(rounds=1),
     "pack": _Named(data=lambda s: np.eye(5, 3, dtype=bool)),
+    "ContinualCounter": _Named(rho=0.5, length=8),
+    "bounds.continual_counter": _Named(rho=0.5, length=8),
+    "bounds.quantiles_epsilon": _Named(error=100.0),
+    "learn_tree": _Named(X=lambda s: s.points() > 0),
+    "learning.LearnedTree.predict": _Named(X=lambda s: s.points() > 0),
+    "learning.LearnedTree.error": _Named(X=lambda s: s.points() > 0),
+    "bounds.learn_box_n": _Named(d=2),
+    "bounds.learn_box_epsilon": _Named(d=2, n=10**5),
+    "learn_decision_list": _Named(X=lambda s: s.points() > 0),
+    "learning.LearnedDecisionList.predict": _Named(X=lambda s: s.points() > 0),
+    "learning.LearnedDecisionList.error": _Named(X=lambda s: s.points() > 0),
     "learn_conjunction": _Named(X=lambda s: s.points() > 0, k=1, epsilon=1.0, delta=1e-6),
     "learn_box": _Named(delta=1e-6),
     "bounds.population_error": _Named(candidates=10),
@@ -261,7 +277,13 @@ def _learned(name: str, **options: Any) -> Any:
     rng = np.random.default_rng(2)
     X = rng.uniform(0, 1, (200, 3))
     y = (X[:, 0] > 0.5).astype(int)
-    first = (X > 0.5).T if name == "learn_from_class" else X > 0.5 if name in ("learn_conjunction", "learn_tree") else X
+    first = (
+        (X > 0.5).T
+        if name == "learn_from_class"
+        else X > 0.5
+        if name in ("learn_conjunction", "learn_tree", "learn_decision_list")
+        else X
+    )
     return getattr(fastdp, name)(first, y, epsilon=5.0, rng=fastdp.Randomness(1), **options)
 
 
@@ -329,6 +351,8 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.Marginals": lambda: fastdp.marginals(DOMAIN, 1),
     "learning.Chosen": lambda: _learned("learn_from_class"),
     "learning.LearnedBox": lambda: _learned("learn_box", delta=1e-6),
+    "learning.LearnedDecisionList": lambda: _learned("learn_decision_list"),
+    "learning.Rule": lambda: fastdp.learning.Rule(0, True, True, 1, 2),
     "learning.LearnedTree": lambda: _learned("learn_tree"),
     "learning.Leaf": lambda: fastdp.learning.Leaf(True, 1, 2),
     "learning.Question": lambda: fastdp.learning.Question(0, None, *2 * [fastdp.learning.Leaf(True, 1, 2)]),
@@ -349,6 +373,8 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "privacy.Exponential": lambda: fastdp.privacy.Exponential(0.5),
     "privacy.DiscreteLaplace": lambda: fastdp.privacy.DiscreteLaplace(2.0),
     "privacy.DiscreteGaussian": lambda: fastdp.privacy.DiscreteGaussian(2.0),
+    "privacy.PoissonSubsampled": lambda: fastdp.privacy.PoissonSubsampled(fastdp.privacy.Gaussian(0.5), 0.1),
+    "privacy.FixedSizeSubsampled": lambda: fastdp.privacy.FixedSizeSubsampled(fastdp.privacy.Gaussian(0.5), 0.1),
     "privacy.RandomizedResponse": lambda: fastdp.privacy.RandomizedResponse(0.5),
     "privacy.Release": lambda: _spent().releases[0],
     "privacy.Releases": lambda: _spent().releases,

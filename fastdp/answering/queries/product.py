@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...records.bins import span_in_bins
 from ...records.domain import Domain, check_domain
 from ...support.columns import has
 from ...support.frozen import frozen
@@ -203,7 +204,7 @@ class Range(Query):
         if (bins := domain.bins[position]) is not None:
             first, last = bins.ends
             low = first if _is_open(self._low, -inf) else self._low
-            return bins.span(self._attribute, low, last if _is_open(self._high, inf) else self._high)
+            return span_in_bins(bins, self._attribute, low, last if _is_open(self._high, inf) else self._high)
         labels = domain.labels[position] or ()
         low = 0 if _is_open(self._low, -inf, labels) else domain.code(self._attribute, self._low)
         high = domain.sizes[position] - 1

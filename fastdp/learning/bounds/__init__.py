@@ -6,6 +6,7 @@ the data. A name with `_n` behind it solves for the number of records, one with 
 
 from .boxes import learn_box, learn_box_epsilon, learn_box_n
 from .conjunctions import learn_conjunction, learn_conjunction_epsilon, learn_conjunction_n
+from .decision_lists import learn_decision_list, learn_decision_list_epsilon, learn_decision_list_n
 from .finite_class import learn_from_class, learn_from_class_epsilon, learn_from_class_n
 from .trees import learn_tree, learn_tree_epsilon, learn_tree_n
 
@@ -16,6 +17,9 @@ __all__ = [
     "learn_conjunction",
     "learn_conjunction_epsilon",
     "learn_conjunction_n",
+    "learn_decision_list",
+    "learn_decision_list_epsilon",
+    "learn_decision_list_n",
     "learn_from_class",
     "learn_from_class_epsilon",
     "learn_from_class_n",

@@ -16,7 +16,7 @@ from ...support import parameters
 from ...support.checks import large_integer
 from ...support.rounding import down, lower
 from ...support.search import in_reach, least_float, least_integer
-from ..counted_quantiles import FOR_SIZE, CountedPlan, halving_error, of_one_record, room_of, splits
+from ..counted_quantiles import FOR_SIZE, HALVED, CountedPlan, halving_error, of_one_record, room_of, splits
 from ..cut_line import cut_line
 from ..many_quantiles import shares_of
 from ..quantile_plan import Node, QuantilePlan, levels_of_all
@@ -165,11 +165,11 @@ def _methods(
 ) -> Iterator[QuantilePlan | CountedPlan]:
     """All that may be chosen: by the number of values, or by one with noise of which is known how far it may be off."""
     least, most = float(n), float(n)
-    if neighbors == "add-remove" and len(shares) > 1:
+    if neighbors == "add-remove" and len(shares) > HALVED:
         off = log(1 / tail) / float(epsilon * FOR_SIZE) + 1
         least, most, epsilon = max(n - off, 0.0), n + off, epsilon * (1 - FOR_SIZE)
     halving = QuantilePlan.of(shares, epsilon=down(epsilon), delta=delta, neighbors=neighbors)
-    if len(shares) == 1:
+    if len(shares) <= HALVED:
         yield halving
         return
     one = of_one_record(epsilon, neighbors)

@@ -39,6 +39,7 @@ COVERED = {  # what reads records, or draws noise
     "laplace": "laplace-int64-100-new",
     "learn_box": "box-exponential",
     "learn_conjunction": "peel-10",
+    "learn_decision_list": "tree",
     "learn_from_class": "concepts",
     "learn_tree": "tree",
     "median": "small-median-10",

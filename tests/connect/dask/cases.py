@@ -56,6 +56,11 @@ def tree(give: Any, data: Data) -> Any:
     return h.root, h.error(give(data.bits), give(data.rule))
 
 
+def decision_list(give: Any, data: Data) -> Any:
+    h = fastdp.learn_decision_list(give(data.bits), give(data.rule), epsilon=1.0, rng=seeded())
+    return h.rules, h.error(give(data.bits), give(data.rule))
+
+
 def tree_of_numbers(give: Any, data: Data) -> Any:
     X = np.column_stack([data.incomes, data.points[:, :2]])
     y = data.incomes > 2e4
@@ -102,6 +107,26 @@ def multiplicative_weights(give: Any, data: Data) -> Any:
     )
     table = fastdp.Linear(np.linspace(0, 1, domain.size))
     return [*pmw.answer_many([*queries(9), table]), pmw.answer(queries(9)[3]), pmw.updates]
+
+
+def measured_online(give: Any, data: Data, **how: Any) -> Any:
+    """Tests that fire and tests that do not; each query is asked of the records when it comes."""
+    domain = fastdp.Domain.binary(9)
+    pmw = fastdp.PrivateMultiplicativeWeights(
+        give(data.bits),
+        domain,
+        epsilon=20.0,
+        delta=1e-6,
+        max_queries=200,
+        variant="measured",
+        updates=12,
+        rng=seeded(),
+        **how,
+    )
+    asked = [*queries(9), fastdp.Scaled("v1", 0, 1, among=fastdp.Product({"v2": 1}))]
+    first, ratio = pmw.answer_many(asked), pmw.average("v4", 0, 2)
+    assert how or 0 < pmw.updates < len(pmw.transcript)  # tables answer all of these
+    return [*first, ratio.value, *map(pmw.answer, queries(9)[:4]), pmw.updates, pmw.n, *pmw.synthetic.probabilities()]
 
 
 def fitted(give: Any, data: Data, **how: Any) -> Any:
@@ -159,6 +184,7 @@ CASES: dict[str, Call] = {
     "add-remove": partial(conjunction, k=3, neighbors="add-remove", records=N),
     "tree": tree,
     "tree of numbers": tree_of_numbers,
+    "decision list": decision_list,
     "box, grid": partial(box, method="grid", domain_bits=[6, 5]),
     "box of floats, grid": partial(box_of_floats, method="grid"),
     "box, peel": partial(box, method="peel", delta=1e-6, domain_bits=[6, 5]),
@@ -176,6 +202,8 @@ CASES: dict[str, Call] = {
     "median, clipped": partial(one_column, of="places", domain_bits=4, outside="clip"),
     "finite class": of_class,
     "multiplicative weights": multiplicative_weights,
+    "measured answers": measured_online,
+    "measured answers, add-remove": partial(measured_online, neighbors="add-remove", prior="marginals"),
     "mwem": partial(fitted, variant="average", rounds=4),
     "mwem, measured": partial(fitted, variant="measured", rounds=3),
     "marginals": tables,
