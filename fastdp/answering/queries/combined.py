@@ -105,12 +105,13 @@ class Scaled(Query):
         values = cube.reshape(-1)
         if self._among is not None:
             values *= values_of(bind(self._among, domain))
-        return BoundCells(domain, values)
+        np.multiply(values, 2.0**GRID_BITS, out=values)
+        return BoundCells(domain, np.multiply(np.rint(values, out=values), 2.0**-GRID_BITS, out=values))
 
     def _steps(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """What each value counts; NaN stands for a missing one."""
         scaled = (np.clip(numbers, self._low, self._high) - self._low) / (self._high - self._low)
-        steps: NDArray[np.float64] = np.rint(np.nan_to_num(scaled) * 2.0**GRID_BITS) / 2.0**GRID_BITS
+        steps: NDArray[np.float64] = np.nan_to_num(scaled)
         return steps
 
     def part(self, domain: Domain) -> Query:
