@@ -22,11 +22,11 @@ def warmup(progress: Progress = None, *, rooms: str | Iterable[str] | None = Non
 
     Parameters
     ----------
+    progress : bool or callable, optional
+        True for a bar (extra `[cli]`), or a callable (done, total, what is being compiled).
     rooms : str or iterable of str, optional
         Only what these rooms call: "randomness" (noise), "records", "mechanisms" (selection, sparse vector, quantiles),
         "answering", "learning", "optimizing", "capi". By default all of them.
-    progress : bool or callable, optional
-        True for a bar (extra `[cli]`), or a callable (done, total, what is being compiled).
 
     Raises
     ------

@@ -37,7 +37,10 @@ LEFT_OUT = {
 }
 """Names, and beginnings of names, that are not called by themselves."""
 
-PROFILES = ("Laplace", "Gaussian", "Exponential", "DiscreteLaplace", "DiscreteGaussian", "RandomizedResponse")
+PROFILES = (
+    "Laplace", "Gaussian", "Exponential", "DiscreteLaplace", "DiscreteGaussian", "RandomizedResponse",
+    "PoissonSubsampled", "FixedSizeSubsampled",
+)  # fmt: skip
 """Classes of privacy profiles, whose methods are what compose reads of them: made here, not called."""
 
 SEAMS = ("losses.", "sets.")
