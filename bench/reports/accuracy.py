@@ -189,7 +189,7 @@ def picture(rows: Sequence[AccuracyRow]) -> str:
     if not known:
         return ""
     with rc_context(style()):
-        figure = Figure(figsize=(9, 0.9 + 0.28 * len(known)), layout="constrained")
+        figure = Figure(figsize=(9, 0.9 + 0.24 * len(known)), layout="constrained")
         axes = figure.subplots()
         at = range(len(known))
         for y, row in zip(at, known, strict=True):
@@ -200,7 +200,11 @@ def picture(rows: Sequence[AccuracyRow]) -> str:
         axes.axvline(1, color=LIMIT, linestyle="--", label="target")
         axes.set_yticks(list(at), [row.task for row in known], color=INK)
         axes.set(xscale="log", xlabel="multiple of the target; left of the line it holds")
-        axes.invert_yaxis()
+        axes.set_ylim(len(known) - 0.5, -0.5)
+        for y in range(1, len(known)):
+            if known[y].room != known[y - 1].room:
+                axes.axhline(y - 0.5, color=LIMIT, linewidth=0.6)
+        axes.tick_params(top=True, labeltop=True)
         axes.grid(alpha=0.25, axis="x")
         axes.minorticks_off()
         axes.patch.set_alpha(0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import Domain
+from ...records.domain import Domain, check_domain
 from ...support.checks import finite, items_of, numbers_array
 from ...support.parameters import MOST_QUERIES
 from ...support.public_paths import public_as
@@ -62,6 +62,7 @@ class Scaled(Query):
         least, most = finite("low", low), finite("high", high)
         if not least < most:
             raise ValueError(f"low={shown(low)}: must be below high={shown(high)}")
+        finite("high - low", most - least)
         self._state(_attribute=attribute, _low=least, _high=most, _among=checked_part(among))
 
     @property
@@ -127,6 +128,7 @@ class Scaled(Query):
         Query
             0 or 1 for each record.
         """
+        check_domain(domain)
         known = ~np.isnan(numbers_of(domain, domain.position(self._attribute)))
         if known.all():
             return Product({}) if self._among is None else self._among
