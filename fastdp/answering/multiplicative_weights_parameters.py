@@ -271,7 +271,7 @@ class MultiplicativeWeightsParameters:
             return 0.0
         tables = self.tables()
         assert tables is not None
-        return 3 * tables.deviation * UNIT
+        return float(3 * tables.deviation * UNIT)
 
     def fewest_queries(self, n: int) -> int:
         """From how many queries on "measured" is the better choice, to a part in a hundred."""
