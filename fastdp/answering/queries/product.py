@@ -204,7 +204,8 @@ class Range(Query):
         if (bins := domain.bins[position]) is not None:
             first, last = bins.ends
             low = first if _is_open(self._low, -inf) else self._low
-            return span_in_bins(bins, self._attribute, low, last if _is_open(self._high, inf) else self._high)
+            high = last if _is_open(self._high, inf) else self._high
+            return span_in_bins(bins, low, high, f"{self._attribute}: ")
         labels = domain.labels[position] or ()
         low = 0 if _is_open(self._low, -inf, labels) else domain.code(self._attribute, self._low)
         high = domain.sizes[position] - 1
