@@ -142,10 +142,27 @@ def merge_equal(items: Iterable[Any], name: str = "guarantees") -> list[tuple[Gu
                 f"{name}: {shown(item)}: must be a guarantee or a pair (guarantee, count); "
                 "of a budget's rows: compose(*budget.releases)"
             )
-        known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
-        _, before = counts.get((guarantee, known), (guarantee, 0))
-        counts[guarantee, known] = guarantee, before + count
+        known = all_known(guarantee)
+        _, before = counts.get(known, (guarantee, 0))
+        counts[known] = guarantee, before + count
     return list(counts.values())
+
+
+def all_known(guarantee: Guarantee) -> tuple[Any, ...]:
+    """What is equal for guarantees of which the same is known, also beyond their numbers.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        Any.
+
+    Returns
+    -------
+    tuple
+        It can be hashed.
+    """
+    known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
+    return guarantee, known
 
 
 Parts = list[tuple[Form, int]]
