@@ -197,7 +197,13 @@ def shares_of(qs: Any) -> list[Fraction]:
     given = items_of("qs", qs, "a sequence of numbers between 0 and 1", most=MOST_QUANTILES)
     if not given:
         raise ValueError("qs: must hold at least one")
-    return [decimal_value(probability("qs", q)) for q in given]
+    shares = []
+    for i, q in enumerate(given, 1):
+        try:
+            shares.append(decimal_value(probability("qs", q)))
+        except ValueError:  # which shows it: in place of shares there may be records
+            raise ValueError(f"qs: number {i:,} of {len(given):,} must be between 0 and 1, both excluded") from None
+    return shares
 
 
 def release_columns(

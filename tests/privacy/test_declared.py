@@ -348,7 +348,7 @@ def test_it_prints_what_is_declared_and_still_open():
     ("options", "message"),
     [
         ({"declared": 3}, r"^declared: type int: must be a guarantee, or a pair \(guarantee, count\)"),
-        ({"declared": [0.1]}, r"^declared: 0\.1: must be a guarantee or a pair \(guarantee, count\)"),
+        ({"declared": [0.1]}, r"^declared: <float>: must be a guarantee or a pair \(guarantee, count\)"),
         ({"declared": [(PureDP(0.1), 0)]}, r"^count=0: must be"),
         ({"declared": [PureDP(0.1, neighbors="add-remove")]}, r"^declared: .*must be for 'replace-one' neighbours"),
         ({"declared": [PureDP(0.1)], "theorem": "best"}, r"^theorem='best': must be 'basic', 'zcdp' or 'gaussian'"),

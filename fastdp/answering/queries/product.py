@@ -163,7 +163,7 @@ class Range(Query):
     _high: Any
 
     def __init__(self, attribute: str, low: Any = -inf, high: Any = inf) -> None:
-        self._state(_attribute=attribute, _low=low, _high=high)
+        self._state(_attribute=_value("attribute", attribute), _low=_value("low", low), _high=_value("high", high))
 
     @property
     def attribute(self) -> str:
@@ -215,10 +215,24 @@ class Range(Query):
         return low, high
 
     def __repr__(self) -> str:
-        return f"Range({self._attribute!r}, {self._low!r}, {self._high!r})"
+        return f"Range({', '.join(map(_display, (self._attribute, self._low, self._high)))})"
 
     def _key(self) -> Any:
         return self._attribute, _plain(self._low), _plain(self._high)
+
+
+def _value(name: str, given: Any) -> Any:
+    """One value, as a label is; ValueError for a collection, which may be a column of records."""
+    if isinstance(given, np.ndarray) and not given.ndim:
+        return given[()]
+    if not isinstance(given, Hashable):
+        raise ValueError(f"{name}={shown(given)}: must be one value")
+    return given
+
+
+def _display(value: Any) -> str:
+    """A value as it is; of many in one, how many."""
+    return shown(value) if isinstance(value, tuple | range | frozenset) and len(value) > 12 else repr(value)
 
 
 def _is_open(end: Any, none: float, labels: tuple[Any, ...] = ()) -> bool:
