@@ -36,6 +36,7 @@ ON_EXHAUSTED = ("answer", "raise")
 Schedule = UpdateSchedule | MeasuredSchedule | PlainSchedule
 
 _COUNT = Fraction(1, 64)  # of the total and of beta, for the number of records where that is private
+_ROUNDED = Fraction(1, 1 << 48)  # of the total, for prices that are rounded up one by one: they stay within it
 _EVEN, _MOST = Fraction(1, 2), Fraction(3, 4)  # of the total, for tables
 _FEW_UPDATES = 16  # up to here tables get the most: their noise is then larger than what updates would find
 _QUICK_CELLS = 1 << 20  # up to here "auto" buys two-way tables
@@ -139,7 +140,12 @@ class MultiplicativeWeightsParameters:
     @property
     def share(self) -> Share:
         """Of the total, for answers."""
-        return self.total.whole - self.count_share - self.prior_share
+        return self._left - self.prior_share
+
+    @property
+    def _left(self) -> Share:
+        """Of the total, beside the number of records."""
+        return self.total.whole * (1 - _ROUNDED) - self.count_share
 
     @property
     def _answer_beta(self) -> float:
@@ -232,8 +238,7 @@ class MultiplicativeWeightsParameters:
         return made
 
     def _plain_of(self, n: int, queries: int) -> PlainSchedule | None:
-        whole = self.total.whole - self.count_share
-        return PlainSchedule.of(n, self.total, whole, queries, self._answer_beta, self.count_error())
+        return PlainSchedule.of(n, self.total, self._left, queries, self._answer_beta, self.count_error())
 
     def supports(self, n: int) -> bool:
         """Whether there is a schedule, for alpha if it was asked for."""

@@ -198,11 +198,11 @@ def shares_of(qs: Any) -> list[Fraction]:
     if not given:
         raise ValueError("qs: must hold at least one")
     shares = []
-    for i, q in enumerate(given, 1):
+    for i, q in enumerate(given):
         try:
             shares.append(decimal_value(probability("qs", q)))
-        except ValueError:  # which shows it: in place of shares there may be records
-            raise ValueError(f"qs: number {i:,} of {len(given):,} must be between 0 and 1, both excluded") from None
+        except ValueError:  # it may be a record, where arguments were swapped: not shown
+            raise ValueError(f"qs[{i}]: must be between 0 and 1, both excluded") from None
     return shares
 
 

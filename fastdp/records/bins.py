@@ -7,6 +7,7 @@ bin_search.py the search. Edges that are bought with private quantiles are made 
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from math import floor, inf
@@ -233,11 +234,14 @@ class Bins(Accounted, Frozen):
     def _number(self, name: str, value: Any) -> Any:
         if self._dated:
             if isinstance(value, np.datetime64 | date) and not is_missing(value):
-                return _instant(value)
+                with suppress(Exception):  # of a class that is not ours
+                    return _instant(value)
         elif (number := plain_integer(value)) is not None:
             return number
-        elif isinstance(value, float | np.floating) and value == value:
-            return float(value)
+        elif isinstance(value, float | np.floating):
+            plain = float.__float__(value) if isinstance(value, float) else float(value)
+            if plain == plain:
+                return plain
         raise ValueError(f"{name}={shown(value)}: must be {self._rule}")
 
     @property

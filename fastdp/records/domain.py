@@ -295,6 +295,7 @@ class Domain(Frozen):
         int, tuple or Bins
             Its number of values, its labels or its bins.
         """
+        position = self._checked(position)
         labels, bins = self.labels[position], self.bins[position]
         return bins if bins is not None else self.sizes[position] if labels is None else labels
 

@@ -113,6 +113,20 @@ def test_all_budgets_around_it_pay_also_later() -> None:
     assert len(basic.releases) == len(zcdp.releases) == 1
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("prior", [None, "marginals"])
+def test_a_budget_of_the_same_size_pays_for_all_epochs(prior: Any, neighbors: Any, delta: float) -> None:
+    """Prices are rounded up, one by one; together they stay within the total."""
+    for epsilon, updates in [(0.3, 3), (0.3, 7), (0.3, 11), (0.7, 29), (2.3, 3)]:
+        price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+        budget = Budget(theorem="zcdp" if delta else "basic", **price)
+        run = online(budget=budget, prior=prior, updates=updates, **price)
+        for begun in range(updates):
+            run._run._payments.key(begun)  # type: ignore[attr-defined]
+        assert len(budget.releases) > updates - 1
+
+
 def test_plain_answers_are_paid_for_one_by_one() -> None:
     budget = Budget(theorem="zcdp", **PRICE)
     run = online(variant="plain", max_queries=100, budget=budget)

@@ -44,7 +44,7 @@ def test_more_of_anything_helps():
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"n": 0}, "n=0"), ({"beta": 0}, "beta=0"), ({"qs": [2]}, "^qs: number 1 of 1 must be between")],
+    [({"n": 0}, "n=0"), ({"beta": 0}, "beta=0"), ({"qs": [2]}, r"^qs\[0\]: must be between 0 and 1")],
 )
 def test_bad_input(change, said):
     options = {"qs": QUARTILES, "n": 100, "epsilon": 1.0, **change}

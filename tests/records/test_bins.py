@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import pickle
 import warnings
-from datetime import date, datetime, timedelta, timezone
+from contextlib import suppress
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from fractions import Fraction
+from itertools import product
 from math import inf, nan, nextafter
 from typing import Any
 
@@ -185,6 +188,39 @@ def test_a_date_of_any_year_and_unit_is_clipped_by_itself(gather: Any) -> None:
     with pytest.raises(DomainError, match="others"):
         domain.encode_column(0, gather([second, far]))
     assert domain.encode_column(0, gather([fine, fine])).tolist() == [1, 1]
+
+
+class OddFloat(float):
+    def __float__(self) -> float:
+        raise KeyError
+
+    __eq__ = __float__  # type: ignore[assignment]
+    __hash__ = float.__hash__
+
+
+class OddZone(tzinfo):
+    pass
+
+
+ODD = [
+    np.array(3.0), ctypes.c_double(3.0), np.array(2), np.longdouble(3), OddFloat(3), np.array(None), Fraction(3),
+    datetime(2020, 5, 1, tzinfo=OddZone()), np.datetime64(5, "ns"), [3.0], None, "3", b"3", 3j, 2**53 + 1, 2**64, -1,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "edges", [[0, 3, 2**53], [-inf, 2.5, inf], [datetime(1970, 1, 1), datetime(2020, 1, 1), datetime.max]]
+)
+def test_no_entry_of_a_list_changes_how_another_is_taken(edges: Any) -> None:
+    """Whatever numpy makes of all of them: or else one record would change the codes of all."""
+    domain = Domain(x=Bins(edges))
+    alone = [domain.encode_column(0, [None, each], outside="clip")[1] for each in ODD]
+    for (i, one), (j, other) in product(enumerate(ODD), repeat=2):
+        codes = None
+        with suppress(DomainError, ValueError):  # a list of lists, numbers in place of dates: by types alone
+            codes = domain.encode_column(0, [one, other], outside="clip").tolist()
+        assert codes in (None, [alone[i], alone[j]]), (one, other)
+        assert codes is not None or [3.0] in (one, other) or isinstance(edges[0], datetime)
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ms"])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import Domain
+from ...records.domain import Domain, check_domain
 from ...support.checks import finite, items_of, numbers_array
 from ...support.parameters import MOST_QUERIES
 from ...support.public_paths import public_as
@@ -105,12 +105,13 @@ class Scaled(Query):
         values = cube.reshape(-1)
         if self._among is not None:
             values *= values_of(bind(self._among, domain))
-        return BoundCells(domain, values)
+        np.multiply(values, 2.0**GRID_BITS, out=values)
+        return BoundCells(domain, np.multiply(np.rint(values, out=values), 2.0**-GRID_BITS, out=values))
 
     def _steps(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """What each value counts; NaN stands for a missing one."""
         scaled = (np.clip(numbers, self._low, self._high) - self._low) / (self._high - self._low)
-        steps: NDArray[np.float64] = np.rint(np.nan_to_num(scaled) * 2.0**GRID_BITS) / 2.0**GRID_BITS
+        steps: NDArray[np.float64] = np.nan_to_num(scaled)
         return steps
 
     def part(self, domain: Domain) -> Query:
@@ -126,6 +127,7 @@ class Scaled(Query):
         Query
             0 or 1 for each record.
         """
+        check_domain(domain)
         known = ~np.isnan(numbers_of(domain, domain.position(self._attribute)))
         if known.all():
             return Product({}) if self._among is None else self._among
