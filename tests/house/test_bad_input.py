@@ -560,6 +560,7 @@ FOR_SEQUENCES = {
     "labels": lambda column: fastdp.Domain(a=column),
     "declared": lambda column: fastdp.Budget(epsilon=1.0, declared=column),
     "guarantees": lambda column: fastdp.compose(*column),
+    "releases": lambda column: fastdp.privacy.LossDistribution(*column),
     "low": lambda column: fastdp.Range("a", column, 3),
     "high": lambda column: fastdp.Range("a", 3, column),
     "attribute": lambda column: fastdp.Range(column, 3),
