@@ -204,7 +204,7 @@ def test_what_is_no_predicate_is_told(function: Any, message: str) -> None:
         (lambda: DOMAIN.position("height"), "^attribute='height': must be one of 'age', 'region', 'sex'$"),
         (lambda: DOMAIN.position([1]), "^attribute="),
         (lambda: DOMAIN.declared(3), "^position=3: must be at most 2$"),
-        (lambda: DOMAIN.declared("age"), "^position='age': must be an integer$"),
+        (lambda: DOMAIN.declared("age"), "^position='age': must be an integer >= 0$"),
         (lambda: DOMAIN.positions(["age", "age"]), r"^attributes=\['age', 'age'\]: must not repeat$"),
         (lambda: DOMAIN.code("age", 4), "^age=4: must be a code from 0 to 3$"),
         (lambda: DOMAIN.code("age", -1), "^age=-1: must be a code"),
