@@ -464,8 +464,8 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
     if isinstance(values, set | frozenset):
         raise ValueError(f"{name}: a set of labels: must be a list; sets are in another order in every process")
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        given = shown(values) if values is None or isinstance(values, bool) else described(values)
-        raise ValueError(f"{name}={given}: must be a number of values, or a sequence of labels")
+        text = shown(values) if values is None or isinstance(values, bool) else described(values)
+        raise ValueError(f"{name}={text}: must be a number of values, or a sequence of labels")
     given = items_of(name, values, "a number of values, or a sequence of labels", most=MOST_LABELS)
     labels = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
     if not labels:

@@ -564,6 +564,8 @@ FOR_SEQUENCES = {
     "low": lambda column: fastdp.Range("a", column, 3),
     "high": lambda column: fastdp.Range("a", 3, column),
     "attribute": lambda column: fastdp.Range(column, 3),
+    "scaled": lambda column: fastdp.Scaled(column, 1, 3),
+    "allowed": lambda column: fastdp.Product({"a": column}).bind(fastdp.Domain(a=3)),
 }
 
 

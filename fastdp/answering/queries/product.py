@@ -18,7 +18,7 @@ from ...support.frozen import frozen
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import BoundProduct
-from .query import Query, own
+from .query import Query, display, one_value, own
 
 
 @own
@@ -163,7 +163,9 @@ class Range(Query):
     _high: Any
 
     def __init__(self, attribute: str, low: Any = -inf, high: Any = inf) -> None:
-        self._state(_attribute=_value("attribute", attribute), _low=_value("low", low), _high=_value("high", high))
+        self._state(
+            _attribute=one_value("attribute", attribute), _low=one_value("low", low), _high=one_value("high", high)
+        )
 
     @property
     def attribute(self) -> str:
@@ -215,24 +217,10 @@ class Range(Query):
         return low, high
 
     def __repr__(self) -> str:
-        return f"Range({', '.join(map(_display, (self._attribute, self._low, self._high)))})"
+        return f"Range({', '.join(map(display, (self._attribute, self._low, self._high)))})"
 
     def _key(self) -> Any:
         return self._attribute, _plain(self._low), _plain(self._high)
-
-
-def _value(name: str, given: Any) -> Any:
-    """One value, as a label is; ValueError for a collection, which may be a column of records."""
-    if isinstance(given, np.ndarray) and not given.ndim:
-        return given[()]
-    if not isinstance(given, Hashable):
-        raise ValueError(f"{name}={shown(given)}: must be one value")
-    return given
-
-
-def _display(value: Any) -> str:
-    """A value as it is; of many in one, how many."""
-    return shown(value) if isinstance(value, tuple | range | frozenset) and len(value) > 12 else repr(value)
 
 
 def _is_open(end: Any, none: float, labels: tuple[Any, ...] = ()) -> bool:
@@ -261,8 +249,15 @@ def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
     many = isinstance(values, Iterable) and not isinstance(values, str | bytes)
     if not coded and not isinstance(values, list | set | frozenset | np.ndarray):
         many = many and not _is_label(domain, name, values)
-    for value in values if many else [values]:
-        table[domain.code(name, value)] = True
+    if not many:
+        table[domain.code(name, values)] = True
+        return table
+    for i, value in enumerate(values):
+        try:
+            table[domain.code(name, value)] = True
+        except ValueError:  # which shows it: it may be a record, where arguments were swapped
+            rule = f"a code from 0 to {size - 1}" if coded else "a value of the attribute, as the domain declares it"
+            raise ValueError(f"{name}[{i}]: must be {rule}") from None
     return table
 
 
