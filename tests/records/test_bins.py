@@ -277,6 +277,47 @@ def test_labels_lie_in_their_bins() -> None:
     assert Bins([0, 1], missing=True).labels == (0, None)
 
 
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels", "inside"),
+    [
+        ([LEAST, 10, 20, MOST], (9, 14, 20), [9, 15, 20]),
+        ([LEAST, MOST], (0,), [0]),
+        ([LEAST, 5], (4,), [4]),
+        ([5, MOST], (5,), [5]),
+        ([LEAST, LEAST + 1, MOST - 1, MOST], (LEAST, -1, MOST - 1), [LEAST, -1, MOST - 1]),
+        ([LEAST + 1, 3, MOST - 1], (-(2**62) + 1, 2**62), [-(2**62) + 2, 2**62 + 1]),
+    ],
+)
+def test_bins_of_integers_without_an_end_are_next_to_their_inner_edge(
+    edges: list[int], labels: tuple[int, ...], inside: list[int]
+) -> None:
+    bins = Bins(edges)
+    assert bins.labels == labels
+    assert [Domain(x=bins).code("x", label) for label in labels] == list(range(bins.size))
+    assert [bins.within(code, 0.5) for code in range(bins.size)] == pytest.approx(inside, abs=2)
+
+
+def test_integers_of_unstated_ends_are_released_near_the_data() -> None:
+    x = np.arange(1000)
+    bins = Bins.quantiles(x, 10, epsilon=1e3, rng=fastdp.Randomness(seed=1))
+    released = fastdp.release_ranges(x, bins, epsilon=1e3, rng=fastdp.Randomness(seed=2))
+    assert min(bins.labels) > 50
+    assert max(bins.labels) < 950
+    assert released.quantile([0.0, 0.05, 0.5, 0.95, 1.0]).tolist() == pytest.approx([100, 100, 500, 900, 900], abs=9)
+
+
+@pytest.mark.parametrize("edges", [[-(2**62), 0, 2**62], [LEAST, 0, MOST], range(2**62, 2**62 + 3), [*range(9), MOST]])
+def test_edges_far_apart_are_displayed(edges: Any) -> None:
+    bins = Bins(edges)
+    assert repr(bins) == ("Bins(<10 edges from 0 to 9223372036854775807>)" if bins.size == 9 else f"Bins({edges})")
+    assert repr(bins) in repr(Domain(a=bins))
+    few = list(edges)[:3]
+    assert repr(few[0]) in repr(Domain(a=few))
+
+
 def test_bins_are_values_that_do_not_change() -> None:
     bins = Bins([0.0, -0.0 + 1, 2], missing=True)
     assert bins == Bins(np.array([0.0, 1.0, 2.0]), missing=True)
