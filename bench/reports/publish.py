@@ -141,9 +141,15 @@ def _accuracy_rows(report: AccuracyReport) -> str:
     return accuracy.markdown(report) + "\n" + _wrapped(made)
 
 
+def _accuracy_counts(report: AccuracyReport) -> list[str]:
+    """How many hold, and which do not."""
+    short = [f"{row.work} ({row.table})" for row in report.rows if row.verdict == "falls short"]
+    return [accuracy.counted(report), *([f"What falls short: {'; '.join(short)}"] if short else [])]
+
+
 ACCURACY_TABLES: dict[str, Callable[[AccuracyReport], str]] = {
     "accurate": lambda report: to_markdown(accuracy.few(report, ACCURATE)),
-    "counts": lambda report: _wrapped(f"- {accuracy.counted(report)}.", indent="  "),
+    "counts": lambda report: "".join(_wrapped(f"- {text}.", indent="  ") for text in _accuracy_counts(report)),
     "rows": _accuracy_rows,
 }
 

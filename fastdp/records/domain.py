@@ -410,10 +410,9 @@ class _Labels:
 
     def __repr__(self) -> str:
         labels = self._labels
-        if len(labels) > 2 and all(type(label) is int for label in labels):
-            run = range(labels[0], labels[-1] + 1)
-            if len(run) == len(labels) and all(a + 1 == b for a, b in pairwise(labels)):
-                return repr(run)
+        whole = len(labels) > 2 and all(type(label) is int for label in labels)
+        if whole and all(a + 1 == b for a, b in pairwise(labels)):
+            return repr(range(labels[0], labels[-1] + 1))
         if len(labels) > _MOST_DISPLAYED:
             return f"[{', '.join(map(repr, labels[:3]))}, ..., {labels[-1]!r}]"
         return repr(list(labels))

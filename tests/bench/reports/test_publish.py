@@ -115,6 +115,15 @@ def test_a_better_one_stands_out_and_a_task_without_others_has_none() -> None:
     assert "another way" not in publish.fill_accuracy(MARKS.format("accurate"), replace(report, rows=(ours,)))
 
 
+def test_what_falls_short_is_named_first() -> None:
+    report = publish.chosen_accuracy([ROOT / "docs" / "results"])
+    assert report is not None
+    held, short = (replace(report.rows[0], verdict=verdict) for verdict in ("holds", "falls short"))
+    name = f"What falls short: {short.work}"[:60]
+    assert name in publish.fill_accuracy(MARKS.format("counts"), replace(report, rows=(held, short)))
+    assert "What falls" not in publish.fill_accuracy(MARKS.format("counts"), replace(report, rows=(held,)))
+
+
 def test_each_kind_of_results_leaves_the_tables_of_the_other_alone() -> None:
     report = publish.chosen_accuracy([ROOT / "docs" / "results"])
     assert report is not None
