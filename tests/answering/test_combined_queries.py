@@ -131,6 +131,7 @@ def test_they_are_equal_pickle_and_print() -> None:
         (lambda: Scaled("age", 5, 5), r"^low=5: must be below high=5$"),
         (lambda: Scaled("age", 1, 5).part([3]), r"^domain: type list: must be a fastdp.Domain$"),
         (lambda: Scaled("age", float("nan"), 5), r"^low=nan: must be"),
+        (lambda: Scaled("age", -1e308, 1e308), r"^high - low=inf: must be finite$"),
         (lambda: Scaled("age", 0, 5, among="f"), r"^among: type str: must be a query, such as Product"),
         (lambda: Scaled("sex", 0, 5).bind(DOMAIN), r"^attribute='sex': must have labels that are numbers"),
         (lambda: Scaled("age", 0, 5).bind(Domain.binary(40)), r"^domain: .* cells: must be at most 2\^31"),

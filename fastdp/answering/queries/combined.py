@@ -62,6 +62,7 @@ class Scaled(Query):
         least, most = finite("low", low), finite("high", high)
         if not least < most:
             raise ValueError(f"low={shown(low)}: must be below high={shown(high)}")
+        finite("high - low", most - least)
         self._state(_attribute=attribute, _low=least, _high=most, _among=checked_part(among))
 
     @property
