@@ -364,9 +364,9 @@ def code_in_bins(bins: Bins, name: str, value: Any) -> int:
     return bins._place(place)
 
 
-def span_in_bins(bins: Bins, name: str, low: Any, high: Any) -> tuple[int, int]:
+def span_in_bins(bins: Bins, low: Any, high: Any, of: str = "") -> tuple[int, int]:
     """The first and the last bin that meet the numbers from low to high; beyond the edges these are the nearest."""
-    least, most = bins._number(name, low), bins._number(name, high)
+    least, most = bins._number(f"{of}low", low), bins._number(f"{of}high", high)
     if least > most:
         raise ValueError(f"low={shown(low)}: must not come after high={shown(high)}")
     first, last = bins._limits

@@ -50,3 +50,9 @@ def test_bad_input(change, said):
     options = {"qs": QUARTILES, "n": 100, "epsilon": 1.0, **change}
     with pytest.raises(ValueError, match=said):
         bounds.quantiles(options.pop("qs"), options.pop("n"), **options)
+
+
+@pytest.mark.parametrize("epsilon", [1e-320, 1e-160, 1e160, 1.79e308])
+def test_the_ends_of_epsilon(epsilon):
+    found = bounds.quantiles([i / 100 for i in range(1, 100)], 1000, epsilon=epsilon)
+    assert found == 1000 if epsilon < 1 else 0 <= found < 1000

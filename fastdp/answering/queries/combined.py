@@ -15,7 +15,7 @@ from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import GRID_BITS, BoundCells, BoundProduct, BoundQuery, check_cells
 from .product import Product
-from .query import Query, bind, own
+from .query import Query, bind, display, one_value, own
 
 _SLACK = 2.0**-20  # of sums of floats beyond 0 and 1
 
@@ -63,7 +63,7 @@ class Scaled(Query):
         if not least < most:
             raise ValueError(f"low={shown(low)}: must be below high={shown(high)}")
         finite("high - low", most - least)
-        self._state(_attribute=attribute, _low=least, _high=most, _among=checked_part(among))
+        self._state(_attribute=one_value("attribute", attribute), _low=least, _high=most, _among=checked_part(among))
 
     @property
     def attribute(self) -> str:
@@ -136,7 +136,7 @@ class Scaled(Query):
 
     def __repr__(self) -> str:
         among = "" if self._among is None else f", among={self._among!r}"
-        return f"Scaled({self._attribute!r}, {self._low!r}, {self._high!r}{among})"
+        return f"Scaled({display(self._attribute)}, {self._low!r}, {self._high!r}{among})"
 
     def _key(self) -> Any:
         return self._attribute, self._low, self._high, self._among
