@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 
 from fastdp import Domain, Randomness
+from tests.forked import Parent
 
 TESTS = Path(__file__).resolve().parent
+# Python 3.12 warns of a fork beside threads, which is what some tests are about
+FLAGS = ["-W", "error", "-W", "ignore:This process:DeprecationWarning"]
 
 
 def pytest_configure() -> None:
@@ -30,8 +33,7 @@ def pytest_configure() -> None:
 def run_python(code: str, **environment: str) -> str:
     """Run `code` in a Python of its own, from this folder, with warnings as errors; return what it printed."""
     done = subprocess.run(
-        # Python 3.12 warns of a fork beside threads, which is what some tests are about
-        [sys.executable, "-W", "error", "-W", "ignore:This process:DeprecationWarning", "-c", code],
+        [sys.executable, *FLAGS, "-c", code],
         env=os.environ | {"PYTHONPATH": str(TESTS.parent)} | environment,
         cwd=TESTS,
         capture_output=True,
@@ -67,7 +69,7 @@ def _run_python() -> Callable[..., str]:
 
 
 @pytest.fixture(params=["haswell", "x86-64"], ids=["AVX2", "plain x86-64"], scope="session")
-def fingerprint_elsewhere(request: pytest.FixtureRequest) -> Callable[[str], str]:
+def fingerprint_elsewhere(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
     """Call `fingerprint()` of a test file in a process whose code is compiled for a lesser CPU than this one."""
     cpu: str = request.param
     if platform.machine().lower() not in ("x86_64", "amd64"):
@@ -81,11 +83,16 @@ triple, name, features = cpu_target.target_context.codegen().magic_tuple()
 assert "avx512" not in features.replace("-avx512", ""), features
 print(name, {0}.fingerprint())
 """
+    env = os.environ | {"PYTHONPATH": str(TESTS.parent), "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
+    parent = Parent(FLAGS, env, before="import pytest, fastdp")
 
     def run(module: str) -> str:
-        printed = run_python(code.format(module), NUMBA_CPU_NAME=cpu, NUMBA_CPU_FEATURES="")
+        process = parent.start(code.format(module), env, TESTS)
+        printed, complaints = process.communicate()
+        assert process.returncode == 0, complaints
         name, fingerprint = printed.split()
         assert name == cpu
         return fingerprint
 
-    return run
+    yield run
+    parent.close()

@@ -6,11 +6,12 @@ The picture sets every figure beside its target: left of the line it holds. Noth
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from ..accuracy.registry import OURS as OUR_NAME
 from ..harness.accuracy import AccuracyReport, AccuracyRow, Difference, Side
 from . import page
 from .drawing import INK, LIMIT, OTHER, OURS, style, svg_of
@@ -98,6 +99,25 @@ def _verdict(row: AccuracyRow) -> Cell:
     return cell(row.verdict, tone=tones.get(row.verdict, "failed"))
 
 
+def few(report: AccuracyReport, chosen: Iterable[tuple[str, str]]) -> Table:
+    """A task of each, in words: the share that we come to, and that of the best method which is not ours."""
+    found = {row.task: row for row in report.rows}
+    lines = []
+    for task, work in chosen:
+        row = found.get(task)
+        if row is None or row.ours is None:
+            continue
+        best = next((other for other in row.others if not other.name.startswith(OUR_NAME)), None)
+        beside = (cell(), cell()) if best is None else (_share_of(best.figure, row.loses_to(best)), cell(best.name))
+        lines.append(Line((cell(work), _share_of(row.ours), *beside)))
+    columns = (Column("released at epsilon = 1"), Column("fastdp", number=True), Column("the best other", number=True))
+    return Table((*columns, Column("which is")), tuple(lines))
+
+
+def _share_of(figure: float, better: bool = False) -> Cell:
+    return cell(f"{number(100 * figure)} %", tone="bad" if better else "plain")
+
+
 # --- in a terminal, on a page, in the documentation
 
 
@@ -169,7 +189,7 @@ def picture(rows: Sequence[AccuracyRow]) -> str:
     if not known:
         return ""
     with rc_context(style()):
-        figure = Figure(figsize=(9, 0.9 + 0.28 * len(known)), layout="constrained")
+        figure = Figure(figsize=(9, 0.9 + 0.24 * len(known)), layout="constrained")
         axes = figure.subplots()
         at = range(len(known))
         for y, row in zip(at, known, strict=True):
@@ -180,7 +200,11 @@ def picture(rows: Sequence[AccuracyRow]) -> str:
         axes.axvline(1, color=LIMIT, linestyle="--", label="target")
         axes.set_yticks(list(at), [row.task for row in known], color=INK)
         axes.set(xscale="log", xlabel="multiple of the target; left of the line it holds")
-        axes.invert_yaxis()
+        axes.set_ylim(len(known) - 0.5, -0.5)
+        for y in range(1, len(known)):
+            if known[y].room != known[y - 1].room:
+                axes.axhline(y - 0.5, color=LIMIT, linewidth=0.6)
+        axes.tick_params(top=True, labeltop=True)
         axes.grid(alpha=0.25, axis="x")
         axes.minorticks_off()
         axes.patch.set_alpha(0)

@@ -86,8 +86,8 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
     delta : float in (0, 1), optional
         The delta at `epsilon`.
     length : int, optional
-        How many steps there will be at most, which is public. By default up to 2^40: the noise is then some 20 % larger
-        than for a length that is known.
+        How many steps there will be at most, which is public. By default up to 2^40: the noise of the last answer is
+        then larger than for a length that is known, by 51 % at 24 steps, 31 % at 1,000, 22 % at 2^20, 20 % at 2^40.
     bounds : pair of numbers, optional
         The least and the largest number that a step may bring; by default (0, 1).
     dimension : int, optional
@@ -96,6 +96,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         Of such vectors, the largest Euclidean norm.
     outside : {"raise", "clip"}
         What becomes of a number out of bounds, or a vector that is too long: a DomainError, or the nearest that is not.
+        Clipped, what is no number is the lower bound, and 0 in a vector: no step is refused.
     rng : Randomness, optional
         Where the key comes from; by default the operating system. A seeded one is for tests.
     budget : Budget, optional
@@ -109,7 +110,8 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
     ValueError
         "rho=0: must be > 0 and finite"; a step after the last one.
     DomainError
-        A value is NaN, or out of bounds.
+        A value is no number, or out of bounds, and `outside` is "raise". The budgets that were charged count it among
+        those that they allow.
     RuntimeError
         In a forked child, which is a copy; by a signal handler, while an answer is made.
     TypeError
@@ -120,9 +122,10 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
     Guarantee    rho-zCDP, or (epsilon, delta)-DP, and the Gaussian DP of that noise, for all answers together, whoever
                  chooses what is added in view of them; for one step
     Proof        continual_counter.md; running_sums.md, theorem 1
-    Accuracy     within .2 % of the square root of the matrix of running sums, and 1.25 of it (from 2^12 steps on) where
-                 the length is not known; `deviation`, `bounds.continual_counter`
-    Cost         less than 2 us a step, in `add_many` .2 us; a few kB, whatever the length is
+    Accuracy     within .2 % of the square root of the matrix of running sums; where the length is not known 1.28 of it
+                 after 2^10 steps, 1.25 after 2^12 and 1.19 after 2^20, as the root mean square over all steps;
+                 `deviation`, `bounds.continual_counter`
+    Cost         about 1 us a step, in `add_many` of 10^4 some 40 ns; a few kB, whatever the length is
     Not covered  a person who appears in several steps; the time a caller takes; a pickle that several processes go on
                  with, each of which costs as much again. It is as secret as the data
 

@@ -15,7 +15,7 @@ from ..privacy.calibration import zcdp_rho, zcdp_sigma
 from ..privacy.conversions import pure_of_rho, rho_of_pure
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, NoisePlan, gaussian_plan, laplace_plan
-from ..support.rounding import down, lower, up
+from ..support.rounding import decimal_value_up, down, lower, up
 
 Share = Fraction
 
@@ -35,8 +35,10 @@ class Total:
 
     def price(self, share: Share) -> Guarantee:
         """What a step for this share guarantees."""
-        kind = ZCDP if self.delta else PureDP
-        return kind(up(share), neighbors=self.neighbors)
+        if self.delta:
+            return ZCDP(up(share), neighbors=self.neighbors)
+        # budgets add up the decimal values of epsilons, which may lie below the binary ones
+        return PureDP(max(up(share), decimal_value_up(share)), neighbors=self.neighbors)
 
     def guarantee(self) -> Guarantee:
         """What steps guarantee together whose shares add up to at most all of it."""

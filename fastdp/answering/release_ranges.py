@@ -93,7 +93,8 @@ class RangesRelease(Accounted, Displayed):
         Parameters
         ----------
         low, high : int or float
-            The ends, as `fastdp.Range` takes them; of two attributes, a pair of numbers each.
+            The ends, as `fastdp.Range` takes them. Of two attributes both low ends, then both high ends:
+            `range((18, 0), (29, 39_999))` for ages from 18 to 29 and incomes from 0 to 39,999.
 
         Returns
         -------
@@ -187,7 +188,13 @@ class RangesRelease(Accounted, Displayed):
         for name, bins, first, last in zip(self.names, self.bins, lows, highs, strict=True):
             ends = bins.ends
             first = ends[0] if type(first) is float and first == -inf else first
-            code, until = span_in_bins(bins, name, first, ends[1] if type(last) is float and last == inf else last)
+            last = ends[1] if type(last) is float and last == inf else last
+            try:
+                code, until = span_in_bins(bins, first, last)
+            except ValueError as wrong:
+                if len(self.bins) == 1:
+                    raise
+                raise ValueError(f"{name}: {wrong}: {self._pairs}") from None
             found.append(slice(code, until + 1))
         return tuple(found)
 
@@ -198,8 +205,14 @@ class RangesRelease(Accounted, Displayed):
         if type(given) is float and abs(given) == inf:
             return [given] * len(self.bins)
         if not isinstance(given, list | tuple | np.ndarray) or len(given) != len(self.bins):
-            raise ValueError(f"{name}={shown(given)}: must be a number for each of {', '.join(self.names)}")
+            both = f": {self._pairs}" if name != "x" else ""
+            raise ValueError(f"{name}={shown(given)}: must be a number for each of {', '.join(self.names)}{both}")
         return list(given)
+
+    @property
+    def _pairs(self) -> str:
+        low, high = (", ".join(f"{end} of {name}" for name in self.names) for end in ("low", "high"))
+        return f"of two attributes low=({low}), high=({high})"
 
     def _display(self) -> DisplayLines:
         about = "" if float(self.n).is_integer() else "about "
@@ -292,6 +305,11 @@ def release_ranges(
     True
     >>> released.counts.shape, round(released.range(30, 39) / 1000)
     ((72,), 3)
+    >>> people = {"age": ages, "children": ages % 4}
+    >>> both = fastdp.release_ranges(people, {"age": range(18, 91), "children": range(5)}, epsilon=1.0)
+    >>> young = both.range((18, 2), (29, 3))  # from 18 to 29 years, with 2 or 3 children
+    >>> bool(abs(young - 1667) < 500)
+    True
     """
     domain, rows = _opened(values, edges)
     parameters.outside(outside)

@@ -30,8 +30,8 @@ MOST_STEPS = 2**40
 
 # The mixtures: for e = 1, 3, 5, ... what 1 - 2^-e counts for, in units of 2^-(11 + shift of e). The first reproduces
 # the coefficients of the square root to 2 % each, and to 4 % at the end. The second gives later ones more,
-# by ((e + 4.8) / 9.8)^.6 from e = 7 on, so that the columns of L^-1 A stay short for 2^40 steps: the error is then at
-# most 1.25 times that for a length that is known, from 2^12 steps on.
+# by ((e + 4.8) / 9.8)^.6 from e = 7 on, so that the columns of L^-1 A stay short for 2^40 steps: the root mean
+# square error over all steps is then at most 1.25 times that for a length that is known, from 2^12 steps on.
 _SQUARE_ROOT = (400, 305, 156, *[80] * 30)
 _UNBOUNDED = (
     400, 305, 156, 89, 98, 107, 114, 122, 129, 136, 143, 150, 156, 162, 168, 174, 180, 185, 191, 196, 202, 207,

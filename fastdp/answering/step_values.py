@@ -1,20 +1,24 @@
 """What a continual counter is given at each step: a number within bounds, or a vector of bounded norm, as integers.
 
-Values are rounded to the grid of the noise, so that their sums are exact. A value outside of its bounds is refused with
-a DomainError or brought to them, as `outside` says; this file decides no price.
+Values are rounded to the grid of the noise, so that their sums are exact. What a step brings is a record: outside of
+its bounds, or no number at all, it is refused with a DomainError or brought to them by itself, as `outside` says and
+../records/outside_domain.md lists. This file decides no price.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import isfinite, isqrt, sqrt
+from math import isfinite, isqrt, nan, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records.outside_domain import numbers_or_nan
 from ..support import checks
+from ..support.columns import Entries, column_of, has, library_column, objects
 from ..support.errors import DomainError
 from ..support.parameters import MOST_DIMENSIONS, Outside
 from ..support.rounding import decimal_of, down, lower, sixty_digits, upper
@@ -49,15 +53,15 @@ class Numbers:
         """Take values in units of 2^-bits from now on."""
         self.bits, self._scale = bits, 2.0**bits
         self.most = int(self._largest * Fraction(2) ** bits) + 1  # in absolute value
+        self._fits = self.most < MOST_INT64 and bits >= 0
 
     def one(self, value: Any) -> int:
         """The integer of one step."""
         kind = type(value)
         if kind is not int and kind is not float:
-            array = checks.numbers_array("value", value)
-            if array.ndim:
-                raise ValueError(f"value: shape {array.shape}: must be one number; add_many takes many steps")
-            value = array.item()
+            if shape := _shape_of(value):
+                raise ValueError(f"value: shape {shape}: must be one number; add_many takes many steps")
+            value = _number_or_nan(value)
         if not self.low <= value <= self.high:
             value = self._outside(value)
         if type(value) is not int:
@@ -66,20 +70,33 @@ class Numbers:
 
     def many(self, values: Any) -> NDArray[Any]:
         """The integers of many steps, [steps, 1]: int64, or Python's where they may not fit."""
-        array = checks.numbers_array("values", values)
+        if not self._fits:
+            return self._each(_entries_of(values))
+        try:
+            array = checks.numbers_array("values", values)
+        except DomainError:
+            if self.outside == "raise":
+                raise
+            return self._each(_entries_of(values))
         if array.ndim != 1:
             raise ValueError(f"values: shape {array.shape}: must be of one dimension, a number for each step")
-        if not ((array >= self.low) & (array <= self.high)).all() or self.most >= MOST_INT64 or self.bits < 0:
-            return np.array([[self.one(value)] for value in array.tolist()], object).reshape(-1, 1)
+        if not ((array >= self.low) & (array <= self.high)).all():
+            return self._each(array.tolist())
         if array.dtype.kind == "i":
             return (array.astype(np.int64) << self.bits).reshape(-1, 1)
         return np.rint(array * self._scale).astype(np.int64).reshape(-1, 1)
 
+    def _each(self, values: list[Any]) -> NDArray[Any]:
+        """Entry by entry, exactly: no entry decides about another, or about its type."""
+        return np.array([[self.one(_number_or_nan(value))] for value in values], object).reshape(-1, 1)
+
     def _outside(self, value: Any) -> Any:
-        if self.outside == "raise" or value != value:
-            clip = "; outside='clip' takes the nearer bound" if self.outside == "raise" else ""
-            raise DomainError(f"value: must be between {shown(self.low)} and {shown(self.high)}, and not NaN{clip}")
-        return self.low if value < self.low else self.high
+        if self.outside == "raise":
+            raise DomainError(
+                f"value: must be between {shown(self.low)} and {shown(self.high)}, and not NaN; outside='clip' takes "
+                "the nearer bound, and the lower one for what is no number"
+            )
+        return self.high if value > self.high else self.low
 
     def __str__(self) -> str:
         return f"bounds=({self.low!r}, {self.high!r})"
@@ -110,10 +127,16 @@ class Vectors:
 
     def one(self, value: Any) -> NDArray[Any]:
         """The integers of one step."""
-        array = checks.numbers_array("value", value)
-        if array.shape != (self.dimension,):
-            raise ValueError(f"value: shape {array.shape}: must be ({self.dimension},)")
-        row = array.astype(np.float64)
+        try:
+            array = checks.numbers_array("value", value)
+        except ValueError:
+            row = self._row_of("value", value)
+        else:
+            if array.shape != (self.dimension,):
+                raise ValueError(f"value: shape {array.shape}: must be ({self.dimension},)")
+            row = array.astype(np.float64)
+            if self.outside == "clip" and (array == checks.MAX_INT64).any():  # as in `many`
+                row = self._row_of("value", value)
         with np.errstate(all="ignore"):  # of what is too long, or no number
             if np.dot(row, row) <= self._sure:
                 return np.rint(row * self._scale).astype(self._dtype)
@@ -121,7 +144,14 @@ class Vectors:
 
     def many(self, values: Any) -> NDArray[Any]:
         """The integers of many steps, [steps, dimension]."""
-        array = checks.numbers_array("values", values)
+        try:
+            array = checks.numbers_array("values", values)
+            if self.outside == "clip" and (array == checks.MAX_INT64).any():
+                array = self._rows_of(values)  # numpy's type of a list, which cuts at 64 bits or not, is of all entries
+        except DomainError:
+            if self.outside == "raise":
+                raise
+            array = self._rows_of(values)
         if array.ndim != 2 or array.shape[1] != self.dimension:
             raise ValueError(f"values: shape {array.shape}: must be (steps, {self.dimension})")
         rows = array.astype(np.float64)
@@ -134,7 +164,9 @@ class Vectors:
     def _exactly(self, name: str, row: NDArray[np.float64]) -> list[int]:
         """A row of a norm that floats cannot decide, or that is too large."""
         if not np.isfinite(row).all():
-            raise DomainError(f"{name}: must be finite")
+            if self.outside == "raise":
+                raise DomainError(f"{name}: must be finite; outside='clip' takes 0 for NaN, and scales infinities")
+            row = np.nan_to_num(row)
         largest = float(np.abs(row).max())
         if largest <= 2 * self.norm and self._short(units := self._rounded(row)):
             return units
@@ -148,6 +180,22 @@ class Vectors:
             row *= 1 - 2.0**-40
         return units
 
+    def _rows_of(self, values: Any) -> NDArray[np.float64]:
+        listed = values if isinstance(values, list | tuple) else np.asarray(values)
+        return np.array([self._row_of("values", each) for each in listed], np.float64)
+
+    def _row_of(self, name: str, value: Any) -> NDArray[np.float64]:
+        """A row that numpy does not read as numbers, entry by entry; zeros for what is no row of this dimension."""
+        if self.outside == "raise":
+            raise DomainError(f"{name}: must be {self.dimension} numbers for each step, finite")
+        if (
+            not isinstance(value, list | tuple | np.ndarray)
+            or np.ma.isMaskedArray(value)
+            or len(value) != self.dimension
+        ):
+            return np.zeros(self.dimension)
+        return np.array([_float_or_zero(each) for each in value])
+
     def _short(self, units: list[int]) -> bool:
         return sum(unit * unit for unit in units) <= self.most**2
 
@@ -156,6 +204,47 @@ class Vectors:
 
     def __str__(self) -> str:
         return f"dimension={self.dimension}, norm={self.norm!r}"
+
+
+def _shape_of(value: Any) -> tuple[Any, ...]:
+    """The shape of what brings several numbers; () of a single one, and of what is none."""
+    if isinstance(value, list | tuple | range):
+        return (len(value),)
+    return tuple(value.shape) if has(value, "shape") and isinstance(value.shape, tuple) else ()
+
+
+def _number_or_nan(value: Any) -> int | float:
+    """The number that an entry is, exactly; NaN for what is none."""
+    if not isinstance(value, int | float | np.generic) and has(value, "__array__") and not _shape_of(value):
+        try:
+            value = None if isinstance(value, np.ma.MaskedArray) else np.asarray(value)[()]
+        except Exception:  # of a class that is not ours
+            return nan
+    if isinstance(value, np.generic) and value.dtype.kind not in "biuf":
+        return nan
+    if isinstance(value, int | np.integer | np.bool_):
+        return int(value)
+    return float(value) if isinstance(value, float | np.floating) else nan
+
+
+def _entries_of(values: Any) -> list[Any]:
+    """The entries of a column, one by one; NaN for missing ones."""
+    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        return list(values)
+    if not isinstance(values, np.ndarray) and library_column("values", values) is None:
+        values = checks.numbers_array("values", values)
+    column = column_of("values", values)
+    array, missing, _ = column.entries(0, len(column))
+    if array.dtype.kind not in "biufO":
+        raise ValueError(f"values: dtype {array.dtype}: must be numbers")
+    entries: list[Any] = array.tolist()
+    return entries if missing is None else [nan if gone else each for each, gone in zip(entries, missing, strict=True)]
+
+
+def _float_or_zero(value: Any) -> float:
+    """A coordinate: 0 for what is no number, the largest float for an infinity."""
+    found = numbers_or_nan(Entries(objects([value]), None, "value"))
+    return float(np.nan_to_num(found)[0])
 
 
 def _moderate(name: str, value: Any) -> float:

@@ -12,6 +12,7 @@ from ..support import parameters
 from ..support.checks import integer, large_integer, non_negative
 from ..support.parameters import MOST_DIGITS
 from ..support.search import MOST_RECORDS, in_reach, least_float, least_integer
+from ..support.shown import shown
 
 
 def population_error(
@@ -137,7 +138,8 @@ class _Class:
         log_beta = log(parameters.beta(beta))
         if (candidates is None) == (vc_dimension is None):
             raise ValueError(
-                f"candidates={candidates!r}, vc_dimension={vc_dimension!r}: must be one of them, and the other None"
+                f"candidates={shown(candidates)}, vc_dimension={shown(vc_dimension)}: must be one of them, and the "
+                "other None"
             )
         if candidates is not None:
             return cls(log(large_integer("candidates", candidates, least=1, most=2**MOST_DIGITS)), 0, log_beta)

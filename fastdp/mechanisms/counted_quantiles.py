@@ -56,6 +56,7 @@ class Split(NamedTuple):
 def splits(shares: Sequence[Fraction], epsilon: float, n: float) -> Iterator[Split]:
     """All that are considered, in an order that does not depend on n; more records leave none a larger error."""
     k, group = len(shares), 1
+    within = min(max(epsilon, 2.0**-400), 2.0**400)  # whose squares are floats
     while group < k:
         parts = -(-k // group)
         room = n * room_of(shares, group)
@@ -66,7 +67,7 @@ def splits(shares: Sequence[Fraction], epsilon: float, n: float) -> Iterator[Spl
             rest = _PARTS_OF_EPSILON - rough
             weight = answering ** (1 / 3) / (answering ** (1 / 3) + counting ** (1 / 3))
             answers = min(max(round(rest * weight), 1), rest - 1)
-            of_each = [part / _PARTS_OF_EPSILON * epsilon for part in (rough, rest - answers, answers)]
+            of_each = [part / _PARTS_OF_EPSILON * within for part in (rough, rest - answers, answers)]
             spread = sqrt(_halving_variance(cut_levels) / 2) / of_each[0]  # the scale of the cuts' error
             beyond = 2 * (parts - 1) / k * spread * exp(-room / spread)
             error = sqrt(counting / of_each[1] ** 2 + answering / of_each[2] ** 2) + beyond

@@ -197,7 +197,13 @@ def shares_of(qs: Any) -> list[Fraction]:
     given = items_of("qs", qs, "a sequence of numbers between 0 and 1", most=MOST_QUANTILES)
     if not given:
         raise ValueError("qs: must hold at least one")
-    return [decimal_value(probability("qs", q)) for q in given]
+    shares = []
+    for i, q in enumerate(given):
+        try:
+            shares.append(decimal_value(probability("qs", q)))
+        except ValueError:  # it may be a record, where arguments were swapped: not shown
+            raise ValueError(f"qs[{i}]: must be between 0 and 1, both excluded") from None
+    return shares
 
 
 def release_columns(

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import layout
-from ..privacy.budget import Budget, BudgetExceeded, check_open
+from ..privacy.blocks import counting
+from ..privacy.budget import Budget, BudgetExceeded, check_open, payers_of
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..privacy.origin import with_origin
 from ..randomness import noise_draws
@@ -83,6 +84,7 @@ class SeveralPositives:
         self._due = self._paid == "one by one"  # whether the next positive is still to be paid
         with self._charge(plan.first if self._due else plan.whole, budget) as keys:
             self._payers = keys.payers
+            self._unpaid = self._due and not self._payers  # nor ever: theorem 3 holds for the same payers throughout
             if not self._due:
                 self._keys = keys.take(), keys.take(), keys.take()
 
@@ -216,6 +218,12 @@ class SeveralPositives:
     def _begin(self) -> None:
         """What every question asks first; the turn is taken by the caller."""
         check_open(self._payers)
+        if self._unpaid and counting(None) and payers_of(None):
+            raise RuntimeError(
+                f"this {type(self).__name__} was made outside of every Budget block, and its positives are paid one by "
+                "one: the block that is open here would not be charged for them; make it inside of the block, or pass "
+                "budget= to it"
+            )
         self._check_process()
         refuse_again(self._turn)
 

@@ -58,7 +58,8 @@ class SparseVector(SeveralPositives, Accounted):
     BudgetExceeded
         Where the budget has no room; with paid="one by one" also where a value is asked after a positive.
     RuntimeError
-        In a forked child, which is a copy.
+        In a forked child, which is a copy. In a Budget block, where one that is paid one by one was made outside of all
+        and without `budget`: nobody would be charged.
 
     Notes
     -----

@@ -14,7 +14,7 @@ from typing import Any
 from ..support import parameters
 from ..support.checks import instance_of, integer, non_negative
 from ..support.public_paths import public_as
-from ..support.shown import shown
+from ..support.shown import described, shown
 from .composition import exact_sum
 from .guarantees import Guarantee
 from .loss_distributions import chosen, delta_bound, epsilon_bounds
@@ -81,7 +81,9 @@ class LossDistribution:
                 if not release.forward:
                     raise ValueError(f"releases: {shown(release)}: must be the profile of removing a record")
             else:
-                raise ValueError(f"releases: {shown(release)}: must be profiles or guarantees, such as Gaussian(0.5)")
+                raise ValueError(
+                    f"releases: {described(release)}: must be profiles or guarantees, such as Gaussian(0.5)"
+                )
             relations += ["add-remove" for profile in profiles if profile.directions > 1]
             parts.append((profiles, count))
         if not parts:

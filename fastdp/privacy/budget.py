@@ -68,9 +68,9 @@ class Budget:
         do not count.
     declared : sequence of Guarantee or tuple of Guarantee and int, optional
         Releases that are known beforehand: a guarantee, (guarantee, k) for k of them, or a row of another budget. They
-        are accounted together as `compose` does, which is the least, and may come in any order. A release whose
-        guarantee covers one that is open takes it. What they leave of the total is for others, whose epsilons, rhos or
-        squares of mu add up as `theorem` says (not "best"): `left` states how much that is.
+        are accounted together as `compose` does, which is the least, and may come in any order. A release takes an open
+        one that is equal, else the tightest that its guarantee covers. What they leave of the total is for others,
+        whose epsilons, rhos or squares of mu add up as `theorem` says (not "best"): `left` states how much that is.
 
     Notes
     -----

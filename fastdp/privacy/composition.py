@@ -20,7 +20,7 @@ from ..support import rounding
 from ..support.checks import instance_of, integer, one_of
 from ..support.rounding import decimal_of, down, up
 from ..support.search import LARGEST, greatest_float
-from ..support.shown import shown
+from ..support.shown import described, shown
 from .conversions import epsilon_of_curve, epsilon_of_rho, positive_delta, rho_of_pure
 from .curves import ORDERS, Curve, linear_curve
 from .gaussian_curve import epsilon_of_mu, root_above
@@ -139,13 +139,30 @@ def merge_equal(items: Iterable[Any], name: str = "guarantees") -> list[tuple[Gu
             guarantee, count = item[0], integer("count", item[1], least=1)
         else:
             raise ValueError(
-                f"{name}: {shown(item)}: must be a guarantee or a pair (guarantee, count); "
+                f"{name}: {described(item)}: must be a guarantee or a pair (guarantee, count); "
                 "of a budget's rows: compose(*budget.releases)"
             )
-        known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
-        _, before = counts.get((guarantee, known), (guarantee, 0))
-        counts[guarantee, known] = guarantee, before + count
+        known = all_known(guarantee)
+        _, before = counts.get(known, (guarantee, 0))
+        counts[known] = guarantee, before + count
     return list(counts.values())
+
+
+def all_known(guarantee: Guarantee) -> tuple[Any, ...]:
+    """What is equal for guarantees of which the same is known, also beyond their numbers.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        Any.
+
+    Returns
+    -------
+    tuple
+        It can be hashed.
+    """
+    known = tuple((part.profile, getattr(part, "mu", inf)) for part in getattr(guarantee, "parts", (guarantee,)))
+    return guarantee, known
 
 
 Parts = list[tuple[Form, int]]

@@ -6,7 +6,7 @@ What is not declared has a part of the total beside them, of one kind, which is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -16,7 +16,7 @@ from ..support.checks import items_of
 from ..support.parameters import MOST_QUERIES
 from ..support.search import greatest_float
 from .account_limits import SUMS
-from .composition import compose, merge_equal
+from .composition import all_known, compose, merge_equal
 from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import ZCDP, ApproxDP, Guarantee, PureDP
@@ -49,6 +49,11 @@ def covers(release: Guarantee, item: Guarantee) -> bool:
         return False
     has = release.forms()
     return all(any(_as_good(one, form) for one in has) for form in item.forms())
+
+
+def _is_tighter(one: Guarantee, other: Guarantee) -> bool:
+    """Whether it covers the other, which does not cover it."""
+    return covers(one, other) and not covers(other, one)
 
 
 def _as_good(one: Form, other: Form) -> bool:
@@ -96,7 +101,7 @@ class Declared:
         How the part beside is spent.
     """
 
-    __slots__ = ("__weakref__", "beside", "items", "kind", "neighbors", "theorem", "whole")
+    __slots__ = ("__weakref__", "_places", "beside", "items", "kind", "neighbors", "theorem", "whole")
 
     def __init__(self, items: Any, whole: PureDP | ApproxDP, theorem: str) -> None:
         listed = items_of("declared", items, "a guarantee, or a pair (guarantee, count)", most=MOST_QUERIES)
@@ -117,6 +122,33 @@ class Declared:
             cost = "never do, at no epsilon" if together == inf else f"cost epsilon={together!r} at its delta"
             raise ValueError(f"declared: must keep within {short_form(whole)} together; they {cost}")
         self.beside = self._greatest_beside()
+        self._places = {all_known(guarantee): i for i, (guarantee, _) in enumerate(self.items)}
+
+    def item_for(self, release: Guarantee, taken: Mapping[int, int]) -> int | None:
+        """Which open item this release takes: its equal, else one than which none that it covers is tighter.
+
+        Parameters
+        ----------
+        release : Guarantee
+            Of a release.
+        taken : mapping of int to int
+            How many of each item are taken.
+
+        Returns
+        -------
+        int or None
+            Its place among `items`; None if it covers none that is open.
+        """
+        equal = self._places.get(all_known(release))
+        if equal is not None and taken.get(equal, 0) < self.items[equal][1]:
+            return equal
+        tightest = None
+        for i, (guarantee, count) in enumerate(self.items):
+            if taken.get(i, 0) >= count or not covers(release, guarantee):
+                continue
+            if tightest is None or _is_tighter(guarantee, self.items[tightest][0]):
+                tightest = i
+        return tightest
 
     @property
     def delta(self) -> float:
@@ -202,14 +234,7 @@ class DeclaredSums(Sums):
         It keeps the item whatever becomes of other charges: who chose between items after a result would choose what
         is left by it.
         """
-        charge.item = next(
-            (
-                i
-                for i, (guarantee, count) in enumerate(self.declared.items)
-                if self.taken.get(i, 0) < count and covers(charge.guarantee, guarantee)
-            ),
-            None,
-        )
+        charge.item = self.declared.item_for(charge.guarantee, self.taken)
         return self.plus(charge)
 
     def plus(self, charge: Charge, count: int = 1) -> Sums:

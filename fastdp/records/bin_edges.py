@@ -57,13 +57,24 @@ def _rounds_integers(edges: Any) -> bool:
     return isinstance(edges, list | tuple) and any(abs(plain_integer(edge) or 0) > 2**53 for edge in edges)
 
 
+def is_open(low: Any, high: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a bin of integers has no end, as -inf and inf are none of floats: where it ends, 64 bits do."""
+    return dtype == np.int64 and bool(low < -MAX_INT64 or high == MAX_INT64)
+
+
 def middles_of(edges: NDArray[Any]) -> list[Any]:
-    """A number inside each bin: of unit bins of integers the integer itself."""
+    """A number inside each bin: of unit bins of integers the integer itself, next to the other edge of an open one."""
     low, high = edges[:-1], edges[1:]
     if edges.dtype != np.float64:
         a, b = low.view(np.int64), high.view(np.int64)
         half = ((b.view(np.uint64) - a.view(np.uint64) - np.uint64(1)) >> np.uint64(1)).view(np.int64)
         between: list[Any] = (a + half).view(edges.dtype).tolist()
+        if edges.dtype == np.int64:
+            first, last = int(edges[0]), int(edges[-1])
+            if last == MAX_INT64:
+                between[-1] = int(edges[-2])
+            if first < -MAX_INT64:
+                between[0] = int(edges[1]) - 1 if edges[1] < MAX_INT64 else 0
         return between
     with np.errstate(invalid="ignore"):
         middle = low / 2 + high / 2

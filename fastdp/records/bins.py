@@ -7,6 +7,7 @@ bin_search.py the search. Edges that are bought with private quantiles are made 
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from math import floor, inf
@@ -29,7 +30,7 @@ from ..support.progress import Progress
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
-from .bin_edges import INSTANT, checked_edges, middles_of
+from .bin_edges import INSTANT, checked_edges, is_open, middles_of
 from .bin_search import Search, search_of_floats, search_of_integers
 from .outside_domain import is_missing
 
@@ -42,7 +43,8 @@ class Bins(Accounted, Frozen):
 
     A bin has its lower edge and not its upper one, but for the last bin, which has both, as in `numpy.histogram`. With
     `edges=range(0, 101)` a column of integers 0 .. 99 has a bin for each. Edges may begin with -inf and end with inf;
-    no number is outside then. A value is compared with the edges exactly, whatever the two types are.
+    no number is outside then. The least and the largest integer of 64 bits are such ends of integers: what they bound
+    has no middle. A value is compared with the edges exactly, whatever the two types are.
 
     Where a function asks for a value of the attribute, a number stands for the bin that holds it: in
     `Range("age", 18, 64)` the bins of 18 and of 64 count whole. Missing entries and NaN are in the bin `None`, where
@@ -65,8 +67,8 @@ class Bins(Accounted, Frozen):
     size : int
         How many bins there are, that of missing entries included.
     labels : tuple
-        A number for each bin, in its middle (of unit bins of integers the integer itself); what sampled records have.
-        None for the bin of missing entries.
+        A number for each bin, in its middle (of unit bins of integers the integer itself; of a bin without an end the
+        number next to its other edge); what sampled records have. None for the bin of missing entries.
     guarantee : Guarantee or None
         What buying the edges guarantees; None for edges that were given.
 
@@ -140,7 +142,9 @@ class Bins(Accounted, Frozen):
         delta : float in [0, 1)
             The delta of the edges; 0 for pure differential privacy.
         low, high : int or float, optional
-            The first and the last edge, public; None for -inf and inf, or for the ends of the integers of 64 bits.
+            The first and the last edge, public; None for -inf and inf, or for the ends of the integers of 64 bits. Then
+            labels and quantiles of the first and the last bin are next to their inner edges: where ends are known,
+            state them.
         missing : bool
             Whether missing entries have a bin of their own; leave them out of `values` here.
         domain_bits : int, optional
@@ -202,7 +206,8 @@ class Bins(Accounted, Frozen):
         Returns
         -------
         int, float or datetime
-            From the lower edge on, and below the upper one; in a bin without an end its finite edge.
+            From the lower edge on, and below the upper one; in a bin without an end its finite edge, or the integer
+            that is nearest to it.
         """
         code = integer("code", code, least=0, most=self.edges.size - 2)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
@@ -212,6 +217,8 @@ class Bins(Accounted, Frozen):
             if high - low < inf:
                 return low + share * (high - low)
             return low if high == inf and low > -inf else high if low == -inf and high < inf else self.labels[code]
+        if is_open(low, high, self.edges.dtype):
+            return self.labels[code]
         if self._dated:
             return low + share * (high - low)
         return min(low + floor(share * (high - low)), high - 1)
@@ -233,11 +240,14 @@ class Bins(Accounted, Frozen):
     def _number(self, name: str, value: Any) -> Any:
         if self._dated:
             if isinstance(value, np.datetime64 | date) and not is_missing(value):
-                return _instant(value)
+                with suppress(Exception):  # of a class that is not ours
+                    return _instant(value)
         elif (number := plain_integer(value)) is not None:
             return number
-        elif isinstance(value, float | np.floating) and value == value:
-            return float(value)
+        elif isinstance(value, float | np.floating):
+            plain = float.__float__(value) if isinstance(value, float) else float(value)
+            if plain == plain:
+                return plain
         raise ValueError(f"{name}={shown(value)}: must be {self._rule}")
 
     @property
@@ -333,9 +343,8 @@ class Bins(Accounted, Frozen):
 
     def __repr__(self) -> str:
         edges = self.edges.astype(str).tolist() if self._dated else self.edges.tolist()
-        run = range(edges[0], edges[-1] + 1) if self.edges.dtype == np.int64 and len(edges) > 2 else []
-        if len(run) == len(edges):
-            text = repr(run)
+        if self.edges.dtype == np.int64 and len(edges) > 2 and edges[-1] - edges[0] == len(edges) - 1:
+            text = repr(range(edges[0], edges[-1] + 1))
         elif len(edges) > 8:
             text = f"<{len(edges):,} edges from {edges[0]} to {edges[-1]}>"
         else:
@@ -355,9 +364,9 @@ def code_in_bins(bins: Bins, name: str, value: Any) -> int:
     return bins._place(place)
 
 
-def span_in_bins(bins: Bins, name: str, low: Any, high: Any) -> tuple[int, int]:
+def span_in_bins(bins: Bins, low: Any, high: Any, of: str = "") -> tuple[int, int]:
     """The first and the last bin that meet the numbers from low to high; beyond the edges these are the nearest."""
-    least, most = bins._number(name, low), bins._number(name, high)
+    least, most = bins._number(f"{of}low", low), bins._number(f"{of}high", high)
     if least > most:
         raise ValueError(f"low={shown(low)}: must not come after high={shown(high)}")
     first, last = bins._limits

@@ -25,7 +25,7 @@ from ..support.frozen import Frozen
 from ..support.parameters import MOST_ATTRIBUTES, MOST_LABELS, Outside
 from ..support.public_paths import public_as
 from ..support.rounding import sixty_digits
-from ..support.shown import shown
+from ..support.shown import described, shown
 from .bins import Bins, code_in_bins, codes_in_bins
 from .outside_domain import codes_in_range, codes_of_labels, distinct, is_missing
 
@@ -295,6 +295,7 @@ class Domain(Frozen):
         int, tuple or Bins
             Its number of values, its labels or its bins.
         """
+        position = self._checked(position)
         labels, bins = self.labels[position], self.bins[position]
         return bins if bins is not None else self.sizes[position] if labels is None else labels
 
@@ -409,10 +410,9 @@ class _Labels:
 
     def __repr__(self) -> str:
         labels = self._labels
-        if len(labels) > 2 and all(type(label) is int for label in labels):
-            run = range(labels[0], labels[-1] + 1)
-            if len(run) == len(labels) and all(a + 1 == b for a, b in pairwise(labels)):
-                return repr(run)
+        whole = len(labels) > 2 and all(type(label) is int for label in labels)
+        if whole and all(a + 1 == b for a, b in pairwise(labels)):
+            return repr(range(labels[0], labels[-1] + 1))
         if len(labels) > _MOST_DISPLAYED:
             return f"[{', '.join(map(repr, labels[:3]))}, ..., {labels[-1]!r}]"
         return repr(list(labels))
@@ -463,7 +463,8 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
     if isinstance(values, set | frozenset):
         raise ValueError(f"{name}: a set of labels: must be a list; sets are in another order in every process")
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ValueError(f"{name}={shown(values)}: must be a number of values, or a sequence of labels")
+        text = shown(values) if values is None or isinstance(values, bool) else described(values)
+        raise ValueError(f"{name}={text}: must be a number of values, or a sequence of labels")
     given = items_of(name, values, "a number of values, or a sequence of labels", most=MOST_LABELS)
     labels = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
     if not labels:
@@ -473,7 +474,7 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
     except Exception:  # of classes that are not ours
         raise ValueError(f"{name}: labels must be hashable") from None
     if different < len(labels) or unlike_themselves:
-        raise ValueError(f"{name}={_some(labels)}: labels must be distinct, and not NaN")
+        raise ValueError(f"{name}={shown(list(labels))}: labels must be distinct, and not NaN")
     return len(labels), labels
 
 

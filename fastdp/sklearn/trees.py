@@ -33,6 +33,9 @@ class TreeClassifier(BinaryClassifier):
         The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
     beta : float in (0, 1)
         The probability with which the error bound of `concept_` may fail.
+    outside : {"raise", "clip"}
+        What becomes of entries that are missing, infinite or no number: a DomainError, or the nearest finite float, the
+        least one where an entry is missing or no number, also in what is predicted.
     random_state : None, int or fastdp.Randomness
         None for secure randomness; an int is a seed, for tests only, after which nothing is private.
     budget : fastdp.Budget, optional
@@ -77,6 +80,7 @@ class TreeClassifier(BinaryClassifier):
         quantiles: int = 15,
         classes: Any = (0, 1),
         beta: float = 0.05,
+        outside: Any = "raise",
         random_state: Any = None,
         budget: Any = None,
     ) -> None:
@@ -86,6 +90,7 @@ class TreeClassifier(BinaryClassifier):
         self.quantiles = quantiles
         self.classes = classes
         self.beta = beta
+        self.outside = outside
         self.random_state = random_state
         self.budget = budget
 
@@ -109,7 +114,7 @@ class TreeClassifier(BinaryClassifier):
         quantiles = integer("quantiles", self.quantiles, least=1, most=255)
         self.concept_ = learn_tree(
             self._columns(X), positives, depth=self.depth, quantiles=quantiles, epsilon=self.epsilon,
-            delta=self.delta, beta=self.beta, rng=self._randomness(), budget=self.budget,
+            delta=self.delta, beta=self.beta, outside=self.outside, rng=self._randomness(), budget=self.budget,
         )  # fmt: skip
         self.guarantee_, self.rule_ = self.concept_.guarantee, str(self.concept_)
         return self

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .columns import has, library_column
 from .errors import DomainError
 from .machine import display_bytes, usable_memory
-from .shown import shown, type_of
+from .shown import described, shown, type_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -110,7 +110,8 @@ def integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int
     """An integer from `least` to `most`."""
     number = plain_integer(value)
     if number is None or number < least:
-        raise ValueError(f"{name}={shown(value)}: must be an integer >= {least}")
+        given = described(value) if number is None and isinstance(value, np.generic) else shown(value)  # of an array
+        raise ValueError(f"{name}={given}: must be an integer >= {least}")
     if number > most:
         raise ValueError(f"{name}={shown(value)}: must be at most {most:,}")
     return number

@@ -205,8 +205,21 @@ def _of_list(label: str, data: Sequence[Any]) -> Array:
 
 
 def _entry(value: Any) -> Any:
-    """An entry of a list as Python's; a date that Python's do not hold, of nanoseconds say, as it is."""
-    plain = value.item() if isinstance(value, np.generic) else value
+    """An entry of a list as Python's; a date that Python's do not hold, of nanoseconds say, as it is.
+
+    What numpy takes for a number in a list of numbers (an array without dimensions) is one whatever else is there.
+    """
+    if type(value) in _COMPARED:
+        return value
+    if not isinstance(value, np.generic):
+        try:
+            array = np.asarray(value)
+        except Exception:  # of a class that is not ours, and of entries of several lengths
+            return value
+        if array.ndim or array.dtype.kind not in "biufmM":
+            return value
+        value = array[()]
+    plain = value.item()
     return value if isinstance(value, np.datetime64) and isinstance(plain, int) else plain
 
 

@@ -28,6 +28,16 @@ def shown(value: Any) -> str:
     return f"<{type_name(kind)}>"
 
 
+def described(value: Any) -> str:
+    """What stands where it cannot belong, and may be a record: its type, and its shape if it has one."""
+    kind = type(value)
+    with suppress(Exception):  # of classes that are not ours
+        is_numpy = hasattr(kind, "dtype") and not hasattr(kind, "__array_finalize__")
+        if not is_numpy and kind not in _EXACT and kind is not Fraction:
+            return shown(value)
+    return f"<{type_name(kind)}>"
+
+
 def _of_kind(kind: type, value: Any) -> str:
     if kind in _EXACT:
         return _short(value)

@@ -104,6 +104,15 @@ def test_the_bound_of_a_ratio_holds_and_is_attained() -> None:
     assert ratio_of(Answer(None, 0.0, False, 0.1), Answer(None, 0.0, False, 0.1), 10, 20) == (15.0, None)
 
 
+def test_values_are_on_the_grid_whatever_the_part() -> None:
+    """A part may be a query with values between 0 and 1, too: what is counted is what is evaluated."""
+    domain = Domain(x=7)
+    thirds = Linear(np.full(7, 1 / 3))
+    values = bind(Scaled("x", 0, 7, among=thirds), domain).values * 2.0**16  # type: ignore[attr-defined]
+    assert (values == np.rint(values)).all()
+    assert np.abs(values - np.arange(7) / 7 * thirds.values * 2.0**16).max() <= 0.5
+
+
 def test_they_are_equal_pickle_and_print() -> None:
     for query in (
         Scaled("age", 1, 5, among=Product({"sex": "f"})), Scaled("age", 1.5, 5),
@@ -120,7 +129,9 @@ def test_they_are_equal_pickle_and_print() -> None:
     ("make", "message"),
     [
         (lambda: Scaled("age", 5, 5), r"^low=5: must be below high=5$"),
+        (lambda: Scaled("age", 1, 5).part([3]), r"^domain: type list: must be a fastdp.Domain$"),
         (lambda: Scaled("age", float("nan"), 5), r"^low=nan: must be"),
+        (lambda: Scaled("age", -1e308, 1e308), r"^high - low=inf: must be finite$"),
         (lambda: Scaled("age", 0, 5, among="f"), r"^among: type str: must be a query, such as Product"),
         (lambda: Scaled("sex", 0, 5).bind(DOMAIN), r"^attribute='sex': must have labels that are numbers"),
         (lambda: Scaled("age", 0, 5).bind(Domain.binary(40)), r"^domain: .* cells: must be at most 2\^31"),

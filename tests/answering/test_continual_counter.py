@@ -241,6 +241,12 @@ def test_deviations_grow_with_the_logarithm() -> None:
         given.deviation(0)
 
 
+@pytest.mark.parametrize(("steps", "percent"), [(24, 51), (1000, 31), (8760, 27), (2**20, 22), (2**40, 20)])
+def test_an_unknown_length_costs_what_is_documented(steps: int, percent: int) -> None:
+    ratio = counter().deviation(steps) / counter(length=steps).deviation(steps)
+    assert round(100 * ratio - 100) == percent
+
+
 def test_memory_does_not_grow() -> None:
     given = counter()
     given.add_many(np.ones(5000))
@@ -444,14 +450,91 @@ def test_values_out_of_bounds_are_refused_without_a_step(value: Any) -> None:
     assert given.add(1) == counter().add(1)
 
 
-def test_clipping_takes_the_nearest_and_refuses_what_is_no_number() -> None:
-    clipped, plain = counter(outside="clip"), counter()
-    assert clipped.add(7) == plain.add(1)
-    assert clipped.add(-math.inf) == plain.add(0)
-    assert clipped.add_many([3.0, -2.0, 0.25]).tolist() == plain.add_many([1, 0, 0.25]).tolist()
-    for value in (math.nan, [0.5, math.nan]):
-        with pytest.raises(fastdp.DomainError, match=r"must be between 0 and 1, and not NaN$"):
-            clipped.add(value) if isinstance(value, float) else clipped.add_many(value)
+NO_NUMBERS: list[Any] = [
+    math.nan,
+    None,
+    "x",
+    "1",
+    b"1",
+    1j,
+    object(),
+    {},
+    np.datetime64("2020"),
+    np.array(None),
+    np.ma.masked,
+]
+
+
+@pytest.mark.parametrize("limits", [(0, 1), (-3, 8), (0.25, 0.5), (2**63, 2**63 + 10), (-1e100, 7)])
+def test_clipping_takes_the_nearest_and_the_lower_bound_for_what_is_no_number(limits: Any) -> None:
+    low, high = limits
+    clipped, plain = (counter(outside=outside, bounds=limits) for outside in ("clip", "raise"))
+    values = [high * 2 + 1, math.inf, -math.inf, low, *NO_NUMBERS, 10**400, -(10**400), np.uint64(2**63 + 5)]
+    legal = [high, high, low, low, *[low] * len(NO_NUMBERS), high, low, min(max(2**63 + 5, low), high)]
+    expected = [plain.add(value) for value in legal]
+    assert [clipped.add(value) for value in values] == expected
+    at_once = counter(outside="clip", bounds=limits)
+    halves = [values[:3], values[3:9], (*values[9:15],), values[15:]]
+    assert [each for half in halves for each in at_once.add_many(half)] == expected
+
+
+@pytest.mark.parametrize("other", [None, -1, 0.5, "x", 2**70, [2]])
+def test_no_entry_decides_about_another(other: Any) -> None:
+    limits = (2**63, 2**63 + 10)
+    one, many = (counter(outside="clip", bounds=limits) for _ in range(2))
+    sums = [one.add(value) for value in (2**63 + 5, 2**63 + 7)]
+    assert many.add_many([2**63 + 5, 2**63 + 7, other])[:2].tolist() == sums
+    rows = [[2**64 - 1, 2**63], [1, 0]]
+    units = values_of(None, 2, 4.0, "replace-one", "clip")
+    units.on_grid(20)
+    alone, beside = units.many(rows), units.many([*rows, [other, 0]])
+    assert alone.tolist() == beside[:2].tolist() == [units.one(row).tolist() for row in rows]
+    assert alone[0, 0] > 1.9 * alone[0, 1]
+
+
+def test_columns_of_libraries_are_clipped_entry_by_entry() -> None:
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    expected = counter().add_many([1, 0, 1]).tolist()
+    missing = [3, None, 1]
+    for values in (
+        pandas.Series(missing, dtype=object), pandas.Series(missing, dtype="Int64"), pyarrow.array(missing),
+        np.array(missing, object), np.array([3, math.nan, 1]), (3, "x", 1),
+    ):  # fmt: skip
+        assert counter(outside="clip").add_many(values).tolist() == expected
+        with pytest.raises(fastdp.DomainError):
+            counter().add_many(values)
+    for strings in (np.array(["1", "x"]), np.array([1j])):  # types of arrays are public
+        with pytest.raises(ValueError, match="dtype"):
+            counter(outside="clip").add_many(strings)
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+def test_refusals_because_of_a_step_are_counted(value: Any) -> None:
+    for options, step in (
+        ({}, value),
+        ({"dimension": 2, "norm": 1.0}, [value, 0]),
+        ({"dimension": 2, "norm": 1.0}, None),
+    ):
+        budget = fastdp.Budget(epsilon=10.0, delta=1e-6, theorem="zcdp")
+        given = counter(budget=budget, **options)
+        with pytest.raises(fastdp.DomainError):
+            given.add(step)
+        assert budget.refused == 1
+        with pytest.raises(fastdp.DomainError):
+            given.add_many([step])
+        assert budget.refused == 2
+        assert given.steps == 0
+
+
+def test_vectors_are_clipped_coordinate_by_coordinate() -> None:
+    units = values_of(None, 2, 1.0, "replace-one", "clip")
+    units.on_grid(10)
+    for row, legal in (
+        ([math.nan, 0.5], [0, 0.5]), ([None, "x"], [0, 0]), ([math.inf, 0], [1, 0]), ([-math.inf, math.nan], [-1, 0]),
+        (None, [0, 0]), ("xy", [0, 0]), ([10**400, 0], [1, 0]), ([object(), 0.25], [0, 0.25]),
+    ):  # fmt: skip
+        assert units.one(row).tolist() == units.one(legal).tolist()
+        assert units.many([row, [0.5, 0.5]]).tolist() == units.many([legal, [0.5, 0.5]]).tolist()
 
 
 def test_vectors_that_are_too_long_are_refused_or_scaled() -> None:
@@ -462,7 +545,7 @@ def test_vectors_that_are_too_long_are_refused_or_scaled() -> None:
         assert np.abs(clipped.add(huge)).max() < 40
     for wrong in ([math.nan, 0], [math.inf, 0]):
         with pytest.raises(fastdp.DomainError, match="must be finite"):
-            clipped.add(wrong)
+            given.add(wrong)
     for shape in ([1, 0, 0], 1, [[0, 0]]):
         with pytest.raises(ValueError, match=r"value: shape .*: must be \(2,\)"):
             given.add(shape)

@@ -11,11 +11,17 @@ import pytest
 
 import fastdp
 from fastdp import Budget, BudgetExceeded, Conjunction, Domain, Linear, Mask, PrivateMultiplicativeWeights, Randomness
-from fastdp.answering import measurements, multiplicative_weights_measured, multiplicative_weights_payments
+from fastdp.answering import (
+    measurements,
+    multiplicative_weights_measured,
+    multiplicative_weights_payments,
+    multiplicative_weights_price,
+)
 from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.factored_weights import FactoredWeights
 from fastdp.answering.queries.query import bind
 from fastdp.privacy.calibration import zcdp_rho
+from fastdp.support.rounding import down, lower
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.support.errors.AccuracyWarning")
 
@@ -111,6 +117,32 @@ def test_all_budgets_around_it_pay_also_later() -> None:
         run = online(updates=20)
         run.answer_many(QUERIES)
     assert len(basic.releases) == len(zcdp.releases) == 1
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("prior", [None, "marginals"])
+def test_a_budget_of_the_same_size_pays_for_all_epochs(prior: Any, neighbors: Any, delta: float) -> None:
+    """Prices are rounded up, one by one; together they stay within the total."""
+    for epsilon, updates in [(0.3, 3), (0.3, 7), (0.3, 11), (0.7, 29), (2.3, 3)]:
+        price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+        budget = Budget(theorem="zcdp" if delta else "basic", **price)
+        run = online(budget=budget, prior=prior, updates=updates, **price)
+        for begun in range(updates):
+            run._run._payments.key(begun)  # type: ignore[attr-defined]
+        assert len(budget.releases) > updates - 1
+
+
+def test_budgets_are_charged_all_that_is_used() -> None:
+    """They add up the decimal values of epsilons, which lie below or above the binary ones that noise is made for."""
+    raised = 0
+    for k in range(1, 300):
+        share = Fraction(down(lower(0.3) / k))
+        charge = multiplicative_weights_price.Total(0.3, 0.0, "replace-one").price(share)
+        assert isinstance(charge, fastdp.PureDP)
+        assert lower(charge.epsilon) >= share
+        raised += charge.epsilon > share
+    assert 50 < raised < 250
 
 
 def test_plain_answers_are_paid_for_one_by_one() -> None:

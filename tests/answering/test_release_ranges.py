@@ -340,6 +340,11 @@ def test_the_distribution_function_counts_the_bin_that_holds_x() -> None:
         made.quantile(1.5)
     with pytest.raises(ValueError, match="must be a number from 20 to 40"):
         made.cdf("x")
+    for ends, message in (((None, 30), "^low=None: must be"), ((30, None), "^high=None: must be")):
+        with pytest.raises(ValueError, match=message):
+            made.range(*ends)
+        with pytest.raises(ValueError, match=message.replace("^", "^a: ")):
+            fastdp.Range("a", *ends).bind(fastdp.Domain(a=Bins(range(20, 41))))
 
 
 def test_two_attributes() -> None:
@@ -359,6 +364,13 @@ def test_two_attributes() -> None:
         made.quantile(0.5)
     with pytest.raises(ValueError, match=r"low=30: must be a number for each of age, income"):
         made.range(30, 49)
+    pairs = r"of two attributes low=\(low of age, low of income\), high=\(high of age, high of income\)$"
+    with pytest.raises(ValueError, match=pairs):
+        made.range(30, 49)
+    with pytest.raises(ValueError, match=r"^age: low=30: must not come after high=0: " + pairs):
+        made.range((30, 49), (0, 40_000))
+    with pytest.raises(ValueError, match=r"^income: high=None: must be a number from 0.0 to inf: " + pairs):
+        made.deviation((30, 0), (49, None))
     with pytest.raises(ValueError, match="'digits' for two attributes"):
         fastdp.release_ranges(people, edges, epsilon=1.0, delta=1e-6, method="square-root")
 

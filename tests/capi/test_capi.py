@@ -549,8 +549,8 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 
 def times_in_python() -> dict[str, float]:
-    """The same calls as `capi speed`, by the public functions or what they call: seconds, the least of several."""
-    from time import perf_counter
+    """The same calls as `capi speed`, by the public functions or what they call: CPU seconds, the least of several."""
+    from time import process_time
 
     n = 1_000_000
     whole, real = np.arange(n) % 1000, (np.arange(n) % 1000) / 1000.0
@@ -566,16 +566,16 @@ def times_in_python() -> dict[str, float]:
         call()
         took = []
         for _ in range(15):
-            start = perf_counter()
+            start = process_time()
             call()
-            took.append(perf_counter() - start)
+            took.append(process_time() - start)
         best[name] = min(took)
     return best
 
 
 @needs_building
 def test_c_is_about_as_fast_as_python(folder: Path) -> None:
-    """Both sides by turns, one thread each, the least time of several rounds; more rounds on a machine that is busy.
+    """Both sides by turns, one thread each, the least CPU time of several rounds; more where others use the caches.
 
     Loose, as other processes take turns with either side: a C side of half the speed fails, all the same. What is
     promised, 0.9, is the row "laplace-from-c-in-place" of the benchmarks.

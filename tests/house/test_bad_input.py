@@ -552,6 +552,55 @@ def test_data_in_a_parameters_place_is_not_printed():
             assert "771177" not in str(caught.value)
 
 
+COLUMN = np.full(500, 771177.25)
+WORDS = np.full(500, "n771177")
+FOR_SEQUENCES = {
+    "qs": lambda column: fastdp.quantiles([0.1, 0.5], column, epsilon=1.0),
+    "q": lambda column: fastdp.quantile([0.1, 0.5], column, epsilon=1.0),
+    "labels": lambda column: fastdp.Domain(a=column),
+    "declared": lambda column: fastdp.Budget(epsilon=1.0, declared=column),
+    "guarantees": lambda column: fastdp.compose(*column),
+    "releases": lambda column: fastdp.privacy.LossDistribution(*column),
+    "low": lambda column: fastdp.Range("a", column, 3),
+    "high": lambda column: fastdp.Range("a", 3, column),
+    "attribute": lambda column: fastdp.Range(column, 3),
+    "scaled": lambda column: fastdp.Scaled(column, 1, 3),
+    "allowed": lambda column: fastdp.Product({"a": column}).bind(fastdp.Domain(a=3)),
+}
+
+
+@pytest.mark.parametrize("call", FOR_SEQUENCES.values(), ids=FOR_SEQUENCES)
+@pytest.mark.parametrize(
+    "column", [COLUMN, WORDS, COLUMN.astype(object), pd.Series(COLUMN)], ids=lambda x: str(x.dtype)
+)
+def test_a_column_in_place_of_a_sequence_is_not_quoted(call, column):
+    """Whether as a whole or entry by entry."""
+    for given in (column, column.tolist()):
+        with pytest.raises(ValueError, match=r"^\w+(\[0\])?[:=]") as caught:
+            call(given)
+        assert "771177" not in str(caught.value)
+
+
+def test_a_record_in_a_parameters_place_is_not_quoted():
+    for call in (
+        lambda: fastdp.ContinualCounter(length=COLUMN[0], bounds=(0, 1), rho=1.0),
+        lambda: fastdp.ContinualCounter(length=WORDS[0], bounds=(0, 1), rho=1.0),
+        lambda: fastdp.Domain(a=COLUMN[0]),
+        lambda: fastdp.Domain(a=WORDS[0]),
+        lambda: fastdp.Domain(a=COLUMN.tolist()[0]),
+        lambda: fastdp.Domain(a=WORDS.tolist()[0]),
+    ):
+        with pytest.raises(ValueError, match=r"^(length|a)=<(float64|str_|float|str)>: must be") as caught:
+            call()
+        assert "771177" not in str(caught.value)
+
+
+def test_a_range_has_one_value_at_each_end():
+    assert repr(fastdp.Range("a", np.array(2), 5)) == f"Range('a', {np.int64(2)!r}, 5)"
+    assert repr(fastdp.Range("a", ("x", 1), "y")) == "Range('a', ('x', 1), 'y')"
+    assert repr(fastdp.Range("a", tuple(COLUMN.tolist()), 3)) == "Range('a', <tuple of length 500>, 3)"
+
+
 def test_cells_outside_of_the_domain_are_refused():
     assert PAIR.cells([[0, 1], [3, 2]]).tolist() == [3, 6]
     for columns, message in (

@@ -136,9 +136,8 @@ def literals(out: Any, part: int) -> Any:
 WORK = [words_and_logarithms, laplace_noise, gaussian_noise, weights_and_tops, projections, norms, literals]
 
 
-def spread(piece: Any, parallel: bool) -> Any:
+def spread(each: Any, parallel: bool) -> Any:
     """All parts of a piece of work, from one compiled function: the user's."""
-    each = numba.njit(piece)
 
     def serial(out: Any) -> None:
         for part in range(PARTS):
@@ -160,9 +159,10 @@ def test_kernels_in_a_users_function(piece: Callable[..., Any]) -> None:
             piece(direct, part)  # the kernels, from Python
     assert direct.any(axis=1).all()
     assert len({row.tobytes() for row in direct}) == PARTS
+    each = numba.njit(piece)  # compiled once for both loops
     for parallel in (False, True):
         out = np.zeros_like(direct)
-        spread(piece, parallel)(out)
+        spread(each, parallel)(out)
         assert (out == direct).all(), parallel
 
 

@@ -1,7 +1,8 @@
 """The disk cache of compiled kernels (kernels/compile.py), driven from outside.
 
 Each test lays out a small fastdp in a temporary folder, with the real `compile.py`, `compile_cache.py` and kernels of
-its own, and runs it in processes of its own.
+its own, and runs it in processes of its own: forks of one that has imported numba, or new ones where the environment
+speaks to numba.
 """
 
 from __future__ import annotations
@@ -15,15 +16,22 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.forked import Forked, Parent
+
 ROOT = Path(__file__).resolve().parents[2]
 MAGIC, DIGEST = 16, 32  # bytes: a file is magic, key, checksum, body
 AS_ROOT = os.geteuid() == 0
 NOT_KEPT = "compiled kernels are not kept"  # how the warning begins
+# Python 3.12 warns of a fork with threads around, which is what some of these tests are about; of a cache that is off
+# fastdp warns, and so do some of the places that are tried here: a test of its own asks for that.
+FLAGS = ["-W", "error", "-W", "ignore:This process:DeprecationWarning", "-W", f"ignore:{NOT_KEPT}"]
+Process = Forked | subprocess.Popen[str]
 
 HELPER = """
 from .compile import jit
@@ -81,11 +89,18 @@ print(json.dumps(dict(dataclasses.asdict(compile_cache.cache_info()), answer=ans
 """
 
 
+def environment() -> dict[str, str]:
+    names = {k: v for k, v in os.environ.items() if not k.startswith(("FASTDP_", "NUMBA_", "XDG_", "PYTHON"))}
+    # else Python itself takes an edit within the same second for the old file
+    return names | {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
 class House:
     """A small fastdp with its own kernels, home, temporary folder and cache."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, parent: Parent) -> None:
         self.folder = folder
+        self.parent = parent
         self.kernels = folder / "fastdp" / "kernels"
         self.cache = folder / "cache"
         for made in (self.kernels, folder / "home", folder / "tmp"):
@@ -100,12 +115,13 @@ class House:
     def write(self, module: str, text: str) -> None:
         (self.kernels / f"{module}.py").write_text(text)
 
-    def start(self, code: str = TOTAL, before: str = "", **env: str | None) -> subprocess.Popen[str]:
-        """Import `loops` and run `code`, which leaves an `answer`; `before` comes before the import."""
-        names = {k: v for k, v in os.environ.items() if not k.startswith(("FASTDP_", "NUMBA_", "XDG_", "PYTHON"))}
-        names |= {
+    def start(self, code: str = TOTAL, before: str = "", forked: bool = True, **env: str | None) -> Process:
+        """Import `loops` and run `code`, which leaves an `answer`; `before` comes before the import.
+
+        Not `forked` where it comes before numba opens its compiler, too.
+        """
+        names = environment() | {
             "PYTHONPATH": str(self.folder),
-            "PYTHONDONTWRITEBYTECODE": "1",  # else Python itself takes an edit within the same second for the old file
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder / "tmp"),
             "FASTDP_CACHE_DIR": str(self.cache),
@@ -114,11 +130,11 @@ class House:
             names.pop(name, None)
             if value is not None:
                 names[name] = value
-        # Python 3.12 warns of a fork with threads around, which is what some of these tests are about; of a cache that
-        # is off fastdp warns, and so do some of the places that are tried here: a test of its own asks for that.
-        flags = ["-W", "error", "-W", "ignore:This process:DeprecationWarning", "-W", f"ignore:{NOT_KEPT}"]
+        program = PROBE.format(before=before, code=code)
+        if forked and sys.platform == "linux" and not any(name.startswith("NUMBA_") for name in names):
+            return self.parent.start(program, names, self.folder)
         return subprocess.Popen(
-            [sys.executable, *flags, "-c", PROBE.format(before=before, code=code)],
+            [sys.executable, *FLAGS, "-c", program],
             env=names,
             cwd=self.folder,
             stdout=subprocess.PIPE,
@@ -126,8 +142,8 @@ class House:
             text=True,
         )
 
-    def run(self, code: str = TOTAL, before: str = "", **env: str | None) -> dict[str, Any]:
-        return finish(self.start(code, before, **env))
+    def run(self, code: str = TOTAL, before: str = "", forked: bool = True, **env: str | None) -> dict[str, Any]:
+        return finish(self.start(code, before, forked, **env))
 
     def files(self) -> list[Path]:
         """The kernels that are kept; beside them lies the file of locks."""
@@ -138,7 +154,7 @@ class House:
         return file
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 3600) -> dict[str, Any]:
+def finish(process: Process, seconds: float = 3600) -> dict[str, Any]:
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -150,14 +166,21 @@ def finish(process: subprocess.Popen[str], seconds: float = 3600) -> dict[str, A
     return result
 
 
+@pytest.fixture(scope="module")
+def parent() -> Iterator[Parent]:
+    parent = Parent(FLAGS, environment())
+    yield parent
+    parent.close()
+
+
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def house(tmp_path: Path, parent: Parent) -> House:
+    return House(tmp_path, parent)
 
 
 @pytest.fixture(scope="module")
-def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    house = House(tmp_path_factory.mktemp("warm"))
+def warm_cache(tmp_path_factory: pytest.TempPathFactory, parent: Parent) -> Path:
+    house = House(tmp_path_factory.mktemp("warm"), parent)
     assert house.run()["written"] == 2
     return house.cache
 
@@ -710,7 +733,7 @@ def once(code: str) -> str:
     return TOGETHER.format(slowly="compile_cache._compile_apart = compile_apart\n    " + code.replace("\n", "\n    "))
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+def wait_for(path: Path, process: Process) -> None:
     until = time.time() + 1800
     while not path.exists():
         assert process.poll() is None, process.communicate()
@@ -792,7 +815,7 @@ answer = [result, len(handed), received, len(caught), sys.unraisablehook is hook
 def test_an_interrupt_while_llvm_hands_over_code_is_raised(house: House, kind: str, which: int, handed: int) -> None:
     """ctypes drops what is raised in the callback: it comes at the end of that compilation, and no warning."""
     before = INTERRUPTED_CALLBACK.replace("KIND", kind).replace("WHICH", str(which))
-    result = house.run(INTERRUPTED_CALL, before)
+    result = house.run(INTERRUPTED_CALL, before, forked=False)
     assert result["answer"] == [kind, handed, ["ValueError('passed on')"], 0, True, 17]
     assert (result["written"], result["unwritable"]) == (2, 0)
 

@@ -86,3 +86,10 @@ def test_what_is_refused():
             bounds.population_error(100, **options)
     with pytest.raises(ValueError, match=r"^error=0.1: is out of reach"):
         bounds.population_error_n(error=0.1, on_records=0.1, candidates=2)
+
+
+def test_neither_numbers_nor_data_in_their_place_are_printed():
+    with pytest.raises(ValueError, match=r"^candidates=10, vc_dimension=<list of length 2>: must be one of them"):
+        bounds.population_error(100, candidates=10, vc_dimension=[771177, 2])
+    with pytest.raises(ValueError, match=r"^candidates=<int of .* bits>, vc_dimension=3: must be one of them"):
+        bounds.population_error(100, candidates=10**5000, vc_dimension=3)

@@ -218,7 +218,7 @@ SPECIAL: dict[str, _Named] = {
     "learning.LearnedTree.predict": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedTree.error": _Named(X=lambda s: s.points() > 0),
     "bounds.learn_box_n": _Named(d=2),
-    "bounds.learn_box_epsilon": _Named(d=2, n=10**5),
+    "bounds.learn_box_epsilon": _Named(d=2),
     "learn_decision_list": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedDecisionList.predict": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedDecisionList.error": _Named(X=lambda s: s.points() > 0),

@@ -42,8 +42,17 @@ def test_more_of_anything_helps():
     assert bounds.quantiles(DECILES, 10**8, epsilon=1e-4, delta=1e-6) < bounds.quantiles(DECILES, 10**8, epsilon=1e-4)
 
 
-@pytest.mark.parametrize(("change", "said"), [({"n": 0}, "n=0"), ({"beta": 0}, "beta=0"), ({"qs": [2]}, "qs=2")])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"n": 0}, "n=0"), ({"beta": 0}, "beta=0"), ({"qs": [2]}, r"^qs\[0\]: must be between 0 and 1")],
+)
 def test_bad_input(change, said):
     options = {"qs": QUARTILES, "n": 100, "epsilon": 1.0, **change}
     with pytest.raises(ValueError, match=said):
         bounds.quantiles(options.pop("qs"), options.pop("n"), **options)
+
+
+@pytest.mark.parametrize("epsilon", [1e-320, 1e-160, 1e160, 1.79e308])
+def test_the_ends_of_epsilon(epsilon):
+    found = bounds.quantiles([i / 100 for i in range(1, 100)], 1000, epsilon=epsilon)
+    assert found == 1000 if epsilon < 1 else 0 <= found < 1000

@@ -589,6 +589,39 @@ def test_all_that_the_first_positive_was_charged_to_pay_for_the_others():
     assert [len(budget.releases) for budget in (tight, outer)] == [1, 4], "all of them are charged, or none"
 
 
+@pytest.mark.parametrize("kind", [SparseVector, NumericSparse])
+def test_what_was_made_for_nobody_is_not_asked_in_a_block(kind):
+    """Its positives, paid one by one, would be charged to nobody."""
+    parameters = {"sensitivity": 1, "epsilon": 1.0, "positives": 4}
+    one, many = (kind.above, kind.places_above) if kind is SparseVector else (kind.answer, kind.answer_many)
+    watch = kind(600, **parameters, paid="one by one")
+    assert one(watch, 10**6), "outside it answers"
+    budget = Budget(epsilon=1.0, refusals=0)
+    with budget:
+        for ask in (lambda: one(watch, 10**6), lambda: many(watch, [10**6])):
+            with pytest.raises(RuntimeError, match=rf"^this {kind.__name__} was made outside of every Budget block"):
+                ask()
+        assert (watch.answered, budget.refused) == (1, 0)
+        assert len(budget.releases) == 0
+        one(kind(600, **parameters, paid="one by one"), 10**6)
+        one(kind(600, **parameters, paid="one by one", budget=Budget(epsilon=1.0)), 10**6)
+        assert budget.spent == fastdp.PureDP(0.25)
+    assert one(watch, 10**6)
+    refused = []
+
+    def elsewhere():
+        try:
+            one(watch, 10**6)
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    with Budget(epsilon=1.0):
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert refused[0].startswith("budget: a release in a thread that was started while a Budget block is open")
+
+
 def test_refusals_because_of_values_are_counted():
     for paid in ("at once", "one by one"):
         budget = Budget(epsilon=1.0, refusals=1)

@@ -9,6 +9,7 @@ import math
 import os
 import threading
 
+import numpy as np
 import pytest
 
 import fastdp
@@ -190,6 +191,50 @@ def test_rows_of_a_rehearsal_declare_a_run():
     assert total < 20 * 0.2
 
 
+def rehearsed_plan(order):
+    """Two releases of which an epsilon is known and one of which more is: it covers theirs as well."""
+    rows = np.random.default_rng(5).random((500, 3)) < 0.5
+    steps = (
+        lambda: fastdp.release_ranges([1.0, 2.0] * 99, [0, 10, 20, 40], epsilon=0.2),
+        lambda: fastdp.learn_tree(rows, rows[:, 0], depth=2, epsilon=0.2),
+        lambda: fastdp.NumericSparse(3, sensitivity=1, epsilon=0.2, positives=3).answer(3),
+    )
+    for step in order:
+        steps[step]()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")
+def test_a_rehearsed_plan_fits_in_any_order(order):
+    with Budget(epsilon=9) as rehearsal:
+        rehearsed_plan(range(3))
+    with Budget(epsilon=0.6, delta=1e-6, declared=rehearsal.releases) as run:
+        rehearsed_plan(order)
+    assert run.still_open == ()
+
+
+CHAIN = (  # each covers those before it
+    PureDP(0.3),
+    PureDP(0.2),
+    with_profile(PureDP(0.2), Laplace(0.2)),
+    with_profile(PureDP(0.1), Laplace(0.1)),
+)
+
+
+@pytest.mark.parametrize("declared_in", list(itertools.permutations(range(4))))
+def test_equal_items_are_taken_first_then_the_tightest(declared_in):
+    items = [CHAIN[i] for i in declared_in]
+    for order in itertools.permutations(CHAIN):
+        budget = Budget(epsilon=0.8, declared=items)
+        for guarantee in order:
+            Reservation(budget, guarantee, "one", {}).commit()
+        assert [row.declared for row in budget.releases] == list(order)
+    budget = Budget(epsilon=0.8, declared=items)
+    for _ in range(4):
+        Reservation(budget, CHAIN[-1], "strong", {}).commit()
+    assert [row.declared for row in budget.releases] == list(reversed(CHAIN))
+
+
 def on_integers(sensitivity):
     return with_profile(PureDP(0.1), DiscreteLaplace(20.0, sensitivity))
 
@@ -303,7 +348,7 @@ def test_it_prints_what_is_declared_and_still_open():
     ("options", "message"),
     [
         ({"declared": 3}, r"^declared: type int: must be a guarantee, or a pair \(guarantee, count\)"),
-        ({"declared": [0.1]}, r"^declared: 0\.1: must be a guarantee or a pair \(guarantee, count\)"),
+        ({"declared": [0.1]}, r"^declared: <float>: must be a guarantee or a pair \(guarantee, count\)"),
         ({"declared": [(PureDP(0.1), 0)]}, r"^count=0: must be"),
         ({"declared": [PureDP(0.1, neighbors="add-remove")]}, r"^declared: .*must be for 'replace-one' neighbours"),
         ({"declared": [PureDP(0.1)], "theorem": "best"}, r"^theorem='best': must be 'basic', 'zcdp' or 'gaussian'"),

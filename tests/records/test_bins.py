@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import pickle
 import warnings
-from datetime import date, datetime, timedelta, timezone
+from contextlib import suppress
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from fractions import Fraction
+from itertools import product
 from math import inf, nan, nextafter
 from typing import Any
 
@@ -187,6 +190,39 @@ def test_a_date_of_any_year_and_unit_is_clipped_by_itself(gather: Any) -> None:
     assert domain.encode_column(0, gather([fine, fine])).tolist() == [1, 1]
 
 
+class OddFloat(float):
+    def __float__(self) -> float:
+        raise KeyError
+
+    __eq__ = __float__  # type: ignore[assignment]
+    __hash__ = float.__hash__
+
+
+class OddZone(tzinfo):
+    pass
+
+
+ODD = [
+    np.array(3.0), ctypes.c_double(3.0), np.array(2), np.longdouble(3), OddFloat(3), np.array(None), Fraction(3),
+    datetime(2020, 5, 1, tzinfo=OddZone()), np.datetime64(5, "ns"), [3.0], None, "3", b"3", 3j, 2**53 + 1, 2**64, -1,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "edges", [[0, 3, 2**53], [-inf, 2.5, inf], [datetime(1970, 1, 1), datetime(2020, 1, 1), datetime.max]]
+)
+def test_no_entry_of_a_list_changes_how_another_is_taken(edges: Any) -> None:
+    """Whatever numpy makes of all of them: or else one record would change the codes of all."""
+    domain = Domain(x=Bins(edges))
+    alone = [domain.encode_column(0, [None, each], outside="clip")[1] for each in ODD]
+    for (i, one), (j, other) in product(enumerate(ODD), repeat=2):
+        codes = None
+        with suppress(DomainError, ValueError):  # a list of lists, numbers in place of dates: by types alone
+            codes = domain.encode_column(0, [one, other], outside="clip").tolist()
+        assert codes in (None, [alone[i], alone[j]]), (one, other)
+        assert codes is not None or [3.0] in (one, other) or isinstance(edges[0], datetime)
+
+
 @pytest.mark.parametrize("unit", ["D", "s", "ms"])
 def test_dates_beyond_microseconds_are_outside(unit: str) -> None:
     domain = Domain(day=Bins([datetime(1969, 1, 1), datetime(1970, 1, 1), datetime(1971, 1, 1)]))
@@ -239,6 +275,47 @@ def test_labels_lie_in_their_bins() -> None:
     assert Bins(range(5, 10)).labels == (5, 6, 7, 8)
     assert Bins([-inf, inf]).labels == (0.0,)
     assert Bins([0, 1], missing=True).labels == (0, None)
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels", "inside"),
+    [
+        ([LEAST, 10, 20, MOST], (9, 14, 20), [9, 15, 20]),
+        ([LEAST, MOST], (0,), [0]),
+        ([LEAST, 5], (4,), [4]),
+        ([5, MOST], (5,), [5]),
+        ([LEAST, LEAST + 1, MOST - 1, MOST], (LEAST, -1, MOST - 1), [LEAST, -1, MOST - 1]),
+        ([LEAST + 1, 3, MOST - 1], (-(2**62) + 1, 2**62), [-(2**62) + 2, 2**62 + 1]),
+    ],
+)
+def test_bins_of_integers_without_an_end_are_next_to_their_inner_edge(
+    edges: list[int], labels: tuple[int, ...], inside: list[int]
+) -> None:
+    bins = Bins(edges)
+    assert bins.labels == labels
+    assert [Domain(x=bins).code("x", label) for label in labels] == list(range(bins.size))
+    assert [bins.within(code, 0.5) for code in range(bins.size)] == pytest.approx(inside, abs=2)
+
+
+def test_integers_of_unstated_ends_are_released_near_the_data() -> None:
+    x = np.arange(1000)
+    bins = Bins.quantiles(x, 10, epsilon=1e3, rng=fastdp.Randomness(seed=1))
+    released = fastdp.release_ranges(x, bins, epsilon=1e3, rng=fastdp.Randomness(seed=2))
+    assert min(bins.labels) > 50
+    assert max(bins.labels) < 950
+    assert released.quantile([0.0, 0.05, 0.5, 0.95, 1.0]).tolist() == pytest.approx([100, 100, 500, 900, 900], abs=9)
+
+
+@pytest.mark.parametrize("edges", [[-(2**62), 0, 2**62], [LEAST, 0, MOST], range(2**62, 2**62 + 3), [*range(9), MOST]])
+def test_edges_far_apart_are_displayed(edges: Any) -> None:
+    bins = Bins(edges)
+    assert repr(bins) == ("Bins(<10 edges from 0 to 9223372036854775807>)" if bins.size == 9 else f"Bins({edges})")
+    assert repr(bins) in repr(Domain(a=bins))
+    few = list(edges)[:3]
+    assert repr(few[0]) in repr(Domain(a=few))
 
 
 def test_bins_are_values_that_do_not_change() -> None:

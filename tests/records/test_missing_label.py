@@ -116,7 +116,7 @@ def test_tables_queries_and_mechanisms_know_the_value() -> None:
     assert fitted.marginal(["g"])[2] == pytest.approx(0.5, abs=0.05)
     assert repr(DOMAIN) == "Domain(g=['a', 'b', None], h=[1, 2, None])  # 9 cells"
     assert DOMAIN.code("g", None) == 2
-    with pytest.raises(ValueError, match=r"^g=\['a', nan\]: labels must be distinct, and not NaN$"):
+    with pytest.raises(ValueError, match=r"^g=<list of length 2>: labels must be distinct, and not NaN$"):
         Domain(g=["a", math.nan])
     for label in (pd.NA, pd.NaT):
         with pytest.raises(ValueError, match=r"labels must be distinct, and not NaN$"):

@@ -89,6 +89,36 @@ def test_records_beyond_the_bounds_are_refused_or_clipped(index: int) -> None:
         estimator.set_params(outside="drop").fit(wild, y)
 
 
+def test_every_estimator_takes_records_whatever_is_in_them() -> None:
+    """As its error advises."""
+    for estimator, X, y in cases():
+        wild = X.astype(object)
+        wild[17, 1], wild[18, 0], wild[19, 2], wild[20, 2] = None, np.nan, np.inf, "none"
+        estimator.set_params(random_state=3)
+        with pytest.raises(DomainError):
+            estimator.fit(wild, y)
+        model = clone(estimator).set_params(outside="clip").fit(wild, y)
+        assert model.guarantee_
+        if hasattr(model, "predict"):
+            assert len(model.predict(wild)) == len(X)
+
+
+def test_a_tree_takes_missing_entries_at_the_lower_bound() -> None:
+    estimator, X, y = cases()[7]
+    wild, low = X.copy(), X.copy()
+    wild[:200, 0], wild[200:300, 1] = np.nan, np.inf
+    least, greatest = np.finfo(np.float64).min, np.finfo(np.float64).max
+    low[:200, 0], low[200:300, 1] = least, greatest
+    estimator.set_params(random_state=3)
+    with pytest.raises(DomainError, match=r"outside='clip' takes missing values at the lower bound$"):
+        estimator.fit(np.where(np.isinf(wild), 0, wild), y)
+    model = estimator.set_params(outside="clip").fit(wild, y)
+    assert model.rule_ == clone(estimator).fit(low, y).rule_
+    assert np.array_equal(model.predict(wild), model.predict(low))
+    with pytest.raises(ValueError, match="outside='drop': must be one of 'raise', 'clip'"):
+        estimator.set_params(outside="drop").fit(wild, y)
+
+
 def test_targets_beyond_their_bounds() -> None:
     estimator, X, y = cases()[3]
     wild = np.where(np.arange(N) == 5, 31337.25, y)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import Domain
+from ...records.domain import Domain, check_domain
 from ...support.checks import finite, items_of, numbers_array
 from ...support.parameters import MOST_QUERIES
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import GRID_BITS, BoundCells, BoundProduct, BoundQuery, check_cells
 from .product import Product
-from .query import Query, bind, own
+from .query import Query, bind, display, one_value, own
 
 _SLACK = 2.0**-20  # of sums of floats beyond 0 and 1
 
@@ -62,7 +62,8 @@ class Scaled(Query):
         least, most = finite("low", low), finite("high", high)
         if not least < most:
             raise ValueError(f"low={shown(low)}: must be below high={shown(high)}")
-        self._state(_attribute=attribute, _low=least, _high=most, _among=checked_part(among))
+        finite("high - low", most - least)
+        self._state(_attribute=one_value("attribute", attribute), _low=least, _high=most, _among=checked_part(among))
 
     @property
     def attribute(self) -> str:
@@ -105,12 +106,13 @@ class Scaled(Query):
         values = cube.reshape(-1)
         if self._among is not None:
             values *= values_of(bind(self._among, domain))
-        return BoundCells(domain, values)
+        np.multiply(values, 2.0**GRID_BITS, out=values)
+        return BoundCells(domain, np.multiply(np.rint(values, out=values), 2.0**-GRID_BITS, out=values))
 
     def _steps(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """What each value counts; NaN stands for a missing one."""
         scaled = (np.clip(numbers, self._low, self._high) - self._low) / (self._high - self._low)
-        steps: NDArray[np.float64] = np.rint(np.nan_to_num(scaled) * 2.0**GRID_BITS) / 2.0**GRID_BITS
+        steps: NDArray[np.float64] = np.nan_to_num(scaled)
         return steps
 
     def part(self, domain: Domain) -> Query:
@@ -126,6 +128,7 @@ class Scaled(Query):
         Query
             0 or 1 for each record.
         """
+        check_domain(domain)
         known = ~np.isnan(numbers_of(domain, domain.position(self._attribute)))
         if known.all():
             return Product({}) if self._among is None else self._among
@@ -133,7 +136,7 @@ class Scaled(Query):
 
     def __repr__(self) -> str:
         among = "" if self._among is None else f", among={self._among!r}"
-        return f"Scaled({self._attribute!r}, {self._low!r}, {self._high!r}{among})"
+        return f"Scaled({display(self._attribute)}, {self._low!r}, {self._high!r}{among})"
 
     def _key(self) -> Any:
         return self._attribute, self._low, self._high, self._among

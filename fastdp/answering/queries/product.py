@@ -18,7 +18,7 @@ from ...support.frozen import frozen
 from ...support.public_paths import public_as
 from ...support.shown import shown
 from .bound_query import BoundProduct
-from .query import Query, own
+from .query import Query, display, one_value, own
 
 
 @own
@@ -163,7 +163,9 @@ class Range(Query):
     _high: Any
 
     def __init__(self, attribute: str, low: Any = -inf, high: Any = inf) -> None:
-        self._state(_attribute=attribute, _low=low, _high=high)
+        self._state(
+            _attribute=one_value("attribute", attribute), _low=one_value("low", low), _high=one_value("high", high)
+        )
 
     @property
     def attribute(self) -> str:
@@ -204,7 +206,8 @@ class Range(Query):
         if (bins := domain.bins[position]) is not None:
             first, last = bins.ends
             low = first if _is_open(self._low, -inf) else self._low
-            return span_in_bins(bins, self._attribute, low, last if _is_open(self._high, inf) else self._high)
+            high = last if _is_open(self._high, inf) else self._high
+            return span_in_bins(bins, low, high, f"{self._attribute}: ")
         labels = domain.labels[position] or ()
         low = 0 if _is_open(self._low, -inf, labels) else domain.code(self._attribute, self._low)
         high = domain.sizes[position] - 1
@@ -215,7 +218,7 @@ class Range(Query):
         return low, high
 
     def __repr__(self) -> str:
-        return f"Range({self._attribute!r}, {self._low!r}, {self._high!r})"
+        return f"Range({', '.join(map(display, (self._attribute, self._low, self._high)))})"
 
     def _key(self) -> Any:
         return self._attribute, _plain(self._low), _plain(self._high)
@@ -247,8 +250,15 @@ def _table(domain: Domain, name: str, values: Any) -> NDArray[np.bool_]:
     many = isinstance(values, Iterable) and not isinstance(values, str | bytes)
     if not coded and not isinstance(values, list | set | frozenset | np.ndarray):
         many = many and not _is_label(domain, name, values)
-    for value in values if many else [values]:
-        table[domain.code(name, value)] = True
+    if not many:
+        table[domain.code(name, values)] = True
+        return table
+    for i, value in enumerate(values):
+        try:
+            table[domain.code(name, value)] = True
+        except ValueError:  # which shows it: it may be a record, where arguments were swapped
+            rule = f"a code from 0 to {size - 1}" if coded else "a value of the attribute, as the domain declares it"
+            raise ValueError(f"{name}[{i}]: must be {rule}") from None
     return table
 
 

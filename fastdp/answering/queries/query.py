@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -70,6 +70,20 @@ class Query(ABC):
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self._key()))
+
+
+def one_value(name: str, given: Any) -> Any:
+    """One value, as a label is; ValueError for a collection, which may be a column of records."""
+    if isinstance(given, np.ndarray) and not given.ndim:
+        return given[()]
+    if not isinstance(given, Hashable):
+        raise ValueError(f"{name}={shown(given)}: must be one value")
+    return given
+
+
+def display(value: Any) -> str:
+    """A value as it is; of many in one, how many."""
+    return shown(value) if isinstance(value, tuple | range | frozenset) and len(value) > 12 else repr(value)
 
 
 def bind(query: Any, domain: Domain) -> BoundQuery:

@@ -63,8 +63,10 @@ NOT_COVERED = {  # why not
         *("AllOf", "ApproxDP", "BoundedRange", "GaussianDP", "PureDP", "Renyi", "ZCDP"),
         *("compose", "share", "peeling_eta", "removal", "removal_eta"),  # "compose-mixed" has one
     },
-    "what describes a question": {"Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range"}
-    | {"marginals"},
+    "what describes a question": {
+        *("Combination", "Conjunction", "Domain", "Linear", "Mask", "Predicate", "Product", "Range", "Scaled"),
+        "marginals",
+    },
     "warnings and errors": {"AccuracyWarning", "BudgetExceeded", "DomainError", "PrivacyWarning"},
     "settings": {"get_num_threads", "set_num_threads", "warmup"},
     "for comparison only": {"nonprivate_excess_risk", "nonprivate_minimum"},

@@ -81,9 +81,56 @@ def test_the_page_of_accuracy_shows_the_results_that_it_names() -> None:
     assert report is not None
     assert not report.quick
     assert not report.failed
-    text = publish.ACCURACY_PAGE.read_text(encoding="utf-8")
-    assert publish.fill_accuracy(text, report) == text, "python -m fastdp.bench.reports.publish docs/results"
+    for path in publish.ACCURACY_PAGES:
+        text = path.read_text(encoding="utf-8")
+        remedy = f"{path.name}: python -m fastdp.bench.reports.publish docs/results"
+        assert publish.fill_accuracy(text, report) == text, remedy
     assert publish.ACCURACY_PICTURE.is_file()
+
+
+def test_the_first_screen_shows_accuracy_beside_the_best_that_is_not_ours() -> None:
+    report = publish.chosen_accuracy([ROOT / "docs" / "results"])
+    assert report is not None
+    table = publish.fill_accuracy(MARKS.format("accurate"), report)
+    assert table.count("\n| ") == 2 + len(publish.ACCURATE)
+    for task, work in publish.ACCURATE:
+        row = next(row for row in report.rows if row.task == task)
+        best = min(other.figure for other in row.others if not other.name.startswith("fastdp"))
+        assert row.kind == "at most"
+        assert row.ours is not None
+        shown = re.search(rf"\| {re.escape(work)} \| ([\d.e-]+) % \| \**([\d.e-]+) %\** \| (.+) \|\n", table)
+        assert shown is not None, work
+        assert [float(shown[1]), float(shown[2])] == pytest.approx([100 * row.ours, 100 * best], rel=0.006)
+        assert ("**" in shown[0]) == (best < row.ours)
+
+
+def test_a_better_one_stands_out_and_a_task_without_others_has_none() -> None:
+    report = publish.chosen_accuracy([ROOT / "docs" / "results"])
+    assert report is not None
+    row = next(row for row in report.rows if row.task == publish.ACCURATE[0][0])
+    lost = replace(row, others=(replace(row.others[0], name="theirs", figure=0.0),))
+    assert "| **0 %** | theirs |" in publish.fill_accuracy(MARKS.format("accurate"), replace(report, rows=(lost,)))
+    ours = replace(row, others=(replace(row.others[0], name="fastdp, another way"),))
+    assert "%  |" not in publish.fill_accuracy(MARKS.format("accurate"), replace(report, rows=(ours,)))
+    assert "another way" not in publish.fill_accuracy(MARKS.format("accurate"), replace(report, rows=(ours,)))
+
+
+def test_what_falls_short_is_named_first() -> None:
+    report = publish.chosen_accuracy([ROOT / "docs" / "results"])
+    assert report is not None
+    held, short = (replace(report.rows[0], verdict=verdict) for verdict in ("holds", "falls short"))
+    name = f"What falls short: {short.work}"[:60]
+    assert name in publish.fill_accuracy(MARKS.format("counts"), replace(report, rows=(held, short)))
+    assert "What falls" not in publish.fill_accuracy(MARKS.format("counts"), replace(report, rows=(held,)))
+
+
+def test_each_kind_of_results_leaves_the_tables_of_the_other_alone() -> None:
+    report = publish.chosen_accuracy([ROOT / "docs" / "results"])
+    assert report is not None
+    assert publish.fill(MARKS.format("accurate"), (REPORT,)) == MARKS.format("accurate")
+    assert publish.fill_accuracy(MARKS.format("headline"), report) == MARKS.format("headline")
+    with pytest.raises(ValueError, match="figures: 'lies': must be one of accurate"):
+        publish.fill_accuracy(MARKS.format("lies"), report)
 
 
 def test_the_first_screen_shows_six_rows_of_the_headline() -> None:

@@ -109,6 +109,26 @@ def multiplicative_weights(give: Any, data: Data) -> Any:
     return [*pmw.answer_many([*queries(9), table]), pmw.answer(queries(9)[3]), pmw.updates]
 
 
+def measured_online(give: Any, data: Data, **how: Any) -> Any:
+    """Tests that fire and tests that do not; each query is asked of the records when it comes."""
+    domain = fastdp.Domain.binary(9)
+    pmw = fastdp.PrivateMultiplicativeWeights(
+        give(data.bits),
+        domain,
+        epsilon=20.0,
+        delta=1e-6,
+        max_queries=200,
+        variant="measured",
+        updates=12,
+        rng=seeded(),
+        **how,
+    )
+    asked = [*queries(9), fastdp.Scaled("v1", 0, 1, among=fastdp.Product({"v2": 1}))]
+    first, ratio = pmw.answer_many(asked), pmw.average("v4", 0, 2)
+    assert how or 0 < pmw.updates < len(pmw.transcript)  # tables answer all of these
+    return [*first, ratio.value, *map(pmw.answer, queries(9)[:4]), pmw.updates, pmw.n, *pmw.synthetic.probabilities()]
+
+
 def fitted(give: Any, data: Data, **how: Any) -> Any:
     found = fastdp.mwem(
         give(data.bits), fastdp.Domain.binary(9), queries(9), epsilon=2.0, delta=1e-6, rng=seeded(), **how
@@ -182,6 +202,8 @@ CASES: dict[str, Call] = {
     "median, clipped": partial(one_column, of="places", domain_bits=4, outside="clip"),
     "finite class": of_class,
     "multiplicative weights": multiplicative_weights,
+    "measured answers": measured_online,
+    "measured answers, add-remove": partial(measured_online, neighbors="add-remove", prior="marginals"),
     "mwem": partial(fitted, variant="average", rounds=4),
     "mwem, measured": partial(fitted, variant="measured", rounds=3),
     "marginals": tables,

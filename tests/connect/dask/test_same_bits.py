@@ -69,7 +69,9 @@ def test_blocks_within_a_partition_do_not_matter(
         equal(CASES[name](partial(chunked, cuts=(1500, 2500)), data), here[name])
 
 
-@pytest.mark.parametrize("name", ["multiplicative weights", "mwem", "marginals"])
+@pytest.mark.parametrize(
+    "name", ["multiplicative weights", "measured answers", "measured answers, add-remove", "mwem", "marginals"]
+)
 def test_large_domains_are_counted_where_the_records_are(
     name: str, data: Data, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
