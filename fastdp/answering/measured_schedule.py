@@ -94,6 +94,12 @@ class MeasuredNumbers:
         """Above which noise alone lifts a query so seldom that this part of the updates is left for all queries."""
         return float(scales.second * max(1.0, log(self.queries) - log(part * updates)))
 
+    def rough_error(self, updates: int) -> float:
+        """About what the error bound is while updates are left."""
+        scales = self.rough_scales(updates)
+        first, second = (log(2 * count) - log(self.beta) for count in (updates, self.queries))
+        return self.threshold(updates, scales) + scales.first * first + scales.second * second
+
     def _least_threshold(self, updates: int) -> float:
         """In records: below, noise alone would use up all updates."""
         return float(self.threshold(updates, self.scales(updates), 1.0) / UNIT)

@@ -39,6 +39,8 @@ _COUNT = Fraction(1, 64)  # of the total and of beta, for the number of records 
 _ROUNDED = Fraction(1, 1 << 48)  # of the total, for prices that are rounded up one by one: they stay within it
 _EVEN, _MOST = Fraction(1, 2), Fraction(3, 4)  # of the total, for tables
 _FEW_UPDATES = 16  # up to here tables get the most: their noise is then larger than what updates would find
+_USUAL = 0.6  # of the error bound of measured answers: what most errors of a run stay below
+_TABLES_MISS = 1 / 200  # of the records: what tables of pairs, without noise, are usually off by
 _QUICK_CELLS = 1 << 20  # up to here "auto" buys two-way tables
 _MOST_REPLAYS = 20
 
@@ -251,21 +253,35 @@ class MultiplicativeWeightsParameters:
         return True
 
     def plain_is_better(self, n: int) -> bool:
-        """Whether plain noise on each answer is, on all of them, below what a test would notice."""
-        return self._plain_is_better(n, self.max_queries)
+        """Whether plain noise on each answer stays, on all of them, below the error that measured ones usually have."""
+        return self._plain_is_better(n, self.max_queries, self._tables_error())
 
-    def _plain_is_better(self, n: int, queries: int) -> bool:
+    def _plain_is_better(self, n: int, queries: int, of_tables: float) -> bool:
         plain, numbers = self._plain_of(n, queries), self._measured_numbers(queries)
         if plain is None:
             return False
-        updates = numbers.updates(n)
-        error = self.total.error(plain.scale, self._answer_beta, queries)
-        return error <= numbers.threshold(updates, numbers.rough_scales(updates))
+        usual = _USUAL * numbers.rough_error(numbers.updates(n))
+        if of_tables:
+            usual = max(of_tables, min(usual, _TABLES_MISS * n * UNIT))
+        return self.total.error(plain.scale, self._answer_beta, queries) <= usual
+
+    def _tables_error(self) -> float:
+        """What the noise of the tables of all pairs does to an answer, at most; 0 if they are not bought."""
+        if self.prior != "marginals" or self.form == "factored":
+            return 0.0
+        tables = self.tables()
+        assert tables is not None
+        return float(3 * tables.deviation * UNIT)
 
     def fewest_queries(self, n: int) -> int:
         """From how many queries on "measured" is the better choice, to a part in a hundred."""
+        of_tables = self._tables_error()
         return least_integer(
-            lambda queries: not self._plain_is_better(n, queries), low=1, guess=1024, largest=MAX_INT64, within=0.01
+            lambda queries: not self._plain_is_better(n, queries, of_tables),
+            low=1,
+            guess=1024,
+            largest=MAX_INT64,
+            within=0.01,
         )
 
     def plain_alpha(self, n: int) -> float:

@@ -64,7 +64,8 @@ class RangesRelease(Accounted, Displayed):
         How they were measured.
     sigma : float
         The root of the mean variance of the counts of ranges that begin with the first bin, in records, before the fit
-        to counts >= 0, which mostly comes closer.
+        to counts >= 0, which mostly comes closer. By "digits" the ranges of no bin and, under replace-one neighbours,
+        of all bins are averaged in, which have no noise: of few bins the `deviation` of a range is larger.
     """
 
     guarantee: Guarantee
@@ -215,7 +216,7 @@ class RangesRelease(Accounted, Displayed):
         return f"of two attributes low=({low}), high=({high})"
 
     def _display(self) -> DisplayLines:
-        about = "" if float(self.n).is_integer() else "about "
+        about = "about " if self.guarantee.neighbors == "add-remove" else ""
         return [
             (
                 "attributes",

@@ -3,7 +3,7 @@
 A few private quantiles cut every column. Of up to four columns, the first choice is among all boxes of those cuts; of
 more, an interval of one column after the other is chosen at costs that spare the positives. Then come the intervals of
 all columns by errors, each among several hundred ends, given the others; and at last a choice among all that was found,
-"true" and "false". boxes_grid.md has the proofs.
+"true" and "false", which weigh as much as all the rest. boxes_grid.md has the proofs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ SHARES = tuple(Fraction(k, 8) for k in range(1, 8))  # 36 intervals of cells, so
 LOST = 64  # what a lost positive costs where positives are spared; a negative inside costs as much or less
 COUNT_SHARE = 2.0**-5  # of epsilon, for the number of positives, which decides about these costs
 # what a choice may use, in units: of a quantile, of the interval of a column, of the first and the last choice
-_LEVEL, _COLUMN, _FIRST, _LAST = 2, 15, 6, 2
+_LEVEL, _COLUMN, _FIRST, _LAST = 2, 15, 6, (2, 4, 8, 16, 32)
+_LARGEST_EXCESS = 0.05  # of the records: where the last choice may lose more, it uses more
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class BoxGridParameters:
             report(2 * d + i, steps, f"column {i + 1}")
             found.append(grid.choose_interval(i, box, Costs(1, 1), keys, self.column_eta))
             box = found[-1].box or box
+        found = [*found[:2] * copies_of_constants(d), *found[2:]]
         chosen = found[draw_one(np.array([-each.net for each in found]), keys.take(), self.last_eta)]
         report(steps, steps, "")
         if chosen.box is None:
@@ -95,6 +97,11 @@ class BoxGridParameters:
             of_negative = max(1, round(LOST * exp((1 - i / len(box)) * log(share / (1 - share)))))
             box = grid.choose_interval(i, box, Costs(of_negative, LOST), keys, self.first_eta).box or box
         return Found(box, grid.net(box))
+
+
+def copies_of_constants(d: int) -> int:
+    """How often each constant is in the last choice, so that they weigh as much as the boxes of all steps."""
+    return -(-(d + 1) // 2)
 
 
 class Found(NamedTuple):
@@ -216,7 +223,8 @@ def prepare_grid(problem: BoxProblem) -> BoxGridParameters:
     part = 0.0 if exact else privacy.epsilon * COUNT_SHARE
     first = Step(_FIRST * d) if exact else Step(_COLUMN, d)
     levels = len(SHARES).bit_length() * d
-    steps = [Step(_LEVEL, levels), first, Step(_COLUMN, d), Step(_LAST * d)]
+    steps = [Step(_LEVEL, levels), first, Step(_COLUMN, d)]
+    steps.append(_last_step(problem, steps, part))
     shares = UnequalShares.of(privacy, steps, count=part)
     _, first_eta, column, last = (shares.eta(step) for step in steps)
     return BoxGridParameters(
@@ -227,5 +235,17 @@ def prepare_grid(problem: BoxProblem) -> BoxGridParameters:
         column_eta=column,
         last_eta=last,
         guarantee=shares.guarantee,
-        excess=slack(last, d + 3, privacy.beta),
+        excess=slack(last, 2 * copies_of_constants(d) + d + 1, privacy.beta),
     )
+
+
+def _last_step(problem: BoxProblem, others: Sequence[Step], count: float) -> Step:
+    """The last choice, with as little as keeps what it may lose to a 20th of the records, or almost half of all."""
+    d, privacy = len(problem.bits), problem.privacy
+    for weight in _LAST:
+        step = Step(weight * d)
+        total = sum(each.weight * each.times for each in (*others, step))
+        eta = (privacy.epsilon - count) * step.weight / total / privacy.score_range
+        if slack(eta, 2 * copies_of_constants(d) + d + 1, privacy.beta) <= _LARGEST_EXCESS * problem.n:
+            break
+    return step

@@ -5,8 +5,9 @@ What the learners of trees read is the same as of bits: who is in a node, and ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -35,8 +36,11 @@ class BitTable(Protocol):
     d: int
     rows: Rows
 
-    def bits(self, block: Block) -> Words: ...
-    def positive(self, block: Block) -> Words: ...
+    # functions that hold nothing else of the table: they travel to where the records are
+    @property
+    def bits(self) -> Callable[[Block], Words]: ...
+    @property
+    def positive(self) -> Callable[[Block], Words]: ...
 
 
 class Bits:
@@ -44,14 +48,12 @@ class Bits:
 
     def __init__(self, examples: Examples, outside: Outside) -> None:
         self.d, self.rows = examples.d, examples.rows
-        self._labels, self._outside = examples.labels, outside
+        self.bits, self.positive = partial(_bits_of, outside=outside), examples.labels
         self.comparisons = [Above(j, None) for j in range(examples.d)]
 
-    def bits(self, block: Block) -> Words:
-        return block.bits(self._outside)
 
-    def positive(self, block: Block) -> Words:
-        return self._labels(block)
+def _bits_of(block: Block, outside: Outside) -> Words:
+    return block.bits(outside)
 
 
 class Comparisons:
@@ -59,21 +61,18 @@ class Comparisons:
 
     def __init__(self, numbers: Numbers, comparisons: Sequence[Above]) -> None:
         self.d, self.rows, self.comparisons = len(comparisons), numbers.rows, list(comparisons)
-        self._compare = _Compare(numbers.lines, tuple(comparisons), numbers.labels)
-        self._labels: Words | None = None
+        compare = _Compare(numbers.lines, tuple(comparisons), numbers.labels)
+        self.bits: Callable[[Block], Words] = compare.of_columns
+        self.positive: Callable[[Block], Words] = compare.of_labels
         if self.rows.gathers:
-            compare = self._compare
             parts: list[Words] = self.rows.merge(lambda block: [compare(block)], lambda a, b: a + b)
             words = np.concatenate(parts, axis=1)
-            self.rows, self._labels = PackedRows(words[:-1], numbers.n), words[-1]
+            self.rows = PackedRows(words[:-1], numbers.n)
+            self.bits, self.positive = partial(_bits_of, outside="raise"), partial(_part_of, words[-1])
 
-    def bits(self, block: Block) -> Words:
-        return self._compare(block)[:-1] if self._labels is None else block.bits()
 
-    def positive(self, block: Block) -> Words:
-        if self._labels is None:
-            return self._compare.of_labels(block)
-        return self._labels[block.first // 64 :][: -(-block.n // 64)]
+def _part_of(words: Words, block: Block) -> Words:
+    return words[block.first // 64 :][: -(-block.n // 64)]
 
 
 class _Compare:
@@ -91,6 +90,9 @@ class _Compare:
             word[:] = pack_flags(positions > np.uint64(above.position or 0))
         words[-1] = self.of_labels(block)
         return words
+
+    def of_columns(self, block: Block) -> Words:
+        return self(block)[:-1]
 
     def of_labels(self, block: Block) -> Words:
         return pack_flags(np.asarray(self._labels(block), np.bool_))

@@ -158,7 +158,7 @@ def learn_conjunction(
     y : array_like or str
         Labels of 0 and 1, or -1 and 1, or the name of a column of X.
     k : int, optional
-        The largest number of literals; None for as many as there are columns.
+        The largest number of literals; None for as many as there are columns. A small one helps if records are few.
     epsilon : float > 0
         The privacy parameter; to be left out for "elimination" only.
     delta : float in [0, 1)
@@ -170,7 +170,8 @@ def learn_conjunction(
         "exhaustive": one choice among all conjunctions of at most k literals, by their errors; for any labels it is
         nearly the best of them.
         "search": up to six literals at a time by their errors, on what those before have left, and at last a choice
-        among all parts of what was found; only as many literals as n supports, and 12 without a k.
+        among all parts of what was found; only as many literals as n supports, and 12 without a k. Where that is no
+        more than one move has, one choice among all conjunctions of so many. A literal more has a 16th of the weight.
         "peel": O(nd) time, an error that grows linearly in k if a conjunction fits; wants a delta.
         "greedy": as peel, but a record pays for every literal: k^1.5, and k^2 without a delta.
         "counts": one noisy count for each literal; its error grows with d^1.5, with d^2 without a delta; k only lowers

@@ -139,11 +139,12 @@ class Labels(NamedTuple):
 
 
 def draw_conjunction(
-    counts: Counts, sets: Sets, labels: Labels, constants: list[list[int]], eta: float, key: Key
+    counts: Counts, sets: Sets, labels: Labels, constants: list[list[int]], eta: float, key: Key, penalty: int = 0
 ) -> list[int]:  # fmt: skip
     """One of all conjunctions, with probability proportional to exp(-eta errors), from the errors of those of ones.
 
-    Errors may have costs, as lemma 2 is linear. `constants` are "true" and perhaps "false".
+    Errors may have costs, as lemma 2 is linear. `constants` are "true" and perhaps "false"; of the others each literal
+    costs `penalty` more.
     """
     from ..kernels.literals import sign_counts_into, unrank_into
 
@@ -163,7 +164,7 @@ def draw_conjunction(
         for begin in range(0, size, step):
             errors = np.empty(min(step, size - begin) << s, np.int64)
             sign_counts_into(counts, starts, chosen, s, *labels, begin, errors)
-            offer(errors)
+            offer(errors + penalty * s if penalty else errors)
             first += errors.size
     place = int(state.ranking()[0])
     if place < len(constants):

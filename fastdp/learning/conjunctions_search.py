@@ -3,7 +3,8 @@
 For labels that may be wrong, where all conjunctions are too many. A move is a choice among all conjunctions of up to
 so many literals, on the records that satisfy those found before; the larger the moves, the fewer of them pay. A
 positive that is lost is lost for good, while a negative that is left may be excluded by a later move: so a lost one
-costs more at first. conjunctions.md, theorem 8.
+costs more at first. Where few records support no more literals than one move has, that move is the only choice. A
+literal has to pay for itself. conjunctions.md, theorem 8.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from math import exp, log, sqrt
+from math import ceil, comb, exp, log, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -39,7 +40,6 @@ from .conjunctions_exhaustive import (
     set_work,
 )
 from .examples import Counts, Examples, columns_and_values
-from .guard import slack
 from .methods import NO_BOUND
 
 MOST_SUBSETS = 12  # literals whose 4,096 sets the last choice is among; of more, it is among the prefixes
@@ -48,28 +48,32 @@ MOST_SIZE = 6  # literals of a move
 MOVE_WORK = 2**30  # sets of columns, times words of 64 records, of a move: 0.3 s
 MOVE_CONJUNCTIONS = 2**22
 LARGEST_SLACK = 0.1  # of the records: what all choices together may lose
+LARGEST_EXCESS = 0.2  # of the records: the bound of a move that is the only choice
 LOST = 64  # what a lost positive costs in a move; a negative that is left costs as much or less
 COUNT_SHARE = 2.0**-5  # of epsilon, for the number of positives
+LITERAL = log(16)  # a literal more has a 16th of the weight: those that change nothing are left out
 
 
 @dataclass(frozen=True)
 class SearchParameters:
     """The most literals of each move, and the weights of an error.
 
-    count       noise on the number of positives, which decides about costs
+    count       noise on the number of positives, which decides about costs; None where one move is the only choice
     sizes       the most literals of each move
     eta         the weight of an error in the last choice
     move_eta    the weight of a unit of cost in a move
+    penalty     what each literal costs in the last choice, in 64ths of an error
     """
 
     n: int
-    count: LaplacePlan
+    count: LaplacePlan | None
     sizes: tuple[int, ...]
     eta: float
     move_eta: float
     guarantee: Guarantee
     excess: float
     bound: float = NO_BOUND
+    penalty: int = 0
     rereads: ClassVar[bool] = True
 
     @property
@@ -85,6 +89,11 @@ class SearchParameters:
             )
 
     def learn(self, examples: Examples, keys: ChargedKeys, report: Report) -> list[int]:
+        if self.count is None:
+            report(0, 1, f"up to {self.literals} literals")
+            only = Move([], self.literals, LOST, self.penalty).draw(examples, keys, self.move_eta)
+            report(1, 1, "")
+            return only
         positives = examples.positives + int(integer_noise(self.count, keys.take(), 1)[0])
         found: list[int] = []
         for done, size in enumerate(self.sizes):
@@ -93,7 +102,9 @@ class SearchParameters:
             found += move.draw(examples, keys, self.move_eta)
         parts, errors = _parts(examples, found)
         parts, errors = [*parts, [0, 1]], [*errors, examples.positives]
-        chosen = draw_one(np.negative(errors), keys.take(), self.eta)
+        costs = [LOST * wrong + self.penalty * len(part) for part, wrong in zip(parts, errors, strict=True)]
+        costs[-1] -= 2 * self.penalty  # "false" is no longer than "true"
+        chosen = draw_one(np.negative(costs), keys.take(), self.eta / LOST)
         report(len(self.sizes), len(self.sizes), "")
         return parts[chosen]
 
@@ -126,9 +137,14 @@ def prepare_search(problem: ConjunctionProblem) -> SearchParameters:
     most = problem.k if problem.k < problem.d else min(problem.d, UNASKED)
     while literals < most and lost(literals + 1) <= LARGEST_SLACK * problem.n:
         literals += 1
+    only = _only_choice(problem, min(most, largest))
+    if only.literals >= literals:
+        return only
     sizes = _sizes(literals, largest)
     rounds = len(sizes) + 1
     eta = rest.eta(rounds)
+    penalty = _penalty(eta, problem.n)
+    counts = [comb(literals, s) for s in range(literals + 1)] if literals <= MOST_SUBSETS else [1] * (literals + 1)
     return SearchParameters(
         n=problem.n,
         count=laplace_plan(scale_in_range(up(1 / Fraction(part)), "1 / epsilon")),
@@ -136,8 +152,44 @@ def prepare_search(problem: ConjunctionProblem) -> SearchParameters:
         eta=eta,
         move_eta=rest.eta(rounds, unit=LOST),
         guarantee=privacy.guarantee_of(rounds, eta, test=part),
-        excess=slack(eta, max(2 ** min(literals, MOST_SUBSETS) + 1, literals + 2), privacy.beta),
+        excess=_excess(eta, penalty, counts, privacy.beta),
+        penalty=penalty,
     )
+
+
+def _only_choice(problem: ConjunctionProblem, most: int) -> SearchParameters:
+    """One move by errors with all of epsilon, "false" among its candidates; of as many literals as records support."""
+    privacy, d = problem.privacy, problem.d
+    eta, literals = privacy.eta(1), 1
+    penalty = _penalty(eta, problem.n)
+
+    def excess(literals: int) -> float:
+        return _excess(eta, penalty, [comb(d, s) << s for s in range(literals + 1)], privacy.beta)
+
+    while literals < most and excess(literals + 1) <= LARGEST_EXCESS * problem.n:
+        literals += 1
+    return SearchParameters(
+        n=problem.n,
+        count=None,
+        sizes=(literals,),
+        eta=eta,
+        move_eta=privacy.eta(1, unit=LOST),
+        guarantee=privacy.guarantee_of(1, eta),
+        excess=excess(literals),
+        penalty=penalty,
+    )
+
+
+def _penalty(eta: float, n: int) -> int:
+    """Of a literal, in 64ths of an error; more than all records are worth is of no use."""
+    return ceil(min(LOST * LITERAL / eta, float(LOST * n)))
+
+
+def _excess(eta: float, penalty: int, counts: Sequence[int], beta: float) -> float:
+    """Over the longest candidates, of which there are `counts` of each size, and "false"."""
+    each = eta * penalty / LOST
+    weight = 1 + sum(count * exp(-each * size) for size, count in enumerate(counts))
+    return (log(weight) - log(beta)) / eta + (len(counts) - 1) * penalty / LOST
 
 
 def _largest_move(problem: ConjunctionProblem) -> int:
@@ -157,10 +209,13 @@ def _sizes(literals: int, largest: int) -> tuple[int, ...]:
 
 
 class Move:
-    """Up to `size` literals of other columns than those of `found`, by their cost on the records that satisfy these."""
+    """Up to `size` literals of other columns than those of `found`, by their cost on the records that satisfy these.
 
-    def __init__(self, found: Sequence[int], size: int, of_negative: int) -> None:
-        self.found, self.size, self.of_negative = found, size, of_negative
+    With a penalty for each literal it is the only move: "false" is a candidate, too.
+    """
+
+    def __init__(self, found: Sequence[int], size: int, of_negative: int, penalty: int = 0) -> None:
+        self.found, self.size, self.of_negative, self.penalty = found, size, of_negative, penalty
 
     def draw(self, examples: Examples, keys: ChargedKeys, eta: float) -> list[int]:
         taken = {literal // 2 for literal in self.found}
@@ -170,7 +225,8 @@ class Move:
         rightly = (labels.positives - wrong + holds) // 2
         costs = LOST * (labels.positives - rightly) + self.of_negative * (holds - rightly)
         priced = Labels(self.of_negative * labels.negatives, LOST * labels.positives)
-        chosen = draw_conjunction(costs, sets, priced, [[]], eta, keys.take())
+        constants: list[list[int]] = [[], [0, 1]] if self.penalty else [[]]
+        chosen = draw_conjunction(costs, sets, priced, constants, eta, keys.take(), self.penalty)
         return [2 * int(others[literal // 2]) + literal % 2 for literal in chosen]
 
     def _count(self, examples: Examples, others: Counts, sets: Sets) -> tuple[Counts, Counts, Labels]:

@@ -36,7 +36,8 @@ class NumericSparse(SeveralPositives, Accounted):
         for fewer of them the guarantee is epsilon-DP.
     monotonic : bool
         Whether a record changes all values in one direction only, as it does counts under "add-remove": the noise of
-        queries is then half as large.
+        queries is then half as large. Under "replace-one" counts are not so: the record that goes lowers some and the
+        one that comes raises others. The claim is the caller's, and is not checked.
     paid : {"at once", "one by one"}
         "at once" charges everything when it is made. "one by one" charges a positive's share, to whom it was made for,
         when the first value is asked after the positive before: what never comes is never paid. With a delta it takes a

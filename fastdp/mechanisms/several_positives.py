@@ -286,10 +286,11 @@ class SeveralPositives:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.positives_left:,} left, {self._answered:,} answered"
         delta = f", delta={self._delta!r}" if self._delta else ""
+        monotonic = ", monotonic=True" if self.monotonic else ""
         return (
             f"{type(self).__name__}({self.threshold!r}, sensitivity={self.sensitivity!r}, epsilon={self.epsilon!r}"
-            f"{delta}, positives={self.positives!r}, paid={self.paid!r}, neighbors={self.neighbors!r})  # {state}"
-            f"{', seeded: no privacy' * self._guarantee.seeded}"
+            f"{delta}, positives={self.positives!r}{monotonic}, paid={self.paid!r}, "
+            f"neighbors={self.neighbors!r})  # {state}{', seeded: no privacy' * self._guarantee.seeded}"
         )
 
     def _repr_html_(self) -> str:

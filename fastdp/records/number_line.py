@@ -111,7 +111,9 @@ class NumberLine:
         out = np.empty(values.size, np.uint64)
         flags = place_floats_into(as_compiled(np.ascontiguousarray(values, np.float64)), out)
         if flags & NAN and outside == "raise":
-            raise DomainError(f"{label}: must not be NaN; there is one")
+            raise DomainError(
+                f"{label}: must not be NaN; there is one: pass outside='clip' to take it at the lower end"
+            )
         if flags & BEYOND and outside == "raise":
             raise self._beyond(label)
         if self.bits == 64:

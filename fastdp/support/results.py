@@ -35,12 +35,18 @@ def as_code(line: str) -> str:
 
 
 def as_text(lines: DisplayLines) -> str:
-    """The values below one another, beside their names."""
+    """The values below one another, beside their names; the further lines of a value below its first."""
     wide = max(len(name) for name, _ in lines)
-    return "\n".join(f"  {name:<{wide}}  {value}" for name, value in lines)
+    further = "\n" + " " * (wide + 4)
+    return "\n".join(f"  {name:<{wide}}  {value.replace(chr(10), further)}" for name, value in lines)
 
 
 def as_html(caption: str, lines: DisplayLines) -> str:
     """The same as a table; values are escaped."""
-    rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in lines)
+    rows = "".join(f"<tr><th>{name}</th><td>{_as_cell(value)}</td></tr>" for name, value in lines)
     return f"<table><caption>{caption}</caption>{rows}</table>"
+
+
+def _as_cell(value: str) -> str:
+    escaped = html.escape(value)
+    return f"<pre>{escaped}</pre>" if "\n" in value else escaped

@@ -246,3 +246,9 @@ def test_progress_is_told() -> None:
     seen.clear()
     make(PEOPLE, SMALL, max_queries=100, progress=lambda *args: seen.append(args))
     assert seen == [(0, 1, "reading the records"), (1, 1, "")]
+
+
+def test_a_prior_of_another_size_is_told_the_one_shape_there_is() -> None:
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_queries": 5}
+    with pytest.raises(ValueError, match=r"^prior: weights: shape \(5,\): must be \(2,\)$"):
+        fastdp.PrivateMultiplicativeWeights([[0], [1]], fastdp.Domain(a=2), prior=np.ones(5), **given)

@@ -399,6 +399,14 @@ def test_the_same_bits_wherever_records_are(tmp_path: Any) -> None:
         fastdp.set_num_threads(before)
 
 
+def test_a_private_number_of_records_is_displayed_as_one() -> None:
+    for seed in range(4):
+        for n in (0, 20):
+            made = fastdp.release_ranges([1.0] * n, EDGES, epsilon=1.0, neighbors="add-remove", rng=Randomness(seed))
+            assert f"n           about {made.n:,.0f}\n" in repr(made)
+    assert "n           20\n" in repr(fastdp.release_ranges([1.0] * 20, EDGES, epsilon=1.0))
+
+
 def test_no_records() -> None:
     made = fastdp.release_ranges(np.empty(0), EDGES, epsilon=1.0, neighbors="add-remove", rng=Randomness(1))
     assert made.n >= 1

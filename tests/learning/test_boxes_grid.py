@@ -219,6 +219,29 @@ def test_no_labels_make_a_box_much_worse_than_a_constant(method, kind):
     assert h.error(X, labels) <= constant + h.excess_bound
 
 
+@pytest.mark.parametrize(("n", "ones"), [(426, 0.58), (150, 0.7)])
+def test_few_records_of_many_columns_give_a_constant(n, ones):
+    """Boxes that hold hardly a record, one for each column, do not outvote "true"."""
+    for seed in range(6):
+        draw = np.random.default_rng(seed)
+        X, y = draw.normal(size=(n, 30)), np.arange(n) < ones * n
+        h = fastdp.learn_box(X, y, epsilon=1.0, rng=Randomness(seed=seed))
+        assert h.method == "grid"
+        assert h.error(X, y) <= 1 - ones + 0.03
+
+
+@pytest.mark.parametrize("d", [2, 3, 30])
+def test_the_last_choice_uses_more_where_it_would_lose_more(d):
+    copies = (d + 2) // 2
+    for n in (100, 1000, 10_000, 10**5):
+        problem = BoxProblem(n, (16,) * d, PrivacyParameters(1.0, 0.0, 0.05))
+        plan = prepare_grid(problem)
+        assert plan.excess == pytest.approx(np.log((2 * copies + d) / 0.05) / plan.last_eta)
+        assert plan.excess <= max(n / 20, np.log(2 * (d + 1) / 0.05) / 0.2)
+        few = 2 * d / (38 if d > 4 else 29) / d
+        assert n < 10_000 or plan.last_eta == pytest.approx(few * (31 / 32 if d > 4 else 1) / 2)
+
+
 def test_the_stated_excess_fails_as_seldom_as_it_says():
     """With the constants in the class; beta = 0.3."""
     draw, failures, runs = np.random.default_rng(5), 0, 60

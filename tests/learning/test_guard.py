@@ -254,7 +254,10 @@ def test_the_search_takes_as_many_literals_as_it_is_asked_for():
     assert (h.method, len(h.literals)) == ("search", 20)
     assert h.error(X, y) < 0.01
     plan = prepare_search(problem(100_000, 60, 20, 4.0))
-    assert plan.excess == pytest.approx(math.log(2**12 / 0.05) / plan.eta)
+    each = plan.eta * plan.penalty / LOST
+    assert math.log(16) <= each < math.log(16) + plan.eta / LOST
+    weight = 1 + sum(math.exp(-each * s) for s in range(21))  # "false" and all prefixes
+    assert plan.excess == pytest.approx((math.log(weight / 0.05) + 20 * each) / plan.eta)
     assert len(learn_conjunction(X, y, **how).literals) <= 12
     assert sum(prepare_search(problem(100_000, 60, 60, 4.0)).sizes) == 12
 
@@ -277,7 +280,14 @@ def move_law(databases, d, found, size, of_negative, eta):
     return [[2 * j + (not v) for j, v in c] for c in sets], softmax(scores, eta).T
 
 
-def search_law(databases, d, sizes, costs, move_eta, eta):
+def choice_of_parts(databases, parts, eta, penalty):
+    """By errors, and 64ths of an error for each literal; of "false", the first, for none."""
+    law = choice(databases, parts, eta)
+    law = law * np.array([[math.exp(-eta * penalty / LOST * len(part) * (i > 0))] for i, part in enumerate(parts)])
+    return law / law.sum(axis=0)
+
+
+def search_law(databases, d, sizes, costs, move_eta, eta, penalty=0):
     """Of all moves and the last choice, given what negatives cost in each: (moves, the result, [.., database])."""
     open_ = [([], (), np.ones(len(databases)))]
     for size, of_negative in zip(sizes, costs, strict=True):
@@ -289,7 +299,7 @@ def search_law(databases, d, sizes, costs, move_eta, eta):
     keys, out = [], []
     for found, moves, mass in open_:
         parts = [[0, 1], *(c for s in range(len(found) + 1) for c in map(list, itertools.combinations(found, s)))]
-        for part, p in zip(parts, choice(databases, parts, eta), strict=True):
+        for part, p in zip(parts, choice_of_parts(databases, parts, eta, penalty), strict=True):
             keys.append((moves, tuple(sorted(part))))
             out.append(mass * p)
     return keys, np.array(out)
@@ -333,23 +343,25 @@ def test_the_search_pays_for_the_number_of_positives_and_every_choice(neighbors,
     assert plan.eta == rest.eta(4)
     assert plan.move_eta == rest.eta(4, unit=64)
     assert plan.guarantee.implies(asked.privacy.guarantee)
-    assert plan.excess == pytest.approx(math.log(2**8 / 0.05) / plan.eta)
+    each = plan.eta * plan.penalty / LOST
+    assert plan.excess == pytest.approx((math.log((1 + (1 + math.exp(-each)) ** 8) / 0.05) + 8 * each) / plan.eta)
 
 
+@pytest.mark.parametrize("penalty", [0, 60])
 @pytest.mark.parametrize("sizes", [(1, 1), (2,)])
-def test_the_search_has_this_law(sizes):
+def test_the_search_has_this_law(sizes, penalty):
     rows = ((1, 0, 0), (1, 1, 1), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 1, 0), (1, 0, 1)) * 2
     data, eta, move_eta = np.array(rows), 0.7, 0.02
     database = [(row[:2], bool(row[2])) for row in rows]
     examples = Examples(data[:, :2], data[:, 2])
     examples.read(keep=True)
-    plan = SearchParameters(14, laplace_plan(0.02), sizes, eta, move_eta, PureDP(1.0), 0.0)
+    plan = SearchParameters(14, laplace_plan(0.02), sizes, eta, move_eta, PureDP(1.0), 0.0, penalty=penalty)
     costs = [plan.cost_of_negative(8, done) for done in range(len(sizes))]
     rng = Randomness(seed=3)
     drawn = [tuple(sorted(plan.learn(examples, keys_of(rng), silent))) for _ in range(3000)]
 
-    def verdict(move_eta, eta):
-        keys, law = search_law([database], 2, sizes, costs, move_eta, eta)
+    def verdict(move_eta, eta, penalty=penalty):
+        keys, law = search_law([database], 2, sizes, costs, move_eta, eta, penalty)
         cells = {}
         for (_, part), mass in zip(keys, law[:, 0].tolist(), strict=True):
             cells[part] = cells.get(part, 0.0) + mass
@@ -360,6 +372,96 @@ def test_the_search_has_this_law(sizes):
     assert verdict(move_eta, eta)
     assert not verdict(move_eta, eta / 2), "a wrong law passes"
     assert not verdict(move_eta * 4, eta), "a wrong law passes"
+    assert not verdict(move_eta, eta, penalty + 40), "a wrong law passes"
+
+
+# --- one move that is the only choice
+
+
+def only_law(databases, d, size, eta, penalty):
+    """Of all conjunctions of up to so many literals, and "false", the first: by errors and literals."""
+    parts = [[0, 1], *([2 * j + (not v) for j, v in c] for c in all_conjunctions(d, size) if not contradicts(c))]
+    return parts, choice_of_parts(databases, parts, eta, penalty)
+
+
+def contradicts(c):
+    return len({j for j, _ in c}) < len(c)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize(("d", "n", "size"), [(1, 4, 1), (2, 3, 2)])
+def test_an_only_choice_keeps_its_guarantee(d, n, size, neighbors):
+    databases, pairs = neighbourhood(d, n, neighbors)
+    eta = problem(n, d, size, 1.0, neighbors=neighbors).privacy.eta(1)
+    for penalty in (0, 90):
+        law = only_law(databases, d, size, eta, penalty)[1]
+        np.testing.assert_allclose(law.sum(axis=0), 1, atol=1e-12)
+        assert loss(law, pairs) <= 1 + SLACK
+        assert loss(only_law(databases, d, size, 2 * eta, penalty)[1], pairs) > 1.2, "errors counted twice"
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_few_records_are_for_an_only_choice(neighbors, delta):
+    asked = problem(300, 20, 20, 1.0, delta, neighbors=neighbors)
+    plan = prepare_search(asked)
+    assert plan.count is None
+    assert len(plan.sizes) == 1
+    assert plan.eta == asked.privacy.eta(1)
+    assert plan.move_eta == asked.privacy.eta(1, unit=LOST)
+    assert plan.guarantee == asked.privacy.guarantee_of(1, plan.eta)
+    each, k = plan.eta * plan.penalty / LOST, plan.sizes[0]
+    weight = 1 + sum(math.comb(20, s) * 2**s * math.exp(-each * s) for s in range(k + 1))
+    assert plan.excess == pytest.approx((math.log(weight / 0.05) + k * each) / plan.eta)
+    assert plan.excess <= 60
+
+
+def test_an_only_choice_has_this_law():
+    rows = ((1, 0, 0), (1, 1, 1), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 1, 0), (1, 0, 1)) * 2
+    data, eta, penalty = np.array(rows), 0.4, 60
+    database = [(row[:2], bool(row[2])) for row in rows]
+    examples = Examples(data[:, :2], data[:, 2])
+    examples.read(keep=True)
+    plan = SearchParameters(14, None, (2,), eta, eta / LOST, PureDP(1.0), 0.0, penalty=penalty)
+    rng = Randomness(seed=3)
+    drawn = [tuple(sorted(plan.learn(examples, keys_of(rng), silent))) for _ in range(3000)]
+
+    def verdict(eta, penalty):
+        parts, law = only_law([database], 2, 2, eta, penalty)
+        counts = [drawn.count(tuple(sorted(part))) for part in parts]
+        assert sum(counts) == len(drawn)
+        return check_cells(counts, [(max(0.0, p - SLACK), p + SLACK) for p in law[:, 0].tolist()])
+
+    assert verdict(eta, penalty)
+    assert not verdict(eta / 2, penalty), "a wrong law passes"
+    assert not verdict(eta, 0), "a wrong law passes"
+
+
+# --- literals that say nothing, and few records
+
+
+def test_literals_that_say_nothing_are_seldom_learned():
+    """Of columns that are constant, (17/16)^2 - 1 of the time; where no record is positive there is none at all."""
+    X = np.random.default_rng(0).random((20_000, 20)) < 0.5
+    nobody = np.zeros(len(X), bool)
+    assert {str(learn_conjunction(X, nobody, epsilon=1.0, rng=Randomness(seed=s))) for s in range(3)} == {"false"}
+    assert str(learn_conjunction(X, ~nobody, epsilon=1.0, rng=Randomness(seed=0))) == "true"
+    X[:, 5], X[:, 6] = 1, 0
+    for n, d, runs in ((20_000, 20, 4), (500, 10, 40)):
+        few = X[:n, :d]
+        y = few[:, 0] & few[:, 1]
+        how = {"method": "search", "epsilon": 1.0}
+        found = [str(learn_conjunction(few, y, rng=Randomness(seed=s), **how)) for s in range(runs)]
+        longer = [h for h in found if h != "v1 ∧ v2"]
+        assert log_at_least(len(longer), runs, (17 / 16) ** 2 - 1) > math.log(ALARM)
+        assert len(longer) <= runs / 4
+
+
+def test_two_literals_are_found_in_few_records_without_a_number():
+    for seed in range(6):
+        X = np.random.default_rng(seed).random((200, 20)) < 0.5
+        y = X[:, 0] & X[:, 1]
+        assert learn_conjunction(X, y, epsilon=1.0, rng=Randomness(seed=seed)).error(X, y) == 0
 
 
 def test_costs_and_errors_are_counted_as_they_are(tmp_path):

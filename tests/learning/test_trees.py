@@ -298,6 +298,8 @@ def test_a_tree_reads_as_a_person_would_write_it():
     for shown in (repr(tree), tree._repr_html_()):
         assert "adult" in shown
         assert "replace-one" in shown
+    assert "\n              else" in repr(tree)  # in the column of values
+    assert "<pre>if " in tree._repr_html_()
     leaf = tree.root.yes if isinstance(tree.root.yes, fastdp.learning.Leaf) else tree.root.no
     assert abs(leaf.positives - np.count_nonzero(y)) < 20_000
 

@@ -468,6 +468,8 @@ def test_a_closed_one_refuses():
         for name in ("positives", "positives_left", "closed", "paid", "guarantee", "answered", "monotonic", "delta"):
             with pytest.raises(AttributeError):
                 setattr(watch, name, 5)
+    claimed = fastdp.SparseVector(0, sensitivity=1, epsilon=1.0, positives=1, monotonic=True)
+    assert "positives=1, monotonic=True, paid=" in repr(claimed)
     assert repr(watch).endswith("positives=1, paid='at once', neighbors='replace-one')  # closed")
 
 

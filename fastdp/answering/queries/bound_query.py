@@ -243,7 +243,8 @@ def as_row(name: str, values: NDArray[Any], domain: Domain) -> NDArray[Any]:
     check_domain(domain)
     if values.shape not in ((domain.size,), domain.sizes):
         sizes = domain.sizes if len(domain) <= 8 else f"({str(domain.sizes[:8])[1:-1]}, ...)"
-        raise ValueError(f"{name}: shape {values.shape}: must be ({display_count(domain.size)},), or {sizes}")
+        both = f", or {sizes}" if len(domain) > 1 else ""
+        raise ValueError(f"{name}: shape {values.shape}: must be ({display_count(domain.size)},){both}")
     return values.reshape(-1)
 
 
