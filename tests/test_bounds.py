@@ -1,5 +1,6 @@
 """The bounds: formulas against high precision, mechanisms that stay inside them as often as guaranteed, inverses."""
 
+import decimal
 import inspect
 import itertools
 import math
@@ -419,3 +420,16 @@ NOT_YET = set()
 def test_every_mechanism_has_a_function_of_its_name(name):
     found = callable(getattr(bounds, SAME.get(name, name), None))
     assert found != (name in NOT_YET), "the list may only become shorter"
+
+
+def test_gaussian_bounds_leave_the_decimal_context_of_the_host_alone():
+    host = decimal.Context(prec=3, traps=[decimal.Inexact, decimal.Rounded, decimal.FloatOperation], flags=[])
+    calls = (
+        lambda: bounds.gaussian(sensitivity=1.0, rho=0.5),
+        lambda: bounds.numeric_sparse(100, positives=60, sensitivity=1.0, epsilon=1.0, delta=1e-6),
+    )
+    for call in calls:
+        found = call()
+        with decimal.localcontext(host) as within:
+            assert call() == found
+            assert not any(within.flags.values())

@@ -22,7 +22,7 @@ from ..support.columns import Entries, column_of, has, library_column, objects
 from ..support.errors import DomainError
 from ..support.parameters import MOST_DIMENSIONS, Outside
 from ..support.rounding import decimal_of, down, lower, sixty_digits, upper
-from ..support.shown import shown
+from ..support.shown import described, shown
 
 MOST_INT64 = 2**62  # of sums that are taken in int64
 _LARGEST, _SMALLEST = 1e200, Fraction(1, 10**200)  # of bounds, and of their distance
@@ -36,14 +36,14 @@ class Numbers:
     def __init__(self, bounds: Any, neighbors: str, outside: Outside) -> None:
         pair = checks.items_of("bounds", bounds, "a pair of numbers, low < high", most=2)
         if len(pair) != 2:
-            raise ValueError(f"bounds={shown(bounds)}: must be a pair of numbers, low < high")
+            raise ValueError(f"bounds={described(bounds)}: must be a pair of numbers, low < high")
         self.low, self.high = (_moderate("bounds", end) for end in pair)
         if not self.low < self.high:
-            raise ValueError(f"bounds={shown(bounds)}: must be a pair of numbers, low < high")
+            raise ValueError(f"bounds={described(bounds)}: must be a pair of numbers, low < high")
         self.outside = outside
         low, high = Fraction(self.low), Fraction(self.high)
         if high - low < _SMALLEST:
-            raise ValueError(f"bounds={shown(bounds)}: must be {float(_SMALLEST):g} apart, or more")
+            raise ValueError(f"bounds={described(bounds)}: must be {float(_SMALLEST):g} apart, or more")
         largest = max(abs(low), abs(high))
         self.moved = decimal_of(high - low if neighbors == "replace-one" else largest)
         self.rounded = Decimal(1)

@@ -142,7 +142,10 @@ class _Class:
                 "other None"
             )
         if candidates is not None:
-            return cls(log(large_integer("candidates", candidates, least=1, most=2**MOST_DIGITS)), 0, log_beta)
+            number = large_integer("candidates", candidates, least=1, most=inf)
+            if number.bit_length() > MOST_DIGITS:
+                raise ValueError(f"candidates={shown(number)}: must have at most {MOST_DIGITS:,} bits")
+            return cls(log(number), 0, log_beta)
         return cls(None, integer("vc_dimension", vc_dimension, least=1), log_beta)
 
     def bound(self, n: int, on_records: float) -> float:

@@ -106,7 +106,7 @@ def finite(name: str, value: Any) -> float:
     return result
 
 
-def integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
+def integer(name: str, value: Any, *, least: int, most: float = MOST_COUNT) -> int:
     """An integer from `least` to `most`."""
     number = plain_integer(value)
     if number is None or number < least:
@@ -129,7 +129,7 @@ def plain_integer(value: Any) -> int | None:
     return int.__int__(value) if issubclass(kind, int) else int(value)
 
 
-def large_integer(name: str, value: Any, *, least: int, most: int = MOST_COUNT) -> int:
+def large_integer(name: str, value: Any, *, least: int, most: float = MOST_COUNT) -> int:
     """The same for numbers that are often large, so that 1e6 may stand for a million."""
     if issubclass(type(value), float | np.floating):
         number = float.__float__(value) if issubclass(type(value), float) else float(value)
@@ -335,8 +335,9 @@ def are_nested(value: Any, array: NDArray[Any], dimensions: int) -> bool:
 
 def _holds_large_integers(value: Any, array: NDArray[Any]) -> bool:
     """Whether `value`, which became a float array, holds integers that float64 does not."""
-    if not (np.abs(array, dtype=np.float64) >= 2.0**53).any():  # which float16 does not hold
-        return False
+    with np.errstate(all="ignore"):  # a long double may lie beyond float64
+        if not (np.abs(array, dtype=np.float64) >= 2.0**53).any():  # which float16 does not hold
+            return False
     items = (item.item() if isinstance(item, np.ndarray) and item.ndim == 0 else item for item in _flat(value))
     return any(isinstance(item, int | np.integer) and abs(int(item)) > 2**53 for item in items)
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
+from time import monotonic
 from typing import TypeAlias
 
 from .shown import shown
 
 Report: TypeAlias = Callable[[int, int, str], object]
 Progress: TypeAlias = Report | bool | None
+
+_SECONDS = 0.1  # between two pictures of a bar
 
 
 @contextmanager
@@ -42,6 +46,14 @@ def _bar(title: str) -> Iterator[Report]:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[what]}", style="dim"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, what="")
-        yield lambda done, total, what: bar.update(task, completed=done, total=total, what=what)
+    # refreshed by itself it would leave a thread, which ends some time after the bar does
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task, drawn = bar.add_task(title, total=None, what=""), -inf
+
+        def report(done: int, total: int, what: str) -> None:
+            nonlocal drawn
+            due = monotonic() >= drawn + _SECONDS
+            bar.update(task, completed=done, total=total, what=what, refresh=due)
+            drawn = monotonic() if due else drawn
+
+        yield report

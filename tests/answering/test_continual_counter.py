@@ -417,6 +417,8 @@ def test_it_reads_as_what_it_is() -> None:
         ({"bounds": (1, 1)}, r"must be a pair of numbers, low < high"),
         ({"bounds": (0,)}, r"must be a pair of numbers, low < high"),
         ({"bounds": 3}, r"bounds: type int: must be a pair"),
+        ({"bounds": "s3cr3t"}, r"^bounds: type str: must be"),
+        ({"bounds": "x"}, r"^bounds=<str>: must be a pair of numbers, low < high"),
         ({"bounds": (0, math.inf)}, r"bounds=inf: must be"),
         ({"bounds": (0, math.nan)}, r"bounds=nan: must be"),
         ({"bounds": (0, 10**300)}, r"bounds=<int of 997 bits>: must be at most 1e\+200 in absolute value"),

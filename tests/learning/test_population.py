@@ -78,6 +78,7 @@ def test_what_is_refused():
         ({}, r"^candidates=None, vc_dimension=None: must be one of them"),
         ({"candidates": 3, "vc_dimension": 3}, r"^candidates=3, vc_dimension=3: must be one of them"),
         ({"candidates": 0}, r"^candidates=0: must be"),
+        ({"candidates": 2**4096}, r"^candidates=<int of 4,097 bits>: must have at most 4,096 bits$"),
         ({"vc_dimension": 0}, r"^vc_dimension=0: must be"),
         ({"candidates": 3, "on_records": 1.5}, r"^on_records=1.5: must be between 0 and 1"),
         ({"candidates": 3, "beta": 1.0}, r"^beta=1.0: must be"),

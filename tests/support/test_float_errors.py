@@ -120,3 +120,11 @@ def test_threads_of_the_pool_are_as_quiet():
             fastdp.quantile(X[:, 0], 0.5, epsilon=1.0, domain_bits=32, outside="clip")
     finally:
         fastdp.set_num_threads(before)
+
+
+@pytest.mark.parametrize("value", [np.longdouble("1e-4000"), np.longdouble("1e4000"), np.longdouble("nan")], ids=str)
+@pytest.mark.usefixtures("_strict")
+def test_a_long_double_is_refused_by_its_type(value):
+    with pytest.raises(ValueError, match=r"^values: ") as wrong:
+        fastdp.SparseVector(10.0, sensitivity=1.0, epsilon=1.0, positives=1).above(value)
+    assert "withheld" not in str(wrong.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +11,7 @@ from ...support.checks import integer
 from ...support.rounding import up
 from ...support.shown import shown
 from ..above_threshold import split
-from .tails import laplace_tail, least_parameter, log_ratio
+from .tails import gaussian_tail, laplace_tail, least_parameter
 
 
 def laplace(*, sensitivity: float, epsilon: float, beta: float = 0.05, count: int = 1) -> float:
@@ -135,7 +134,7 @@ def gaussian(
         raise ValueError(
             f"rho={shown(rho)}, epsilon={shown(epsilon)}, delta={shown(delta)}: give either rho, or epsilon and delta"
         )
-    return up(rounding.multiply(Decimal(sigma), rounding.sqrt(2 * log_ratio(2 * count, parameters.beta(beta)))))
+    return up(gaussian_tail(sigma, 2 * count, parameters.beta(beta)))
 
 
 def gaussian_rho(*, error: float, sensitivity: float, beta: float = 0.05, count: int = 1) -> float:

@@ -12,7 +12,7 @@ from ...support.checks import integer, one_of
 from ...support.rounding import up
 from ..scores import pair_factor
 from ..sparse_vector_plan import MOST_POSITIVES, PAID, Paid, SparseVectorPlan, sparse_vector_plan
-from .tails import laplace_tail, least_parameter, log_ratio
+from .tails import gaussian_tail, laplace_tail, least_parameter
 
 
 def sparse_vector(
@@ -168,7 +168,7 @@ def numeric_sparse(
     plan = _plan(positives, sensitivity, epsilon, delta, monotonic, paid, answers=True)
     beta = parameters.beta(beta)
     if plan.gaussian:
-        value = rounding.multiply(Decimal(plan.of_answer), rounding.sqrt(2 * log_ratio(6 * positives, beta)))
+        value = gaussian_tail(plan.of_answer, 6 * positives, beta)
     else:
         value = laplace_tail(plan.of_answer, beta, 3 * positives)
     return up(max(_margin(plan, queries, positives, beta, parts=3), value))

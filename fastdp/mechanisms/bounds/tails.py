@@ -16,6 +16,12 @@ def log_ratio(top: int, beta: float) -> Decimal:
 
 
 @rounding.sixty_digits
+def gaussian_tail(sigma: float, top: int, beta: float) -> Decimal:
+    """sigma sqrt(2 ln(top / beta)): Gaussian noise exceeds it on one side with probability at most beta / top."""
+    return rounding.multiply(Decimal(sigma), rounding.sqrt(rounding.multiply(Decimal(2), log_ratio(top, beta))))
+
+
+@rounding.sixty_digits
 def laplace_tail(scale: float, beta: float, count: int) -> Decimal:
     """The least t with count * 2 q^t / (1 + q) <= beta; as q < 1, it is positive."""
     q = rounding.exp(rounding.divide(Decimal(-1), Decimal(scale)))
