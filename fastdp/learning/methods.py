@@ -180,6 +180,20 @@ def choose_method(
     return best
 
 
+def error_bound(
+    methods: Mapping[str, Method[ProblemT, Any]], name: str, problem: ProblemT, *, realizable: bool
+) -> float:
+    """The error bound of a method, as a share of the records.
+
+    1.0 for one that has none, such as "auto" takes where labels may be wrong; it is not prepared, which takes seconds.
+    """
+    known = {
+        each: replace(method, prepare=_Unbounded) if method.rests == "the guard" else method
+        for each, method in methods.items()
+    }
+    return min(1.0, choose_method(known, name, problem, realizable=realizable).bound / problem.n)
+
+
 def least_records(
     methods: Mapping[str, Method[ProblemT, Any]], name: str, problem: ProblemT, error: float,
     *, realizable: bool = True,
@@ -224,6 +238,10 @@ def _least_of_all(
             n = least_records(methods, name, problem, small, realizable=realizable)
         except ValueError as refused:
             reason = str(refused)
+            if not realizable and reason.startswith(own := f"method={name!r}, "):
+                reason = (
+                    f"method='auto', {reason.removeprefix(own)} (no other method has a bound unless realizable=True)"
+                )
             continue
         if realizable or not methods[name].lengthy(replace(problem, n=n)):
             found.append(n)
@@ -233,3 +251,12 @@ def _least_of_all(
 
 
 NO_BOUND = inf  # the bound of a plan that has none
+
+
+@dataclass(frozen=True)
+class _Unbounded:
+    """The plan of a method without an error bound, as far as its error bound goes."""
+
+    problem: Any
+    guarantee: None = None
+    bound: float = NO_BOUND

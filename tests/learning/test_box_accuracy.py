@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -163,6 +164,21 @@ def test_how_many_records_auto_takes_is_the_least_of_all_methods():
     with pytest.raises(ValueError, match="d=3 columns: must be 1 or 2"):
         fastdp.bounds.learn_box_n(3, method="exponential", **options)
     assert fastdp.bounds.learn_box_n(3, **options) > n
+
+
+def test_auto_says_that_it_has_no_error_bound_where_labels_may_be_wrong(monkeypatch):
+    """By itself, of the method that it would take: the grid is not prepared, which takes seconds."""
+
+    def prepare(problem):
+        raise AssertionError("prepared")
+
+    grid = replace(boxes.PRIVATE["grid"], prepare=prepare)
+    monkeypatch.setitem(boxes.PRIVATE, "grid", grid)
+    assert fastdp.bounds.learn_box(10_000, 3, epsilon=1.0, delta=1e-6) == 1.0
+    with pytest.raises(ValueError, match=r"^error=0.25: is out of reach with an epsilon of at most 2\^20"):
+        fastdp.bounds.learn_box_epsilon(10_000, 3, error=0.25, delta=1e-6)
+    with pytest.raises(ValueError, match=r"^method='auto', d=3 columns: must be 1 or 2 \(no other method has"):
+        fastdp.bounds.learn_box_n(3, error=0.25, epsilon=1.0)
 
 
 def test_a_vacuous_error_bound_is_warned_of():

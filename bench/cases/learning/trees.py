@@ -1,4 +1,4 @@
-"""Grow a decision tree, beside one packing of its records; and a box on a grid of quantiles, beside sorts."""
+"""Grow a decision tree or list, beside one packing of its records; and a box on a grid of quantiles, beside sorts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ DEPTH, COLUMNS = 3, 5
 def _grow(n: int, **arguments: Any) -> Call:
     X, y = records(n, 100, DEPTH)
     return lambda: fastdp.learn_tree(X, y, depth=DEPTH, epsilon=EPSILON, **arguments)
+
+
+def _list(n: int, **arguments: Any) -> Call:
+    X, y = records(n, 100, DEPTH)
+    return lambda: fastdp.learn_decision_list(X, y, rules=DEPTH, epsilon=EPSILON, **arguments)
 
 
 def _pack(n: int) -> Call:
@@ -47,6 +52,16 @@ CASES: tuple[Case, ...] = (
         (Side("fastdp.pack", _pack), within("fastdp.pack", 3)),
         oracle="a tree",
         drawn=lambda n: (*records(max(n, MILLION), 100, DEPTH), _grow(max(n, MILLION))()),
+        epsilon=EPSILON,
+    ),
+    _case(
+        "decision-list",
+        f"learn_decision_list, 100 columns of bits, {DEPTH} rules, beside one packing",
+        MILLION,
+        _list,
+        (Side("fastdp.pack", _pack), None),
+        oracle="a decision list",
+        drawn=lambda n: (*records(max(n, MILLION), 100, DEPTH), _list(max(n, MILLION))()),
         epsilon=EPSILON,
     ),
     _case(

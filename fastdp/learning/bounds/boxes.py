@@ -11,7 +11,7 @@ from ...support.checks import flag, integer, large_integer, one_of
 from ...support.parameters import MOST_DIMENSIONS
 from .. import boxes
 from ..box_parameters import BoxProblem
-from ..methods import choose_method, least_records
+from ..methods import error_bound, least_records
 from ..privacy_parameters import PrivacyParameters
 from .inverses import least_epsilon
 
@@ -68,7 +68,7 @@ def learn_box(
     """
     problem = _box(n, d, domain_bits, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
     realizable = flag("realizable", realizable)
-    return choose_method(boxes.PRIVATE, method, problem, realizable=realizable).bounds(problem.n).error
+    return error_bound(boxes.PRIVATE, method, problem, realizable=realizable)
 
 
 def learn_box_n(

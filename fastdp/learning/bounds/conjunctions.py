@@ -8,7 +8,7 @@ from ...privacy.guarantees import Neighbors
 from ...support.checks import flag, integer, large_integer, one_of
 from .. import conjunctions
 from ..conjunction_parameters import ConjunctionProblem
-from ..methods import choose_method, least_records
+from ..methods import error_bound, least_records
 from ..privacy_parameters import PrivacyParameters
 from .inverses import least_epsilon
 
@@ -68,7 +68,7 @@ def learn_conjunction(
     """
     problem = _conjunction(n, d, k, method, PrivacyParameters.of(epsilon, delta, beta, neighbors))
     realizable = flag("realizable", realizable)
-    return choose_method(conjunctions.PRIVATE, method, problem, realizable=realizable).bounds(problem.n).error
+    return error_bound(conjunctions.PRIVATE, method, problem, realizable=realizable)
 
 
 def learn_conjunction_n(

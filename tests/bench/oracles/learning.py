@@ -122,6 +122,7 @@ ORACLES: dict[str, Any] = {
     "a box": _check_box,
     "a box by errors": _check_excess,
     "a tree": _check_excess,
+    "a decision list": _check_excess,
     "a middle rank": _check_middle_rank,
     "a good hypothesis": _check_good_hypothesis,
 }
