@@ -64,8 +64,8 @@ def _plan(
     eta, guarantee = _eta_and_guarantee(sensitivity_, epsilon_, delta, pair_factor(monotonic), rounds, neighbors)
     if not 2.0**-900 <= eta <= 2.0**900:
         raise ValueError(
-            f"epsilon={epsilon!r}, sensitivity={sensitivity!r}: must be such that the factor of the scores, {eta!r}, "
-            "is between 2^-900 and 2^900"
+            f"epsilon={shown(epsilon)}, sensitivity={shown(sensitivity)}: must be such that the factor of the "
+            f"scores, {eta!r}, is between 2^-900 and 2^900"
         )
     row: dict[str, Any] = {"sensitivity": sensitivity_, "epsilon": epsilon_}
     if delta:

@@ -976,3 +976,8 @@ def fingerprint():
 def test_same_bits_on_other_cpus(fingerprint_elsewhere):
     """Neither the width of the vectors nor a missing fma instruction changes a choice."""
     assert fingerprint_elsewhere(__name__) == fingerprint()
+
+
+def test_a_sensitivity_too_long_to_be_written_out_is_cut():
+    with pytest.raises(ValueError, match=r"^epsilon=1.0, sensitivity=Fraction\(1, <int of 16,610 bits>\): must be"):
+        fastdp.exponential_mechanism(np.arange(5.0), sensitivity=Fraction(1, 10**5000), epsilon=1.0)
