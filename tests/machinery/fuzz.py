@@ -42,7 +42,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-SECONDS = 1800  # against hangs; a call takes milliseconds
+SECONDS = 300  # against hangs; a call takes milliseconds
+SECONDS_TO_START = 1800  # of a child
 GIGABYTES = 4  # of address space on top of what the process has
 CALLS_A_CHILD = 20_000
 NAMED = re.compile(r"^[\w.(][\w.\[\]'\"*()/, ^-]*(=|: |:\n)", re.DOTALL)
@@ -343,7 +344,7 @@ class Worker:
         now = os.pread(self.place.fileno(), _HEAD, 0)
         if now != self.at:
             self.at, self.since = now, time.monotonic()
-        elif time.monotonic() - self.since > SECONDS:
+        elif time.monotonic() - self.since > (SECONDS if now else SECONDS_TO_START):
             self.hangs = True
             self.process.kill()
             self.process.wait()
