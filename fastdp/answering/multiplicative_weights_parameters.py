@@ -12,7 +12,7 @@ from ..privacy.calibration import zcdp_rho
 from ..privacy.guarantees import Neighbors
 from ..records.domain import Domain, check_domain, display_count
 from ..support import parameters
-from ..support.checks import MAX_INT64, integer, large_integer, one_of, positive, probability
+from ..support.checks import MAX_INT64, integer, large_integer, moderate, one_of, probability
 from ..support.search import least_integer
 from ..support.shown import shown
 from .dense_weights import PRECISIONS, DenseWeights, Precision
@@ -98,7 +98,7 @@ class MultiplicativeWeightsParameters:
             form=weights,
             precision=precision,
             prior=checked_prior(prior, domain),
-            threshold=None if threshold is None else positive("threshold", threshold, toward=0),
+            threshold=None if threshold is None else moderate("threshold", threshold, toward=0),
             updates=None if updates is None else large_integer("updates", updates, least=1, most=MAX_INT64),
             replay=integer("replay", replay, least=0, most=_MOST_REPLAYS),
             on_exhausted=on_exhausted,

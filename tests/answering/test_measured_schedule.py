@@ -173,6 +173,7 @@ def test_alpha_states_how_many_updates() -> None:
         ({"updates": 0}, r"^updates=0: must be an integer >= 1"),
         ({"threshold": 1e-3}, r"^threshold=0\.001: must be at least \d+\.?\d* records: below, noise alone would"),
         ({"threshold": -1.0}, r"^threshold=-1\.0: must be > 0"),
+        ({"threshold": 1e308}, r"^threshold=1e\+308: must be between 2\^-400 and 2\^400"),
         ({"replay": 21}, r"^replay=21: must be at most 20$"),
         ({"on_exhausted": "stop"}, r"^on_exhausted='stop': must be one of 'answer', 'raise'"),
         ({"prior": "tables"}, r"^prior='tables': must be 'marginals', a SyntheticDistribution or weights of all cells"),
