@@ -191,7 +191,8 @@ def error_bound(
         each: replace(method, prepare=_Unbounded) if method.rests == "the guard" else method
         for each, method in methods.items()
     }
-    return min(1.0, choose_method(known, name, problem, realizable=realizable).bound / problem.n)
+    chosen = choose_method(known, name, problem, realizable=realizable)
+    return min(1.0, chosen.bound / float(problem.n))
 
 
 def least_records(

@@ -146,8 +146,8 @@ def test_auto_takes_the_least_error_bound(d, delta):
 
 
 def test_peel_beats_composition_from_a_few_columns_on():
-    """The removal lemma's eta does not fall with d: d = 5 under add-remove, 6 under replace-one."""
-    for relation, first in (("add-remove", 5), ("replace-one", 6)):
+    """The removal lemma's eta does not fall with d: d = 4 under add-remove, 5 under replace-one."""
+    for relation, first in (("add-remove", 4), ("replace-one", 5)):
         accounts = [
             prepare_peel(problem_of(10**6, (32,) * d, 1.0, 1e-6, 0.05, relation)).account
             for d in range(first - 2, first + 2)
