@@ -67,7 +67,7 @@ class RemovalLemma(Profile):
         x = np.where(inside, losses, 0.0)
         chord = high + (low - high) * np.exp(x) * np.expm1(ends[1] - x) / (exp_of(ends[1]) - exp_of(ends[0]))
         delta = np.minimum(np.where(inside, np.minimum(delta, chord), delta), 1.0)
-        return delta, U * delta * (8 + np.abs(losses) / expm1(self.eta))
+        return delta, U * delta * (16 + np.abs(losses) / expm1(self.eta))
 
     def _both(self, losses: Array) -> Array:
         """The curve at losses from 0 on; what follows from it in the other order below."""
@@ -93,17 +93,24 @@ class RemovalLemma(Profile):
 
     def _general(self, size: Array) -> Array:
         """removal_lemma.md, forms (a) and (c)."""
-        eta = self.eta
-        before = -expm1(-eta) if self.neighbors == "add-remove" else -expm1(-2 * eta) + size * exp_of(-eta)
+        kappa = expm1(self.eta)
+        response = kappa / (kappa + 2)  # D of the note
+        before: Array | float = response
+        if self.neighbors == "replace-one":
+            m = response * exp_of(-self.eta / kappa)
+            before = (kappa + 2 * m) / (kappa + 2) + m / kappa * size
         with np.errstate(under="ignore"):
-            return before * np.exp(-size / expm1(eta))
+            return before * np.exp(-size / kappa)
 
     def _one_signed(self, size: Array) -> Array:
         """Forms (b) and (d)."""
-        if self.neighbors == "add-remove":
-            return self._general(size + self.eta)
+        eta, kappa = self.eta, expm1(self.eta)
         with np.errstate(under="ignore"):
-            return np.maximum(expm1(self.eta) * np.exp(-size / expm1(self.eta)), self._general(size + 2 * self.eta))
+            if self.neighbors == "add-remove":
+                return -expm1(-eta) * np.exp(-(size + eta) / kappa)
+            shifted = size + 2 * eta
+            both = (-expm1(-2 * eta) + shifted * exp_of(-eta)) * np.exp(-shifted / kappa)
+            return np.maximum(kappa * np.exp(-size / kappa), both)
 
 
 def _eta(eta: object) -> float:
