@@ -70,8 +70,8 @@ READ_RECORDS = {
     "error", "exponential_erm", "exponential_mechanism", "gaussian", "interior_point", "laplace", "learn_box",
     "learn_conjunction", "learn_decision_list", "learn_from_class", "learn_tree", "median", "mwem",
     "noisy_least_squares", "noisy_projected_gradient_descent", "nonprivate_excess_risk", "nonprivate_minimum", "pack",
-    "permute_and_flip", "private_erm", "projected_gradient_descent", "quantile", "quantiles", "release_marginals", "release_ranges",
-    "top_k", "vector_mean", "vector_sum",
+    "permute_and_flip", "private_erm", "projected_gradient_descent", "quantile", "quantiles",
+    "release_marginals", "release_ranges", "top_k", "vector_mean", "vector_sum",
 }  # fmt: skip
 METHODS = {
     "AboveThreshold.above", "AboveThreshold.first_above", "SparseVector.above", "SparseVector.places_above",
