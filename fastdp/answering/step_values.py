@@ -35,7 +35,7 @@ class Numbers:
 
     def __init__(self, bounds: Any, neighbors: str, outside: Outside) -> None:
         pair = checks.items_of("bounds", bounds, "a pair of numbers, low < high", most=2)
-        if len(pair) != 2:
+        if len(pair) != 2 or any(isinstance(end, str | bytes) for end in pair):  # a word would be quoted
             raise ValueError(f"bounds={described(bounds)}: must be a pair of numbers, low < high")
         self.low, self.high = (_moderate("bounds", end) for end in pair)
         if not self.low < self.high:

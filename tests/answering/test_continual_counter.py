@@ -416,6 +416,7 @@ def test_it_reads_as_what_it_is() -> None:
         ({"bounds": (1, 0)}, "must be a pair of numbers, low < high"),
         ({"bounds": (1, 1)}, r"must be a pair of numbers, low < high"),
         ({"bounds": (0,)}, r"must be a pair of numbers, low < high"),
+        ({"bounds": ("s3cr3t", 1)}, r"^bounds=<tuple of length 2>: must be a pair of numbers, low < high"),
         ({"bounds": 3}, r"bounds: type int: must be a pair"),
         ({"bounds": "s3cr3t"}, r"^bounds: type str: must be"),
         ({"bounds": "x"}, r"^bounds=<str>: must be a pair of numbers, low < high"),
