@@ -76,5 +76,5 @@ def _above_tangent(x: NDArray[np.longdouble]) -> Any:
     small = np.clip(x, -1, 1)
     series = np.zeros_like(x)
     for k in range(_TERMS, 1, -1):
-        series = series * small + np.longdouble(1) / factorial(k)
+        series = series * small + np.longdouble(1) / np.longdouble(str(factorial(k)))
     return np.where(np.abs(x) <= 1, small * small * series, np.expm1(x) - x)
