@@ -311,7 +311,7 @@ _CHANGES: dict[str, Callable[[], Any]] = {  # made anew for each call
     "AboveThreshold": lambda: fastdp.AboveThreshold(5, sensitivity=1.0, epsilon=1.0),
     "ContinualCounter": lambda: fastdp.ContinualCounter(rho=0.5, length=8),
     "SparseVector": lambda: fastdp.SparseVector(5, sensitivity=1.0, epsilon=1.0, positives=3),
-    "NumericSparse": lambda: fastdp.NumericSparse(5, sensitivity=1.0, epsilon=1.0, positives=3),
+    "NumericSparse": lambda: fastdp.NumericSparse(5, sensitivity=1, epsilon=1, positives=3, rng=fastdp.Randomness(5)),
     "GumbelMax": _gumbel,
     "Budget": _spent,
     "PrivateMultiplicativeWeights": _multiplicative_weights,

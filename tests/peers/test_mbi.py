@@ -292,7 +292,7 @@ def test_a_mechanism_under_a_budget():
         ExactMechanism(0.5, prng).run(data, rounds=2)
     assert [row.mechanism for row in budget.releases] == ["exponential_mechanism", "mbi normal"] * 2
     rhos = sum(form.rho for row in budget.releases for form in row.guarantee.forms() if not form.leak)
-    assert rhos == pytest.approx(0.5)  # what the mechanism meant to spend
+    assert 0.4995 < rhos <= 0.5  # what the mechanism meant to spend; a choice costs a little below epsilon^2 / 8
 
 
 def test_weighted_tables_meet_no_noise():
