@@ -6,7 +6,7 @@ multiplicative_weights_measured.md, theorems 1 and 2. Epochs are paid for as the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,13 @@ from .measurements import Measurement, fit_again, take_in
 from .multiplicative_weights_noise import NoiseAhead
 from .multiplicative_weights_payments import Payments
 from .multiplicative_weights_price import Total
-from .multiplicative_weights_run import Crossing, RunSource, ThresholdRun
+from .multiplicative_weights_run import Crossing, OneTest, RunSource
 from .queries.bound_query import UNIT, BoundQuery
 from .workload import Workload
 
 
-class MeasuredRun(ThresholdRun):
+class MeasuredRun(OneTest):
     """One test, and a count with fresh noise where it fires."""
-
-    sides: ClassVar[int] = 1
 
     def __init__(
         self, schedule: MeasuredSchedule, source: RunSource, total: Total, payments: Payments,
@@ -49,9 +47,6 @@ class MeasuredRun(ThresholdRun):
 
     def threshold_noise(self) -> int:
         return int(integer_noise(self._threshold_plan, self._payments.key(self.updates), 1)[0])
-
-    def tests(self, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.abs(gaps)
 
     def epoch_runs(self) -> bool:
         if self._on_exhausted == "raise" and not self.updates_left:
