@@ -39,6 +39,7 @@ class MeasuredRun(OneTest):
         self._measurement_noise = NoiseAhead(total.noise(schedule.measurement_scale), source.rng)
         self._measurements: list[Measurement] = []
         self._known = known  # of each attribute, what tables say of its values
+        self._noise: int | None = None  # of the threshold, where it is kept
         self._refused = False  # whether a budget had no room for the epoch that was due
 
     @property
@@ -46,7 +47,10 @@ class MeasuredRun(OneTest):
         return self._refused or not self.updates_left
 
     def threshold_noise(self) -> int:
-        return int(integer_noise(self._threshold_plan, self._payments.key(self.updates), 1)[0])
+        key = self._payments.key(self.updates)  # which pays for the epoch
+        if self._noise is None or not self.schedule.keeps_threshold:
+            self._noise = int(integer_noise(self._threshold_plan, key, 1)[0])
+        return self._noise
 
     def epoch_runs(self) -> bool:
         if self._on_exhausted == "raise" and not self.updates_left:

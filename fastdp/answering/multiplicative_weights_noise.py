@@ -43,4 +43,4 @@ class NoiseAhead:
         if used >= self._draws.size:
             return int(self.draw(1)[0])
         self._used = used + 1
-        return self._draws.item(used)  # type: ignore[no-any-return]
+        return self._draws.item(used)

@@ -164,7 +164,7 @@ class _Literals:
             if len(self._slots_of) >= _KEPT:
                 self._slots_of.clear()
             self._slots_of[codes] = slots
-        return literals.count_all(self._columns, slots)  # type: ignore[no-any-return]
+        return literals.count_all(self._columns, slots)
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
