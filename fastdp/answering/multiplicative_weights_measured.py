@@ -47,10 +47,15 @@ class MeasuredRun(OneTest):
         return self._refused or not self.updates_left
 
     def threshold_noise(self) -> int:
-        key = self._payments.key(self.updates)  # which pays for the epoch
         if self._noise is None or not self.schedule.keeps_threshold:
-            self._noise = int(integer_noise(self._threshold_plan, key, 1)[0])
+            self._noise = int(integer_noise(self._threshold_plan, self._payments.key(self.updates), 1)[0])
+        else:
+            self._payments.settle(self.updates)
         return self._noise
+
+    def end_epoch(self) -> None:
+        if not self.schedule.keeps_threshold:  # else all of it is one release, and noise that nobody saw goes on
+            super().end_epoch()
 
     def epoch_runs(self) -> bool:
         if self._on_exhausted == "raise" and not self.updates_left:
@@ -77,12 +82,12 @@ class MeasuredRun(OneTest):
         self, workload: Workload, at: int, crossed: Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]
     ) -> int:
         query = workload.queries[at]
-        noisy = (int(counts[at]) + int(self._measurement_noise.draw(1)[0])) / (self.n * UNIT)
+        noisy = (int(counts[at]) + self._measurement_noise.draw_one()) / (self.n * UNIT)
         values[at] = self.record_measured(query, noisy, self.schedule.measured_alpha)
         bound, deviation = workload.bound(at), self.schedule.deviation / (self.n * UNIT)
         measurement = Measurement(query, bound if query.keeps_bound else None, noisy, deviation)
         with self.changing:
-            if take_in(self.weights, measurement, self.n):
+            if take_in(self.weights, measurement, self.n, crossed.value):
                 self._measurements.append(measurement)
                 fit_again(self.weights, [*self._known_beside(bound), *self._measurements], self._replay, self.n)
         if self._on_exhausted == "answer":

@@ -46,3 +46,8 @@ class Payments:
             key = keys.take()
         self.paid += due  # after the charge: what is interrupted here was paid for and never begun
         return key
+
+    def settle(self, begun: int) -> None:
+        """Pay for the next step, where so many have begun before and it has not been paid for."""
+        if begun >= self.paid:
+            self.key(begun)

@@ -109,6 +109,7 @@ class Crossing(NamedTuple):
 
     place: int
     sign: int
+    value: float | None = None  # what the distribution has for the query, where one alone was asked
 
 
 class ThresholdRun(OnlineRun):
@@ -168,8 +169,8 @@ class ThresholdRun(OnlineRun):
             side = self.first_over(count - round(value * (self.n * UNIT)), self._noisy_threshold)
             if side is not None:
                 values, counts = np.empty(1), np.array([count])
-                workload = Workload([query], weights.domain)
-                self._answer_rest(workload, counts, values, _silent, self._fired(0, side))
+                workload = Workload([query], weights.domain, [bound])
+                self._answer_rest(workload, counts, values, _silent, self._fired(0, side)._replace(value=value))
                 return values.item()
         self.transcript.append(Answer(query, value, False, self.bound_of(tested)))
         return value
@@ -257,8 +258,12 @@ class ThresholdRun(OnlineRun):
         """The end of an epoch, by this test of the query at this place."""
         self.updates += 1
         self._noisy_threshold = None
-        self.query_noise.renew()
+        self.end_epoch()
         return Crossing(place, 1 - 2 * side)
+
+    def end_epoch(self) -> None:
+        """Epochs are releases of their own, and so is their noise."""
+        self.query_noise.renew()
 
     def record_measured(self, query: Any, value: float, bound: float) -> float:
         """Write down the answer that a noisy count gives, within 0 and 1."""

@@ -118,9 +118,7 @@ def test_the_certificate_is_what_the_theorem_says() -> None:
     n = 100_000
     schedule = measured(n)[1]
     assert schedule.measured_alpha < schedule.alpha < 0.2
-    tails = largest_difference(
-        (schedule.threshold_scale, 1), (schedule.query_scale, 3000), 0.05 * 63 / 64
-    )
+    tails = largest_difference((schedule.threshold_scale, 1), (schedule.query_scale, 3000), 0.05 * 63 / 64)
     assert schedule.alpha == pytest.approx((schedule.threshold + tails + 1) / (n * UNIT), rel=1e-9)
     t3 = schedule.measurement_scale * math.sqrt(2 * math.log(2 * schedule.updates / (0.05 / 64)))
     assert schedule.measured_alpha == pytest.approx((t3 + 1) / (n * UNIT), rel=1e-9)

@@ -312,7 +312,15 @@ def test_what_runs_has_the_law_that_was_proved(ask: Any, delta: float, monkeypat
     run_this(
         monkeypatch,
         MeasuredSchedule(
-            0.5, 0.5, updates, Fraction(1, 1000), scale_of(Q1), scale_of(Q2), scale, deviation, T,
+            0.5,
+            0.5,
+            updates,
+            Fraction(1, 1000),
+            scale_of(Q1),
+            scale_of(Q2),
+            scale,
+            deviation,
+            T,
             once=Fraction(1, 1000) if delta else Fraction(0),
         ),
     )
@@ -330,7 +338,15 @@ def test_what_runs_has_the_law_that_was_proved(ask: Any, delta: float, monkeypat
     def verdict(q1: Fraction, q2: Fraction, T: int, noise: Noise, **more: Any) -> Any:
         law: dict[Key, float] = {}
         exact = measured_law(
-            counts, QUERIES, T, q1, q2, noise, updates, deviation=deviation / 6, window=range(-9, 16),
+            counts,
+            QUERIES,
+            T,
+            q1,
+            q2,
+            noise,
+            updates,
+            deviation=deviation / 6,
+            window=range(-9, 16),
             **{"kept": bool(delta)} | more,
         )
         for key, p in exact.items():
