@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 import fastdp
 from fastdp import Randomness, losses, sets
 from fastdp.optimizing.moments import MomentsPlan
-from fastdp.optimizing.nonprivate import minimise_quadratic
 from fastdp.optimizing.noisy_quadratics import ALLOWED, MomentNoise, NoisyQuadratic
+from fastdp.optimizing.nonprivate import minimise_quadratic
 from fastdp.optimizing.problem import Problem
 from fastdp.optimizing.step_noise import NoiseParameters
 
@@ -77,7 +77,7 @@ def test_without_noise_everything_is_believed_and_with_much_nothing() -> None:
     np.testing.assert_allclose(w, 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n, d", [(400, 6), (4000, 12), (1, 3), (50, 1)])
+@pytest.mark.parametrize(("n", "d"), [(400, 6), (4000, 12), (1, 3), (50, 1)])
 def test_the_answer_is_a_function_of_what_was_released(n: int, d: int) -> None:
     """The same from the noisy moments alone: a shrinkage by the true ones would differ."""
     X, y = table(n, max(d, 3), 3)
@@ -94,7 +94,7 @@ def test_the_answer_is_a_function_of_what_was_released(n: int, d: int) -> None:
         )
 
 
-@pytest.mark.parametrize("n, d, epsilon", [(400, 8, 1.0), (400, 8, 10.0), (5000, 12, 1.0), (5000, 12, 10.0)])
+@pytest.mark.parametrize(("n", "d", "epsilon"), [(400, 8, 1.0), (400, 8, 10.0), (5000, 12, 1.0), (5000, 12, 10.0)])
 def test_better_than_the_noisy_minimum_on_collinear_and_badly_scaled_columns(n: int, d: int, epsilon: float) -> None:
     X, y = table(n, d, 4)
     gram, cross = X.T @ X / n, X.T @ y / n
