@@ -295,14 +295,14 @@ def release_marginals(
     parameters.neighbors(neighbors)
     parameters.outside(outside)
     one_of("noise", noise, NOISES)
-    concentrated = prefers_gaussian(charged_here(budget))
-    planned = marginal_noise(workload, epsilon, delta, neighbors, noise, concentrated=concentrated)
+    payers = charged_here(budget)
+    planned = marginal_noise(workload, epsilon, delta, neighbors, noise, concentrated=prefers_gaussian(payers))
     rows = rows_of(data)
     if neighbors == "replace-one" and rows.n == 0:
         raise ValueError("data: n=0 records: must be at least one; with neighbors='add-remove' there may be none")
     listed = {"epsilon": planned.epsilon, "delta": planned.delta, "tables": workload.tables}
     with reporting(progress, "releasing") as report:
-        with ChargedKeys("release_marginals", planned.guarantee, listed, budget, rng) as keys:
+        with ChargedKeys("release_marginals", planned.guarantee, listed, payers, rng) as keys:
             report(0, 3, "counting")
             counts = count_tables(rows, workload, outside) << planned.bits
             report(1, 3, "drawing noise")

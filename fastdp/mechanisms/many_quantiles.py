@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from ..support.progress import Progress, Report, reporting
 from ..support.rounding import decimal_value, lower
 from .counted_quantiles import FOR_SIZE, HALVED, CountedPlan, choose_method, noisy_size
 from .quantile_draws import Division, draw_quantiles
-from .quantile_plan import QuantilePlan
+from .quantile_plan import QuantilePlan, Shares, in_order
 
 MOST_QUANTILES = 2**17
 Column = tuple[NumberLine, Positions | RankSearch]
@@ -115,7 +116,7 @@ def quantiles(
     >>> bool(np.abs(np.array(shares) - np.arange(1, 10) / 10).max() < 0.02)
     True
     """
-    shares = shares_of(qs)
+    shares, order = _ordered(tuple(_floats_of(qs)))
     plan = ManyQuantiles.of(shares, epsilon, delta, neighbors)
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
     row = {**plan.row, "domain_bits": column.bits}
@@ -124,8 +125,7 @@ def quantiles(
         report(0, len(plan.shares), "quantiles")
         line, positions = column.read()
         found = plan.release(line, positions, keys, report)
-    places = {share: i for i, share in enumerate(plan.shares)}
-    return _array_of([found[places[share]] for share in shares], line)
+    return _array_of([found[place] for place in order], line)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class ManyQuantiles:
     def of(cls, shares: Sequence[Fraction], epsilon: Any, delta: Any, neighbors: Any) -> ManyQuantiles:
         """Of parameters as users give them."""
         epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
-        return cls(tuple(sorted(set(shares))), epsilon, delta, parameters.neighbors(neighbors))
+        return cls(in_order(shares), epsilon, delta, parameters.neighbors(neighbors))
 
     @property
     def row(self) -> dict[str, Any]:
@@ -194,16 +194,28 @@ class ManyQuantiles:
 
 def shares_of(qs: Any) -> list[Fraction]:
     """The decimal values of shares as users give them; ValueError unless there is one, and all lie between 0 and 1."""
+    return list(map(decimal_value, _floats_of(qs)))
+
+
+def _floats_of(qs: Any) -> list[float]:
     given = items_of("qs", qs, "a sequence of numbers between 0 and 1", most=MOST_QUANTILES)
     if not given:
         raise ValueError("qs: must hold at least one")
     shares = []
     for i, q in enumerate(given):
         try:
-            shares.append(decimal_value(probability("qs", q)))
+            shares.append(probability("qs", q))
         except ValueError:  # it may be a record, where arguments were swapped: not shown
             raise ValueError(f"qs[{i}]: must be between 0 and 1, both excluded") from None
     return shares
+
+
+@lru_cache(16)
+def _ordered(qs: tuple[float, ...]) -> tuple[Shares, tuple[int, ...]]:
+    """The shares in order, each once, and where each of those that were given is among them."""
+    distinct = sorted(set(qs))
+    places = {q: i for i, q in enumerate(distinct)}
+    return Shares(map(decimal_value, distinct)), tuple(places[q] for q in qs)
 
 
 def release_columns(
