@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from math import exp, log, log1p, sqrt
+from math import log, log1p, sqrt
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, Pu
 from ..privacy.ledger import Charge
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.noise_draws import add_noise
-from ..randomness.noise_plans import LaplacePlan, laplace_plan, scale_in_range
+from ..randomness.noise_plans import LaplacePlan, laplace_plan, laplace_variance, scale_in_range
 from ..support import rounding
 from ..support.rounding import down, lower, sixty_digits, up
 from ..support.shown import shown
@@ -108,13 +108,7 @@ class Digits:
 
     @property
     def _variances(self) -> list[float]:
-        return [_variance(plan.scale) for plan in self.plans]
-
-
-def _variance(scale: float) -> float:
-    """Of discrete Laplace noise."""
-    q = exp(-1 / scale)
-    return 2 * q / (1 - q) ** 2
+        return [laplace_variance(plan.scale) for plan in self.plans]
 
 
 @dataclass(frozen=True)
