@@ -15,6 +15,7 @@ from .entropic_fit import fit_entropic
 from .factored_weights import FactoredWeights
 from .least_squares_fit import LeastSquares
 from .marginal_transform import marginal_tables, spread_tables
+from .nearest_tables import nearest_tables
 from .queries import Conjunction, Linear, Mask, marginals
 from .range_noise import SquareRoot
 from .running_sums import CorrelatedNoise
@@ -55,6 +56,7 @@ def _tabulate() -> None:
         for dtype in (np.int64, np.float64):
             tables = marginal_tables(np.ones(domain.size, dtype), domain, workload)
         spread_tables(tables, domain, workload)
+        nearest_tables(tables)
 
 
 def _fit() -> None:

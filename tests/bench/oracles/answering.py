@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests import laws
+from tests.oracles.tables import nearest_table
 
 
 def _check_tables(drawn: Any, parameters: Any) -> None:
@@ -80,6 +81,12 @@ def _check_replay(drawn: Any, parameters: Any) -> None:
         x *= np.exp(np.sign(gaps[i]) * rate * masks[i])
         x /= x.sum()
     assert np.allclose(fitted.probabilities(), average, rtol=1e-9, atol=0)
+
+
+def _check_nearest(drawn: Any, parameters: Any) -> None:
+    estimates, tables = drawn
+    for table, estimate in zip(tables[:3], estimates, strict=False):
+        assert np.allclose(table.reshape(-1), nearest_table(estimate.reshape(-1).tolist(), 1.0), rtol=0, atol=1e-13)
 
 
 def _check_released_tables(drawn: Any, parameters: Any) -> None:
@@ -192,6 +199,7 @@ ORACLES: dict[str, Any] = {
     "answers after updates": _check_answers_after_updates,
     "sums over axes": _check_tables,
     "broadcasts": _check_spread,
+    "sorted projections": _check_nearest,
     "parities": _check_parities,
     "values": _check_values,
     "values before updates": _check_values_before_updates,
