@@ -31,10 +31,11 @@ def nearest_shares(noisy: Table) -> Table:
 
 def independent_table(shares: Sequence[Table], total: float, bits: int) -> Counts:
     """What columns with these shares would have if they were independent: in units of 2^-bits records."""
-    product = np.array(total * 2.0**bits)
+    product: Table = np.array(total * 2.0**bits)
     for share in shares:
         product = np.multiply.outer(product, share)
-    return np.rint(product).astype(np.int64)
+    rounded: Counts = np.rint(product).astype(np.int64)
+    return rounded
 
 
 def distance(counts: Counts, expected: Counts, bits: int) -> int:

@@ -38,8 +38,7 @@ class Noise(NamedTuple):
         flat = np.ascontiguousarray(values).reshape(-1)
         noisy = np.empty_like(flat)
         add_noise(self.plan, None, key, flat, noisy)
-        found: NDArray[np.float64] = (noisy * 2.0**-self.bits).reshape(values.shape)
-        return found
+        return np.multiply(noisy, 2.0**-self.bits, dtype=np.float64).reshape(values.shape)
 
 
 def most_mu(epsilon: float, delta: float) -> float:

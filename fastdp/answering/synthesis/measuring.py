@@ -61,9 +61,9 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
     spent, tables = [*plan.singles], list(singles)
     if plan.distances is not None:
         spent.append(plan.distances)
-    for columns, noise in further_noises(chosen, candidates, plan):
-        exact = counts[columns[0]] if len(columns) == 1 else of_pairs[columns[0], columns[1]]
-        tables.append(_measured(columns, exact, noise, keys))
+    by_columns = dict(zip(workload.positions, counts, strict=True))
+    for these, noise in further_noises(chosen, candidates, plan):
+        tables.append(_measured(these, by_columns[these], noise, keys))
         spent.append(noise)
     cost = total_mu(spent)
     assert cost <= plan.mu
@@ -99,7 +99,7 @@ def measure_distances(
     sizes = plan.domain.sizes
     return tuple(
         Candidate((p, q), sizes[p] * sizes[q], weight, found)
-        for (p, q), weight, found in zip(plan.pairs, plan.weights, noisy.tolist(), strict=True)
+        for ((p, q), weight), found in zip(plan.pairs.items(), noisy.tolist(), strict=True)
     )
 
 

@@ -6,7 +6,7 @@ memory. synthesize.md, theorem 1, has the prices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -47,12 +47,10 @@ class SynthesisPlan:
 
     domain      the values that records may have
     neighbors   the relation
-    epsilon     of the guarantee
-    delta       of the guarantee
+    guarantee   of the whole synthesis
     mu          that all measurements may cost together
     singles     the noise of the table of each column
-    pairs       whose distances from independence are measured
-    weights     of these pairs
+    pairs       whose distances from independence are measured, with their weights
     distances   the noise of all distances; None if there are no pairs
     limits      of the tree
     zeros       tables of cells that hold no record
@@ -61,21 +59,13 @@ class SynthesisPlan:
 
     domain: Domain
     neighbors: Neighbors
-    epsilon: float
-    delta: float
+    guarantee: Guarantee
     mu: float
     singles: tuple[Noise, ...]
-    pairs: tuple[Pair, ...]
-    weights: tuple[float, ...]
+    pairs: Mapping[Pair, float]
     distances: Noise | None
     limits: Limits
     zeros: tuple[Zeros, ...]
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the whole synthesis guarantees."""
-        asked = ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
-        return AllOf(asked, GaussianDP(self.mu, neighbors=self.neighbors))
 
     @property
     def forced(self) -> tuple[tuple[int, ...], ...]:
@@ -119,7 +109,7 @@ def synthesis_plan(
     limits = limits_of(domain, max_seconds, max_bytes)
     zeros = zeros_of(domain, impossible)
     check_zeros_fit(domain, zeros, limits)
-    pairs, of_pairs = pairs_of(domain, workload, weights, limits, max_bytes)
+    pairs = pairs_of(domain, workload, weights, limits, max_bytes)
     mu = most_mu(epsilon, delta)
     square = Fraction(mu) ** 2
     shares = np.array(domain.sizes, np.float64) ** _SIZE_POWER
@@ -132,7 +122,9 @@ def synthesis_plan(
         left = square - Fraction(total_mu(list(singles))) ** 2
         moved = squared_change_of_distances(neighbors, len(pairs))
         distances = noise_of(root_down(left * DISTANCE_SHARE), moved, len(pairs))
-    return SynthesisPlan(domain, neighbors, epsilon, delta, mu, singles, pairs, of_pairs, distances, limits, zeros)
+    asked = ApproxDP(epsilon, delta, neighbors=neighbors)
+    guarantee = AllOf(asked, GaussianDP(mu, neighbors=neighbors))
+    return SynthesisPlan(domain, neighbors, guarantee, mu, singles, pairs, distances, limits, zeros)
 
 
 def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) -> Limits:
@@ -158,7 +150,7 @@ def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) 
 
 def pairs_of(
     domain: Domain, workload: Any, weights: Any, limits: Limits, max_bytes: int | None
-) -> tuple[tuple[Pair, ...], tuple[float, ...]]:
+) -> Mapping[Pair, float]:
     """The pairs of columns whose tables may be measured, and how much each counts."""
     subsets: Sequence[tuple[int, ...]]
     if workload is None:
@@ -186,8 +178,7 @@ def pairs_of(
             found[pair] = of_pairs[pair]
     if len(found) > MOST_PAIRS:
         raise ValueError(f"workload: {len(found):,} pairs of columns: must be at most {MOST_PAIRS:,}")
-    ordered = sorted(found)
-    return tuple(ordered), tuple(found[pair] for pair in ordered)
+    return {pair: found[pair] for pair in sorted(found)}
 
 
 def _checked_weights(weights: Any, tables: int) -> list[float]:
