@@ -33,7 +33,7 @@ from .multiplicative_weights_run import Answer
 from .multiplicative_weights_start import start
 from .queries.bound_query import BoundQuery
 from .queries.combined import Scaled
-from .queries.query import as_sequence, bind
+from .queries.query import RecentlyBound, as_sequence
 from .ratio import Ratio, ratio_of
 from .synthetic_distribution import SyntheticDistribution
 from .workload import Workload
@@ -194,7 +194,9 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             started = start(given, rows_of(data), outside, budget, rng, report)
         self._parameters, self._schedule, self._run = started.given, started.schedule, started.run
         self._guarantee, self._n = started.guarantee, started.n
-        self._turn = threading.Condition()
+        self._bound = RecentlyBound(domain)
+        self._turn = threading.Condition(lock := threading.RLock())
+        self._lock, self._waiting = lock, 0
         self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
         self._process = processes.here.number
 
@@ -215,8 +217,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             In [0, 1].
         """
         self._check_process()
-        bound = bind(query, self.domain)
-        return self._in_turn(lambda: self._answer_one(query, bound))
+        return self._in_turn(self._answer_one, query, self._bound.of(query))
 
     @quick_boundary
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
@@ -283,29 +284,36 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
         return self._in_turn(answers)
 
-    def _in_turn(self, answers: Callable[[], T]) -> T:
+    def _in_turn(self, answers: Callable[..., T], *given: Any) -> T:
         """What is asked, when nobody else is answered."""
         # Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call. An
         # interrupt finds the turn taken only where `mine` says so: there is no call between the two.
         me, mine = threading.get_ident(), False
         try:
-            with self._turn:
-                if self._answering == me:
-                    raise RuntimeError(
-                        "what is called while an answer is made, such as `progress`, must not ask for another"
-                    )
-                while self._answering:
-                    self._turn.wait(_LOOK_AGAIN)
+            with self._lock:
+                if self._answering:
+                    self._wait(me)
                 mine, self._answering = True, me
-            return answers()
+            return answers(*given)
         finally:
             if mine:
-                self._answering = 0
-                with self._turn:
-                    self._turn.notify()
+                self._answering = 0  # before it is read who waits: who comes now finds the turn free
+                if self._waiting:
+                    with self._turn:
+                        self._turn.notify()
+
+    def _wait(self, me: int) -> None:
+        if self._answering == me:
+            raise RuntimeError("what is called while an answer is made, such as `progress`, must not ask for another")
+        self._waiting += 1  # before it is read whether the turn is free
+        try:
+            while self._answering:
+                self._turn.wait(_LOOK_AGAIN)
+        finally:
+            self._waiting -= 1
 
     def _answer_one(self, query: Any, bound: BoundQuery) -> float:
-        if self._run.asked >= self.max_queries:
+        if self._run.asked >= self._parameters.max_queries:
             raise ValueError("queries: 1 more: must be at most 0, what is left of max_queries")
         value = self._run.answer_one(query, bound)
         self._check_process()

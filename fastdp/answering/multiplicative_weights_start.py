@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ..privacy.budget import Budget, Payers
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, PureDP
+from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
@@ -91,7 +92,7 @@ class _Beginning:
         _warn_if_plain_noise_is_better(given, schedule, n)
         self.listed |= {"alpha": schedule.alpha, "variant": schedule.variant}
         guarantee = _guarantee(given, schedule)
-        price = given.total.price(given.prior_share + _step(schedule)) if self.in_steps else guarantee
+        price = given.total.price(given.prior_share + sum(_steps(schedule))) if self.in_steps else guarantee
         with ChargedKeys(NAME, price, self.listed, self.payers, self.rng) as keys:
             report(0, 1, "reading the records")
             true_answers = TrueAnswers(self.rows, given.domain, self.outside)
@@ -146,13 +147,15 @@ class _Beginning:
     def _payments(self, given: Parameters, schedule: Schedule, paid: int) -> Payments:
         steps = given.max_queries if isinstance(schedule, PlainSchedule) else schedule.updates
         return Payments(
-            given.total, _step(schedule), paid if self.in_steps else steps, self.payers, self.listed, self.rng
+            given.total, *_steps(schedule), paid if self.in_steps else steps, self.payers, self.listed, self.rng
         )
 
 
-def _step(schedule: Schedule) -> Fraction:
-    """Of the total, for an epoch or an answer."""
-    return schedule.share if isinstance(schedule, MeasuredSchedule | PlainSchedule) else Fraction(0)
+def _steps(schedule: Schedule) -> tuple[Fraction, Fraction]:
+    """Of the total: what is due once, before the first step, and for each epoch or answer."""
+    if isinstance(schedule, MeasuredSchedule):
+        return schedule.once, schedule.share
+    return Fraction(0), schedule.share if isinstance(schedule, PlainSchedule) else Fraction(0)
 
 
 def _guarantee(given: Parameters, schedule: Schedule) -> Guarantee:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.number_line import Positions
+from ..records.ordering import has_many_ties, sort_positions
 from ..records.rank_search import RankSearch
 from .weighted_intervals import IntervalChoice, Levels, WeightedInterval
 
@@ -39,8 +40,8 @@ class Ranks:
         if self._objects is not None or not self.m:
             return
         first, stop = max(low, 1) - 1, min(high, self.m)
-        if stop - first >= self.m // _SORTED:
-            self._values.sort()
+        if stop - first >= self.m // _SORTED or has_many_ties(self._values):
+            sort_positions(self._values)
             self._first, self._stop = 0, self.m
             return
         # two steps with one pivot each: numpy has vector code for one, and takes ten times as long for two at once
