@@ -28,6 +28,7 @@ _HOME = {
     "DomainError": "support.errors",
     "GaussianDP": "privacy",
     "GumbelMax": "mechanisms.gumbel_max",
+    "LedgerError": "privacy.ledger",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
     "NumericSparse": "mechanisms.numeric_sparse",
@@ -108,6 +109,7 @@ __all__ = [
     "DomainError",
     "GaussianDP",
     "GumbelMax",
+    "LedgerError",
     "Linear",
     "Mask",
     "NumericSparse",
@@ -168,6 +170,7 @@ for _point, _name, _module in (
     ("engine", "dask_expr", "connect.dask"),
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
     ("bins", "quantiles", "mechanisms.bin_edges"),
+    ("profile", "RemovalLemma", "privacy.removal_lemma"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
@@ -216,6 +219,7 @@ if TYPE_CHECKING:
     from .privacy.composition import compose, share
     from .privacy.gaussian_dp import GaussianDP
     from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
+    from .privacy.ledger import LedgerError
     from .privacy.removal_lemma import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.bins import Bins
