@@ -90,6 +90,7 @@ _MODULES = {
     "losses": "optimizing.losses",
     "privacy": "privacy",
     "sets": "optimizing.sets",
+    "statistics": "statistics",
 }
 
 __all__ = [
@@ -177,6 +178,7 @@ for _point, _name, _module in (
     ("warmup", "answering", "answering.warmup"),
     ("warmup", "learning", "learning.warmup"),
     ("warmup", "optimizing", "optimizing.warmup"),
+    ("warmup", "statistics", "statistics.warmup"),
     ("warmup", "capi", "capi.warmup"),
 ):
     _register(_point, _name, f"{__name__}.{_module}")
@@ -185,6 +187,7 @@ if TYPE_CHECKING:
     from . import bounds as bounds
     from . import kernels as kernels
     from . import privacy as privacy
+    from . import statistics as statistics
     from .answering.continual_counter import ContinualCounter
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
