@@ -17,9 +17,9 @@ import fastdp
 
 from ...mechanisms.above_threshold import split
 from ...mechanisms.sparse_vector_plan import scales
-from ...privacy.budget import Theorem
 from ...privacy.choices import table_of
 from ...privacy.conversions import epsilon_of_rho, rho_of_pure
+from ...privacy.filters import Theorem
 from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales
 from .registry import Call, Side, beside, faster, make_case, within, within_seconds

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.budget import Payers
+from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
 from .multiplicative_weights_price import Share, Total

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from ..privacy.budget import Budget, Payers
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, PureDP
+from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
