@@ -98,6 +98,32 @@ def share_of_wide(high: int, low: int, u: int, v: int) -> tuple[int, int, bool]:
     return found_high, found_low, below_wide(beyond_high, beyond_low, rest, a_low)
 
 
+@jit(inline=True)
+def piece_of_number(line: U64Rows, position: int) -> int:
+    """Which piece of a line a number is in."""
+    piece, stop = 0, line.shape[0]
+    while stop - piece > 1:
+        middle = (piece + stop) >> 1
+        if line[middle, PIECE_FIRST] <= position:
+            piece = middle
+        else:
+            stop = middle
+    return piece
+
+
+@jit(inline=True)
+def piece_of_cut(line: U64Rows, high: int, low: int) -> int:
+    """Which piece of a line a cut is in."""
+    piece, stop = 0, line.shape[0]
+    while stop - piece > 1:
+        middle = (piece + stop) >> 1
+        if below_wide(high, low, line[middle, PIECE_HIGH], line[middle, PIECE_LOW]):
+            stop = middle
+        else:
+            piece = middle
+    return piece
+
+
 @jit
 def cut_of_record(line: U64Rows, position: int, low: int) -> tuple[int, int]:
     """The cut of a record: of its number and its low bits.
@@ -107,13 +133,7 @@ def cut_of_record(line: U64Rows, position: int, low: int) -> tuple[int, int]:
     Used by   choose_cuts_into
     Oracle    fastdp/mechanisms/cut_line.py::CutLine.cut
     """
-    piece, stop = 0, line.shape[0]
-    while stop - piece > 1:
-        middle = (piece + stop) >> 1
-        if line[middle, PIECE_FIRST] <= position:
-            piece = middle
-        else:
-            stop = middle
+    piece = piece_of_number(line, position)
     shift = int64(line[piece, PIECE_SHIFT])
     high, found = shifted_left(uint64(position - line[piece, PIECE_FIRST]), shift)
     high, found = add_wide(high, found, line[piece, PIECE_HIGH], line[piece, PIECE_LOW])
@@ -130,13 +150,7 @@ def place_of_cut(line: U64Rows, high: int, low: int) -> tuple[int, int]:
     Used by   choose_cuts_into
     Oracle    fastdp/mechanisms/cut_line.py::CutLine.place
     """
-    piece, stop = 0, line.shape[0]
-    while stop - piece > 1:
-        middle = (piece + stop) >> 1
-        if below_wide(high, low, line[middle, PIECE_HIGH], line[middle, PIECE_LOW]):
-            stop = middle
-        else:
-            piece = middle
+    piece = piece_of_cut(line, high, low)
     shift = int64(line[piece, PIECE_SHIFT])
     high, low = subtract_wide(high, low, line[piece, PIECE_HIGH], line[piece, PIECE_LOW])
     within = shifted_right(high, low, shift - LOW_BITS) & uint64(0xFFFFFFFF)
@@ -248,13 +262,7 @@ def end_of_number(line: U64Rows, position: int) -> tuple[int, int]:
     Used by   level_set
     Oracle    fastdp/mechanisms/cut_line.py::CutLine.end
     """
-    piece, stop = 0, line.shape[0]
-    while stop - piece > 1:
-        middle = (piece + stop) >> 1
-        if line[middle, PIECE_FIRST] <= position:
-            piece = middle
-        else:
-            stop = middle
+    piece = piece_of_number(line, position)
     high, low = shifted_left(uint64(1), int64(line[piece, PIECE_SHIFT]))
     high, low = subtract_wide(high, low, uint64(0), uint64(1))
     found_high, found_low = cut_of_record(line, position, uint64(0))
@@ -332,7 +340,8 @@ def choose_cuts_into(
     one = uint64(1)
     for i in range(nodes.shape[0]):
         node, part = nodes[i], parts[i]
-        least = least_loss(values, lows, line, node, part)
+        pieces = line[piece_of_cut(line, part[0], part[1]) : piece_of_cut(line, part[2], part[3]) + 1]
+        least = least_loss(values, lows, pieces, node, part)
         after_high, after_low = add_wide(part[2], part[3], uint64(0), one)
         left_high, left_low, right_high, right_low = after_high, after_low, after_high, after_low
         gap, count = int64(0), 0
@@ -343,7 +352,9 @@ def choose_cuts_into(
             next_gap = max(gap + 1, -(-((level + 1) * node[STEP]) >> node[BITS]))
             low_high, low_low, high_high, high_low = part[0], part[1], part[2], part[3]
             if level < node[FULL] and node[STOP] > node[FIRST]:
-                low_high, low_low, high_high, high_low = level_set(values, lows, line, node, part, least + next_gap - 1)
+                low_high, low_low, high_high, high_low = level_set(
+                    values, lows, pieces, node, part, least + next_gap - 1
+                )
             high_high, high_low = add_wide(high_high, high_low, uint64(0), one)
             if count == 0:
                 ends = (low_high, low_low, high_high, high_low)
@@ -355,7 +366,9 @@ def choose_cuts_into(
                 count = add_interval(intervals, levels, sums, count, ends, level)
             left_high, left_low, right_high, right_low = low_high, low_low, high_high, high_low
             gap = next_gap
-        ranks[i] = draw_cut(values, lows, line, node, rates[i], least, intervals, levels, (sums, count), (key, cuts[i]))
+        ranks[i] = draw_cut(
+            values, lows, pieces, node, rates[i], least, intervals, levels, (sums, count), (key, cuts[i])
+        )
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Multiplicative weights for many tables at once: what the entropic fit does to the array of all cells.
+"""Multiplicative weights for many tables at once, and the nearest tables: what fits do to arrays of cells.
 
 The logarithms of the weights are what is kept; all of it is post-processing of released tables, so floats. Sums are
 over chunks that fastdp/answering/entropic_fit.py fixes, and may be reordered within them: their last bits differ from
@@ -8,9 +8,11 @@ to another, never from one number of threads to another.
 
 from typing import Any
 
+import numpy as np
+
 from .compile import SUMS, jit
 from .elementary import exp_one
-from .lanes import F64Array
+from .lanes import F64Array, I64Array
 
 LEAST = -700.0  # logarithms below it are 0 as weights
 
@@ -60,3 +62,31 @@ def mix(x: F64Array, z: F64Array, keep: float, add: float) -> None:
     """
     for i in range(x.size):
         x[i] = keep * x[i] + add * z[i]
+
+
+@jit(fastmath=SUMS)
+def project_tables(tables: F64Array, starts: I64Array, total: float) -> None:
+    """Each table becomes the nearest one whose entries are not negative and add up to `total`.
+
+    table = max(table - t, 0),   t such that the sum is `total`
+
+    Shapes    tables float64[N], one after the other; starts int64[m + 1], where each begins and the last ends
+    Cost      5 to 15 passes over a table, whose entries above t become fewer; 3 ns an entry
+    Requires  total > 0, every table at least one entry, finite
+    Used by   fastdp/answering/nearest_tables.py
+    Oracle    tests/oracles/tables.py::nearest_table
+    """
+    for k in range(starts.size - 1):
+        table = tables[starts[k] : starts[k + 1]]
+        count, cut = table.size + 1, -np.inf
+        for _ in range(table.size + 1):
+            above, left = 0.0, 0
+            for i in range(table.size):
+                above += table[i] if table[i] > cut else 0.0
+                left += table[i] > cut
+            if left == count or left == 0:
+                break
+            count = left
+            cut = (above - total) / left
+        for i in range(table.size):
+            table[i] = max(table[i] - cut, 0.0)

@@ -17,14 +17,14 @@ import numpy as np
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import add_noise
 from ..records.domain import MOST_CELLS, Domain, check_domain, display_count
 from ..records.sources import rows_of
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import one_of
+from ..support.checks import flag, one_of
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
@@ -33,9 +33,10 @@ from ..support.results import as_code
 from .entropic_fit import MOST_STEPS, bytes_of_fit, fit_entropic
 from .least_squares_fit import LeastSquares, Table, least_squares_of
 from .marginal_counts import bytes_of_records, count_tables
-from .marginal_noise import MarginalNoise, marginal_noise
+from .marginal_noise import NOISES, MarginalNoise, NoiseKind, marginal_noise, prefers_gaussian
 from .marginal_transform import as_tables
 from .memory import display_bytes, usable_memory
+from .nearest_tables import nearest_tables
 from .queries.bound_query import BoundProduct
 from .queries.marginals import Marginals
 from .queries.query import bind
@@ -44,8 +45,10 @@ from .synthetic_distribution import SyntheticDistribution
 Fit = Literal["auto", "entropic", "least-squares"]
 FITS = ("auto", "entropic", "least-squares")
 
-_FIT_CELLS = 2**22  # up to here "auto" fits a distribution: a minute at most
-_FIT_STEPS = 1000  # and only if it is expected to take no more steps than this
+_FIT_CELLS = 2**24  # up to here "auto" fits a distribution
+_FIT_STEPS = 1000  # and only if it is expected to take no more steps than this,
+_FIT_WORK = 2**32  # and no more steps times cells: a minute or two
+_ARRAYS = 4  # of all cells of all tables that are held at a time
 
 
 @public_as("fastdp.answering")
@@ -61,7 +64,8 @@ class MarginalsRelease(Accounted):
         Which tables.
     tables : tuple of numpy.ndarray
         One for each, as fractions of n (times n they are counts), with the attributes in the order of the domain.
-        Least squares: at least 0. fit=None: as measured, negative entries included.
+        Each is a table: no negative entries, 1 in all (the nearest such table to the least-squares estimate, or that
+        of the fitted distribution). fit=None: as measured, negative entries included.
     n : float
         The number of records: as it is under replace-one neighbours; under add-remove, where it is private, what the
         tables state it is, at least 1.
@@ -85,7 +89,7 @@ class MarginalsRelease(Accounted):
     fit: str | None
     steps: int
     _synthetic: SyntheticDistribution | None = field(repr=False)
-    _signed: tuple[Table, ...] = field(repr=False)  # before entries below 0 were cut off, which adds up to a bias
+    _unbiased: tuple[Table, ...] = field(repr=False)  # consistent sums, negative entries included
 
     @property
     def synthetic(self) -> SyntheticDistribution:
@@ -104,6 +108,9 @@ class MarginalsRelease(Accounted):
 
     def answer(self, query: Any) -> float:
         """The query's value: any query of the synthetic distribution; else a product within one of the tables.
+
+        Without a distribution it is a sum of the unbiased estimates (`table(names, unbiased=True)`), whose errors
+        cancel: sums of `.tables` would keep what each lost below 0.
 
         Parameters
         ----------
@@ -134,16 +141,20 @@ class MarginalsRelease(Accounted):
             np.flatnonzero(allowed[p]) if p in allowed else np.arange(size)
             for p, size in zip(positions, self.workload.shapes[found], strict=True)
         ]
-        value = float(self._signed[found][np.ix_(*choice)].sum() if positions else self._signed[found])
+        value = float(self._unbiased[found][np.ix_(*choice)].sum() if positions else self._unbiased[found])
         return min(max(value, 0.0), 1.0)
 
-    def table(self, names: Iterable[str]) -> Table:
+    def table(self, names: Iterable[str], *, unbiased: bool = False) -> Table:
         """The table of some attributes that a table of the workload has, with an axis for each in that order.
 
         Parameters
         ----------
         names : iterable of str
             The attributes.
+        unbiased : bool
+            False: a table as `.tables` are, no entry below 0 and 1 in all. True: the least-squares estimate, which is
+            right on average and adds up consistently from table to table, and may have entries below 0; of fit=None
+            what was measured.
 
         Returns
         -------
@@ -160,10 +171,17 @@ class MarginalsRelease(Accounted):
         if found is None:
             listed = [self.domain.names[p] for p in positions]
             raise ValueError(f"names={listed!r}: must be among the attributes of one table")
-        of = self.workload.positions[found]
-        signed = self._signed[found].sum(axis=tuple(i for i, p in enumerate(of) if p not in positions))
-        ordered = signed.transpose([sorted(positions).index(p) for p in positions])
-        return np.array(ordered if self.fit is None else np.maximum(ordered, 0.0))
+
+        def summed(table: Table) -> Table:
+            of = self.workload.positions[found]
+            kept = table.sum(axis=tuple(i for i, p in enumerate(of) if p not in positions))
+            return np.array(kept.transpose([sorted(positions).index(p) for p in positions]))
+
+        if flag("unbiased", unbiased) or self.fit is None:
+            return summed(self._unbiased[found])
+        if self._synthetic is not None:
+            return summed(self.tables[found])
+        return nearest_tables([summed(self._unbiased[found])])[0]
 
     def _smallest(self, positions: Iterable[int]) -> int | None:
         wanted = set(positions)
@@ -193,6 +211,7 @@ def release_marginals(
     epsilon: float,
     delta: float,
     fit: Fit | None = "auto",
+    noise: NoiseKind = "auto",
     outside: Outside = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
@@ -212,13 +231,19 @@ def release_marginals(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. 0 takes discrete Laplace noise, which pays for every table in full: mostly much more
-        of it.
+        The delta of the release. 0 takes discrete Laplace noise, which pays for every table in full: of many tables
+        much more of it.
     fit : {"auto", "entropic", "least-squares"}, optional
         "entropic": the tables of one distribution, found by multiplicative weights from independent attributes; needs
-        all cells of the domain in memory. "least-squares": consistent tables, each entry with the least variance, then
-        cut off at 0; works on domains of any size. None: as measured. "auto" takes the entropic fit up to 2^22 cells
-        if it is expected to end within 1,000 steps, which depends on public numbers alone.
+        all cells of the domain in memory. "least-squares": consistent estimates, each entry with the least variance,
+        then for each the nearest table without negative entries; works on domains of any size. None: as measured.
+        "auto" takes the entropic fit up to 2^24 cells, where memory allows, if it is expected to end within 1,000
+        steps, or a minute or two, which depends on public numbers alone.
+    noise : {"auto", "laplace", "gaussian"}
+        Discrete noise of one law on every cell. "auto" takes what has the smaller variance: by epsilon, delta and
+        `neighbors`, Laplace for up to 3 to 15 tables, Gaussian beyond; and Gaussian under a budget that adds up rhos
+        or squares of mu, which Laplace noise takes many times more of. The guarantee states which: Laplace noise has
+        no delta.
     outside : {"raise", "clip"}
         Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
         increasing numbers; what has none, such as a missing entry, is None if that is a label, or the first value.
@@ -246,7 +271,7 @@ def release_marginals(
 
     Notes
     -----
-    Guarantee    (epsilon, delta)-DP, and rho-zCDP for the rho of its sigma; epsilon-DP for delta = 0
+    Guarantee    (epsilon, delta)-DP, and rho-zCDP for the rho of its sigma; epsilon-DP where the noise is Laplace's
     Proof        release_marginals.md, theorem 1
     Accuracy     as measured, every cell is within sigma sqrt(2 ln(2/beta)) with probability 1 - beta; fits come closer:
                  release_marginals.md has figures
@@ -269,22 +294,24 @@ def release_marginals(
     workload = checked_workload(domain, workload, fit)
     parameters.neighbors(neighbors)
     parameters.outside(outside)
-    noise = marginal_noise(workload, epsilon, delta, neighbors)
+    one_of("noise", noise, NOISES)
+    payers = charged_here(budget)
+    planned = marginal_noise(workload, epsilon, delta, neighbors, noise, concentrated=prefers_gaussian(payers))
     rows = rows_of(data)
     if neighbors == "replace-one" and rows.n == 0:
         raise ValueError("data: n=0 records: must be at least one; with neighbors='add-remove' there may be none")
-    listed = {"epsilon": noise.epsilon, "delta": noise.delta, "tables": workload.tables}
+    listed = {"epsilon": planned.epsilon, "delta": planned.delta, "tables": workload.tables}
     with reporting(progress, "releasing") as report:
-        with ChargedKeys("release_marginals", noise.guarantee, listed, budget, rng) as keys:
+        with ChargedKeys("release_marginals", planned.guarantee, listed, payers, rng) as keys:
             report(0, 3, "counting")
-            counts = count_tables(rows, workload, outside) << noise.bits
+            counts = count_tables(rows, workload, outside) << planned.bits
             report(1, 3, "drawing noise")
             key = keys.take()
-            add_noise(noise.plan, None, key, counts, counts)
+            add_noise(planned.plan, None, key, counts, counts)
         report(2, 3, "fitting")
-        tables = as_tables(counts * 2.0**-noise.bits, workload)
-        noise = replace(noise, guarantee=keys.stating(noise.guarantee))
-        made = _fitted(tables, workload, noise, rows.n if neighbors == "replace-one" else None, fit, report)
+        tables = as_tables(counts * 2.0**-planned.bits, workload)
+        planned = replace(planned, guarantee=keys.stating(planned.guarantee))
+        made = _fitted(tables, workload, planned, rows.n if neighbors == "replace-one" else None, fit, report)
         report(3, 3, "")
     return made
 
@@ -299,14 +326,28 @@ def checked_workload(domain: Any, workload: Any, fit: Any) -> Marginals:
         raise ValueError("workload: must be marginals of `domain`")
     if fit == "entropic":
         _check_fit(domain)
+    if (needed := _bytes_of_tables(checked)) > usable_memory():
+        raise ValueError(
+            f"workload: {display_count(len(checked))} cells in all tables need {display_bytes(needed)}: must be at "
+            f"most {display_bytes(usable_memory())}, half of the memory"
+        )
     return checked
 
 
 def bytes_of_release(n: int, workload: Marginals, fit: Fit | None) -> tuple[int, int]:
     """What tables, with the fit, and records take at most."""
     domain = workload.domain
-    fitted = fit == "entropic" or (fit == "auto" and domain.size <= _FIT_CELLS)
-    return 24 * len(workload) + (bytes_of_fit(domain) if fitted else 0), bytes_of_records(n, domain)
+    fitted = fit == "entropic" or (fit == "auto" and _has_room(domain))
+    return _bytes_of_tables(workload) + (bytes_of_fit(domain) if fitted else 0), bytes_of_records(n, domain)
+
+
+def _bytes_of_tables(workload: Marginals) -> int:
+    return _ARRAYS * 8 * len(workload)
+
+
+def _has_room(domain: Domain) -> bool:
+    """Whether "auto" may fit a distribution on this domain."""
+    return domain.size <= _FIT_CELLS and bytes_of_fit(domain) <= usable_memory()
 
 
 # --- fitting
@@ -321,14 +362,14 @@ def _fitted(
     total = float(max(1.0, components[()][0])) if n is None else n
     domain, sigma, steps, synthetic = workload.domain, noise.sigma / total, 0, None
     if fit is None:
-        signed = [table / total for table in tables]
+        unbiased = tables = [table / total for table in tables]
     else:
         components[()][0] = total
-        signed = [table / total for table in least_squares.build(components)]
+        unbiased = [table / total for table in least_squares.build(components)]
     if fit == "auto":
         fit = "entropic" if _is_quick(domain, least_squares, sigma) else "least-squares"
     if fit == "entropic":
-        found = fit_entropic(signed, least_squares, sigma, report)
+        found = fit_entropic(unbiased, least_squares, sigma, report)
         if found.steps == MOST_STEPS:
             warnings.warn(
                 f"the entropic fit is still {sqrt(found.residual):.2g} times as far from the tables as the noise "
@@ -336,19 +377,21 @@ def _fitted(
                 AccuracyWarning,
                 stacklevel=levels_to_caller(),
             )
-        signed, steps = found.tables, found.steps
+        tables, steps = found.tables, found.steps
         synthetic = SyntheticDistribution(found.probabilities, domain, guarantee=noise.guarantee, n=round(total))
-    tables = signed if fit is None else [np.maximum(table, 0.0) for table in signed]
+    elif fit == "least-squares":
+        tables = nearest_tables(unbiased)
     return MarginalsRelease(
-        noise.guarantee, workload, tuple(tables), total, noise.sigma, fit, steps, synthetic, tuple(signed)
+        noise.guarantee, workload, tuple(tables), total, noise.sigma, fit, steps, synthetic, tuple(unbiased)
     )
 
 
 def _is_quick(domain: Domain, least_squares: LeastSquares, sigma: float) -> bool:
     """Whether the entropic fit is worth its time, by the steps that it is likely to take (within a factor of 2)."""
-    if domain.size > _FIT_CELLS or bytes_of_fit(domain) > usable_memory():
+    if not _has_room(domain):
         return False
-    return sqrt(least_squares.workload.tables / max(1, least_squares.rank)) / sigma / 20 <= _FIT_STEPS / 2
+    steps = sqrt(least_squares.workload.tables / max(1, least_squares.rank)) / sigma / 10
+    return steps <= _FIT_STEPS and steps * domain.size <= _FIT_WORK
 
 
 def _check_fit(domain: Domain) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise, zip_longest
 from math import exp, sqrt
 from operator import itemgetter
@@ -25,10 +25,11 @@ from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, laplace_plan
 from ..support.rounding import down, up
 from .quantile_draws import Division, Tell
-from .quantile_plan import Node, Prices, QuantilePlan, levels_of, levels_of_all
+from .quantile_plan import Node, Prices, QuantilePlan, Shares, in_order, levels_of, levels_of_all
 
 FOR_SIZE = Fraction(1, 256)  # of epsilon, to learn how many records there are where that is private
 _PARTS_OF_EPSILON = 64  # its shares are multiples of this
+_FRACTIONS = tuple(Fraction(part, _PARTS_OF_EPSILON) for part in range(_PARTS_OF_EPSILON))
 _ROUGH = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28)  # of these parts, for the cuts
 _OFF = {1: 0.83, 3: 0.9}  # what the rule of thumb is off by, for parts of so many quantiles
 _OFF_GROUPS = 1.0  # and of more
@@ -53,28 +54,48 @@ class Split(NamedTuple):
     answers: Fraction
 
 
+class _Grouping(NamedTuple):
+    """What the error of parts of so many quantiles depends on, but for epsilon and the number of records."""
+
+    group: int
+    parts: int
+    room: float
+    depth: int
+    counting: float
+    answering: float
+    cutting: float
+
+    @classmethod
+    def of(cls, shares: Sequence[Fraction], group: int) -> _Grouping:
+        parts = -(-len(shares) // group)
+        depth = min(range(1, _MOST_LEVELS + 1), key=lambda d: _count_variance(parts, d))
+        answering, cutting = _halving_variance(group.bit_length()), _halving_variance((parts - 1).bit_length())
+        return cls(group, parts, room_of(shares, group), depth, _count_variance(parts, depth), answering, cutting)
+
+
+@lru_cache(64)
+def _groupings(shares: tuple[Fraction, ...]) -> tuple[_Grouping, ...]:
+    return tuple(
+        _Grouping.of(shares, 2**h - 1) for h in range(1, len(shares).bit_length() + 1) if 2**h - 1 < len(shares)
+    )
+
+
 def splits(shares: Sequence[Fraction], epsilon: float, n: float) -> Iterator[Split]:
     """All that are considered, in an order that does not depend on n; more records leave none a larger error."""
-    k, group = len(shares), 1
+    k = len(shares)
     within = min(max(epsilon, 2.0**-400), 2.0**400)  # whose squares are floats
-    while group < k:
-        parts = -(-k // group)
-        room = n * room_of(shares, group)
-        cut_levels, levels = (parts - 1).bit_length(), group.bit_length()
-        depth = min(range(1, _MOST_LEVELS + 1), key=lambda d: _count_variance(parts, d))
-        counting, answering = _count_variance(parts, depth), _halving_variance(levels)
+    for group, parts, room, depth, counting, answering, cutting in _groupings(in_order(shares)):
+        records = n * room
+        weight = answering ** (1 / 3) / (answering ** (1 / 3) + counting ** (1 / 3))
         for rough in _ROUGH:
             rest = _PARTS_OF_EPSILON - rough
-            weight = answering ** (1 / 3) / (answering ** (1 / 3) + counting ** (1 / 3))
             answers = min(max(round(rest * weight), 1), rest - 1)
             of_each = [part / _PARTS_OF_EPSILON * within for part in (rough, rest - answers, answers)]
-            spread = sqrt(_halving_variance(cut_levels) / 2) / of_each[0]  # the scale of the cuts' error
-            beyond = 2 * (parts - 1) / k * spread * exp(-room / spread)
+            spread = sqrt(cutting / 2) / of_each[0]  # the scale of the cuts' error
+            beyond = 2 * (parts - 1) / k * spread * exp(-records / spread)
             error = sqrt(counting / of_each[1] ** 2 + answering / of_each[2] ** 2) + beyond
             error *= _OFF.get(group, _OFF_GROUPS)
-            fractions = (Fraction(part, _PARTS_OF_EPSILON) for part in (rough, rest - answers, answers))
-            yield Split(error, group, depth, *fractions)
-        group = 2 * group + 1
+            yield Split(error, group, depth, _FRACTIONS[rough], _FRACTIONS[rest - answers], _FRACTIONS[answers])
 
 
 def room_of(shares: Sequence[Fraction], group: int) -> float:
@@ -82,11 +103,16 @@ def room_of(shares: Sequence[Fraction], group: int) -> float:
     return min(float(shares[i] - shares[i - 1]) for i in range(group, len(shares), group)) / 2
 
 
+@lru_cache(64)
+def _halving(shares: Shares, epsilon: float, delta: float, neighbors: Neighbors) -> QuantilePlan:
+    return QuantilePlan.of(shares, epsilon=epsilon, delta=delta, neighbors=neighbors)
+
+
 def choose_method(
     shares: Sequence[Fraction], epsilon: Fraction, delta: float, neighbors: Neighbors, n: float, public: int | None
 ) -> QuantilePlan | CountedPlan:
     """Halving or counted parts, whichever should be more accurate for about n records; n is `public`, or not."""
-    halving = QuantilePlan.of(shares, epsilon=down(epsilon), delta=delta, neighbors=neighbors)
+    halving = _halving(in_order(shares), down(epsilon), delta, neighbors)
     if len(halving.shares) > HALVED and n > 0:
         split = min(splits(halving.shares, of_one_record(epsilon, neighbors), n), key=itemgetter(0))
         if split.error < halving_error(halving.each, halving.levels, neighbors):
@@ -94,6 +120,14 @@ def choose_method(
             if counted.can_count:
                 return counted
     return halving
+
+
+@lru_cache(64)
+def rho_of_any(shares: Shares, epsilon: Fraction, delta: float, neighbors: Neighbors) -> Fraction:
+    """Of a release whose method is chosen by a noisy number of records, that number included: theorem 4."""
+    left = epsilon * (1 - FOR_SIZE)
+    counted = (CountedPlan(shares, split, left, neighbors, None).rho for split in splits(shares, float(left), 1.0))
+    return (epsilon * FOR_SIZE) ** 2 / 2 + max(_halving(shares, down(left), delta, neighbors).rho, *counted)
 
 
 def of_one_record(epsilon: Fraction, neighbors: Neighbors) -> float:
@@ -130,11 +164,60 @@ def _branching(parts: int, depth: int) -> int:
     return found
 
 
-def _offset(node: Node, up_to: Sequence[float]) -> int:
-    """How far a quantile is from its planned share of its part, by how many records there are up to each mark."""
-    low, high = up_to[node.first], up_to[node.stop + 1]
-    ranks = (up_to[node.middle + 1] - low) - float(node.tau) * (high - low)
-    return round(min(max(ranks, -_FAR), _FAR) * node.tau.denominator)
+class _Parts(NamedTuple):
+    """Where parts of some shares end, as shares of all records: exactly, and as whole numbers as all shares are."""
+
+    between: Shares
+    asked: tuple[int, ...]
+    planned: tuple[int, ...]
+
+    @property
+    def can_count(self) -> bool:
+        """Whether quantiles are far enough apart."""
+        return all(one < other for one, other in pairwise((0, *self.asked, _FINE)))
+
+
+@lru_cache(64)
+def _parts_of(shares: Shares, group: int) -> _Parts:
+    between = Shares((shares[i - 1] + shares[i]) / 2 for i in range(group, len(shares), group))
+    planned = (0, *(round(share * _FINE) for share in between), _FINE)
+    return _Parts(between, tuple(round(share * _FINE) for share in shares), planned)
+
+
+@lru_cache(64)
+def _answers_of(parts: _Parts, group: int, prices: Prices) -> tuple[tuple[Node, ...], ...]:
+    """The choices within parts, but for what counts add to them. All of a level together.
+
+    Nodes are numbered as their cuts are: every part has one more than it has quantiles.
+    """
+    levels = []
+    for i, first in enumerate(range(0, len(parts.asked), group)):
+        ends, place = (parts.planned[i], parts.planned[i + 1]), first + i  # place of the part's first cut
+        levels.append(
+            [
+                [
+                    node._replace(middle=node.middle + place, first=node.first + place, stop=node.stop + place)
+                    for node in one
+                ]
+                for one in levels_of(parts.asked[first : first + group], ends, prices, everything=False)
+            ]
+        )
+    return tuple(tuple(node for nodes in some for node in nodes) for some in zip_longest(*levels, fillvalue=[]))
+
+
+def _with_offsets(nodes: Sequence[Node], up_to: NDArray[np.float64]) -> list[Node]:
+    """How far quantiles are from their planned shares of parts, by how many records there are up to each cut."""
+    first, middle, stop = (np.array([node[i] for node in nodes], np.intp) for i in (1, 0, 2))
+    tau, units = np.array([float(node.tau) for node in nodes]), np.array([node.terms.b for node in nodes], np.float64)
+    low, high = up_to[first], up_to[stop + 1]
+    ranks = (up_to[middle + 1] - low) - tau * (high - low)
+    offsets = np.rint(np.clip(ranks, -_FAR, _FAR) * units).astype(np.int64).tolist()
+    return [Node(*node[:7], offset) for node, offset in zip(nodes, offsets, strict=True)]
+
+
+def _longest(levels: int) -> int:
+    """Of so many levels the largest sum of squares of ranges, in units of one: two of them may be one of twice that."""
+    return levels + 2 if levels > 1 else 1
 
 
 @dataclass(frozen=True)
@@ -154,8 +237,7 @@ class CountedPlan:
     @property
     def can_count(self) -> bool:
         """Whether the counts' noise is of a scale that can be drawn, and quantiles are far enough apart."""
-        far = all(one < other for one, other in pairwise((0, *self._scaled, _FINE)))
-        return far and MIN_SCALE <= self.scale <= MAX_SCALE
+        return self._parts.can_count and MIN_SCALE <= self.scale <= MAX_SCALE
 
     @property
     def scale(self) -> float:
@@ -168,11 +250,26 @@ class CountedPlan:
         """How many counts of a level are one of the level above."""
         return _branching(-(-len(self.shares) // self.split.group), self.split.depth)
 
+    @cached_property
+    def _parts(self) -> _Parts:
+        return _parts_of(in_order(self.shares), self.split.group)
+
     @property
-    def between(self) -> tuple[Fraction, ...]:
+    def between(self) -> Shares:
         """The shares at which the records are cut."""
-        group = self.split.group
-        return tuple((self.shares[i - 1] + self.shares[i]) / 2 for i in range(group, len(self.shares), group))
+        return self._parts.between
+
+    @property
+    def rho(self) -> Fraction:
+        """Of cuts, counts and answers: theorem 4."""
+        split, moved = self.split, 1 if self.neighbors == "add-remove" else 2
+        cut_levels, levels = len(self.between).bit_length(), split.group.bit_length()
+        units = (
+            split.cuts**2 * _longest(cut_levels) / (8 * cut_levels**2)
+            + split.counts**2 / (2 * moved * split.depth)
+            + split.answers**2 * _longest(levels) / (8 * levels**2)
+        )
+        return self.epsilon**2 * units
 
     @property
     def cut_prices(self) -> Prices:
@@ -203,26 +300,11 @@ class CountedPlan:
         return [cuts[i + i // group + 1] for i in range(k)]
 
     def _answers(self, up_to: NDArray[np.float64]) -> Iterator[list[Node]]:
-        """The choices within parts; so many records are estimated before each part. All of a level together."""
-        group, prices, shares, levels = self.split.group, self.answer_prices, self._scaled, []
-        planned = [0, *(round(share * _FINE) for share in self.between), _FINE]
-        estimated: list[float] = up_to.tolist()
-        each = estimated[-1] / _FINE  # records of a unit of share
-        for i, first in enumerate(range(0, len(shares), group)):
-            asked, place = shares[first : first + group], first + i  # place of the part's first cut
-            true = [estimated[i], *(each * share for share in asked), estimated[i + 1]]
-            levels.append(
-                [
-                    [Node(n.middle + place, n.first + place, n.stop + place, *n[3:6], _offset(n, true)) for n in level]
-                    for level in levels_of(asked, (planned[i], planned[i + 1]), prices, everything=False)
-                ]
-            )
-        for some in zip_longest(*levels, fillvalue=[]):
-            yield [node for nodes in some for node in nodes]
-
-    @cached_property
-    def _scaled(self) -> list[int]:
-        return [round(share * _FINE) for share in self.shares]
+        """The choices within parts, level by level; so many records are estimated before each part."""
+        group, asked = self.split.group, np.array(self._parts.asked, np.float64)
+        planned = np.insert(asked * (up_to[-1] / _FINE), np.arange(0, asked.size, group), up_to[:-1])
+        for nodes in _answers_of(self._parts, group, self.answer_prices):
+            yield _with_offsets(nodes, np.append(planned, up_to[-1]))
 
     def _estimated(self, counts: NDArray[np.int64], key: Key) -> NDArray[np.float64]:
         """The counts, from noisy ones of ever smaller groups of parts: the least squares of Hay et al. (2010).

@@ -7,17 +7,20 @@ function of the key and of the records as a multiset, wherever they are and in w
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..randomness.keys import Key
 from ..records.number_line import Positions
+from ..records.ordering import sort_positions
 from ..records.rank_search import RankSearch
-from .cut_line import HIGHEST, LOW_BITS, LOWEST
+from .cut_line import HIGHEST, LOWEST
 
 TIES_STREAM = 2**32  # beyond the streams that choices read
 _RUNS = 2**10  # of equal records whose low bits are kept
+_LONG = 2**9  # the mean length from which runs of equal records are sorted one by one
 
 
 def tie_words(key: Key, first: int, count: int) -> NDArray[np.uint32]:
@@ -27,6 +30,24 @@ def tie_words(key: Key, first: int, count: int) -> NDArray[np.uint32]:
     words = np.empty((first + count + 1 >> 1) - (first >> 1), np.uint64)
     words_into(key, TIES_STREAM, first >> 1, words)
     return words.view(np.uint32)[first & 1 : (first & 1) + count]
+
+
+def _order_ties(values: NDArray[np.uint64], lows: NDArray[np.uint32]) -> None:
+    """Put the low bits of each run of equal numbers in order."""
+    from ..kernels.ordering import count_runs, key_runs_into
+
+    runs = count_runs(values)
+    if runs == values.size:
+        return
+    if runs <= values.size // _LONG:
+        firsts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), values.size]
+        for first, stop in pairwise(firsts):
+            lows[first:stop].sort()
+        return
+    keys = np.empty(values.size, np.uint64)
+    key_runs_into(values, lows, keys)
+    keys.sort()  # by runs, and then by low bits
+    lows[:] = keys.astype(np.uint32)  # their low halves
 
 
 class CutRecords:
@@ -41,7 +62,7 @@ class CutRecords:
             if positions.dtype == object:
                 self._ordered = sorted(positions.tolist())
             else:
-                positions.sort()
+                sort_positions(positions)
                 self._ordered = positions
             self.m = len(self._ordered)
         self._key = key
@@ -71,14 +92,7 @@ class CutRecords:
         if self._searched is not None or isinstance(values, list):
             return None
         lows = tie_words(self._key, 0, self.m)
-        starts = values[1:] != values[:-1]
-        if not starts.all():  # the low bits of each run of equal numbers in order: one sort, by runs and then low bits
-            keys = np.zeros(self.m, np.uint64)
-            np.cumsum(starts, out=keys[1:])
-            keys <<= np.uint64(LOW_BITS)
-            keys |= lows
-            keys.sort()
-            lows = keys.astype(np.uint32)  # their low halves
+        _order_ties(values, lows)
         return values, lows
 
     def value_at(self, rank: int) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..randomness.keys import Key, word_source
 from ..records.number_line import NumberLine, Positions
 from ..records.rank_search import RankSearch
-from .cut_choice import CutChoice, Part, full_level, steps_of
+from .cut_choice import CutChoice, Part, full_level
 from .cut_line import CutLine, cut_line
 from .cut_records import CutRecords
 from .quantile_plan import Node, QuantilePlan
@@ -100,15 +100,13 @@ class LevelDrawer:
         drawn: list[Drawn | None] = [None] * len(nodes)
         table, rates, ends, places = [], [], [], []
         for i, (node, part) in enumerate(zip(nodes, parts, strict=True)):
-            a, b = node.tau.numerator, node.tau.denominator
-            rate = node.eta / b
-            step, bits = steps_of(rate)
+            a, b, step, bits, rate = node.terms
             full = full_level(part)
             if full > MOST_FULL or max(step * (full + 2), b * (part.stop - part.first + 1) + abs(node.offset)) >> 59:
                 continue
             number = (first + node.middle) * TRIALS
             table.append((part.first, part.stop, a, b, step, bits, full, number, node.divides, node.offset))
-            rates.append(float(rate))
+            rates.append(rate)
             ends.append((part.low >> 64, part.low & _LOW_HALF, part.high >> 64, part.high & _LOW_HALF))
             places.append(i)
         cuts, ranks = np.empty((len(places), 2), np.uint64), np.empty(len(places), np.int64)

@@ -17,11 +17,43 @@ from ..privacy.conversions import rho_of_range
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from ..support import parameters
 from ..support.rounding import down, lower, up
+from .cut_choice import steps_of
 
 _FINEST = 2**28
 _ROOT_TWO = Fraction(14142135, 10**7)  # not above it
 
 Share = Fraction | int
+
+
+class Shares(tuple[Fraction, ...]):
+    """Fractions, whose hash is found once: caches ask for it again and again, and it takes a microsecond a share."""
+
+    _hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = super().__hash__()
+        return self._hash
+
+
+def in_order(shares: Sequence[Fraction]) -> Shares:
+    """Each once, in order."""
+    return shares if isinstance(shares, Shares) else Shares(sorted(set(shares)))
+
+
+class Terms(NamedTuple):
+    """A choice as the kernel reads it: tau = a / b, and rate = eta / b, of which step / 2^bits halves a weight."""
+
+    a: int
+    b: int
+    step: int
+    bits: int
+    rate: float
+
+    @classmethod
+    def of(cls, tau: Fraction, eta: Fraction) -> Terms:
+        rate = eta / tau.denominator
+        return cls(tau.numerator, tau.denominator, *steps_of(rate), float(rate))
 
 
 class Node(NamedTuple):
@@ -30,6 +62,7 @@ class Node(NamedTuple):
     tau      its share of the records of the part
     eta      the weight of a rank in the exponent
     divides  whether others are found on one of its sides
+    terms    the numbers of the choice for the kernel
     offset   what is added to that share, in units of 1 / the denominator of tau
     """
 
@@ -39,6 +72,7 @@ class Node(NamedTuple):
     tau: Fraction
     eta: Fraction
     divides: bool
+    terms: Terms
     offset: int = 0
 
 
@@ -69,7 +103,7 @@ class QuantilePlan:
     ) -> QuantilePlan:  # fmt: skip
         """With the largest exponents that (epsilon, delta) allows."""
         epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
-        ordered = tuple(sorted(set(shares)))
+        ordered = in_order(shares)
         levels = columns * len(ordered).bit_length()
         pure = down(lower(epsilon) / max(levels, 1))
         each = max(pure, _range_of_level(epsilon, delta, levels)) if delta and levels > 1 else pure
@@ -81,7 +115,7 @@ class QuantilePlan:
         even: bool = False,
     ) -> QuantilePlan:  # fmt: skip
         """With levels of a given range."""
-        return cls(tuple(sorted(set(shares))), each, neighbors, columns, False, even=even)
+        return cls(in_order(shares), each, neighbors, columns, False, even=even)
 
     @property
     def levels(self) -> int:
@@ -95,6 +129,11 @@ class QuantilePlan:
             self.each, self.levels, self.columns, self._has_short_paths, self.pure, self.epsilon, self.delta,
             self.neighbors,
         )  # fmt: skip
+
+    @property
+    def rho(self) -> Fraction:
+        """The same in zCDP."""
+        return _rho(self.each, self.levels, self.columns, self._has_short_paths, self.pure)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -165,7 +204,7 @@ def levels_of(
             tau = _coarse(Fraction(at[middle + 1] - low, high - low))
             times = prices.early if stop - first == 1 and level == last - 1 else 1
             eta = prices.eta(tau, times, everything=everything and not level)
-            found.append(Node(middle, first, stop, tau, eta, divide or stop - first > 1))
+            found.append(Node(middle, first, stop, tau, eta, divide or stop - first > 1, Terms.of(tau, eta)))
             inner += [part for part in ((first, middle), (middle + 1, stop)) if part[0] < part[1]]
         yield tuple(found)
         parts, level = inner, level + 1
@@ -184,6 +223,14 @@ def _range_of_level(epsilon: float, delta: float, levels: int) -> float:
     return share(whole, levels, lambda each: BoundedRange(each).to_renyi())
 
 
+def _rho(each: float, levels: int, columns: int, short: bool, pure: bool) -> Fraction:
+    one, both = Fraction(rho_of_range(each)), Fraction(rho_of_range(up(2 * Fraction(each))))
+    rho = levels * columns * one
+    if short and pure:  # a choice of twice the range stands for the last two
+        rho = max(rho, rho + columns * (both - 2 * one))
+    return rho
+
+
 @lru_cache(1024)
 def _guarantee(
     each: float, levels: int, columns: int, short: bool, pure: bool, epsilon: float | None, delta: float,
@@ -194,11 +241,7 @@ def _guarantee(
         return PureDP(0.0, neighbors=neighbors)
     if count == 1:
         return BoundedRange(each if epsilon is None else epsilon, neighbors=neighbors)
-    one, both = Fraction(rho_of_range(each)), Fraction(rho_of_range(up(2 * Fraction(each))))
-    rho = count * one
-    if short and pure:  # a choice of twice the range stands for the last two
-        rho = max(rho, rho + columns * (both - 2 * one))
-    concentrated = ZCDP(up(rho), neighbors=neighbors)
+    concentrated = ZCDP(up(_rho(each, levels, columns, short, pure)), neighbors=neighbors)
     if epsilon is None:
         return compose((BoundedRange(each, neighbors=neighbors), count))
     if pure:

@@ -14,6 +14,7 @@ from ..privacy.guarantees import BoundedRange
 from ..randomness import noise_plans
 from ..randomness.keys import Randomness
 from ..records.number_line import NumberLine
+from ..records.ordering import sort_positions
 from ..support.warmup import Steps
 from . import noise, scores
 from .buckets import Buckets
@@ -35,7 +36,8 @@ def steps() -> Steps:
             made.append((f"laplace, {name}", partial(noise.release, array, grid, noise_plans.laplace_plan(1.0), key)))
             made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise_plans.gaussian_plan(1.0), key)))
             made.append((f"selection, {name}", partial(_choose, array)))
-    made.append(("quantiles", partial(_divide, np.arange(3))))
+    made.append(("quantiles", partial(_divide, np.array([0, 1, 1]))))
+    made.append(("many numbers in order", partial(sort_positions, np.zeros(2**14, np.uint64))))
     made.append(("choices that share a total", _share))
     return made
 

@@ -30,7 +30,7 @@ from ..support.results import Displayed, DisplayLines
 from ..support.rounding import root_up, up
 from ..support.shown import shown
 from .losses import SquaredError
-from .nonprivate import minimise_quadratic
+from .noisy_quadratics import ALLOWED, MomentNoise, NoisyQuadratic, may_shrink
 from .points import Points
 from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
@@ -217,8 +217,9 @@ class MomentsPlan:
             law, key = drawn.plan(), keys.take()
             sums[self.released] += integer_noise(law, key, self.entries)
         gram, cross = self.means(sums, n)
-        ridge = max(0.0, -float(np.linalg.eigvalsh(gram)[0]))
-        w = minimise_quadratic(gram + (ridge + problem.lam / 2) * np.eye(self.d), cross, problem.over)
+        off = MomentNoise(self.deviation, self.deviation * self.y_bound / self.x_norm)
+        noisy = NoisyQuadratic(gram, cross, problem.lam, problem.over, off, self.x_norm, self.y_bound)
+        w, ridge = noisy.minimise(ALLOWED * self._noise_bound)
         factor = self.x_norm**2 / (n * grid.unit)
         return LeastSquares(
             w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, keys.stating(guarantee)
@@ -246,6 +247,14 @@ class MomentsPlan:
     @property
     def bound(self) -> float:
         """Of the expected excess risk: moments.md, theorem 2."""
+        return min(
+            (1 + ALLOWED * may_shrink(self.problem.over, self.x_norm, self.y_bound)) * self._noise_bound,
+            self.problem.varies(),
+        )
+
+    @property
+    def _noise_bound(self) -> float:
+        """The same for the minimum of the noisy quadratic, whatever the losses' range."""
         problem = self.problem
         size, across = problem.over.norm, problem.over.diameter
         rounding = self.x_norm**2 * self.d / self.grid.unit
@@ -253,8 +262,7 @@ class MomentsPlan:
         factor = sqrt(2 * self.d) * 1.0001 if self.grid.noise.noise == "gaussian" else self.d
         of_matrix = factor * self.deviation + rounding
         of_vector = self.y_bound / self.x_norm * (self.deviation * sqrt(self.d) + rounding)
-        bound = 2 * of_matrix * size**2 + 2 * of_vector * across
-        return min(bound, problem.varies())
+        return 2 * of_matrix * size**2 + 2 * of_vector * across
 
 
 def sensitivity(unit: float, entries: int, neighbors: Neighbors) -> float:

@@ -84,7 +84,8 @@ def test_counts_are_those_of_sorted_pairs():
 
 
 def test_arrays_of_records_are_what_is_asked_by_rank():
-    for values in (np.arange(50), np.zeros(50, int), np.random.default_rng(4).integers(0, 9, 501), np.arange(1)):
+    draw = np.random.default_rng(4)
+    for values in (np.arange(50), np.zeros(50, int), draw.integers(0, 9, 501), np.arange(1), draw.integers(0, 3, 1600)):
         records = CutRecords(values.astype(np.uint64), Randomness(seed=8).key())
         numbers, lows = records.arrays()
         assert list(zip(numbers.tolist(), lows.tolist(), strict=True)) == [

@@ -298,7 +298,7 @@ def test_sensitivities_are_those_of_lemma_2_rounded_up() -> None:
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_the_noise_has_the_law_that_is_stated(noise: str, neighbors: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers of the grid, by their exact law: in the diagonal, sqrt(2) times what is off it, and in the products."""
-    monkeypatch.setattr(public, "minimise_quadratic", lambda gram, cross, over: np.zeros(len(cross)))
+    monkeypatch.setattr(public.NoisyQuadratic, "minimise", lambda noisy, allowed: (np.zeros(50), 0.0))
     d, n, runs, rng = 50, 3, 60, Randomness(seed=8)
     loss, over = losses.SquaredError(x_norm=2, y_bound=3), sets.Ball(1.0)
     more: Options = {"neighbors": neighbors, "records": n if neighbors == "add-remove" else None}

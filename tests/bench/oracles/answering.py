@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests import laws
+from tests.oracles.tables import nearest_table
 
 
 def _check_tables(drawn: Any, parameters: Any) -> None:
@@ -82,6 +83,12 @@ def _check_replay(drawn: Any, parameters: Any) -> None:
     assert np.allclose(fitted.probabilities(), average, rtol=1e-9, atol=0)
 
 
+def _check_nearest(drawn: Any, parameters: Any) -> None:
+    estimates, tables = drawn
+    for table, estimate in zip(tables[:3], estimates, strict=False):
+        assert np.allclose(table.reshape(-1), nearest_table(estimate.reshape(-1).tolist(), 1.0), rtol=0, atol=1e-13)
+
+
 def _check_released_tables(drawn: Any, parameters: Any) -> None:
     """Within what the noise of a cell is; a fit comes closer."""
     codes, tables, sigma = drawn
@@ -122,6 +129,20 @@ def _check_answers_after_updates(drawn: Any, parameters: Any) -> None:
     assert [times for _, times in found] == [updates] * len(found)
     assert [value for value, _ in found] == pytest.approx([answer] * len(found), rel=1e-9)
     assert all(abs(answer - truth) <= alpha < 0.5 for truth in truths)
+
+
+def _check_measured_answers(drawn: Any, parameters: Any) -> None:
+    """Each answer took one update, and is within the error bound; the noise of a measurement is some 100 records."""
+    codes, attributes, alpha, found = drawn
+    truths = [codes[:, j : j + attributes].all(axis=1).mean() for j in range(0, 14 - attributes, attributes)]
+    assert [times for _, times in found] == [1] * len(found)
+    assert all(abs(answer - truth) <= 0.02 < alpha < 0.5 for (answer, _), truth in zip(found, truths, strict=False))
+
+
+def _check_uniform_answers(drawn: Any, parameters: Any) -> None:
+    """No update was needed: all cells are equal, and all attributes binary."""
+    queries, answers = drawn
+    assert answers.tolist() == pytest.approx([2.0 ** -len(query.allowed) for query in queries], rel=1e-9)
 
 
 def _check_answer(drawn: Any, parameters: Any) -> None:
@@ -190,8 +211,11 @@ ORACLES: dict[str, Any] = {
     "an answer": _check_answer,
     "cells that rise": _check_cells_that_rise,
     "answers after updates": _check_answers_after_updates,
+    "measured answers": _check_measured_answers,
+    "uniform answers": _check_uniform_answers,
     "sums over axes": _check_tables,
     "broadcasts": _check_spread,
+    "sorted projections": _check_nearest,
     "parities": _check_parities,
     "values": _check_values,
     "values before updates": _check_values_before_updates,

@@ -1,0 +1,127 @@
+"""The minimum of a quadratic of which only noisy coefficients are known: how much of them to believe.
+
+Everything here is post-processing of released moments and of the noise's public scale: it has no price. moments.md,
+"What is believed of the moments", has the model; theorem 2 there bounds the excess however wrong the model is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .nonprivate import minimise_quadratic
+from .sets import ConvexSet, Vector
+
+# A coordinate of the minimiser, in the eigenbasis, is believed to have variance s or, as likely, a hundred times as
+# much: few directions may carry most of it. At one variance alone, the census at epsilon = 0.1 comes out twice as bad.
+_SPREADS = np.array([[1.0], [100.0]])
+_SIZES = np.geomspace(1e-8, 10.0, 48)  # of s, in squared radii of the set
+_ROUNDS = 8  # the noise depends on the size of the solution, and so on itself: it settles in three or four
+# Where the set's points times the norm of records are at most so many label bounds, the set is the better regulariser:
+# noise in the matrix then adds less than noise in the vector. And a solution that fills this part of the set's radius
+# is held by the set.
+_SMALL_SET, _HELD = 3.0, 0.7
+_EIGEN = 0.7  # of the noise's spectral scale: below it an eigenvalue is hardly known
+_CLEAR = 2.0  # nats of evidence against "there is nothing to see"
+ALLOWED = 0.1  # of theorem 2's bound: by so much more than the least may the noisy quadratic be at the answer
+
+
+def may_shrink(over: ConvexSet, norm: float, labels: float) -> bool:
+    """Whether the set is so large that anything but the noisy minimum may be better."""
+    return over.norm * norm > _SMALL_SET * labels
+
+
+class MomentNoise(NamedTuple):
+    """What is public about the noise.
+
+    matrix   the deviation of a diagonal entry; off the diagonal it is sqrt(2) less
+    vector   the deviation of an entry of the vector
+    """
+
+    matrix: float
+    vector: float
+
+
+@dataclass(frozen=True)
+class NoisyQuadratic:
+    """w^T gram w - 2 cross^T w + lam/2 ||w||^2 over a set, with noise in its coefficients.
+
+    labels   labels are at most this in magnitude; points at most `norm` long
+    """
+
+    gram: NDArray[np.float64]
+    cross: Vector
+    lam: float
+    over: ConvexSet
+    noise: MomentNoise
+    norm: float
+    labels: float
+
+    @property
+    def ridge(self) -> float:
+        """What makes the matrix positive semidefinite."""
+        return max(0.0, -float(np.linalg.eigvalsh(self.gram)[0]))
+
+    def minimise(self, allowed: float) -> tuple[Vector, float]:
+        """(a point of the set, the ridge): as believed, or the plain minimum of the noisy quadratic.
+
+        The noisy quadratic, ridge included, is at most `allowed` higher there than at its minimum.
+        """
+        ridge = self.ridge
+        convex = self.gram + (ridge + self.lam / 2) * np.eye(len(self.cross))
+        plain = minimise_quadratic(convex, self.cross, self.over)
+        believed = self._believed()
+        if believed is None or not allowed > 0:
+            return plain, ridge
+        off = believed - plain
+        # the quadratic along the segment between the two: it rises by t rise + t^2 curve
+        rise = max(2 * float(off @ (convex @ plain - self.cross)), 0.0)
+        curve = max(float(off @ convex @ off), 0.0)
+        if rise + curve <= allowed:
+            return believed, ridge
+        return plain + 2 * allowed / (rise + sqrt(rise * rise + 4 * curve * allowed)) * off, ridge
+
+    def _believed(self) -> Vector | None:
+        """The minimum for what is believed of the vector, given the noisy matrix; None where the set decides."""
+        size, noise = self.over.norm, self.noise
+        if not (noise.matrix > 0 and noise.vector > 0) or not may_shrink(self.over, self.norm, self.labels):
+            return None
+        values, vectors = np.linalg.eigh(self.gram)
+        cross, d = vectors.T @ self.cross, len(values)
+        curvatures = (values + np.sqrt(values**2 + (_EIGEN * noise.matrix) ** 2 * d)) / 2
+        evidence, kept = self._posterior(curvatures, cross, size)
+        trace = max(float(np.trace(self.gram)), 0.0)
+        seen = values[-1] >= noise.matrix * sqrt(2 * d) or evidence.max() - evidence[0] >= _CLEAR
+        if not seen and size**2 * trace / d <= self.labels**2:
+            # nothing is seen of the matrix but its size, by which the set's points are harmless: follow the vector
+            return self.over.project(self.cross / max(trace / d + self.lam / 2, 2.0**-300))
+        weights = np.exp(evidence - evidence.max())
+        w = (weights / weights.sum()) @ kept / (curvatures + self.lam / 2)
+        if not np.linalg.norm(w) <= _HELD * size:
+            return None
+        w = vectors @ w
+        return w if self.over.contains(w) else None
+
+    def _posterior(self, curvatures: Vector, cross: Vector, size: float) -> tuple[Vector, NDArray[np.float64]]:
+        """For every size of s: the log likelihood of the vector, and the vector's posterior mean."""
+        noise, d = self.noise, len(cross)
+        evidence, kept = [], []
+        for s in np.append(0.0, _SIZES * size**2):
+            prior = s * curvatures**2 * _SPREADS
+            variance = noise.vector**2
+            for _ in range(_ROUNDS):
+                total = prior + variance
+                logs = -0.5 * (np.log(total) + cross**2 / total)
+                top = logs.max(axis=0)
+                parts = np.exp(logs - top)
+                mean = (parts * prior / total).sum(axis=0) / parts.sum(axis=0) * cross
+                square = min(float(((mean / (curvatures + self.lam / 2)) ** 2).sum()), size**2)
+                # the rows of the matrix's noise times the solution add to that of the vector
+                variance = noise.vector**2 + noise.matrix**2 * square * (1 + 1 / d) / 2
+            evidence.append(float((top + np.log(parts.mean(axis=0))).sum()))
+            kept.append(mean)
+        return np.array(evidence), np.array(kept)
