@@ -17,6 +17,7 @@ _HOME = {
     "AccuracyWarning": "support.errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
+    "BestRun": "mechanisms.private_tuning",
     "Bins": "records.bins",
     "BoundedRange": "privacy",
     "Budget": "privacy.budget",
@@ -44,6 +45,7 @@ _HOME = {
     "SparseVector": "mechanisms.sparse_vector",
     "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
+    "best_of": "mechanisms.private_tuning",
     "compose": "privacy",
     "error": "learning.hypotheses",
     "exponential_erm": "optimizing.exponential_erm",
@@ -98,6 +100,7 @@ __all__ = [
     "AccuracyWarning",
     "AllOf",
     "ApproxDP",
+    "BestRun",
     "Bins",
     "BoundedRange",
     "Budget",
@@ -125,6 +128,7 @@ __all__ = [
     "SparseVector",
     "SyntheticDistribution",
     "__version__",
+    "best_of",
     "compose",
     "error",
     "exponential_erm",
@@ -204,6 +208,7 @@ if TYPE_CHECKING:
     from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.numeric_sparse import NumericSparse
+    from .mechanisms.private_tuning import BestRun, best_of
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import SparseVector
