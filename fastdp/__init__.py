@@ -77,6 +77,7 @@ _HOME = {
     "removal_eta": "privacy.removal_lemma",
     "set_num_threads": "support.threads",
     "share": "privacy",
+    "synthesize": "answering.synthesis.synthesize",
     "top_k": "mechanisms.selection",
     "vector_mean": "optimizing.vector_sums",
     "vector_sum": "optimizing.vector_sums",
@@ -159,6 +160,7 @@ __all__ = [
     "removal_eta",
     "set_num_threads",
     "share",
+    "synthesize",
     "top_k",
     "vector_mean",
     "vector_sum",
@@ -194,6 +196,7 @@ if TYPE_CHECKING:
     from .answering.queries import Combination, Conjunction, Linear, Mask, Predicate, Product, Range, Scaled, marginals
     from .answering.release_marginals import release_marginals
     from .answering.release_ranges import release_ranges
+    from .answering.synthesis.synthesize import synthesize
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
