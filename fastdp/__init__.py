@@ -28,6 +28,7 @@ _HOME = {
     "DomainError": "support.errors",
     "GaussianDP": "privacy",
     "GumbelMax": "mechanisms.gumbel_max",
+    "LedgerError": "privacy.ledger",
     "Linear": "answering.queries",
     "Mask": "answering.queries",
     "NumericSparse": "mechanisms.numeric_sparse",
@@ -89,6 +90,7 @@ _MODULES = {
     "losses": "optimizing.losses",
     "privacy": "privacy",
     "sets": "optimizing.sets",
+    "statistics": "statistics",
 }
 
 __all__ = [
@@ -108,6 +110,7 @@ __all__ = [
     "DomainError",
     "GaussianDP",
     "GumbelMax",
+    "LedgerError",
     "Linear",
     "Mask",
     "NumericSparse",
@@ -168,12 +171,14 @@ for _point, _name, _module in (
     ("engine", "dask_expr", "connect.dask"),
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
     ("bins", "quantiles", "mechanisms.bin_edges"),
+    ("profile", "RemovalLemma", "privacy.removal_lemma"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
     ("warmup", "answering", "answering.warmup"),
     ("warmup", "learning", "learning.warmup"),
     ("warmup", "optimizing", "optimizing.warmup"),
+    ("warmup", "statistics", "statistics.warmup"),
     ("warmup", "capi", "capi.warmup"),
 ):
     _register(_point, _name, f"{__name__}.{_module}")
@@ -182,6 +187,7 @@ if TYPE_CHECKING:
     from . import bounds as bounds
     from . import kernels as kernels
     from . import privacy as privacy
+    from . import statistics as statistics
     from .answering.continual_counter import ContinualCounter
     from .answering.multiplicative_weights import PrivateMultiplicativeWeights
     from .answering.mwem import mwem
@@ -216,6 +222,7 @@ if TYPE_CHECKING:
     from .privacy.composition import compose, share
     from .privacy.gaussian_dp import GaussianDP
     from .privacy.guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, PureDP, Renyi
+    from .privacy.ledger import LedgerError
     from .privacy.removal_lemma import peeling_eta, removal, removal_eta
     from .randomness.keys import Randomness
     from .records.bins import Bins

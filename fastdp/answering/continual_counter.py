@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..mechanisms.noise import Price, gaussian_price
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget, check_open
+from ..privacy.budget import Budget
 from ..privacy.calibration import gaussian_mu
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, check_open
 from ..randomness.keys import Randomness, fresh_key
 from ..support import checks, parameters, processes
 from ..support.boundary import boundary, quick_boundary

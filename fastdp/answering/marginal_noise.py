@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log2, sqrt
+from typing import Literal
 
 import numpy as np
 
+from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..privacy.profiles import DiscreteLaplace, with_profile
-from ..randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, scale_in_range
+from ..randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, laplace_variance, scale_in_range
 from ..support import parameters
 from ..support.rounding import down, lower, up
 from ..support.shown import shown
 from .queries.marginals import Marginals
+
+NoiseKind = Literal["auto", "laplace", "gaussian"]
+NOISES = ("auto", "laplace", "gaussian")
 
 _FINE = 1024  # grid units that the noise should measure, so that its discreteness costs a part in a million
 _FINEST = 20  # bits that the grid may have below 1
@@ -33,14 +39,44 @@ class MarginalNoise:
     guarantee: Guarantee
 
 
-def marginal_noise(workload: Marginals, epsilon: float, delta: float, neighbors: Neighbors) -> MarginalNoise:
-    """The least noise with this guarantee for all cells of all tables together."""
+def marginal_noise(
+    workload: Marginals, epsilon: float, delta: float, neighbors: Neighbors, kind: NoiseKind = "auto",
+    *, concentrated: bool = False,
+) -> MarginalNoise:  # fmt: skip
+    """The least noise with this guarantee for all cells of all tables together.
+
+    `concentrated`: those who pay add up rhos, or squares of mu, of which Laplace noise takes many times as much; "auto"
+    is Gaussian noise there, and where there is no such Laplace noise. Otherwise it is what has less variance.
+    """
     epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
-    changed = workload.tables * (1 if neighbors == "add-remove" else 2)  # cells that one record changes, each by 1
-    if not delta:
-        plan = laplace_plan(scale_in_range(up(changed / lower(epsilon)), "tables / epsilon"))
-        pure = with_profile(PureDP(epsilon, neighbors=neighbors), DiscreteLaplace(plan.scale, changed))
-        return MarginalNoise(epsilon, delta, 0, plan, sqrt(2) * plan.scale, pure)
+    if kind == "gaussian" and not delta:
+        raise ValueError("noise='gaussian': must come with delta > 0")
+    # cells that one record changes, each by 1
+    asked = epsilon, delta, neighbors, workload.tables * (1 if neighbors == "add-remove" else 2)
+    if kind == "laplace" or not delta:
+        return _laplace(*asked)
+    gaussian = _gaussian(*asked, len(workload))
+    if kind == "gaussian" or concentrated:
+        return gaussian
+    try:
+        laplace = _laplace(*asked)
+    except ValueError:  # a scale that cannot be drawn
+        return gaussian
+    return laplace if laplace.sigma <= gaussian.sigma else gaussian
+
+
+def prefers_gaussian(payers: Iterable[Budget]) -> bool:
+    """Whether one of these budgets adds up rhos or squares of mu, or what has been declared to it."""
+    return any(budget.theorem != "basic" or budget.declared for budget in payers)
+
+
+def _laplace(epsilon: float, delta: float, neighbors: Neighbors, changed: int) -> MarginalNoise:
+    plan = laplace_plan(scale_in_range(up(changed / lower(epsilon)), "tables / epsilon"))
+    pure = with_profile(PureDP(epsilon, neighbors=neighbors), DiscreteLaplace(plan.scale, changed))
+    return MarginalNoise(epsilon, delta, 0, plan, sqrt(laplace_variance(plan.scale)), pure)
+
+
+def _gaussian(epsilon: float, delta: float, neighbors: Neighbors, changed: int, cells: int) -> MarginalNoise:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value < SMALLEST:
             raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")
@@ -49,10 +85,10 @@ def marginal_noise(workload: Marginals, epsilon: float, delta: float, neighbors:
     asked = down(lower(epsilon)), down(lower(delta))
     bits = min(max(0, round(log2(_FINE / (sqrt(changed) * gaussian_ratio(*asked))))), _FINEST)
     sensitivity = root_up(changed << 2 * bits)
-    sigma = gaussian_sigma(sensitivity, epsilon=asked[0], delta=asked[1], dimension=len(workload))
+    sigma = gaussian_sigma(sensitivity, epsilon=asked[0], delta=asked[1], dimension=cells)
     gaussian = gaussian_plan(scale_in_range(sigma, "sigma"))
     rho = up(Fraction(changed << 2 * bits) / Fraction(gaussian.sigma) ** 2 / 2)
-    mu = gaussian_mu(sensitivity, gaussian.sigma, len(workload))
+    mu = gaussian_mu(sensitivity, gaussian.sigma, cells)
     guarantee = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
     return MarginalNoise(epsilon, delta, bits, gaussian, gaussian.sigma * 2.0**-bits, guarantee)
 

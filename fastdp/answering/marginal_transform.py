@@ -90,7 +90,7 @@ def _plan_of(workload: Marginals) -> _Parities | _Sums:
     binary = set(sizes) == {2} and len(sizes) > walsh.LANE_BITS
     if binary and len(subsets) > _FEW_TABLES:
         return _Parities(len(sizes), subsets)
-    plan = _plan_of_one(sizes, tuple(subsets[0])) if len(subsets) == 1 else _sum_plan(sizes, subsets)
+    plan = _plan_of_one(sizes, tuple(subsets[0])) if len(subsets) == 1 else sum_plan(sizes, subsets)
     return _Parities(len(sizes), subsets) if binary and plan.cost > _PARITIES_COST * plan.size else plan
 
 
@@ -198,7 +198,7 @@ class _Sums:
             if stop - first > 1:
                 sums.run_sums(cells, space, self.steps, first, stop)
             else:
-                self._sum(first, cells, space)
+                sum_step(self.steps[first], cells, space)
         return space[: self.room].copy()
 
     def spread(self, tables: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -209,18 +209,8 @@ class _Sums:
             if stop - first > 1:
                 sums.run_spreads(out, space, self.steps, first, stop)
             else:
-                self._spread(first, out, space)
+                spread_step(self.steps[first], out, space)
         return out
-
-    def _sum(self, step: int, cells: NDArray[Any], space: NDArray[Any]) -> None:
-        at, to, outer, size, inner, _ = self.steps[step].tolist()
-        x = cells if at < 0 else space
-        _over(outer * inner, size, lambda i, j: sums.sum_axis_into(x, max(at, 0), space, to, size, inner, i, j))
-
-    def _spread(self, step: int, cells: NDArray[np.float64], space: NDArray[np.float64]) -> None:
-        at, to, outer, size, inner, add = self.steps[step].tolist()
-        x = cells if at < 0 else space
-        _over(outer * inner, size, lambda i, j: sums.spread_axis(space, to, x, max(at, 0), size, inner, add, i, j))
 
     @cached_property
     def _runs(self) -> tuple[tuple[int, int], ...]:
@@ -236,6 +226,20 @@ class _Sums:
         return tuple(runs)
 
 
+def sum_step(step: NDArray[np.int64], cells: NDArray[Any], space: NDArray[Any]) -> None:
+    """One step of `run_sums`, on all threads."""
+    at, to, outer, size, inner, _ = step.tolist()
+    x = cells if at < 0 else space
+    _over(outer * inner, size, lambda i, j: sums.sum_axis_into(x, max(at, 0), space, to, size, inner, i, j))
+
+
+def spread_step(step: NDArray[np.int64], cells: NDArray[np.float64], space: NDArray[np.float64]) -> None:
+    """One step of `run_spreads`, on all threads."""
+    at, to, outer, size, inner, add = step.tolist()
+    x = cells if at < 0 else space
+    _over(outer * inner, size, lambda i, j: sums.spread_axis(space, to, x, max(at, 0), size, inner, add, i, j))
+
+
 def _over(n: int, size: int, function: Callable[[int, int], None]) -> None:
     run_chunks(function, n, max(64, CHUNK // size // 64 * 64))
 
@@ -243,7 +247,7 @@ def _over(n: int, size: int, function: Callable[[int, int], None]) -> None:
 Axes = tuple[int, ...]
 
 
-def _sum_plan(sizes: Sequence[int], subsets: Sequence[Sequence[int]]) -> _Sums:
+def sum_plan(sizes: Sequence[int], subsets: Sequence[Sequence[int]]) -> _Sums:
     """Sum out the largest attribute that some table lacks, for all tables that lack it; go on with the others."""
     starts = np.cumsum([0, *(prod(sizes[p] for p in subset) for subset in subsets)]).tolist()
     room = space = starts[-1]
@@ -294,7 +298,7 @@ def _sum_plan(sizes: Sequence[int], subsets: Sequence[Sequence[int]]) -> _Sums:
 @lru_cache(256)
 def _plan_of_one(sizes: tuple[int, ...], subset: tuple[int, ...]) -> _Sums:
     """The plan of one table, which takes half as long to make as its sums over 2^20 cells."""
-    return _sum_plan(sizes, [subset])
+    return sum_plan(sizes, [subset])
 
 
 def _next_out(axes: Axes, sizes: Sequence[int], targets: Sequence[Axes]) -> Axes:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, exp, inf, log, sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from ..mechanisms.sparse_vector_rho import positive_rho, scale_for
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE
 from ..support.rounding import down, up
 from ..support.search import greatest_integer, least_float
@@ -20,6 +22,8 @@ from .multiplicative_weights_price import Share, Total
 from .queries.bound_query import UNIT
 
 _TESTS = Fraction(7, 10)  # of an epoch's share, the rest measures
+_PARTS = 1 << 20  # of rho, as which the part of a threshold is counted
+_QUICK = 0.1  # roots of rho up to which the noise of queries has a formula: kappa is 2 % below at most
 _FALSE = 0.3  # of all updates that noise alone may use up, where all queries are asked
 _STEEPNESS = {False: 2.0, True: 0.25}  # updates times threshold, over n: without a prior, with one
 _FEWEST = 8  # updates by default, where there may be as many
@@ -41,15 +45,23 @@ class MeasuredSchedule:
     measurement_scale: float
     deviation: float  # of a measurement
     threshold: int
+    once: Share = Fraction(0)  # of the total, for a threshold that keeps its noise; 0 if each epoch has its own
+
+    @property
+    def keeps_threshold(self) -> bool:
+        """Whether the threshold has one noise for all epochs."""
+        return self.once > 0
 
 
 @dataclass(frozen=True)
 class Scales:
-    """The noise of one epoch; in units of 2^-16 records."""
+    """The noise of one epoch, in units of 2^-16 records, and what pays for it."""
 
     first: float  # of the threshold
     second: float  # of queries
     third: float  # of measurements
+    once: Share  # of the total, for the threshold where its noise is kept
+    each: Share  # and for each epoch
 
     @property
     def largest(self) -> float:
@@ -68,27 +80,41 @@ class MeasuredNumbers:
     cells: int
     has_prior: bool
 
+    @property
+    def _keeps_threshold(self) -> bool:
+        return bool(self.total.delta)
+
     def scales(self, updates: int) -> Scales:
-        """The least noise that an epoch's share pays for: theorem 1."""
-        share = Fraction(down(self.share / updates))
-        epsilon = self.total.tests(share * _TESTS)
-        if not epsilon > 2.0**-40:
-            return Scales(2 * MAX_SCALE, 2 * MAX_SCALE, 2 * MAX_SCALE)
-        # threshold and queries: u / b1 + 2 u / b2 = epsilon, split where the sum of their tails is least
-        a, b = (log(4 * count) - log(self.beta) for count in (updates, self.queries))
-        first = max(MIN_SCALE, up(UNIT * Fraction(1 + sqrt(2 * b / a)) / Fraction(epsilon)))
-        rest = Fraction(epsilon) - UNIT / Fraction(first)
-        second = max(MIN_SCALE, up(2 * UNIT / rest))
-        return Scales(first, second, self.total.noise_scale(UNIT, share - self.total.of_tests(epsilon)))
+        """The least noise that the share of all epochs pays for: theorem 1."""
+        return (_scales_with_one_threshold if self._keeps_threshold else _scales_of_epochs)(self, updates)
 
     def rough_scales(self, updates: int) -> Scales:
         """About the same, to choose by: a hundred times as quick."""
-        share = float(self.share) / updates
-        epsilon = max(self.total.rough_tests(share * float(_TESTS)), 2.0**-60)
+        if self._keeps_threshold:
+            once = float(self.share) * self.of_threshold(updates)
+            tests = (each := (float(self.share) - once) / updates) * float(_TESTS)
+            first = UNIT / max(self.total.rough_tests(once), 2.0**-60)
+            second = 2 * UNIT / max(tests, sqrt(tests), 2.0**-60)
+        else:
+            each = float(self.share) / updates
+            epsilon = max(self.total.rough_tests(each * float(_TESTS)), 2.0**-60)
+            first = UNIT * self.split(updates) / epsilon
+            second = 2 * UNIT / (epsilon - UNIT / first)
+        third = self.total.rough_noise_scale(UNIT, each * float(1 - _TESTS))
+        return Scales(first, second, third, Fraction(0), Fraction(each))
+
+    def of_threshold(self, updates: int) -> float:
+        """The part of rho for a threshold that keeps its noise, where the sum of its tail and of queries' is least."""
+        # b1 is u / sqrt(2 f R) and b2 is 2 u sqrt(c / (0.7 (1 - f) R)): the least of A b1 + B b2 over f
+        tail = log(4) - log(self.beta)
+        tails = log(4 * self.queries) - log(self.beta) + max(1.0, log(self.queries) - log(_FALSE * updates))
+        odds = exp(log(tail / (sqrt(8) * tails * sqrt(updates / float(_TESTS)))) * 2 / 3)
+        return max(1, round(odds / (1 + odds) * _PARTS)) / _PARTS  # the same on all machines
+
+    def split(self, updates: int) -> float:
+        """u / b1 + 2 u / b2 = epsilon, split where the sum of their tails is least: epsilon b1 / u."""
         a, b = (log(4 * count) - log(self.beta) for count in (updates, self.queries))
-        first = UNIT * (1 + sqrt(2 * b / a)) / epsilon
-        second = 2 * UNIT / (epsilon - UNIT / first)
-        return Scales(first, second, self.total.rough_noise_scale(UNIT, share * float(1 - _TESTS)))
+        return 1 + sqrt(2 * b / a)
 
     def threshold(self, updates: int, scales: Scales, part: float = _FALSE) -> float:
         """Above which noise alone lifts a query so seldom that this part of the updates is left for all queries."""
@@ -97,8 +123,12 @@ class MeasuredNumbers:
     def rough_error(self, updates: int) -> float:
         """About what the error bound is while updates are left."""
         scales = self.rough_scales(updates)
-        first, second = (log(2 * count) - log(self.beta) for count in (updates, self.queries))
+        first, second = (log(2 * count) - log(self.beta) for count in (self.thresholds(updates), self.queries))
         return self.threshold(updates, scales) + scales.first * first + scales.second * second
+
+    def thresholds(self, updates: int) -> int:
+        """How many noises thresholds have."""
+        return 1 if self._keeps_threshold else updates
 
     def _least_threshold(self, updates: int) -> float:
         """In records: below, noise alone would use up all updates."""
@@ -162,21 +192,59 @@ class MeasuredNumbers:
                 )
             level = threshold * UNIT
         measured = self.total.error(scales.third, self.beta * float(_MEASURED_BETA), updates)
-        tested = ceil(level) + largest_difference(
-            (scales.first, updates), (scales.second, self.queries), self.beta * float(1 - _MEASURED_BETA)
-        )
+        draws = (scales.first, self.thresholds(updates)), (scales.second, self.queries)
+        tested = ceil(level) + largest_difference(*draws, self.beta * float(1 - _MEASURED_BETA))
         beside, records = 1 + count_error * UNIT, n * UNIT
         return MeasuredSchedule(
             alpha=min(1.0, (max(tested, measured) + beside) / records),
             measured_alpha=min(1.0, (measured + beside) / records),
             updates=updates,
-            share=Fraction(down(self.share / updates)),
+            share=scales.each,
+            once=scales.once,
             threshold_scale=scales.first,
             query_scale=scales.second,
             measurement_scale=scales.third,
             deviation=self.total.deviation(scales.third),
             threshold=ceil(level),
         )
+
+
+_BEYOND = 2 * MAX_SCALE  # a scale that cannot be drawn
+
+
+def _scales_of_epochs(numbers: MeasuredNumbers, updates: int) -> Scales:
+    """Each epoch has a threshold with noise of its own: u / b1 + 2 u / b2 is the epsilon of its tests."""
+    total, each = numbers.total, Fraction(down(numbers.share / updates))
+    epsilon = total.tests(each * _TESTS)
+    if not epsilon > 2.0**-40:
+        return Scales(_BEYOND, _BEYOND, _BEYOND, Fraction(0), each)
+    first = max(MIN_SCALE, up(UNIT * Fraction(numbers.split(updates)) / Fraction(epsilon)))
+    second = max(MIN_SCALE, up(2 * UNIT / (Fraction(epsilon) - UNIT / Fraction(first))))
+    third = total.noise_scale(UNIT, each - Fraction(epsilon))
+    return Scales(first, second, third, Fraction(0), each)
+
+
+def _scales_with_one_threshold(numbers: MeasuredNumbers, updates: int) -> Scales:
+    """One noise of the threshold for all epochs, in rho: an epoch costs kappa and its measurement."""
+    total, once = numbers.total, Fraction(down(numbers.share * Fraction(numbers.of_threshold(updates))))
+    each = Fraction(down((numbers.share - once) / updates))
+    epsilon, tests = total.tests(once), down(each * _TESTS)
+    if not (epsilon > 2.0**-40 and tests > 2.0**-80):
+        return Scales(_BEYOND, _BEYOND, _BEYOND, once, each)
+    first, second = max(MIN_SCALE, up(UNIT / Fraction(epsilon))), _query_scale(tests)
+    third = total.noise_scale(UNIT, each - Fraction(positive_rho(2 * UNIT, second)))
+    return Scales(first, second, third, once, each)
+
+
+@lru_cache(1024)
+def _query_scale(rho: float) -> float:
+    """A scale for which a positive costs at most rho: sparse_vector.md, theorem 3."""
+    root = sqrt(rho)
+    if root < _QUICK:  # kappa is a little less than (2 u / b2)^2
+        scale: float = max(MIN_SCALE, 2 * UNIT / (root * (1 + 0.4 * root)))
+        if positive_rho(2 * UNIT, scale) <= rho:
+            return scale
+    return max(MIN_SCALE, scale_for(2 * UNIT, rho))
 
 
 def largest_difference(first: tuple[float, int], second: tuple[float, int], beta: float) -> float:

@@ -62,10 +62,13 @@ def move_onto(weights: Weights, bound: BoundQuery, value: float, target: float, 
     return True
 
 
-def take_in(weights: Weights, measurement: Measurement, n: int) -> bool:
-    """Move the distribution onto a new measurement, as far as its noise lets it be believed; whether it was moved."""
+def take_in(weights: Weights, measurement: Measurement, n: int, value: float | None = None) -> bool:
+    """Move the distribution onto a new measurement, as far as its noise lets it be believed; whether it was moved.
+
+    value    what the distribution has for the query, if that is known
+    """
     bound, deviation = measurement.bound_to(weights.domain), measurement.deviation
-    value = weights.evaluate(bound)
+    value = weights.evaluate(bound) if value is None else value
     gap = measurement.value - value
     believed = gap - _DOUBT * deviation * deviation / gap if gap else 0.0
     if believed * gap <= 0:
@@ -75,6 +78,8 @@ def take_in(weights: Weights, measurement: Measurement, n: int) -> bool:
 
 def fit_again(weights: Weights, measurements: Sequence[Measurement], passes: int, n: int) -> None:
     """Go over the measurements, at most so many times, and move the distribution onto those that are far from it."""
+    if not passes:
+        return
     some = _as_many_as_are_quick(weights, measurements)
     work = sum(weights.cells_of(each.bound) for each in some)
     for _ in range(min(passes, _MOST_CELLS // max(work, 1))):

@@ -33,7 +33,7 @@ from .multiplicative_weights_run import Answer
 from .multiplicative_weights_start import start
 from .queries.bound_query import BoundQuery
 from .queries.combined import Scaled
-from .queries.query import as_sequence, bind
+from .queries.query import RecentlyBound, as_sequence
 from .ratio import Ratio, ratio_of
 from .synthetic_distribution import SyntheticDistribution
 from .workload import Workload
@@ -68,7 +68,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         The probability with which the accuracy may fail.
     variant : {"auto", "measured", "plain", "sharp", "lecture"}
         "measured": one threshold test a query, and a measured count where it fires. "plain": Gaussian noise on each
-        answer (Laplace noise for delta = 0). "auto": plain for few queries, otherwise measured, from tables where
+        answer, or Laplace noise where that is less: for delta = 0, and for some eight queries and fewer unless a budget
+        adds up rhos or mus. "auto": plain for few queries, otherwise measured, from tables where
         `prior` is not given and delta > 0. "sharp": a test for each sign, no noisy answers, 2 ln|D| / alpha^2 updates,
         after which all queries are within alpha. "lecture": as in the course, with repaired constants;
         64 ln|D| / alpha^2 updates.
@@ -85,7 +86,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         Of "measured": after an update, how many times at most all measurements so far are gone over again, at most 20.
     on_exhausted : {"answer", "raise"}
         Of "measured", when all updates are spent: answer from the distribution as it is, without an error bound, with
-        one AccuracyWarning; or a BudgetExceeded.
+        one AccuracyWarning; or a BudgetExceeded. The distribution has then learnt from all updates, and its answers
+        cost nothing, so they go on by default; "raise" is for whoever must never show an answer without a bound.
     weights : {"auto", "dense", "factored"}
         "dense": one weight for each cell. "factored": a product of blocks of attributes, which updates merge; for
         domains of any size, and product queries. "auto" chooses by the number of cells.
@@ -107,10 +109,10 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     Attributes
     ----------
     alpha, beta : float
-        Answers are within alpha, with probability 1 - beta: all of them, or those of "measured" as long as updates are
-        left. Each answer's own bound is in the transcript.
+        Answers are within alpha, with probability 1 - beta: all of them, or those of "measured" while `updates_left` is
+        above 0. Each answer's own bound is in the transcript.
     updates, updates_left : int
-        How many times a test has fired, and how many more times it may.
+        How many times a test has fired, and how many more times it may. "plain" has none, and needs none.
     exhausted : bool
         Whether answers have no error bound any more.
     transcript : list of Answer
@@ -194,7 +196,9 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             started = start(given, rows_of(data), outside, budget, rng, report)
         self._parameters, self._schedule, self._run = started.given, started.schedule, started.run
         self._guarantee, self._n = started.guarantee, started.n
-        self._turn = threading.Condition()
+        self._bound = RecentlyBound(domain)
+        self._turn = threading.Condition(lock := threading.RLock())
+        self._lock, self._waiting = lock, 0
         self._answering = 0  # the thread whose turn it is: it alone changes anything, and holds no lock meanwhile
         self._process = processes.here.number
 
@@ -215,8 +219,7 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
             In [0, 1].
         """
         self._check_process()
-        bound = bind(query, self.domain)
-        return self._in_turn(lambda: self._answer_one(query, bound))
+        return self._in_turn(self._answer_one, query, self._bound.of(query))
 
     @quick_boundary
     def answer_many(self, queries: Iterable[Any], *, progress: Progress = None) -> NDArray[np.float64]:
@@ -283,29 +286,36 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
 
         return self._in_turn(answers)
 
-    def _in_turn(self, answers: Callable[[], T]) -> T:
+    def _in_turn(self, answers: Callable[..., T], *given: Any) -> T:
         """What is asked, when nobody else is answered."""
         # Threads answer one after the other. No lock is held in a turn: it calls what `progress` and warnings call. An
         # interrupt finds the turn taken only where `mine` says so: there is no call between the two.
         me, mine = threading.get_ident(), False
         try:
-            with self._turn:
-                if self._answering == me:
-                    raise RuntimeError(
-                        "what is called while an answer is made, such as `progress`, must not ask for another"
-                    )
-                while self._answering:
-                    self._turn.wait(_LOOK_AGAIN)
+            with self._lock:
+                if self._answering:
+                    self._wait(me)
                 mine, self._answering = True, me
-            return answers()
+            return answers(*given)
         finally:
             if mine:
-                self._answering = 0
-                with self._turn:
-                    self._turn.notify()
+                self._answering = 0  # before it is read who waits: who comes now finds the turn free
+                if self._waiting:
+                    with self._turn:
+                        self._turn.notify()
+
+    def _wait(self, me: int) -> None:
+        if self._answering == me:
+            raise RuntimeError("what is called while an answer is made, such as `progress`, must not ask for another")
+        self._waiting += 1  # before it is read whether the turn is free
+        try:
+            while self._answering:
+                self._turn.wait(_LOOK_AGAIN)
+        finally:
+            self._waiting -= 1
 
     def _answer_one(self, query: Any, bound: BoundQuery) -> float:
-        if self._run.asked >= self.max_queries:
+        if self._run.asked >= self._parameters.max_queries:
             raise ValueError("queries: 1 more: must be at most 0, what is left of max_queries")
         value = self._run.answer_one(query, bound)
         self._check_process()

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..randomness.noise_plans import laplace_plan
 from .multiplicative_weights_noise import NoiseAhead
-from .multiplicative_weights_run import Crossing, RunSource
+from .multiplicative_weights_run import Crossing, OneTest, RunSource
 from .multiplicative_weights_sharp import SharpRun
 from .queries.bound_query import UNIT
 from .update_schedule import UpdateSchedule
 from .workload import Workload
 
 
-class LectureRun(SharpRun):
+class LectureRun(OneTest, SharpRun):
     """The noisy answer decides to which side the distribution is changed."""
-
-    sides: ClassVar[int] = 1
 
     def __init__(self, schedule: UpdateSchedule, source: RunSource, beta: float) -> None:
         super().__init__(schedule, source, beta)
         self._answer_noise = NoiseAhead(laplace_plan(schedule.answer_scale), source.rng)
-
-    def tests(self, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.abs(gaps)
 
     def update(
         self, workload: Workload, at: int, crossed: Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]

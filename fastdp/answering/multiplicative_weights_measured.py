@@ -6,7 +6,7 @@ multiplicative_weights_measured.md, theorems 1 and 2. Epochs are paid for as the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,13 @@ from .measurements import Measurement, fit_again, take_in
 from .multiplicative_weights_noise import NoiseAhead
 from .multiplicative_weights_payments import Payments
 from .multiplicative_weights_price import Total
-from .multiplicative_weights_run import Crossing, RunSource, ThresholdRun
+from .multiplicative_weights_run import Crossing, OneTest, RunSource
 from .queries.bound_query import UNIT, BoundQuery
 from .workload import Workload
 
 
-class MeasuredRun(ThresholdRun):
+class MeasuredRun(OneTest):
     """One test, and a count with fresh noise where it fires."""
-
-    sides: ClassVar[int] = 1
 
     def __init__(
         self, schedule: MeasuredSchedule, source: RunSource, total: Total, payments: Payments,
@@ -41,6 +39,7 @@ class MeasuredRun(ThresholdRun):
         self._measurement_noise = NoiseAhead(total.noise(schedule.measurement_scale), source.rng)
         self._measurements: list[Measurement] = []
         self._known = known  # of each attribute, what tables say of its values
+        self._noise: int | None = None  # of the threshold, where it is kept
         self._refused = False  # whether a budget had no room for the epoch that was due
 
     @property
@@ -48,10 +47,15 @@ class MeasuredRun(ThresholdRun):
         return self._refused or not self.updates_left
 
     def threshold_noise(self) -> int:
-        return int(integer_noise(self._threshold_plan, self._payments.key(self.updates), 1)[0])
+        if self._noise is None or not self.schedule.keeps_threshold:
+            self._noise = int(integer_noise(self._threshold_plan, self._payments.key(self.updates), 1)[0])
+        else:
+            self._payments.settle(self.updates)
+        return self._noise
 
-    def tests(self, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.abs(gaps)
+    def end_epoch(self) -> None:
+        if not self.schedule.keeps_threshold:  # else all of it is one release, and noise that nobody saw goes on
+            super().end_epoch()
 
     def epoch_runs(self) -> bool:
         if self._on_exhausted == "raise" and not self.updates_left:
@@ -78,12 +82,12 @@ class MeasuredRun(ThresholdRun):
         self, workload: Workload, at: int, crossed: Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]
     ) -> int:
         query = workload.queries[at]
-        noisy = (int(counts[at]) + int(self._measurement_noise.draw(1)[0])) / (self.n * UNIT)
+        noisy = (int(counts[at]) + self._measurement_noise.draw_one()) / (self.n * UNIT)
         values[at] = self.record_measured(query, noisy, self.schedule.measured_alpha)
         bound, deviation = workload.bound(at), self.schedule.deviation / (self.n * UNIT)
         measurement = Measurement(query, bound if query.keeps_bound else None, noisy, deviation)
         with self.changing:
-            if take_in(self.weights, measurement, self.n):
+            if take_in(self.weights, measurement, self.n, crossed.value):
                 self._measurements.append(measurement)
                 fit_again(self.weights, [*self._known_beside(bound), *self._measurements], self._replay, self.n)
         if self._on_exhausted == "answer":

@@ -21,12 +21,26 @@ class NoiseAhead:
 
     def renew(self) -> None:
         """Throw away what has been drawn ahead."""
-        self._draws = np.empty(0, np.int64)
+        self._draws, self._used = np.empty(0, np.int64), 0
+
+    @property
+    def left(self) -> int:
+        """How many draws have been made that nobody has seen."""
+        return self._draws.size - self._used
 
     def draw(self, count: int) -> NDArray[np.int64]:
         """So many draws."""
-        if self._draws.size < count:
+        first, last = self._used, self._used + count
+        if last > self._draws.size:
             more = noise_draws.integer_noise(self._plan, fresh_key(self._rng), max(count, DRAWS if count > 2 else 64))
-            self._draws = np.concatenate((self._draws, more))
-        drawn, self._draws = self._draws[:count], self._draws[count:]
-        return drawn
+            self._draws, first, last = np.concatenate((self._draws[first:], more)), 0, count
+        self._used = last  # before they are given out
+        return self._draws[first:last]
+
+    def draw_one(self) -> int:
+        """One draw, as a number."""
+        used = self._used
+        if used >= self._draws.size:
+            return int(self.draw(1)[0])
+        self._used = used + 1
+        return self._draws.item(used)

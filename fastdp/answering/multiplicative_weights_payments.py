@@ -7,12 +7,13 @@ multiplicative_weights_measured.md, theorem 1, says why prices may be charged so
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.budget import Payers
+from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness, fresh_key
 from .multiplicative_weights_price import Share, Total
@@ -26,12 +27,13 @@ def pay_in_steps(payers: Payers, delta: float) -> bool:
 
 
 class Payments:
-    """Steps of one price, in their order; those up to `paid` are paid for."""
+    """Steps of one price, in their order; those up to `paid` are paid for. The first costs `once` more."""
 
     def __init__(
-        self, total: Total, each: Share, paid: int, payers: Payers, listed: Mapping[str, Any], rng: Randomness | None
-    ) -> None:
-        self._total, self._each, self.paid, self._payers = total, each, paid, payers
+        self, total: Total, once: Share, each: Share, paid: int, payers: Payers, listed: Mapping[str, Any],
+        rng: Randomness | None,
+    ) -> None:  # fmt: skip
+        self._total, self._once, self._each, self.paid, self._payers = total, once, each, paid, payers
         self._listed, self._rng = dict(listed), rng
 
     def key(self, begun: int, count: int = 1) -> NDArray[np.uint32]:
@@ -39,8 +41,13 @@ class Payments:
         due = begun + count - self.paid
         if due <= 0:
             return fresh_key(self._rng)
-        price = self._total.price(due * self._each)
+        price = self._total.price(due * self._each + (Fraction(0) if self.paid else self._once))
         with ChargedKeys(NAME, price, self._listed | {"steps": due}, self._payers, self._rng) as keys:
             key = keys.take()
         self.paid += due  # after the charge: what is interrupted here was paid for and never begun
         return key
+
+    def settle(self, begun: int) -> None:
+        """Pay for the next step, where so many have begun before and it has not been paid for."""
+        if begun >= self.paid:
+            self.key(begun)

@@ -12,7 +12,7 @@ from math import log, sqrt
 
 from ..mechanisms.bounds import laplace as laplace_error
 from ..privacy.calibration import zcdp_rho, zcdp_sigma
-from ..privacy.conversions import pure_of_rho, rho_of_pure
+from ..privacy.conversions import pure_of_rho
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness.noise_plans import MAX_SCALE, MIN_SCALE, NoisePlan, gaussian_plan, laplace_plan
 from ..support.rounding import decimal_value_up, down, lower, up
@@ -47,7 +47,7 @@ class Total:
         return AllOf(ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors), self.price(self.whole))
 
     def tests(self, share: Share) -> float:
-        """The largest epsilon of AboveThreshold for at most this share."""
+        """The largest epsilon, of AboveThreshold or of a threshold's noise, for at most this share."""
         return pure_of_rho(down(share)) if self.delta else down(share)
 
     def rough_tests(self, share: float) -> float:
@@ -57,10 +57,6 @@ class Total:
     def rough_noise_scale(self, sensitivity: float, share: float) -> float:
         """About the scale of the noise of a count for this share."""
         return sensitivity / sqrt(2 * share) if self.delta else sensitivity / share
-
-    def of_tests(self, epsilon: float) -> Share:
-        """What AboveThreshold with this epsilon takes."""
-        return Fraction(rho_of_pure(epsilon)) if self.delta else Fraction(epsilon)
 
     def noise_scale(self, sensitivity: float, share: Share) -> float:
         """The sigma, or the scale of Laplace noise, of a count for at most this share; what cannot be drawn is above

@@ -66,8 +66,12 @@ class OnlineRun(ABC):
         self.weights, self.true_answers, self.n = source.weights, source.true_answers, source.n
         self.transcript: list[Answer] = []
         self.updates = 0
-        self.asked = 0
         self.changing = new_turn()  # while the weights are between two states
+
+    @property
+    def asked(self) -> int:
+        """How many queries have been answered."""
+        return len(self.transcript)
 
     @property
     @abstractmethod
@@ -97,7 +101,6 @@ class OnlineRun(ABC):
 
     def record(self, answers: list[Answer]) -> None:
         """Write down these answers."""
-        self.asked += len(answers)
         self.transcript += answers
 
 
@@ -106,6 +109,7 @@ class Crossing(NamedTuple):
 
     place: int
     sign: int
+    value: float | None = None  # what the distribution has for the query, where one alone was asked
 
 
 class ThresholdRun(OnlineRun):
@@ -135,6 +139,10 @@ class ThresholdRun(OnlineRun):
         """What is compared with the threshold, `sides` values for each gap, one query after the other."""
 
     @abstractmethod
+    def first_over(self, gap: int, limit: int) -> int | None:
+        """The same for one query, each test with noise of its own: which is the first to reach the limit, if any."""
+
+    @abstractmethod
     def update(
         self, workload: Workload, at: int, crossed: Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]
     ) -> int:
@@ -152,15 +160,20 @@ class ThresholdRun(OnlineRun):
         if not isinstance(weights, DenseWeights):
             return super().answer_one(query, bound)
         count = self.true_answers.count(bound) if self.updates_left else 0
-        value = min(max(weights.evaluate(bound), 0.0), 1.0)
+        value = weights.evaluate(bound)
+        if not 0.0 <= value <= 1.0:
+            value = min(max(value, 0.0), 1.0)
         tested = self.epoch_runs()
-        crossed = self._crossing_of(np.array([count - round(value * (self.n * UNIT))])) if tested else None
-        if crossed is None:
-            self.record([Answer(query, value, False, self.bound_of(tested))])
-            return value
-        values, counts = np.empty(1), np.array([count])
-        self._answer_rest(Workload([query], weights.domain), counts, values, _silent, crossed)
-        return values.item()
+        if tested:
+            assert self._noisy_threshold is not None
+            side = self.first_over(count - round(value * (self.n * UNIT)), self._noisy_threshold)
+            if side is not None:
+                values, counts = np.empty(1), np.array([count])
+                workload = Workload([query], weights.domain, [bound])
+                self._answer_rest(workload, counts, values, _silent, self._fired(0, side)._replace(value=value))
+                return values.item()
+        self.transcript.append(Answer(query, value, False, self.bound_of(tested)))
+        return value
 
     def answer_all(self, workload: Workload, values: NDArray[np.float64], report: Report) -> None:
         counts = workload.counts(self.true_answers) if self.updates_left else np.zeros(len(workload), np.int64)
@@ -237,12 +250,20 @@ class ThresholdRun(OnlineRun):
             tests = self.tests(gaps[start : start + DRAWS // 2])
             over = tests + self.query_noise.draw(tests.size) >= self._noisy_threshold
             if (fired := int(over.argmax())) or over[0]:
-                self.updates += 1
-                self._noisy_threshold = None
-                self.query_noise.renew()
                 place, side = divmod(fired, self.sides)
-                return Crossing(start + place, 1 - 2 * side)
+                return self._fired(start + place, side)
         return None
+
+    def _fired(self, place: int, side: int) -> Crossing:
+        """The end of an epoch, by this test of the query at this place."""
+        self.updates += 1
+        self._noisy_threshold = None
+        self.end_epoch()
+        return Crossing(place, 1 - 2 * side)
+
+    def end_epoch(self) -> None:
+        """Epochs are releases of their own, and so is their noise."""
+        self.query_noise.renew()
 
     def record_measured(self, query: Any, value: float, bound: float) -> float:
         """Write down the answer that a noisy count gives, within 0 and 1."""
@@ -258,3 +279,15 @@ class ThresholdRun(OnlineRun):
                 AccuracyWarning,
                 stacklevel=levels_to_caller(),
             )
+
+
+class OneTest(ThresholdRun):
+    """One test of each query, of how far the distribution is off to either side."""
+
+    sides: ClassVar[int] = 1
+
+    def tests(self, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.abs(gaps)
+
+    def first_over(self, gap: int, limit: int) -> int | None:
+        return 0 if abs(gap) + self.query_noise.draw_one() >= limit else None

@@ -32,6 +32,12 @@ class SharpRun(ThresholdRun):
         tests[::2], tests[1::2] = gaps, -gaps
         return tests
 
+    def first_over(self, gap: int, limit: int) -> int | None:
+        below, above = self.query_noise.draw(2).tolist()
+        if gap + below >= limit:
+            return 0
+        return 1 if above - gap >= limit else None
+
     def update(
         self, workload: Workload, at: int, crossed: Crossing, counts: NDArray[np.int64], values: NDArray[np.float64]
     ) -> int:

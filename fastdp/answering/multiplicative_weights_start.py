@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from ..privacy.budget import Budget, Payers
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, PureDP
+from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
@@ -75,23 +76,28 @@ class _Beginning:
     def __init__(
         self, given: Parameters, rows: Rows, outside: Outside, budget: Budget | None, rng: Randomness | None
     ) -> None:
-        self.given, self.rows, self.outside, self.rng = given, rows, outside, rng
+        self.rows, self.outside, self.rng = rows, outside, rng
         self.payers = charged_here(budget)
-        self.in_steps = given.variant in ("auto", "measured", "plain") and pay_in_steps(self.payers, given.delta)
+        self.given = replace(given, adds_epsilons=all(each.theorem == "basic" for each in self.payers))
         self.listed: dict[str, Any] = {
             "epsilon": given.epsilon, "delta": given.delta, "max_queries": given.max_queries,
         }  # fmt: skip
 
+    @property
+    def in_steps(self) -> bool:
+        """Whether what has not begun is not paid for."""
+        return self.given.variant in ("auto", "measured", "plain") and pay_in_steps(self.payers, self.given.delta)
+
     def with_public_count(self, report: Report) -> Started:
         """Replace-one neighbours: all that is charged follows from public numbers."""
         n = self.rows.n
-        given = self.given.resolved(n)
+        given = self.given = self.given.resolved(n)
         schedule = given.schedule(n)
         check_room(given.weight_bytes, given.evaluation_bytes, TrueAnswers.bytes(n, given.domain, self.rows.gathers))
         _warn_if_plain_noise_is_better(given, schedule, n)
-        self.listed |= {"alpha": schedule.alpha, "variant": schedule.variant}
+        self.listed |= {"delta": given.delta, "alpha": schedule.alpha, "variant": schedule.variant}
         guarantee = _guarantee(given, schedule)
-        price = given.total.price(given.prior_share + _step(schedule)) if self.in_steps else guarantee
+        price = given.total.price(given.prior_share + sum(_steps(schedule))) if self.in_steps else guarantee
         with ChargedKeys(NAME, price, self.listed, self.payers, self.rng) as keys:
             report(0, 1, "reading the records")
             true_answers = TrueAnswers(self.rows, given.domain, self.outside)
@@ -112,6 +118,8 @@ class _Beginning:
 
     def with_count(self, report: Report) -> Started:
         """Add-remove neighbours: what is charged after the number of records depends on it as it was drawn."""
+        # what is bought here, and all that follows, is from one total: noise is not chosen again
+        self.given = replace(self.given.with_less_noise(), adds_epsilons=False)
         total, scale = self.given.total, self.given.count_scale()
         self.given.resolved(1).schedule(1)  # an error of parameters, none of which depends on the number of records
         check_room(
@@ -146,13 +154,15 @@ class _Beginning:
     def _payments(self, given: Parameters, schedule: Schedule, paid: int) -> Payments:
         steps = given.max_queries if isinstance(schedule, PlainSchedule) else schedule.updates
         return Payments(
-            given.total, _step(schedule), paid if self.in_steps else steps, self.payers, self.listed, self.rng
+            given.total, *_steps(schedule), paid if self.in_steps else steps, self.payers, self.listed, self.rng
         )
 
 
-def _step(schedule: Schedule) -> Fraction:
-    """Of the total, for an epoch or an answer."""
-    return schedule.share if isinstance(schedule, MeasuredSchedule | PlainSchedule) else Fraction(0)
+def _steps(schedule: Schedule) -> tuple[Fraction, Fraction]:
+    """Of the total: what is due once, before the first step, and for each epoch or answer."""
+    if isinstance(schedule, MeasuredSchedule):
+        return schedule.once, schedule.share
+    return Fraction(0), schedule.share if isinstance(schedule, PlainSchedule) else Fraction(0)
 
 
 def _guarantee(given: Parameters, schedule: Schedule) -> Guarantee:

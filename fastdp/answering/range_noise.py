@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from math import exp, log, log1p, sqrt
-from typing import Any, Protocol
+from math import log, log1p, sqrt
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.calibration import MAX_EPSILON, gaussian_mu, gaussian_ratio, gaussian_sigma
+from ..privacy.conversions import rho_of_pure
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy.ledger import Charge
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.noise_draws import add_noise
-from ..randomness.noise_plans import LaplacePlan, laplace_plan, scale_in_range
+from ..randomness.noise_plans import LaplacePlan, laplace_plan, laplace_variance, scale_in_range
 from ..support import rounding
 from ..support.rounding import down, lower, sixty_digits, up
 from ..support.shown import shown
@@ -75,7 +77,9 @@ class Digits:
         changed = 2 if known else 1  # nodes of a level whose counts one record changes, each by 1
         scales = [up(Fraction(changed * SHARES, share) / lower(epsilon)) for share in tree.shares]
         plans = tuple(laplace_plan(scale_in_range(scale, "levels / epsilon")) for scale in scales)
-        return cls(tree, plans, PureDP(epsilon, neighbors=neighbors))
+        rho = up(sum(changed * Fraction(rho_of_pure(up(1 / Fraction(plan.scale)))) for plan in plans))
+        both = AllOf(PureDP(epsilon, neighbors=neighbors), ZCDP(rho, neighbors=neighbors))
+        return cls(tree, plans, both)
 
     @property
     def method(self) -> str:
@@ -104,13 +108,7 @@ class Digits:
 
     @property
     def _variances(self) -> list[float]:
-        return [_variance(plan.scale) for plan in self.plans]
-
-
-def _variance(scale: float) -> float:
-    """Of discrete Laplace noise."""
-    q = exp(-1 / scale)
-    return 2 * q / (1 - q) ** 2
+        return [laplace_variance(plan.scale) for plan in self.plans]
 
 
 @dataclass(frozen=True)
@@ -213,8 +211,14 @@ DIGITS_GAIN = 1.1
 """How much more the fit takes off the noise of digits than off that of running sums: release_ranges.md has figures."""
 
 
-def auto_noise(sizes: tuple[int, ...], epsilon: float, delta: float, neighbors: Neighbors) -> RangeNoise:
-    """What has less noise after its fit, by public numbers alone."""
+Sum = Literal["epsilon", "rho", "mu"]
+"""What the budgets that pay add up."""
+
+
+def auto_noise(
+    sizes: tuple[int, ...], epsilon: float, delta: float, neighbors: Neighbors, paid_in: Sum = "epsilon"
+) -> RangeNoise:
+    """What has less noise after its fit, for the same price where budgets add up rho or mu; by public numbers alone."""
     digits = Digits.of(sizes, epsilon, neighbors)
     if not delta or len(sizes) > 1 or epsilon > MAX_EPSILON:
         return digits
@@ -222,4 +226,13 @@ def auto_noise(sizes: tuple[int, ...], epsilon: float, delta: float, neighbors: 
         root = SquareRoot.of(sizes[0], epsilon, delta, neighbors)
     except ValueError:  # so little epsilon or delta that there is no such plan
         return digits
-    return digits if digits.typical <= DIGITS_GAIN * root.typical else root
+    one, other = (noise.typical * _price(noise.guarantee, paid_in) for noise in (digits, root))
+    return digits if one <= DIGITS_GAIN * other else root
+
+
+def _price(guarantee: Guarantee, paid_in: Sum) -> float:
+    """What noise shrinks in proportion to: the root of rho, or mu; 1 where the price is the epsilon that was asked."""
+    if paid_in == "epsilon":
+        return 1.0
+    charge = Charge(guarantee)
+    return charge.mu if paid_in == "mu" else sqrt(charge.amounts["rho"])

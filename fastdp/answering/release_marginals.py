@@ -17,7 +17,7 @@ import numpy as np
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import add_noise
 from ..records.domain import MOST_CELLS, Domain, check_domain, display_count
@@ -33,7 +33,7 @@ from ..support.results import as_code
 from .entropic_fit import MOST_STEPS, bytes_of_fit, fit_entropic
 from .least_squares_fit import LeastSquares, Table, least_squares_of
 from .marginal_counts import bytes_of_records, count_tables
-from .marginal_noise import MarginalNoise, marginal_noise
+from .marginal_noise import NOISES, MarginalNoise, NoiseKind, marginal_noise, prefers_gaussian
 from .marginal_transform import as_tables
 from .memory import display_bytes, usable_memory
 from .nearest_tables import nearest_tables
@@ -211,6 +211,7 @@ def release_marginals(
     epsilon: float,
     delta: float,
     fit: Fit | None = "auto",
+    noise: NoiseKind = "auto",
     outside: Outside = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
@@ -230,14 +231,19 @@ def release_marginals(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. 0 takes discrete Laplace noise, which pays for every table in full: mostly much more
-        of it.
+        The delta of the release. 0 takes discrete Laplace noise, which pays for every table in full: of many tables
+        much more of it.
     fit : {"auto", "entropic", "least-squares"}, optional
         "entropic": the tables of one distribution, found by multiplicative weights from independent attributes; needs
         all cells of the domain in memory. "least-squares": consistent estimates, each entry with the least variance,
         then for each the nearest table without negative entries; works on domains of any size. None: as measured.
         "auto" takes the entropic fit up to 2^24 cells, where memory allows, if it is expected to end within 1,000
         steps, or a minute or two, which depends on public numbers alone.
+    noise : {"auto", "laplace", "gaussian"}
+        Discrete noise of one law on every cell. "auto" takes what has the smaller variance: by epsilon, delta and
+        `neighbors`, Laplace for up to 3 to 15 tables, Gaussian beyond; and Gaussian under a budget that adds up rhos
+        or squares of mu, which Laplace noise takes many times more of. The guarantee states which: Laplace noise has
+        no delta.
     outside : {"raise", "clip"}
         Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
         increasing numbers; what has none, such as a missing entry, is None if that is a label, or the first value.
@@ -265,7 +271,7 @@ def release_marginals(
 
     Notes
     -----
-    Guarantee    (epsilon, delta)-DP, and rho-zCDP for the rho of its sigma; epsilon-DP for delta = 0
+    Guarantee    (epsilon, delta)-DP, and rho-zCDP for the rho of its sigma; epsilon-DP where the noise is Laplace's
     Proof        release_marginals.md, theorem 1
     Accuracy     as measured, every cell is within sigma sqrt(2 ln(2/beta)) with probability 1 - beta; fits come closer:
                  release_marginals.md has figures
@@ -288,22 +294,24 @@ def release_marginals(
     workload = checked_workload(domain, workload, fit)
     parameters.neighbors(neighbors)
     parameters.outside(outside)
-    noise = marginal_noise(workload, epsilon, delta, neighbors)
+    one_of("noise", noise, NOISES)
+    payers = charged_here(budget)
+    planned = marginal_noise(workload, epsilon, delta, neighbors, noise, concentrated=prefers_gaussian(payers))
     rows = rows_of(data)
     if neighbors == "replace-one" and rows.n == 0:
         raise ValueError("data: n=0 records: must be at least one; with neighbors='add-remove' there may be none")
-    listed = {"epsilon": noise.epsilon, "delta": noise.delta, "tables": workload.tables}
+    listed = {"epsilon": planned.epsilon, "delta": planned.delta, "tables": workload.tables}
     with reporting(progress, "releasing") as report:
-        with ChargedKeys("release_marginals", noise.guarantee, listed, budget, rng) as keys:
+        with ChargedKeys("release_marginals", planned.guarantee, listed, payers, rng) as keys:
             report(0, 3, "counting")
-            counts = count_tables(rows, workload, outside) << noise.bits
+            counts = count_tables(rows, workload, outside) << planned.bits
             report(1, 3, "drawing noise")
             key = keys.take()
-            add_noise(noise.plan, None, key, counts, counts)
+            add_noise(planned.plan, None, key, counts, counts)
         report(2, 3, "fitting")
-        tables = as_tables(counts * 2.0**-noise.bits, workload)
-        noise = replace(noise, guarantee=keys.stating(noise.guarantee))
-        made = _fitted(tables, workload, noise, rows.n if neighbors == "replace-one" else None, fit, report)
+        tables = as_tables(counts * 2.0**-planned.bits, workload)
+        planned = replace(planned, guarantee=keys.stating(planned.guarantee))
+        made = _fitted(tables, workload, planned, rows.n if neighbors == "replace-one" else None, fit, report)
         report(3, 3, "")
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import inf, prod
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..records.bins import Bins, end_in_bins, span_in_bins
 from ..records.domain import Domain
@@ -34,7 +34,7 @@ from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
-from .range_noise import Digits, RangeNoise, SquareRoot, auto_noise
+from .range_noise import Digits, RangeNoise, SquareRoot, Sum, auto_noise
 
 Method = Literal["auto", "digits", "square-root"]
 METHODS = ("auto", "digits", "square-root")
@@ -52,7 +52,9 @@ class RangesRelease(Accounted, Displayed):
     guarantee : Guarantee
         What the release guarantees.
     counts : numpy.ndarray of float64
-        The number of records in each bin, with an axis for each attribute: at least 0, and n in all.
+        The number of records in each bin, with an axis for each attribute: at least 0, and n in all. Where missing
+        entries have a bin it is the last, as in `Bins.labels`: no range has it, and `cdf` and `quantile` are of the
+        records that have a number.
     n : float
         The number of records: as it is under replace-one neighbours; under add-remove, where it is private, what the
         noisy counts state it is, at least 1.
@@ -143,7 +145,7 @@ class RangesRelease(Accounted, Displayed):
                 raise ValueError(f"x: shape {several.shape}, dtype {several.dtype}: must be numbers, in one dimension")
             return np.array([self.cdf(each) for each in several.tolist()])
         ends = self._ends("x", x)
-        places = [end_in_bins(bins, name, end) for name, bins, end in zip(self.names, self.bins, ends, strict=True)]
+        places = [end_in_bins(bins, name, end) for name, bins, end in zip(self.names, self._ordered, ends, strict=True)]
         if min(places) < 0:
             return 0.0
         return float(self._running[tuple(places)])
@@ -176,9 +178,17 @@ class RangesRelease(Accounted, Displayed):
         share = (q - before) / (here - before) if here > before else 0.0
         return self.bins[0].within(place, min(max(float(share), 0.0), 1.0))
 
+    @cached_property
+    def _ordered(self) -> tuple[Bins, ...]:
+        """The bins of numbers alone."""
+        return tuple(Bins(each.edges) if each.missing else each for each in self.bins)
+
     @property
     def _running(self) -> NDArray[np.float64]:
         shares = self.counts / self.n
+        if any(each.missing for each in self.bins):
+            present = self.counts[tuple(slice(each.size) for each in self._ordered)]
+            shares = present / max(float(present.sum()), 1.0)
         for axis in range(shares.ndim):
             shares = shares.cumsum(axis=axis)
         return np.minimum(shares, 1.0)
@@ -186,7 +196,7 @@ class RangesRelease(Accounted, Displayed):
     def _cells(self, low: Any, high: Any) -> tuple[slice, ...]:
         lows, highs = self._ends("low", low), self._ends("high", high)
         found = []
-        for name, bins, first, last in zip(self.names, self.bins, lows, highs, strict=True):
+        for name, bins, first, last in zip(self.names, self._ordered, lows, highs, strict=True):
             ends = bins.ends
             first = ends[0] if type(first) is float and first == -inf else first
             last = ends[1] if type(last) is float and last == inf else last
@@ -253,7 +263,8 @@ def release_ranges(
         One column of numbers; or records with the attributes that `edges` names.
     edges : array_like, Bins or mapping from str
         The edges of 2 to 2^20 bins, in increasing order, as `numpy.histogram` has them. For one or two attributes of
-        records, a mapping from their names to edges; two have at most 2^20 bins together, one times the other. Public:
+        records, a mapping from their names to edges; two have at most 2^20 bins together, one times the other. With
+        `Bins(edges, missing=True)` missing entries are counted in a bin of their own, which is in no range. Public:
         must not be read off the records.
     epsilon : float > 0
         The epsilon of the release.
@@ -263,9 +274,11 @@ def release_ranges(
         "digits": counts of a tree over the bins, with Laplace noise, and from the top the nearest ones that are >= 0
         and add up. "square-root", for one attribute and a delta: running sums with correlated Gaussian noise, and the
         nearest increasing ones; a fraction of the price for a budget in zCDP. "auto" takes what is expected to err
-        less, by public numbers alone.
+        less, by public numbers alone: at this epsilon and delta, or at the same rho or mu if the budget that pays adds
+        those up.
     outside : {"raise", "clip"}
-        Values beyond the edges: a DomainError, or the first or the last bin; NaN and missing entries the first.
+        Values beyond the edges: a DomainError, or the first or the last bin; NaN and missing entries the first, unless
+        they have a bin.
     progress : bool or callable, optional
         True for a bar, or a callable (done, total, what is being done).
     rng : Randomness, optional
@@ -289,7 +302,7 @@ def release_ranges(
 
     Notes
     -----
-    Guarantee    epsilon-DP by "digits"; (epsilon, delta)-DP and rho-zCDP for the rho of its noise by "square-root"
+    Guarantee    epsilon-DP by "digits", (epsilon, delta)-DP by "square-root"; rho-zCDP for the rho of its noise by both
     Proof        release_ranges.md, theorems 1 and 2
     Accuracy     `bounds.release_ranges` for the counts of ranges from the first bin before the fit, which comes closer:
                  release_ranges.md has figures
@@ -314,13 +327,14 @@ def release_ranges(
     """
     domain, rows = _opened(values, edges)
     parameters.outside(outside)
-    noise = plan_ranges(domain.sizes, epsilon, delta, neighbors, method)
+    payers = charged_here(budget)
+    noise = plan_ranges(domain.sizes, epsilon, delta, neighbors, method, payers)
     n = rows.n if neighbors == "replace-one" else None
     if n == 0:
         raise ValueError("values: n=0 records: must be at least one; with neighbors='add-remove' there may be none")
     listed = {"epsilon": float(epsilon), "delta": float(delta), "bins": domain.size, "method": noise.method}
     with reporting(progress, "releasing") as report:
-        with ChargedKeys("release_ranges", noise.guarantee, listed, budget, rng) as keys:
+        with ChargedKeys("release_ranges", noise.guarantee, listed, payers, rng) as keys:
             report(0, 3, "counting")
             counts = histogram(rows, domain, outside).reshape(domain.sizes)
             report(1, 3, "drawing noise")
@@ -333,8 +347,10 @@ def release_ranges(
     return RangesRelease(keys.stating(noise.guarantee), fitted, total, bins, domain.names, noise)
 
 
-def plan_ranges(sizes: tuple[int, ...], epsilon: Any, delta: Any, neighbors: Any, method: Any) -> RangeNoise:
-    """The noise of a release with these parameters, which are checked."""
+def plan_ranges(
+    sizes: tuple[int, ...], epsilon: Any, delta: Any, neighbors: Any, method: Any, payers: Sequence[Budget] = ()
+) -> RangeNoise:
+    """The noise of a release with these parameters, which are checked; `payers` are those that "auto" is to spare."""
     epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
     parameters.neighbors(neighbors)
     one_of("method", method, METHODS)
@@ -343,24 +359,32 @@ def plan_ranges(sizes: tuple[int, ...], epsilon: Any, delta: Any, neighbors: Any
             raise ValueError("method='square-root': must be 'digits' for two attributes, which have no running sums")
         if not delta:
             raise ValueError(f"delta={delta!r}: must be > 0 for method='square-root', whose noise is Gaussian")
-    return _planned(sizes, epsilon, delta, neighbors, method)
+    if method == "auto" and not all(each.delta for each in payers):
+        method = "digits"  # which alone such a budget can pay
+    return _planned(sizes, epsilon, delta, neighbors, method, _sum_of(payers))
+
+
+def _sum_of(payers: Sequence[Budget]) -> Sum:
+    """What the budgets add up: rho or mu, if one of them does."""
+    theorems = {each.theorem for each in payers}
+    return "mu" if "gaussian" in theorems else "rho" if theorems & {"zcdp", "best"} else "epsilon"
 
 
 @lru_cache(64)
-def _planned(sizes: tuple[int, ...], epsilon: float, delta: float, neighbors: Neighbors, method: Method) -> RangeNoise:
+def _planned(
+    sizes: tuple[int, ...], epsilon: float, delta: float, neighbors: Neighbors, method: Method, paid_in: Sum
+) -> RangeNoise:
     if method == "digits":
         return Digits.of(sizes, epsilon, neighbors)
     if method == "square-root":
         return SquareRoot.of(sizes[0], epsilon, delta, neighbors)
-    return auto_noise(sizes, epsilon, delta, neighbors)
+    return auto_noise(sizes, epsilon, delta, neighbors, paid_in)
 
 
 def bins_of(edges: Any, name: str = "edges") -> Bins:
     """The bins that edges stand for; ValueError for what is none, or too few."""
     bins = edges if isinstance(edges, Bins) else Bins(edges)
-    if bins.missing:
-        raise ValueError(f"{name}={shown(bins)}: must have no bin for missing entries, which are in no range")
-    if bins.size < 2:
+    if bins.edges.size < 3:
         raise ValueError(f"{name}: one bin: must be at least 2 bins, 3 edges")
     return bins
 
@@ -368,12 +392,16 @@ def bins_of(edges: Any, name: str = "edges") -> Bins:
 def domain_of(edges: Any, column: str = _COLUMN) -> Domain:
     """The attributes that the parameter `edges` of a release states."""
     if not isinstance(edges, Mapping):
-        return Domain({column: bins_of(edges)})
+        return _within_bounds(Domain({column: bins_of(edges)}))
     if not 1 <= len(edges) <= 2:
         raise ValueError(f"edges: {len(edges)} attributes: must be one or two")
-    domain = Domain({name: bins_of(each, f"edges[{shown(name)}]") for name, each in edges.items()})
+    return _within_bounds(Domain({name: bins_of(each, f"edges[{shown(name)}]") for name, each in edges.items()}))
+
+
+def _within_bounds(domain: Domain) -> Domain:
     if prod(domain.sizes) > MOST_BINS:
-        raise ValueError(f"edges: {domain.size:,} bins: must be at most {MOST_BINS:,}, one attribute times the other")
+        both = ", one attribute times the other" if len(domain.sizes) > 1 else ", that of missing entries included"
+        raise ValueError(f"edges: {domain.size:,} bins: must be at most {MOST_BINS:,}{both}")
     return domain
 
 

@@ -30,6 +30,7 @@ _FEW_CELLS = 1 << 17  # for which a histogram is always kept
 _FEW_FAR_CELLS = 1 << 24  # the same where records are elsewhere, and a query would be a pass over them
 _ONE_PASS = 1 << 14  # products that are sent to records together
 _PACKED_BYTES = 1 << 28  # of packed literals that are kept
+_KEPT = 1024  # conjunctions whose columns are known
 
 # Nanoseconds, one thread. A query on a histogram reads about a tenth of it; a query on packed records reads a bit a
 # record and literal. All queries of a workload come from the histogram in a few passes, which may be made for them.
@@ -72,7 +73,7 @@ class TrueAnswers:
         """The sum of the query over the records, in units of 2^-16."""
         if self._literals is not None:
             if isinstance(bound, BoundProduct):
-                return self._literals.counts([bound])[0] << GRID_BITS
+                return self._literals.count_one(bound) << GRID_BITS
             if isinstance(self._literals, _Literals) and isinstance(bound, BoundCells):
                 return self._literals.add_up(bound)
         return bound.count(self.cells())
@@ -140,6 +141,7 @@ class _Literals:
         self._codes, self.domain, self.n = codes, domain, codes[0].size
         self._columns = np.empty(_packed_shape(self.n, domain), np.uint64)
         self._slots: OrderedDict[tuple[int, bytes], int] = OrderedDict()
+        self._slots_of: dict[tuple[tuple[int, int], ...], NDArray[np.int64]] = {}  # of conjunctions, while these stay
 
     def counts(self, bounds: Sequence[BoundProduct]) -> list[int]:
         """How many records satisfy each product."""
@@ -150,6 +152,19 @@ class _Literals:
             return self.n
         slots = np.array([self._slot(position, table) for position, table in allowed])
         return int(literals.count_all(self._columns, slots))
+
+    def count_one(self, bound: BoundProduct) -> int:
+        """The same of one product; of a conjunction by the places that its columns had the last time."""
+        codes = bound.codes
+        if not codes or not self.n:
+            return self.count(bound.allowed)
+        slots = self._slots_of.get(codes)
+        if slots is None:
+            slots = np.array([self._slot(position, table) for position, table in bound.allowed])
+            if len(self._slots_of) >= _KEPT:
+                self._slots_of.clear()
+            self._slots_of[codes] = slots
+        return literals.count_all(self._columns, slots)
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
@@ -166,6 +181,8 @@ class _Literals:
             self._slots.move_to_end(key)
             return self._slots[key]
         full = len(self._slots) == len(self._columns)
+        if full:
+            self._slots_of.clear()
         slot = self._slots.popitem(last=False)[1] if full else len(self._slots)
         literals.pack_allowed_into(self._codes[position], table.view(np.uint8), self._columns[slot])
         self._slots[key] = slot
@@ -196,6 +213,10 @@ class _Elsewhere:
 
         counts: list[int] = self._rows.select(used).total(statistic).tolist()
         return counts
+
+    def count_one(self, bound: BoundProduct) -> int:
+        """The same of one."""
+        return self.counts([bound])[0]
 
     @cached_property
     def histogram(self) -> NDArray[np.int64]:

@@ -19,6 +19,10 @@ from .nearest_tables import nearest_tables
 from .queries import Conjunction, Linear, Mask, marginals
 from .range_noise import SquareRoot
 from .running_sums import CorrelatedNoise
+from .synthesis.junction_tree import JunctionTree
+from .synthesis.measured import Measured
+from .synthesis.tree_fit import fit_tree
+from .synthesis.tree_sampling import sample_into
 from .synthetic_distribution import SyntheticDistribution
 
 
@@ -28,6 +32,7 @@ def steps() -> Steps:
     for precision in PRECISIONS:
         made.append((f"weights, {precision}", partial(_weight, precision)))
     made += [("marginal tables", _tabulate), ("fits and samples", _fit)]
+    made.append(("junction trees", _fit_on_tree))
     return [*made, ("running sums", _count), ("increasing sums", _increase)]
 
 
@@ -68,6 +73,14 @@ def _fit() -> None:
     fitted = fit_entropic(target, least_squares, 1e-3)
     for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
         SyntheticDistribution(weights, domain).sample(3)
+
+
+def _fit_on_tree() -> None:
+    tree = JunctionTree([2, 3, 2], [(0, 1), (1, 2)])
+    measured = [Measured((0, 1), np.ones((2, 3)), 1.0), Measured((2,), np.ones(2), 1.0)]
+    fitted = fit_tree(tree, measured, 6.0, steps=2).distribution
+    for kind in (np.uint8, np.uint16):
+        sample_into(fitted, np.zeros(8, np.uint32), np.empty((3, 4), kind))
 
 
 def _count() -> None:

@@ -38,12 +38,14 @@ class _Cells(NamedTuple):
 
 
 class Workload:
-    """Queries, bound to a domain."""
+    """Queries, bound to a domain; `bounds` where that has been done."""
 
-    def __init__(self, queries: Sequence[Any], domain: Domain) -> None:
+    def __init__(self, queries: Sequence[Any], domain: Domain, bounds: Sequence[BoundQuery] | None = None) -> None:
         self.domain, self.queries = domain, queries
         self._whole = isinstance(queries, Marginals) and queries.domain == domain
-        self._bounds = None if self._whole else [self._kept(query) for query in queries]
+        self._bounds: Sequence[BoundQuery | None] | None = bounds
+        if bounds is None and not self._whole:
+            self._bounds = [self._kept(query) for query in queries]
         self._made: tuple[int, BoundQuery | None] = -1, None  # the one that was made last of those that are not kept
 
     def __len__(self) -> int:

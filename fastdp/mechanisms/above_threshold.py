@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget, check_open
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors, PureDP
 from ..randomness import noise_draws, noise_plans
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, check_open
 from ..randomness.keys import Randomness
 from ..support import parameters, processes
 from ..support.boundary import quick_boundary

@@ -8,34 +8,30 @@ from typing import Any
 import numpy as np
 
 from ..privacy.guarantees import Guarantee
-from ..privacy.origin import with_origin
-from ..randomness.keys import origin_of
 from ..records.bin_edges import checked_edges
+from ..support.boundary import boundary
 from ..support.checks import MAX_INT64, integer
 from ..support.parameters import MOST_BINS
-from .many_quantiles import MOST_QUANTILES, quantiles, shares_of
-from .quantile_plan import QuantilePlan
+from .many_quantiles import MOST_QUANTILES, release_quantiles
 
 
+@boundary
 def buy_edges(values: Any, bins: Any, low: Any, high: Any, **options: Any) -> tuple[list[Any], Guarantee]:
     """The edges, and what they guarantee: what is done with quantiles that were released costs nothing more.
 
     Where a number is more than one of the quantiles it has a bin of its own, up to the next number of its type.
     """
     count = integer("bins", bins, least=2, most=min(MOST_BINS, MOST_QUANTILES))
-    shares = [i / count for i in range(1, count)]
-    plan = QuantilePlan.of(
-        shares_of(shares), epsilon=options["epsilon"], delta=options["delta"], neighbors=options["neighbors"]
-    )
     checked_edges([-inf if low is None else low, inf if high is None else high])  # before anything is paid
-    found, often = np.unique(quantiles(values, shares, **options), return_counts=True)
+    released, guarantee = release_quantiles(values, [i / count for i in range(1, count)], **options)
+    found, often = np.unique(released, return_counts=True)
     whole = found.dtype.kind != "f"
     first, last = _ends(low, high, whole)
     inner: list[Any] = []
     for number, times in zip(found.tolist(), often.tolist(), strict=True):
         own = [number, number + 1 if whole else nextafter(number, inf)]
         inner += [each for each in own[: 2 if times > 1 else 1] if first < each < last and each not in inner[-1:]]
-    return [first, *inner, last], with_origin(plan.guarantee, origin_of(options["rng"]))
+    return [first, *inner, last], guarantee
 
 
 def _ends(low: Any, high: Any, whole: bool) -> tuple[Any, Any]:

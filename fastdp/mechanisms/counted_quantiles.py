@@ -122,6 +122,14 @@ def choose_method(
     return halving
 
 
+@lru_cache(64)
+def rho_of_any(shares: Shares, epsilon: Fraction, delta: float, neighbors: Neighbors) -> Fraction:
+    """Of a release whose method is chosen by a noisy number of records, that number included: theorem 4."""
+    left = epsilon * (1 - FOR_SIZE)
+    counted = (CountedPlan(shares, split, left, neighbors, None).rho for split in splits(shares, float(left), 1.0))
+    return (epsilon * FOR_SIZE) ** 2 / 2 + max(_halving(shares, down(left), delta, neighbors).rho, *counted)
+
+
 def of_one_record(epsilon: Fraction, neighbors: Neighbors) -> float:
     """What one of the records that a neighbour changes may cost."""
     return float(epsilon if neighbors == "add-remove" else epsilon / 2)
@@ -207,6 +215,11 @@ def _with_offsets(nodes: Sequence[Node], up_to: NDArray[np.float64]) -> list[Nod
     return [Node(*node[:7], offset) for node, offset in zip(nodes, offsets, strict=True)]
 
 
+def _longest(levels: int) -> int:
+    """Of so many levels the largest sum of squares of ranges, in units of one: two of them may be one of twice that."""
+    return levels + 2 if levels > 1 else 1
+
+
 @dataclass(frozen=True)
 class CountedPlan:
     """The parameters of a release, from public numbers: theorem 4 of many_quantiles.md has the prices.
@@ -245,6 +258,18 @@ class CountedPlan:
     def between(self) -> Shares:
         """The shares at which the records are cut."""
         return self._parts.between
+
+    @property
+    def rho(self) -> Fraction:
+        """Of cuts, counts and answers: theorem 4."""
+        split, moved = self.split, 1 if self.neighbors == "add-remove" else 2
+        cut_levels, levels = len(self.between).bit_length(), split.group.bit_length()
+        units = (
+            split.cuts**2 * _longest(cut_levels) / (8 * cut_levels**2)
+            + split.counts**2 / (2 * moved * split.depth)
+            + split.answers**2 * _longest(levels) / (8 * levels**2)
+        )
+        return self.epsilon**2 * units
 
     @property
     def cut_prices(self) -> Prices:

@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import layout
 from ..privacy.accounted import Accounted
-from ..privacy.budget import Budget, check_open
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness import exact_draws as exact
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, check_open
 from ..randomness.keys import Randomness, word_source
 from ..support import processes
 from ..support.boundary import quick_boundary

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.budget import Budget
-from ..privacy.guarantees import ApproxDP, Guarantee, Neighbors, PureDP
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..records.number_column import NumberColumn
@@ -28,8 +28,8 @@ from ..support.boundary import boundary
 from ..support.checks import items_of, probability
 from ..support.parameters import Outside
 from ..support.progress import Progress, Report, reporting
-from ..support.rounding import decimal_value, lower
-from .counted_quantiles import FOR_SIZE, HALVED, CountedPlan, choose_method, noisy_size
+from ..support.rounding import decimal_value, lower, up
+from .counted_quantiles import FOR_SIZE, HALVED, CountedPlan, choose_method, noisy_size, rho_of_any
 from .quantile_draws import Division, draw_quantiles
 from .quantile_plan import QuantilePlan, Shares, in_order
 
@@ -116,32 +116,52 @@ def quantiles(
     >>> bool(np.abs(np.array(shares) - np.arange(1, 10) / 10).max() < 0.02)
     True
     """
+    found, _ = release_quantiles(
+        values, qs, skip_missing=False, domain_bits=domain_bits, signed=signed, epsilon=epsilon, delta=delta,
+        outside=outside, progress=progress, rng=rng, budget=budget, neighbors=neighbors,
+    )  # fmt: skip
+    return found
+
+
+def release_quantiles(
+    values: Any, qs: Any, *, skip_missing: bool, domain_bits: Any, signed: Any, epsilon: Any, delta: Any, outside: Any,
+    progress: Progress, rng: Randomness | None, budget: Budget | None, neighbors: Any,
+) -> tuple[NDArray[Any], Guarantee]:  # fmt: skip
+    """The quantiles, and what they guarantee: of the entries that are there, or of all, where none may be missing."""
     shares, order = _ordered(tuple(_floats_of(qs)))
-    plan = ManyQuantiles.of(shares, epsilon, delta, neighbors)
-    column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
+    plan = ManyQuantiles.of(shares, epsilon, delta, neighbors, private_size=skip_missing)
+    column = NumberColumn(
+        values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove", skip_missing=skip_missing
+    )
     row = {**plan.row, "domain_bits": column.bits}
     guarantee = plan.guarantee(column.n)
     with ChargedKeys("quantiles", guarantee, row, budget, rng) as keys, reporting(progress, "choosing") as report:
         report(0, len(plan.shares), "quantiles")
         line, positions = column.read()
         found = plan.release(line, positions, keys, report)
-    return _array_of([found[place] for place in order], line)
+    return _array_of([found[place] for place in order], line), keys.stating(guarantee)
 
 
 @dataclass(frozen=True)
 class ManyQuantiles:
-    """The release of quantiles of one column, by whichever method should be more accurate."""
+    """The release of quantiles of one column, by whichever method should be more accurate.
 
-    shares: tuple[Fraction, ...]
+    private_size    whether the number of values is private under replace-one, too: some records have none
+    """
+
+    shares: Shares
     epsilon: float
     delta: float
     neighbors: Neighbors
+    private_size: bool = False
 
     @classmethod
-    def of(cls, shares: Sequence[Fraction], epsilon: Any, delta: Any, neighbors: Any) -> ManyQuantiles:
+    def of(
+        cls, shares: Sequence[Fraction], epsilon: Any, delta: Any, neighbors: Any, *, private_size: bool = False
+    ) -> ManyQuantiles:
         """Of parameters as users give them."""
         epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
-        return cls(in_order(shares), epsilon, delta, parameters.neighbors(neighbors))
+        return cls(in_order(shares), epsilon, delta, parameters.neighbors(neighbors), private_size)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -151,20 +171,25 @@ class ManyQuantiles:
     @property
     def _knows_size(self) -> bool:
         """Whether the method is chosen before anything is read: the number of records is public, or does not matter."""
-        return self.neighbors == "replace-one" or len(self.shares) <= HALVED
+        public = self.neighbors == "replace-one" and not self.private_size
+        return public or len(self.shares) <= HALVED
 
     def _method(self, n: int) -> QuantilePlan | CountedPlan:
         return choose_method(self.shares, lower(self.epsilon), self.delta, self.neighbors, n, n)
 
     def guarantee(self, n: int) -> Guarantee:
-        """Of the release: many_quantiles.md, theorems 1 and 4. Under add-remove it does not depend on n."""
+        """Of the release: many_quantiles.md, theorems 1 and 4. Where the size is private it does not depend on n."""
         if self._knows_size:
             method = self._method(n)
             if isinstance(method, QuantilePlan):
                 return method.guarantee
+            rho = method.rho
+        else:
+            rho = rho_of_any(self.shares, lower(self.epsilon), self.delta, self.neighbors)
+        concentrated = ZCDP(up(rho), neighbors=self.neighbors)
         if self.delta:
-            return ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors)
-        return PureDP(self.epsilon, neighbors=self.neighbors)
+            return AllOf(ApproxDP(self.epsilon, self.delta, neighbors=self.neighbors), concentrated)
+        return AllOf(PureDP(self.epsilon, neighbors=self.neighbors), concentrated)
 
     def release(
         self, line: NumberLine, positions: Positions | RankSearch, keys: ChargedKeys, report: Report

@@ -131,6 +131,11 @@ class QuantilePlan:
         )  # fmt: skip
 
     @property
+    def rho(self) -> Fraction:
+        """The same in zCDP."""
+        return _rho(self.each, self.levels, self.columns, self._has_short_paths, self.pure)
+
+    @property
     def row(self) -> dict[str, Any]:
         """Its row in a budget."""
         row: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
@@ -218,6 +223,14 @@ def _range_of_level(epsilon: float, delta: float, levels: int) -> float:
     return share(whole, levels, lambda each: BoundedRange(each).to_renyi())
 
 
+def _rho(each: float, levels: int, columns: int, short: bool, pure: bool) -> Fraction:
+    one, both = Fraction(rho_of_range(each)), Fraction(rho_of_range(up(2 * Fraction(each))))
+    rho = levels * columns * one
+    if short and pure:  # a choice of twice the range stands for the last two
+        rho = max(rho, rho + columns * (both - 2 * one))
+    return rho
+
+
 @lru_cache(1024)
 def _guarantee(
     each: float, levels: int, columns: int, short: bool, pure: bool, epsilon: float | None, delta: float,
@@ -228,11 +241,7 @@ def _guarantee(
         return PureDP(0.0, neighbors=neighbors)
     if count == 1:
         return BoundedRange(each if epsilon is None else epsilon, neighbors=neighbors)
-    one, both = Fraction(rho_of_range(each)), Fraction(rho_of_range(up(2 * Fraction(each))))
-    rho = count * one
-    if short and pure:  # a choice of twice the range stands for the last two
-        rho = max(rho, rho + columns * (both - 2 * one))
-    concentrated = ZCDP(up(rho), neighbors=neighbors)
+    concentrated = ZCDP(up(_rho(each, levels, columns, short, pure)), neighbors=neighbors)
     if epsilon is None:
         return compose((BoundedRange(each, neighbors=neighbors), count))
     if pure:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ..kernels import layout
 from ..privacy.blocks import counting
-from ..privacy.budget import Budget, BudgetExceeded, check_open, payers_of
+from ..privacy.budget import Budget, BudgetExceeded
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..privacy.origin import with_origin
+from ..privacy.reservations import check_open, payers_of
 from ..randomness import noise_draws
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Key, Randomness, fresh_key, origin_of

@@ -22,6 +22,7 @@ from .profiles import (
     RandomizedResponse,
     with_profile,
 )
+from .stored_forms import as_json, from_json
 from .subsampled_profiles import FixedSizeSubsampled, PoissonSubsampled
 
 __all__ = [
@@ -52,11 +53,13 @@ __all__ = [
     "RandomizedResponse",
     "Renyi",
     "Using",
+    "as_json",
     "compose",
     "discrete_laplace_curve",
     "epsilon_of_curve",
     "epsilon_of_rho",
     "epsilon_of_rho_simply",
+    "from_json",
     "parallel",
     "share",
     "subsampled",
@@ -67,16 +70,16 @@ publish(globals(), ("Accounted", "Form", "Guarantee", "HasGuarantee"), __name__)
 
 _HOMES = {
     "LossDistribution": "accountant",
-    "Release": "ledger",
-    "Releases": "ledger",
+    "Release": "releases",
+    "Releases": "releases",
     "Removal": "removal_lemma",
     "RemovalLemma": "removal_lemma",
 }
 
 if TYPE_CHECKING:
     from .accountant import LossDistribution as LossDistribution
-    from .ledger import Release as Release
-    from .ledger import Releases as Releases
+    from .releases import Release as Release
+    from .releases import Releases as Releases
     from .removal_lemma import Removal as Removal
     from .removal_lemma import RemovalLemma as RemovalLemma
 

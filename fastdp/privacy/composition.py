@@ -27,11 +27,11 @@ from .gaussian_curve import epsilon_of_mu, root_above
 from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP, Renyi
-from .ledger import Release
 from .loss_distributions import chosen, epsilon_bounds
 from .neighbors import one_relation
 from .origin import common_origin, with_origin
 from .profiles import Gaussian
+from .releases import Release
 
 Counted = Guarantee | tuple[Guarantee, int]
 Using = Literal["best", "basic", "advanced", "heterogeneous", "zcdp", "gaussian", "renyi", "pld"]

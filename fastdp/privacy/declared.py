@@ -20,9 +20,10 @@ from .composition import all_known, compose, merge_equal
 from .gaussian_dp import GaussianDP
 from .guarantee_forms import Form
 from .guarantees import ZCDP, ApproxDP, Guarantee, PureDP
-from .ledger import Charge, Release, Sums
+from .ledger import Charge, Sums
 from .origin import SEEDED, short_form
 from .profiles import DiscreteLaplace, Exponential, Gaussian, Laplace, Profile, RandomizedResponse
+from .releases import Release
 
 KINDS: dict[str, type[PureDP] | type[ZCDP] | type[GaussianDP]] = {"basic": PureDP, "zcdp": ZCDP, "gaussian": GaussianDP}
 SUMMED = {"basic": "epsilon", "zcdp": "rho", "gaussian": "mu"}  # what is added up of releases that were not declared

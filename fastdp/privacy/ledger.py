@@ -1,4 +1,4 @@
-"""The ledger of a budget: what was charged, the exact sums of it, and the rows that a person reads.
+"""The ledger of a budget: what was charged, and the exact sums of it.
 
 Epsilons and deltas count by their decimal values, so that ten releases of 0.1 fit in 1. Nothing here decides whether a
 release fits: that is the budget's part.
@@ -6,122 +6,29 @@ release fits: that is the budget's part.
 
 from __future__ import annotations
 
-import html
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, lcm
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any, Protocol
 
-from ..support import extensions
+from ..support import processes
 from ..support.public_paths import public_as
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
-from .accounted import Accounted
 from .gaussian_curve import root_above, root_below
 from .gaussian_dp import GaussianDP
 from .guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, PureDP
-from .origin import SECURE, SEEDED, Origin, short_form
-
-
-@public_as("fastdp.privacy")
-@dataclass(frozen=True)
-class Release(Accounted):
-    """One row of `Budget.releases`."""
-
-    mechanism: str
-    parameters: Mapping[str, Any]
-    guarantee: Guarantee
-    total: Guarantee  # of this release and all before it
-    declared: Guarantee | None = None  # which declared release it was
-
-
-@public_as("fastdp.privacy")
-class Releases(Sequence[Release]):
-    """The releases charged so far, as a table that prints well."""
-
-    def __init__(self, rows: Sequence[Release], *, still_open: str | None = None) -> None:
-        self._rows = tuple(rows)
-        self._open = still_open  # what was declared and has not come; None where nothing was declared
-
-    @overload
-    def __getitem__(self, index: int) -> Release: ...
-    @overload
-    def __getitem__(self, index: slice) -> Releases: ...
-    def __getitem__(self, index: int | slice) -> Release | Releases:
-        return Releases(self._rows[index], still_open=self._open) if isinstance(index, slice) else self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def dp_event(self, accountant: Any = None) -> Any:
-        """All of them as one composed event of the library dp-accounting: connect/dp_accounting.py."""
-        events = extensions.load("dp_event", "dp-accounting")
-        return events.composed([row.guarantee for row in self._rows], accountant)
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                str(number),
-                row.mechanism,
-                ", ".join(f"{name}={value!r}" for name, value in row.parameters.items()),
-                short_form(row.guarantee),
-                short_form(row.total),
-                *([] if self._open is None else ["no" if row.declared is None else short_form(row.declared)]),
-            )
-            for number, row in enumerate(self._rows, 1)
-        ]
-
-    @property
-    def _headings(self) -> tuple[str, ...]:
-        return _HEADINGS if self._open is None else (*_HEADINGS, "declared")
-
-    def __repr__(self) -> str:
-        rows = [self._headings, *self._cells()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(self._headings))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join([*lines, f"declared and still open: {self._open}"] if self._open else lines)
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self._headings)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._cells()
-        )
-        still_open = f"<p>declared and still open: {html.escape(self._open)}</p>" if self._open else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{still_open}"
-
-
-_HEADINGS = ("", "mechanism", "parameters", "guarantee", "total")
-
-
-class RowParameters(Mapping[str, Any]):
-    """What a row says of its release: a mapping that nobody changes, lists in it included."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[str, Any]) -> None:
-        self._items = {name: tuple(value) if isinstance(value, list) else value for name, value in items.items()}
-
-    def __getitem__(self, name: str) -> Any:
-        return self._items[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-    def __reduce__(self) -> tuple[type[RowParameters], tuple[dict[str, Any]]]:
-        return RowParameters, (self._items,)
-
+from .origin import SECURE, SEEDED, Origin
+from .releases import RowParameters
 
 FINAL, RETURNED = "final", "returned"
+
+
+@public_as("fastdp")
+class LedgerError(RuntimeError):
+    """A stored ledger cannot be read or written. What asked for it released nothing."""
 
 
 class Charge:
@@ -132,7 +39,10 @@ class Charge:
     owner from returning it, its end does.
     """
 
-    __slots__ = ("__weakref__", "_fate", "_owner", "_price", "guarantee", "item", "mechanism", "origin", "parameters")
+    __slots__ = (
+        "__weakref__", "_fate", "_owner", "_price", "guarantee", "item", "made", "mechanism", "origin", "parameters",
+        "place", "process",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -148,6 +58,9 @@ class Charge:
         self._fate: dict[int, str] = {}
         self._owner = None if owner is None else weakref.ref(owner)
         self._price = _price_of(guarantee)
+        self.process = processes.here.number  # which alone decides its fate
+        self.place: Any = None  # in a stored ledger
+        self.made = ""  # when, for rows of stored ledgers
 
     @property
     def amounts(self) -> Mapping[str, float]:
@@ -315,10 +228,40 @@ class Sums:
         return name not in self._missing and numerator * of <= most * denominator
 
 
-_TRIES = 1_000_000  # of one entry: each that fails is an entry of somebody else's
+TRIES = 1_000_000  # of one entry: each that fails is an entry of somebody else's
 
 
-class Ledger:
+class Ledger(Protocol):
+    """Where the charges of one budget are written: here in memory, or in a file that outlives the process.
+
+    A charge is reserved, then final or returned, which is decided once. What is reserved counts; a ledger that cannot
+    write that something was returned goes on counting it.
+    """
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether other processes may use the same one, forked children among them."""
+
+    def sums(self) -> Sums:
+        """The sums of all that is reserved or final."""
+
+    def reserve(self, charge: Charge, has_room: Callable[[Sums], bool]) -> Sums | None:
+        """Write a charge if it has room; None, or the sums without it where it has none."""
+
+    def decide(self, charge: Charge, fate: str) -> bool:
+        """Whether this is the fate of a charge, which it is unless another was decided, or the budget is closed."""
+
+    def running(self) -> Iterator[tuple[Charge, Sums]]:
+        """All that is final, and what of others' is not decided, each with the sums of it and all before it."""
+
+    def refuse(self) -> int:
+        """Count a release that failed because of its records; how many had before it."""
+
+    def refused(self) -> int:
+        """How many have."""
+
+
+class MemoryLedger:
     """The charges of one budget, in the order in which they were reserved.
 
     Nothing here takes a lock, so threads, signal handlers and finalisers may charge at any moment, and a fork finds
@@ -327,18 +270,17 @@ class Ledger:
     fates are decided, and any prefix that was ever right stays right.
     """
 
-    __slots__ = ("_charges", "_decided", "_nothing")
+    __slots__ = ("_charges", "_decided", "_nothing", "_refused")
+
+    is_stored = False
 
     def __init__(self, nothing: Sums) -> None:
         self._charges: dict[int, Charge] = {}
         self._nothing = nothing
-        self._decided = (
-            0,
-            self._nothing,
-        )  # how many charges of the beginning have a fate, and the sums of the final ones
+        self._decided = 0, nothing  # how many charges of the beginning have a fate, and the sums of the final ones
+        self._refused: list[object] = []
 
     def sums(self) -> Sums:
-        """The sums of all that is reserved or final."""
         return self._counted()[1]
 
     def _counted(self) -> tuple[int, Sums]:
@@ -356,8 +298,7 @@ class Ledger:
         return n, sums
 
     def reserve(self, charge: Charge, has_room: Callable[[Sums], bool]) -> Sums | None:
-        """Write a charge if it has room; None, or the sums without it where it has none."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             n, before = self._counted()
             if not has_room(before.placed(charge)):
                 return before
@@ -365,14 +306,24 @@ class Ledger:
                 return None
         raise RuntimeError("budget: others charge it without a pause; try again")
 
-    def final(self) -> list[Charge]:
-        """All charges whose releases have drawn noise."""
-        charges = (self._charges[i] for i in range(len(self._charges)))
-        return [charge for charge in charges if charge.fate == FINAL]
+    def decide(self, charge: Charge, fate: str) -> bool:
+        return charge.decide(fate)
 
     def running(self) -> Iterator[tuple[Charge, Sums]]:
-        """The same, each with the sums of it and all before it."""
         sums = self._nothing
-        for charge in self.final():
-            sums = sums.plus(charge)
-            yield charge, sums
+        for i in range(len(self._charges)):
+            charge = self._charges[i]
+            if charge.fate == FINAL:
+                sums = sums.plus(charge)
+                yield charge, sums
+
+    def refuse(self) -> int:
+        this = object()
+        self._refused.append(this)  # one step, which gives each its place
+        return self._refused.index(this)
+
+    def refused(self) -> int:
+        return len(self._refused)
+
+
+__all__ = ["FINAL", "RETURNED", "Charge", "Ledger", "LedgerError", "MemoryLedger", "Sums"]

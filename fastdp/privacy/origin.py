@@ -24,8 +24,8 @@ class Origin(NamedTuple):
     Parameters
     ----------
     words : str
-        What its noise was drawn from: "operating system"; "seed", which is never shown; or the name of a class of the
-        caller's own that gave the keys.
+        What its noise was drawn from: "operating system"; "seed", which is never shown; the name of a class of the
+        caller's own that gave the keys; or "another library", of which nothing is known.
     version : str
         The version of fastdp.
     """
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
     version: str = VERSION
 
 
-SECURE, SEEDED = Origin(), Origin(SEED)
+SECURE, SEEDED, ELSEWHERE = Origin(), Origin(SEED), Origin("another library")
 
 T = TypeVar("T", bound="Originated")
 

@@ -9,25 +9,25 @@ from __future__ import annotations
 from threading import local
 
 from ..support.errors import AccuracyWarning, DomainError, PrivacyWarning
+from .ledger import Ledger, LedgerError
 
 ALLOWED = 3  # by default
 MOST = 10**9
 
-_OF_NO_RECORD = (ImportError, PrivacyWarning, AccuracyWarning)  # what public numbers or the machine decide
+_OF_NO_RECORD = (ImportError, PrivacyWarning, AccuracyWarning, LedgerError)  # what public numbers or the machine decide
 _last = local()  # .error, .counted: what ends the call that is under way in this thread, and who has counted it
 
 
 class Refusals:
-    """Those of one budget. Nothing here takes a lock: a list's `append` is one step, and gives each its place."""
+    """Those of one budget, which its ledger counts."""
 
-    __slots__ = ("_allowed", "_counted")
+    __slots__ = ("_allowed", "_ledger")
 
-    def __init__(self, allowed: int) -> None:
-        self._allowed = allowed
-        self._counted: list[object] = []
+    def __init__(self, allowed: int, ledger: Ledger) -> None:
+        self._allowed, self._ledger = allowed, ledger
 
     def __len__(self) -> int:
-        return min(len(self._counted), self.allowed + 1)  # of those that came at the same moment, nothing is told
+        return min(self._ledger.refused(), self.allowed + 1)  # of those that came at the same moment, nothing is told
 
     @property
     def allowed(self) -> int:
@@ -37,7 +37,7 @@ class Refusals:
     @property
     def exceeded(self) -> bool:
         """Whether there were more than are allowed."""
-        return len(self._counted) > self.allowed
+        return self._ledger.refused() > self.allowed
 
     def count(self, error: BaseException) -> bool:
         """Count an error once a call; whether it is one more than could be told, as the budget was closed by then.
@@ -49,9 +49,7 @@ class Refusals:
         if any(each is self for each in _last.counted):
             return False
         _last.counted.append(self)
-        this = object()
-        self._counted.append(this)
-        return self._counted.index(this) > self.allowed
+        return self._ledger.refuse() > self.allowed
 
 
 def forget() -> None:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.blocks import counting
-from ..privacy.budget import Budget, Payers, Reservation, payers_of
+from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee
 from ..privacy.origin import with_origin
+from ..privacy.reservations import Payers, Reservation, payers_of
+from ..privacy.reservations import check_open as check_open
 from ..support.processes import here
 from .keys import Randomness, fresh_key, origin_of
 

@@ -8,6 +8,7 @@ stands where.
 from __future__ import annotations
 
 from decimal import Context, Decimal
+from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,12 @@ class GaussianPlan(NamedTuple):
 
 
 NoisePlan = LaplacePlan | GaussianPlan
+
+
+def laplace_variance(scale: float) -> float:
+    """Of discrete Laplace noise of this scale: 2 q / (1 - q)^2, q = e^(-1/scale)."""
+    q = exp(-1 / scale)
+    return 2 * q / (1 - q) ** 2
 
 
 def scale_in_range(scale: float, name: str) -> float:

@@ -134,7 +134,7 @@ class Bins(Accounted, Frozen):
         Parameters
         ----------
         values : array_like of int or float
-            One column of numbers, as `quantiles` takes it. A missing entry or NaN is an error.
+            One column of numbers, as `quantiles` takes it. A missing entry or NaN is an error, unless it has a bin.
         bins : int
             How many bins, from 2 on; there are others where many values are equal.
         epsilon : float > 0
@@ -146,7 +146,8 @@ class Bins(Accounted, Frozen):
             labels and quantiles of the first and the last bin are next to their inner edges: where ends are known,
             state them.
         missing : bool
-            Whether missing entries have a bin of their own; leave them out of `values` here.
+            Whether missing entries, and NaN, have a bin of their own. Edges then are quantiles of the other values,
+            whose number is private under either relation.
         domain_bits : int, optional
             The domain of the values, as `quantiles` takes it.
         signed : bool, optional
@@ -179,8 +180,8 @@ class Bins(Accounted, Frozen):
         missing = flag("missing", missing)
         buy = extensions.load("bins", "quantiles").buy_edges
         edges, guarantee = buy(
-            values, bins, low, high, epsilon=epsilon, delta=delta, domain_bits=domain_bits, signed=signed,
-            outside=outside, progress=progress, rng=rng, budget=budget, neighbors=neighbors,
+            values, bins, low, high, skip_missing=missing, epsilon=epsilon, delta=delta, domain_bits=domain_bits,
+            signed=signed, outside=outside, progress=progress, rng=rng, budget=budget, neighbors=neighbors,
         )  # fmt: skip
         made = cls.__new__(cls)
         made._take(edges, missing, guarantee)

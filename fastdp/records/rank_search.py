@@ -39,14 +39,15 @@ class RankSearch:
     """The ordered positions of all records, uint64 numbers 0 .. last.
 
     add    whether their sums are found as well
+    m      how many there are, where not every record has one
 
     The line is cut into parts (c, d]; for each is known how many positions are up to d, and their sum. A part is
     resolved if all its positions are at d.
     """
 
-    def __init__(self, rows: Rows, positions: PerRecord, last: int, *, add: bool = False) -> None:
+    def __init__(self, rows: Rows, positions: PerRecord, last: int, *, add: bool = False, m: int | None = None) -> None:
         self._rows, self._positions, self._add = rows, positions, add
-        self._ends, self._counts, self._sums = [last], [rows.n], [0]
+        self._ends, self._counts, self._sums = [last], [rows.n if m is None else m], [0]
         self._resolved, self._listed = [False], [False]
         self._cut(0)
 

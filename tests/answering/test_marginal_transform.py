@@ -35,7 +35,7 @@ def direct_spread(values: list[np.ndarray], domain: Domain, workload: Marginals)
 
 
 def both_plans(domain: Domain, workload: Marginals) -> Iterator[Any]:
-    yield tables._sum_plan(domain.sizes, workload.positions)
+    yield tables.sum_plan(domain.sizes, workload.positions)
     if domain.is_binary and len(domain) > 3:
         yield tables._Parities(len(domain), workload.positions)
 

@@ -130,7 +130,7 @@ def test_neighbours_are_no_farther_apart_than_is_paid_for(workload: Marginals) -
 
 
 def noise_of(workload: Marginals, epsilon: float, delta: float, neighbors: Any = "add-remove") -> Any:
-    return marginal_noise(workload, epsilon, delta, neighbors)
+    return marginal_noise(workload, epsilon, delta, neighbors, "gaussian" if delta else "laplace")
 
 
 def delta_of(sigma: float, sensitivity: float, epsilon: float) -> float:
@@ -171,7 +171,8 @@ def released_noise(n: int, **options: Any) -> tuple[np.ndarray, Any]:
     domain = Domain(a=100, b=100, c=2)
     workload = marginals(domain, 2)
     codes = records(domain, n)
-    made = fastdp.release_marginals(codes, domain, workload, fit=None, rng=Randomness(seed=1), **options)
+    given = {"noise": "gaussian" if options["delta"] else "auto"} | options
+    made = fastdp.release_marginals(codes, domain, workload, fit=None, rng=Randomness(seed=1), **given)
     noise = noise_of(workload, options["epsilon"], options["delta"], options.get("neighbors", "replace-one"))
     units = flat(made.tables) * made.n * 2**noise.bits - direct(codes, workload) * 2**noise.bits
     assert np.allclose(units, np.rint(units), rtol=0, atol=1e-3)

@@ -50,21 +50,34 @@ CASES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+def kappa(d: int, scale: float) -> float:
+    """The largest KL(r, r') / r of a positive, over the integers where it can be and around them."""
+    x = np.arange(-d, 2, dtype=np.longdouble)
+    below, above = np.exp((np.minimum(x, 0) - 1) / scale), np.exp(-np.maximum(x + d, 1) / scale)
+    norm = 1 + math.exp(-1 / scale)
+    not_r = np.where(x >= 1, 1 - np.exp(-x / scale) / norm, below / norm)
+    other = np.where(x + d >= 1, above / norm, 1 - np.exp((x + d - 1) / scale) / norm)
+    r = 1 - not_r
+    return float((np.log(r / other) + not_r / r * np.log(not_r / (1 - other))).max())
+
+
 @pytest.mark.parametrize("options", CASES, ids=str)
 @pytest.mark.parametrize("n", [1, 5000, 250_000])
 def test_every_share_pays_for_what_it_draws(options: dict[str, Any], n: int) -> None:
     """In fractions, and rho of pure DP in 40 digits: an epoch, all of them, tables and the number of records."""
     given, schedule = measured(n, **options)
     b1, b2, third = map(Fraction, (schedule.threshold_scale, schedule.query_scale, schedule.measurement_scale))
-    e0 = UNIT / b1 + 2 * UNIT / b2
     if given.delta:
-        cost = Fraction(pure_rho(float(e0) * (1 + 1e-15))) * (1 - Fraction(1, 10**13)) + UNIT**2 / (2 * third**2)
+        rho = Fraction(pure_rho(float(UNIT / b1) * (1 + 1e-15))) * (1 - Fraction(1, 10**13))
+        assert schedule.once * (1 - Fraction(1, 10**9)) < rho <= schedule.once
+        cost = Fraction(kappa(2 * UNIT, float(b2))) * (1 - Fraction(1, 10**10)) + UNIT**2 / (2 * third**2)
         whole = Fraction(zcdp_rho(given.epsilon, given.delta))
     else:
-        cost, whole = e0 + UNIT / third, Fraction(given.epsilon)
+        assert not schedule.keeps_threshold
+        cost, whole = UNIT / b1 + 2 * UNIT / b2 + UNIT / third, Fraction(given.epsilon)
     assert cost <= schedule.share
     assert cost > schedule.share * (1 - Fraction(1, 10**9))
-    total = schedule.updates * schedule.share
+    total = schedule.once + schedule.updates * schedule.share
     if given.prior == "marginals":
         tables = given.tables()
         assert tables is not None
@@ -105,9 +118,7 @@ def test_the_certificate_is_what_the_theorem_says() -> None:
     n = 100_000
     schedule = measured(n)[1]
     assert schedule.measured_alpha < schedule.alpha < 0.2
-    tails = largest_difference(
-        (schedule.threshold_scale, schedule.updates), (schedule.query_scale, 3000), 0.05 * 63 / 64
-    )
+    tails = largest_difference((schedule.threshold_scale, 1), (schedule.query_scale, 3000), 0.05 * 63 / 64)
     assert schedule.alpha == pytest.approx((schedule.threshold + tails + 1) / (n * UNIT), rel=1e-9)
     t3 = schedule.measurement_scale * math.sqrt(2 * math.log(2 * schedule.updates / (0.05 / 64)))
     assert schedule.measured_alpha == pytest.approx((t3 + 1) / (n * UNIT), rel=1e-9)
@@ -130,11 +141,11 @@ def test_the_certificate_holds_against_an_adversary(neighbors: Any) -> None:
     queries = [Conjunction({"a": i}) for i in range(8)]
     for seed in range(runs):
         run = fastdp.PrivateMultiplicativeWeights(
-            data, domain, epsilon=0.2, delta=1e-6, max_queries=40, beta=beta, variant="measured", neighbors=neighbors,
+            data, domain, epsilon=0.2, delta=1e-6, max_queries=60, beta=beta, variant="measured", neighbors=neighbors,
             rng=Randomness(seed=seed),
         )  # fmt: skip
         worst = 0.0
-        for _ in range(40):
+        for _ in range(60):
             if run.exhausted:
                 break
             gaps = abs(run.synthetic.probabilities() - true)
@@ -160,8 +171,8 @@ def test_more_records_support_more() -> None:
 
 
 def test_alpha_states_how_many_updates() -> None:
-    schedule = measured(250_000, alpha=0.03)[1]
-    assert schedule.alpha <= 0.03 < measured(250_000, updates=schedule.updates + 1)[1].alpha * 1.0001
+    schedule = measured(250_000, alpha=0.02)[1]
+    assert schedule.alpha <= 0.02 < measured(250_000, updates=schedule.updates + 1)[1].alpha * 1.0001
     with pytest.raises(ValueError, match=r"^alpha=0\.0001: must be at least 0\.00\d+, what n=250000 records support$"):
         measured(250_000, alpha=0.0001)
 
@@ -230,9 +241,55 @@ def test_plain_shares_pay_for_all_answers() -> None:
         parameters(variant="plain", alpha=1e-5).schedule(20_000)
 
 
+def test_few_plain_answers_have_laplace_noise_where_that_is_less() -> None:
+    """In deviation and in the error bound, by public numbers alone."""
+    for epsilon, delta, last in ((1.0, 1e-6, 8), (0.1, 1e-6, 7), (1.0, 1e-9, 13), (1.0, 0.2, 0)):
+        taken = []
+        for k in range(1, 30):
+            given = parameters(variant="plain", epsilon=epsilon, delta=delta, max_queries=k).resolved(1000)
+            schedule = given.schedule(1000)
+            assert isinstance(schedule, PlainSchedule)
+            taken.append(not given.delta)
+            laplace, gaussian = math.sqrt(2) * k / epsilon, math.sqrt(k / 2 / zcdp_rho(epsilon, delta))
+            assert schedule.deviation / UNIT <= min(laplace, gaussian) * 1.1
+            assert given.total.guarantee().to_approx(delta).epsilon <= epsilon * (1 + 1e-9)
+        assert taken == [k <= last for k in range(1, 30)], taken
+
+
+@pytest.mark.parametrize(("theorem", "pure"), [(None, True), ("basic", True), ("zcdp", False), ("gaussian", False),
+                                              ("best", False)])  # fmt: skip
+def test_whoever_adds_up_rhos_never_pays_for_laplace_noise(theorem: Any, pure: bool) -> None:
+    budget = None if theorem is None else fastdp.Budget(epsilon=9.0, delta=1e-4, theorem=theorem)
+    data = np.zeros((1000, 3), int)
+    for variant in ("plain", "auto"):
+        run = fastdp.PrivateMultiplicativeWeights(
+            data, DOMAIN, epsilon=0.9, delta=1e-6, max_queries=2, variant=variant, budget=budget
+        )  # fmt: skip
+        assert run.variant == "plain"
+        assert (run.guarantee == fastdp.PureDP(0.9)) == pure
+        run.answer_many([Conjunction({"a": 1})] * 2)
+    if budget is not None:
+        assert budget.spent.epsilon <= 9.0
+        if pure:
+            assert [row.guarantee.epsilon for row in budget.releases] == pytest.approx([0.45, 0.45] * 2)
+    private = fastdp.PrivateMultiplicativeWeights(
+        data, DOMAIN, epsilon=0.9, delta=1e-6, max_queries=2, variant="auto", neighbors="add-remove"
+    )
+    assert private.guarantee != fastdp.PureDP(0.9, neighbors="add-remove"), "n was bought with a delta"
+    assert private._run._total.delta == 1e-6  # type: ignore[attr-defined]
+
+
 def test_bounds_say_what_the_object_will() -> None:
     data = np.random.default_rng(0).integers(DOMAIN.sizes, size=(20_000, 3))
-    for options in ({}, {"variant": "measured"}, {"variant": "plain"}, {"prior": "marginals"}, {"max_queries": 10**6}):
+    few = {"variant": "plain", "max_queries": 3}
+    for options in (
+        {},
+        {"variant": "measured"},
+        {"variant": "plain"},
+        few,
+        {"prior": "marginals"},
+        {"max_queries": 10**6},
+    ):
         given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_queries": 500} | options
         estimate = fastdp.bounds.private_multiplicative_weights(20_000, DOMAIN, **given)
         run = fastdp.PrivateMultiplicativeWeights(data, DOMAIN, **given)

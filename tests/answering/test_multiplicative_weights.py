@@ -292,7 +292,7 @@ def test_no_noise_is_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     scale = run._run.weights.scale
 
     def watched(bound: Any, rate: float) -> None:
-        assert run._run.query_noise._draws.size == 0
+        assert run._run.query_noise.left == 0
         scale(bound, rate)
 
     monkeypatch.setattr(run._run.weights, "scale", watched)

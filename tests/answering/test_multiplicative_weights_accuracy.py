@@ -180,9 +180,9 @@ def test_an_update_without_memory_is_refused_before_its_test(monkeypatch: pytest
     domain = Domain.binary(40)
     run = make(np.ones((20_000, 40), bool), domain, epsilon=10.0)
     monkeypatch.setattr("fastdp.answering.memory.usable_memory", lambda: 2**10)
-    drawn = run._run.query_noise._draws.size
+    drawn = run._run.query_noise.left
     with pytest.raises(ValueError, match=r"^domain: an update by this query would merge the blocks of 'v1'; 'v2'"):
         run.answer(Conjunction({f"v{i}": 1 for i in range(1, 11)}))
-    assert run._run.query_noise._draws.size == drawn
+    assert run._run.query_noise.left == drawn
     assert run.transcript == []
     assert run.answer(Conjunction({"v1": 1})) > 1 - run.alpha

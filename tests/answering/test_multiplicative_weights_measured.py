@@ -144,24 +144,73 @@ def test_it_keeps_its_price_for_records_that_come_or_go(n: int, public: int, T: 
     assert worst(law, PRICE**updates, added(n)) == 0
 
 
-@pytest.mark.parametrize("pairs", [neighbours(3), added(2)], ids=["replace-one", "add-remove"])
-def test_its_divergence_is_within_rho(pairs: list[tuple[Counts, Counts]]) -> None:
-    """Of the Gaussian measurement: D_a <= a rho, two epochs."""
-    sigma, updates = 1.2, 2
-    e0 = -math.log(Q1 * Q2**2)
-    rho = updates * (e0 * math.tanh(e0 / 2) + 1 / (2 * sigma**2))
+def kappa(d: int, q: Fraction) -> float:
+    """The largest KL(r, r') / r of two coins: whether noise reaches x, and whether it reaches x + d."""
+    coins = [[float(sparse_vector.tail(k, q)) for k in (x, x + d)] for x in range(-20, 20)]
+    return max(math.log(r / o) + (1 - r) / r * math.log((1 - r) / (1 - o)) for r, o in coins)
+
+
+def rho_of(epsilon: float) -> float:
+    return epsilon * math.tanh(epsilon / 2)
+
+
+def of_rho(rho: float, pairs: list[tuple[Counts, Counts]], queries: list[Codes], q1: Fraction, q2: Fraction,
+           noise: Noise, updates: int, *, T: int = 1, **more: Any) -> float:  # fmt: skip
+    """The largest divergence in units of what rho allows: D_a <= a rho."""
     laws = {
-        c: {key: float(p) for key, p in measured_law(c, QUERIES[:2], 1, Q1, Q2, gaussian(sigma), updates, n=3).items()}
+        c: {k: float(p) for k, p in measured_law(c, queries, T, q1, q2, noise, updates, **more).items()}
         for c in {c for pair in pairs for c in pair}
     }
     largest = 0.0
     for a, b in pairs:
-        for order in (1.5, 2.0, 8.0):
+        for order in (1.01, 1.5, 2.0, 8.0):
             moment = math.fsum(
-                laws[a][k] ** order * q ** (1 - order) for k, q in laws[b].items() if laws[a][k] > 1e-280
+                math.exp(order * math.log(p) + (1 - order) * math.log(q))
+                for p, q in ((laws[a][k], q) for k, q in laws[b].items())
+                if p > 1e-280
             )
             largest = max(largest, math.log(moment) / (order - 1) / order / rho)
-    assert 0.1 < largest <= 1 + 1e-9
+    return largest
+
+
+PAIRS = {"replace-one": neighbours(3), "add-remove": added(2)}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("relation", PAIRS)
+def test_its_divergence_is_within_rho(relation: str, kept: bool) -> None:
+    """Of the Gaussian measurement, two epochs, with a threshold for each or one for both."""
+    sigma, updates = 1.2, 2
+    if kept:
+        rho = rho_of(-math.log(Q1)) + updates * (kappa(2, Q2) + 1 / (2 * sigma**2))
+    else:
+        rho = updates * (rho_of(-math.log(Q1 * Q2**2)) + 1 / (2 * sigma**2))
+    found = of_rho(rho, PAIRS[relation], QUERIES[:2], Q1, Q2, gaussian(sigma), updates, kept=kept, n=3)
+    assert 0.1 < found <= 1 + 1e-9
+
+
+def second_positive_free() -> float:
+    """One threshold, two positives, the price of one: all tests fire, and both measurements are exact enough to show
+    it."""
+    rho = rho_of(-math.log(HALF)) + kappa(2, Q2) + 1 / (2 * 0.5**2)
+    return of_rho(rho, PAIR, [(0,), (1,)], HALF, Q2, gaussian(0.5), 2, T=-10, kept=True, deviation=0.0)
+
+
+def measurement_free() -> float:
+    rho = rho_of(-math.log(HALF)) + kappa(2, Q2)
+    return of_rho(rho, PAIR, [(0,)], HALF, Q2, gaussian(0.5), 1, T=-10, kept=True, deviation=0.0)
+
+
+def noise_of_queries_and_threshold_of_a_quarter_of_the_scale() -> float:
+    rho = rho_of(-math.log(Q1)) + kappa(2, Q2) + 1 / (2 * 6.0**2)
+    return of_rho(rho, PAIR, SAME, Q1**4, Q2**4, gaussian(6.0), 1, T=4, kept=True, deviation=0.0)
+
+
+@pytest.mark.parametrize(
+    "mutant", [second_positive_free, measurement_free, noise_of_queries_and_threshold_of_a_quarter_of_the_scale]
+)
+def test_variants_with_one_threshold_that_are_not_private_are_rejected(mutant: Callable[[], float]) -> None:
+    assert mutant() > 1
 
 
 PAIR = [((7, 5, 0), (8, 4, 0)), ((8, 4, 0), (7, 5, 0))]
@@ -253,15 +302,27 @@ def run_this(monkeypatch: pytest.MonkeyPatch, schedule: Any) -> None:
     on_whole_records(monkeypatch)
 
 
-@pytest.mark.parametrize(("ask", "delta"), [(one_by_one, 0.0), (together, 1e-6), (in_two, 0.0)])
+@pytest.mark.parametrize(("ask", "delta"), [(one_by_one, 0.0), (one_by_one, 1e-6), (together, 1e-6), (in_two, 0.0)])
 def test_what_runs_has_the_law_that_was_proved(ask: Any, delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However it is asked; wrong laws, a threshold that is kept among them, are rejected by the same draws."""
-    counts, updates, T, runs, sigma = (4, 1, 1), 2, 1, 1200, 1.3
+    """However it is asked; wrong laws are rejected by the same draws, among them that of a threshold which keeps its
+    noise, or, with a delta, of one that has new noise in each epoch."""
+    counts, updates, T, runs, sigma = (4, 1, 1), 2, 1, 1600 if delta else 1200, 1.3
     noise, scale = (gaussian(sigma), sigma) if delta else (laplace(Q3), scale_of(Q3))
     deviation = 0.3  # records
     run_this(
         monkeypatch,
-        MeasuredSchedule(0.5, 0.5, updates, Fraction(1, 1000), scale_of(Q1), scale_of(Q2), scale, deviation, T),
+        MeasuredSchedule(
+            0.5,
+            0.5,
+            updates,
+            Fraction(1, 1000),
+            scale_of(Q1),
+            scale_of(Q2),
+            scale,
+            deviation,
+            T,
+            once=Fraction(1, 1000) if delta else Fraction(0),
+        ),
     )
     queries = [Product({"a": list(codes)}) for codes in QUERIES]
     rng, seen = Randomness(seed=7), {}  # type: ignore[var-annotated]
@@ -277,7 +338,16 @@ def test_what_runs_has_the_law_that_was_proved(ask: Any, delta: float, monkeypat
     def verdict(q1: Fraction, q2: Fraction, T: int, noise: Noise, **more: Any) -> Any:
         law: dict[Key, float] = {}
         exact = measured_law(
-            counts, QUERIES, T, q1, q2, noise, updates, deviation=deviation / 6, window=range(-9, 16), **more
+            counts,
+            QUERIES,
+            T,
+            q1,
+            q2,
+            noise,
+            updates,
+            deviation=deviation / 6,
+            window=range(-9, 16),
+            **{"kept": bool(delta)} | more,
         )
         for key, p in exact.items():
             if not any(a == "far" for _, a in key):
@@ -290,7 +360,7 @@ def test_what_runs_has_the_law_that_was_proved(ask: Any, delta: float, monkeypat
     for wrong in ((Q1**2, Q2**2, T), (Q1, Q2, T + 1), (Q1, Q2**3, T)):
         assert not verdict(*wrong, noise)
     assert not verdict(Q1, Q2, T, laplace(Q3**2) if not delta else gaussian(sigma / 2))
-    assert not verdict(Q1**3, Q2, T, noise, kept=True)
+    assert not verdict(Q1**3, Q2, T, noise, kept=not delta)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -21,7 +21,7 @@ from fastdp.answering.dense_weights import DenseWeights
 from fastdp.answering.factored_weights import FactoredWeights
 from fastdp.answering.queries.query import bind
 from fastdp.privacy.calibration import zcdp_rho
-from fastdp.support.rounding import down, lower
+from fastdp.support.rounding import down, lower, up
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.support.errors.AccuracyWarning")
 
@@ -43,14 +43,19 @@ def rho_spent(budget: Budget) -> Fraction:
     return sum((Fraction(row.guarantee.to_zcdp().rho) for row in budget.releases), Fraction(0))
 
 
+def epsilon_spent(budget: Budget) -> Fraction:
+    return sum((Fraction(row.guarantee.epsilon) for row in budget.releases), Fraction(0))
+
+
 # --- paying
 
 
 def epochs_that_were_paid(budget: Budget, run: PrivateMultiplicativeWeights) -> bool:
-    """Whether the budget was charged for the tables, and for each epoch that began."""
+    """Whether the budget was charged for the tables, the threshold if it is kept, and each epoch that began."""
     begun = run.updates + (run._run._noisy_threshold is not None)  # type: ignore[attr-defined]
-    tables = run._parameters.prior_share
-    return rho_spent(budget) >= tables + begun * run._schedule.share  # type: ignore[union-attr]
+    first = run._parameters.prior_share + run._schedule.once * (begun > 0)  # type: ignore[union-attr]
+    spent = (rho_spent if run._parameters.delta else epsilon_spent)(budget)
+    return spent >= first + begun * run._schedule.share  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("theorem", ["zcdp", "best"])
@@ -59,7 +64,9 @@ def test_budgets_that_add_up_rhos_pay_for_epochs_as_they_begin(theorem: Any, pri
     budget = Budget(theorem=theorem, **PRICE)
     run = online(budget=budget, prior=prior, updates=20)
     assert len(budget.releases) == 1
-    assert rho_spent(budget) == Fraction(float(run._parameters.prior_share + run._schedule.share))
+    once, each = run._schedule.once, run._schedule.share  # type: ignore[union-attr]
+    assert once > 0
+    assert rho_spent(budget) == Fraction(up(run._parameters.prior_share + once + each))
     run.answer_many(QUERIES)
     assert run.updates > (-1 if prior else 3)  # tables answer all that is asked here
     assert epochs_that_were_paid(budget, run)
@@ -233,7 +240,7 @@ def test_it_refuses_where_it_is_asked_to() -> None:
 def test_a_budget_that_others_have_spent(on_exhausted: Any) -> None:
     budget = Budget(theorem="zcdp", **PRICE)
     run = online(updates=20, budget=budget, on_exhausted=on_exhausted)
-    fastdp.gaussian(3, sensitivity=1, rho=float(WHOLE * Fraction(9, 10)), budget=budget)
+    fastdp.gaussian(3, sensitivity=1, rho=float(WHOLE * Fraction(8, 10)), budget=budget)
     if on_exhausted == "raise":
         with pytest.raises(BudgetExceeded, match="PrivateMultiplicativeWeights asks for"):
             run.answer_many(QUERIES)
@@ -250,12 +257,14 @@ def test_a_budget_that_others_have_spent(on_exhausted: Any) -> None:
 # --- interrupts
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("name", ["integer_noise", "take_in", "fit_again", "threshold_noise", "key"])
-def test_an_interrupt_leaves_an_object_that_goes_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_leaves_an_object_that_goes_on(name: str, delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it comes: no epoch runs twice on one charge, no answer is given twice."""
-    budget = Budget(theorem="zcdp", **PRICE)
-    run = online(budget=budget, updates=20)
-    run.answer_many(QUERIES[:3])
+    budget = Budget(theorem="zcdp", **PRICE) if delta else Budget(epsilon=1.0)
+    run = online(budget=budget, updates=20, delta=delta)
+    kept = bool(delta) and name == "integer_noise"  # the one noise of the threshold, drawn at the first query
+    run.answer_many(QUERIES[: 0 if kept else 3])
     places: dict[str, Any] = {
         "threshold_noise": multiplicative_weights_measured.MeasuredRun,
         "key": multiplicative_weights_payments.Payments,
@@ -280,10 +289,10 @@ def test_an_interrupt_leaves_an_object_that_goes_on(name: str, monkeypatch: pyte
             stopped += 1
             assert len(run.transcript) in (before, before + 1)
         assert epochs_that_were_paid(budget, run)
-    assert stopped == 2
+    assert stopped == (1 if kept else 2)
     assert run._run.asked == len(run.transcript)
     assert abs(run.synthetic.probabilities().sum() - 1) < 1e-9
-    assert rho_spent(budget) <= WHOLE
+    assert rho_spent(budget) <= WHOLE if delta else epsilon_spent(budget) <= 1
 
 
 # --- priors

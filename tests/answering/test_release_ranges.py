@@ -5,18 +5,20 @@ from __future__ import annotations
 import pickle
 from fractions import Fraction
 from itertools import product
-from math import exp, inf, nan, prod
+from math import exp, inf, log, nan, prod
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fastdp
-from fastdp import Bins, DomainError, Randomness
-from fastdp.answering.range_noise import Digits, SquareRoot
+from fastdp import Bins, Domain, DomainError, Randomness
+from fastdp.answering.range_noise import Digits, SquareRoot, auto_noise
 from fastdp.answering.range_tree import SHARES, RangeTree, nearest_shares, tree_for
 from fastdp.answering.release_ranges import plan_ranges
 from fastdp.kernels.isotonic import fit_increasing_into
+from fastdp.privacy.conversions import rho_of_pure
 from fastdp.randomness.charged_keys import ChargedKeys
 
 RELATIONS = ("replace-one", "add-remove")
@@ -433,7 +435,8 @@ def test_what_is_outside_is_refused_for_nothing_or_clipped() -> None:
         ([0.0, 100.0], {}, "one bin: must be at least 2 bins"),
         ([0.0, 100.0, 50.0], {}, "edges are in increasing order"),
         (range(2**20 + 2), {}, "edges: 1,048,578"),
-        (Bins([0.0, 50.0, 100.0], missing=True), {}, "no bin for missing entries"),
+        (Bins([0.0, 100.0], missing=True), {}, "one bin: must be at least 2 bins"),
+        (Bins(range(2**20 + 1), missing=True), {}, "1,048,577 bins: must be at most 1,048,576, that of missing"),
         ({}, {}, "0 attributes: must be one or two"),
         (dict.fromkeys("abc", EDGES), {}, "3 attributes: must be one or two"),
         ({"a": range(2**11 + 1), "b": range(2**10 + 1)}, {}, "2,097,152 bins: must be at most 1,048,576"),
@@ -450,6 +453,106 @@ def test_what_is_outside_is_refused_for_nothing_or_clipped() -> None:
 def test_bad_parameters(edges: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fastdp.release_ranges(VALUES, edges, **{"epsilon": 1.0} | options)
+
+
+# --- missing entries
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("method", ["digits", "square-root"])
+def test_missing_entries_are_in_a_bin_that_no_range_has(method: Any, relation: Any) -> None:
+    values = np.where(np.arange(20_000) % 4 == 0, np.nan, np.arange(20_000) % 100)
+    bins = Bins(range(101), missing=True)
+    made = fastdp.release_ranges(
+        values, bins, epsilon=2.0, delta=1e-6, method=method, neighbors=relation, rng=Randomness(1)
+    )
+    assert made.counts.shape == (101,)
+    assert abs(made.counts[-1] - 5_000) < 60
+    assert abs(made.range() - 15_000) < 60
+    assert made.range() == pytest.approx(made.counts[:-1].sum())
+    assert made.n == pytest.approx(made.counts.sum())
+    if relation == "replace-one":
+        assert made.n == 20_000
+    assert abs(made.cdf(49) - np.mean(np.arange(20_000)[np.arange(20_000) % 4 != 0] % 100 <= 49)) < 0.01
+    assert made.cdf(100) == pytest.approx(1.0)
+    assert abs(made.quantile(0.5) - 50) <= 2
+    assert made.quantile(1.0) == 99
+    assert made.deviation(0, 100) < 60
+    with pytest.raises(ValueError, match=r"values=None: must be a number from 0 to 100$"):
+        made.cdf(None)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_bin_of_missing_entries_is_paid_for_as_any_other(relation: Any) -> None:
+    """A record that goes missing, and one that is replaced: no pair of neighbours costs more than epsilon."""
+    sizes = Domain(x=Bins([0, 1, 2, 3], missing=True)).sizes
+    assert sizes == (4,)
+    noise = plan_ranges(sizes, 0.7, 0.0, relation, "auto")
+    assert 0.999 * 0.7 < loss(noise, sizes, relation) <= Fraction(7, 10)
+    if relation == "replace-one":  # were it left out, n would not be public: whoever goes missing would be seen
+        assert noise.tree.sizes == (4,)  # type: ignore[attr-defined]
+
+
+def test_two_attributes_with_missing_entries() -> None:
+    draw = np.random.default_rng(3)
+    people = pd.DataFrame({"age": draw.integers(0, 10, 30_000).astype(float), "children": draw.integers(0, 4, 30_000)})
+    people.loc[::3, "age"] = np.nan
+    edges = {"age": Bins(range(11), missing=True), "children": range(5)}
+    made = fastdp.release_ranges(people, edges, epsilon=4.0, rng=Randomness(2))
+    assert made.counts.shape == (11, 4)
+    assert abs(made.counts[-1].sum() - 10_000) < 200
+    assert abs(made.range() - 20_000) < 200
+    assert abs(made.range((0, 1), (4, 2)) - 5_000) < 200
+    assert made.cdf((10, 4)) == pytest.approx(1.0)
+    assert abs(made.cdf((4, 1)) - 0.25) < 0.02
+
+
+# --- who pays
+
+
+def test_budgets_that_add_up_rho_or_mu_are_not_charged_for_laplace_noise() -> None:
+    def method(**budget: Any) -> str:
+        budgets = fastdp.Budget(epsilon=2.0, neighbors="add-remove", **budget)
+        made = fastdp.release_ranges(
+            VALUES, EDGES, epsilon=1.0, delta=1e-6, budget=budgets, neighbors="add-remove", rng=Randomness(1)
+        )
+        return made.method
+
+    assert plan_ranges((1000,), 1.0, 1e-6, "add-remove", "auto").method == "digits"
+    assert method(delta=1e-5) == "digits"
+    assert method() == "digits"  # which alone a budget without a delta can pay
+    assert [method(delta=1e-5, theorem=theorem) for theorem in ("zcdp", "gaussian", "best")] == ["square-root"] * 3
+
+
+def test_the_choice_is_the_better_one_at_the_same_price() -> None:
+    """Whatever is chosen for a budget in rho has, scaled to one rho, no more noise than 1.1 times the other."""
+    for bins, epsilon, relation in product((8, 300, 5_000), (0.1, 8.0), RELATIONS):
+        made = {name: plan_ranges((bins,), epsilon, 1e-6, relation, name) for name in ("digits", "square-root")}
+        at_one = {
+            name: each.typical * next(form.rho for form in each.guarantee.forms() if not form.leak) ** 0.5
+            for name, each in made.items()
+        }
+        chosen = auto_noise((bins,), epsilon, 1e-6, relation, "rho").method
+        assert at_one[chosen] <= 1.1 * min(at_one.values())
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_levels_of_digits_add_up_in_rho(relation: Any) -> None:
+    """By the Renyi divergences of all neighbours' counts: the rho is reached by two records far apart."""
+    noise = Digits.of((5,), 0.7, relation)
+    rho = next(form.rho for form in noise.guarantee.forms())
+    changed = 2 if relation == "replace-one" else 1
+    for order in (1.01, 2.0, 8.0, 100.0):
+        spent = 0.0
+        for plan in noise.plans:
+            q, k = exp(-1 / plan.scale), np.arange(-400, 401)
+            p = (1 - q) / (1 + q) * q ** np.abs(k)
+            other = (1 - q) / (1 + q) * q ** np.abs(k - 1)
+            spent += changed * log(np.sum(p * (p / other) ** (order - 1))) / (order - 1)
+        assert spent <= rho * order
+        if order < 1.1:
+            assert spent > 0.9 * rho * order
+    assert rho <= 1.04 * rho_of_pure(0.7) / changed
 
 
 # --- bounds

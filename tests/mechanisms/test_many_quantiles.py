@@ -17,6 +17,7 @@ from fastdp.mechanisms.counted_quantiles import CountedPlan, Split, choose_metho
 from fastdp.mechanisms.cut_choice import CutChoice, Part
 from fastdp.mechanisms.cut_line import HIGHEST, LOWEST, cut_line
 from fastdp.mechanisms.cut_records import CutRecords
+from fastdp.mechanisms.many_quantiles import ManyQuantiles
 from fastdp.mechanisms.quantile_draws import draw_quantiles
 from fastdp.mechanisms.quantile_plan import Prices, QuantilePlan, levels_of
 from fastdp.mechanisms.weighted_intervals import LN2_UP
@@ -215,8 +216,15 @@ def test_the_exact_prices_of_two_levels():
 # --- counted parts
 
 
-def law_of_counted(records, size, plan, cut_prices, answer_prices, scale):
+def chance_of_count(noisy, count, scale):
+    """Of a count with discrete Laplace noise, brought to -1 .. 4."""
+    q, end = math.exp(-1 / scale), noisy in (-1, 4)
+    return q ** abs(noisy - count) * (1 if end else 1 - q) / (1 + q)
+
+
+def law_of_counted(records, size, plan, cut_prices, answer_prices, scale, chance=None):
     """Every result of cuts, noisy counts (from -1 to most + 1, tails cut off) and answers of two quantiles."""
+    chance = chance or (lambda noisy, count, scale: math.exp(-abs(noisy - count) / scale))
     shares = plan.shares
     between = ((shares[0] + shares[1]) / 2,)
     law = {}
@@ -226,7 +234,7 @@ def law_of_counted(records, size, plan, cut_prices, answer_prices, scale):
     for (cut,), p in oracles.quantiles.law_of_all(records, size, nodes, 1).items():
         counts = [sum(x <= cut for x in records), sum(x > cut for x in records)]
         for noisy in itertools.product(range(-1, 5), repeat=2):
-            weight = math.prod(math.exp(-abs(c - m) / scale) for c, m in zip(noisy, counts, strict=True))
+            weight = math.prod(chance(c, m, scale) for c, m in zip(noisy, counts, strict=True))
             middle = Fraction(min(max(noisy[0], 1), 3), 4)  # any function of the noisy counts
             answers = [1.0]
             for i, (low, high) in enumerate(((-1, cut), (cut, size - 1))):
@@ -262,6 +270,48 @@ def test_counted_parts_stay_within_what_is_claimed(neighbors):
 
     assert found(1, neighbors, moved / 0.5) <= 1.5 + 1e-9  # the tails that are cut off scale all of a law alike
     assert found(4, "add-remove", moved / 2.0) > 1.5
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_counted_parts_stay_within_the_rho_that_is_charged(neighbors):
+    """By moments; what is charged without the counts is refuted."""
+    size, most, shares, third = 4, 3, (Fraction(1, 4), Fraction(3, 4)), Fraction(1, 3)
+    plan = CountedPlan(shares, Split(0.0, 1, 1, third, third, third), Fraction(3, 2), neighbors, None)
+    halves, moved = QuantilePlan.at(shares, 0.5, neighbors), 1 if neighbors == "add-remove" else 2
+    assert plan.scale == moved / 0.5
+    assert (plan.cut_prices.each, plan.answer_prices.each) == (0.5, 0.5)
+    laws = {
+        records: law_of_counted(records, size, halves, plan.cut_prices, plan.answer_prices, plan.scale, chance_of_count)
+        for m in range(most + 1)
+        for records in itertools.combinations_with_replacement(range(size), m)
+    }
+    assert all(law.sum() == pytest.approx(1) for law in laws.values())
+    _, divergences = worst(laws, size, most, neighbors)
+    assert all(divergence <= order * plan.rho for order, divergence in divergences.items())
+    counts = Fraction(1, 2) ** 2 / 2 / moved
+    assert plan.rho == 2 * Fraction(1, 2) ** 2 / 8 + counts
+    assert divergences[1.01] > 1.01 * (plan.rho - counts)
+
+
+@pytest.mark.parametrize("shares", [THIRDS, UNEVEN])
+def test_replacements_pay_for_records_that_go_missing(shares):
+    """With prices of replacements a record may also come or go: how many there are is private then."""
+    size, most, each = 4, 4, 0.75
+    plan = QuantilePlan.at(shares, each, "replace-one")
+    epsilon, divergences = worst(laws_of(plan, size, most, step=2), size, most, "add-remove")
+    assert 0.5 * each < epsilon <= 2 * each + 1e-9
+    assert all(divergence <= order * 2 * rho_of_range(each) + 1e-9 for order, divergence in divergences.items())
+
+
+def test_a_private_size_is_not_used_under_replace_one():
+    deciles = [Fraction(k, 10) for k in range(1, 10)]
+    public, private = (ManyQuantiles.of(deciles, 1.0, 0.0, "replace-one", private_size=each) for each in (False, True))
+    assert public.guarantee(50) != public.guarantee(10**6)
+    assert private.guarantee(50) == private.guarantee(10**6)
+    rho = [each.guarantee(n).to_zcdp().rho for each in (private, public) for n in (50, 10**6)]
+    assert rho[0] > 0.99 * max(rho)  # of either method; a 256th of epsilon buys the size
+    of_removals = ManyQuantiles.of(deciles, 1.0, 0.0, "add-remove").guarantee(1)
+    assert of_removals.to_zcdp().rho < 0.35 * PureDP(1.0, neighbors="add-remove").to_zcdp().rho
 
 
 def test_the_method_follows_public_numbers():

@@ -39,8 +39,9 @@ from fastdp import (
     compose,
 )
 from fastdp.mechanisms import noise
-from fastdp.privacy.budget import Release, Reservation, _ambient
+from fastdp.privacy.budget import Release
 from fastdp.privacy.ledger import FINAL, Charge
+from fastdp.privacy.reservations import Reservation, _ambient
 from fastdp.randomness import noise_draws
 from fastdp.support.rounding import decimal_value, decimal_value_up
 

@@ -17,7 +17,7 @@ import pytest
 import fastdp
 from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, Budget, BudgetExceeded, PureDP, Renyi
 from fastdp.privacy import ledger
-from fastdp.privacy.budget import Reservation
+from fastdp.privacy.reservations import Reservation
 
 OWN = ("epsilon", "delta", "theorem", "neighbors", "refusals", "refused", "spent", "left", "releases")
 

@@ -15,8 +15,8 @@ import pytest
 import fastdp
 from fastdp import ApproxDP, BoundedRange, Budget, BudgetExceeded, GaussianDP, PureDP, Renyi, compose
 from fastdp.privacy import ZCDP, DiscreteLaplace, Gaussian, Laplace, RandomizedResponse, declared, with_profile
-from fastdp.privacy.budget import Reservation
 from fastdp.privacy.declared import Declared, DeclaredSums, covers
+from fastdp.privacy.reservations import Reservation
 
 # --- the worst analyst: (P, Q) of every outcome of a pair
 

@@ -11,7 +11,7 @@ import fastdp
 from fastdp import ZCDP, ApproxDP, BoundedRange, Budget, BudgetExceeded, GaussianDP, PureDP, Renyi
 from fastdp.mechanisms.noise import gaussian_noise
 from fastdp.privacy import gaussian_curve
-from fastdp.privacy.budget import Reservation
+from fastdp.privacy.reservations import Reservation
 
 GOAL = {"epsilon": 1.0, "delta": 1e-6}
 

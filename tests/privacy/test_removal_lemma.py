@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fastdp import ApproxDP, Budget
-from fastdp.privacy.budget import Reservation
 from fastdp.privacy.removal_lemma import Removal, peeling_eta, removal, removal_eta
+from fastdp.privacy.reservations import Reservation
 
 RELATIONS = ("add-remove", "replace-one")
 

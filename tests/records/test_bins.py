@@ -402,6 +402,44 @@ def test_quantiles_buy_edges_and_say_their_price() -> None:
     assert Bins([0.0, 1.0]).guarantee is None
 
 
+SOME = np.where(np.arange(9_000) % 3 == 0, nan, np.random.default_rng(2).normal(size=9_000).round(2))
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_edges_are_quantiles_of_the_values_that_are_there(delta: float, relation: Any, monkeypatch: Any) -> None:
+    """The same for all kinds of columns; what is stated is what was charged."""
+    pandas = pytest.importorskip("pandas")
+    given: dict[str, Any] = {"epsilon": 2.0, "delta": delta, "missing": True, "neighbors": relation}
+    budget = fastdp.Budget(epsilon=4.0, delta=1e-5 if delta else 0.0, neighbors=relation)
+    bins = Bins.quantiles(SOME, 10, **given, budget=budget, rng=fastdp.Randomness(3))
+    assert bins.guarantee == budget.releases[0].guarantee
+    true = np.nanquantile(SOME, np.arange(1, 10) / 10)
+    assert np.abs(bins.edges[1:-1] - true).max() < 0.06
+    columns = [
+        [None if np.isnan(value) else value for value in SOME], pandas.Series(SOME),
+        pandas.Series(SOME, dtype="Float64"),
+        SOME.astype(object), SOME[:, None],
+    ]  # fmt: skip
+    for column in columns:
+        assert Bins.quantiles(column, 10, **given, rng=fastdp.Randomness(3)) == bins
+    if relation == "add-remove":
+        assert Bins.quantiles(SOME[~np.isnan(SOME)], 10, **given, rng=fastdp.Randomness(3)) == bins
+    with monkeypatch.context() as patch:
+        patch.setattr("fastdp.records.number_column.may_gather", lambda rows: False)
+        assert Bins.quantiles(SOME, 10, **given, rng=fastdp.Randomness(3)) == bins
+    with pytest.raises(DomainError, match="NaN"):
+        Bins.quantiles(SOME, 10, **given | {"missing": False})
+
+
+def test_edges_of_columns_without_any_value_are_edges() -> None:
+    for relation in ("replace-one", "add-remove"):
+        nothing = Bins.quantiles([nan] * 50, 4, epsilon=1.0, missing=True, neighbors=relation)  # type: ignore[arg-type]
+        assert nothing.size >= 2
+    whole = Bins.quantiles([3, None] * 50, 2, epsilon=20.0, missing=True, domain_bits=8, low=0, high=9)
+    assert 3 in whole.edges.tolist()
+
+
 def test_a_value_that_many_have_gets_a_bin_of_its_own() -> None:
     values = np.where(np.arange(20_000) % 10 == 0, np.random.default_rng(1).integers(1, 1000, 20_000), 0)
     bins = Bins.quantiles(

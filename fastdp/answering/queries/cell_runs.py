@@ -171,7 +171,8 @@ def _plus(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def sum_walk(x: NDArray[Any], walk: Walk, factor: float | None = None) -> float:
     """The sum of the weights of a walk; with a factor, they are multiplied by it after that."""
-    return sum(_sum_plan(x, plan, factor) for plan in walk.plans)
+    plans = walk.plans
+    return _sum_plan(x, plans[0], factor) if len(plans) == 1 else sum(_sum_plan(x, plan, factor) for plan in plans)
 
 
 def count_plan(counts: NDArray[np.int64], plan: Runs | Pattern) -> int:
@@ -183,14 +184,16 @@ def count_plan(counts: NDArray[np.int64], plan: Runs | Pattern) -> int:
 def _sum_plan(x: NDArray[Any], plan: Runs | Pattern, factor: float | None) -> float:
     kernels = _kernels()
     if isinstance(plan, Pattern):
-        kernel = kernels.sum_pattern if factor is None else kernels.scale_pattern
-    elif plan.length == 1 or x.itemsize == 4:  # float32; to compare types takes half a microsecond
-        kernel = kernels.sum_short_runs if factor is None else kernels.scale_short_runs
+        kernel, each = kernels.sum_pattern if factor is None else kernels.scale_pattern, plan.marks.size
     else:
-        kernel = kernels.sum_runs if factor is None else kernels.scale_runs
-    rest = (*plan[1:], *(() if factor is None else (factor,)))
-    if plan.outer.size * _cells_of_each(plan) <= CHUNK:
-        return float(kernel(x, plan.outer, *rest))
+        each = plan.inner.size * plan.length
+        if plan.length == 1 or x.itemsize == 4:  # float32; to compare types takes half a microsecond
+            kernel = kernels.sum_short_runs if factor is None else kernels.scale_short_runs
+        else:
+            kernel = kernels.sum_runs if factor is None else kernels.scale_runs
+    rest = plan[1:] if factor is None else (*plan[1:], factor)
+    if plan.outer.size * each <= CHUNK:
+        return kernel(x, plan.outer, *rest)  # type: ignore[no-any-return]
     return float(sum(_over_plan(plan, lambda outer: kernel(x, outer, *rest))))
 
 

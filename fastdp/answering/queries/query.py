@@ -14,7 +14,7 @@ from ...support.frozen import frozen
 from ...support.parameters import MOST_QUERIES
 from ...support.public_paths import public_as
 from ...support.shown import shown
-from .bound_query import BoundQuery, checked
+from .bound_query import BoundProduct, BoundQuery, checked
 
 
 @public_as("fastdp.answering")
@@ -95,6 +95,30 @@ def bind(query: Any, domain: Domain) -> BoundQuery:
     return bound if kind in _OWN else checked(bound, domain)
 
 
+class RecentlyBound:
+    """What the products that were asked last are bound to on a domain: a service asks the same ones again and again.
+
+    Known by identity: to compare queries takes longer than to bind one. Only of fastdp's own kinds, which never change,
+    and no values of all cells, which would keep the memory of queries that nobody holds any more.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain, self._kept = domain, dict[int, tuple[Any, BoundQuery]]()
+
+    def of(self, query: Any) -> BoundQuery:
+        """The query on this domain."""
+        kept = self._kept.get(id(query))
+        if kept is not None:  # it holds the query: no other one has its id
+            return kept[1]
+        bound = bind(query, self._domain)
+        if type(bound) is BoundProduct and type(query) in _OWN:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[id(query)] = query, bound
+        return bound
+
+
+_MOST_KEPT = 64  # queries: their plans take some hundredths of what the weights of all cells take
 _OWN: set[type] = set()
 Q = TypeVar("Q", bound=type[Query])
 

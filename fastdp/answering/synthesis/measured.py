@@ -41,6 +41,8 @@ def check_measured(sizes: Sequence[int], measured: Measured) -> NDArray[np.float
         raise ValueError(f"measurements: shape {values.shape}: must be {shape}, as the columns {measured.columns}")
     if not 0 < measured.sigma < np.inf:
         raise ValueError(f"measurements: sigma={measured.sigma}: must be > 0 and finite")
+    if not np.isfinite(values).all():
+        raise ValueError("measurements: values: must be finite")
     return values.reshape(shape)
 
 

@@ -81,6 +81,8 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
         ("share-of-choices", (None, 0.25, 0.25)),
         ("charge-basic", ("no budget", 2.8, 2.8)),
         ("charge-zcdp", ("no budget", 2.8, 2.8)),
+        ("charge-alone-basic", (None, 8e-6, 8e-6)),
+        ("charge-alone-zcdp", (None, 8e-6, 8e-6)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 
@@ -123,6 +125,11 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("mwem", "numpy", 20, 20),
         ("marginal", "numpy", 2, 2),
         ("pmw-answer", None, 12e-6, 12e-6),
+        ("pmw-answer-measured", None, 12e-6, 12e-6),
+        ("pmw-answer-mask", "kernels", 1.5, 1.5),
+        ("pmw-answer-values", "kernels", 1.5, 1.5),
+        ("pmw-answer-many", "one by one", 1, 1),
+        ("pmw-update-measured", "kernels", 1.2, 1.2),
         ("mask-two-threads", "one thread", 1.5, 1.5),
         ("continual-step", None, 5e-3, 5e-3),
         ("bins", "np.searchsorted", 3, 3),
@@ -136,7 +143,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
     assert {case.name for case in choose(("answering",)) if not case.targets} == {
         *("marginals-mixed", "spread-binary", "transform", "answer-slice", "answer-conjunctions", "sample"),
         *("mwem-small", "release-pairs", "pmw-update"),
-        *("pmw-answer-mask", "pmw-answer-values", "marginals-decimal", "spread-decimal", "spread-mixed"),
+        *("marginals-decimal", "spread-decimal", "spread-mixed"),
         *("conjunction-scattered", "answer-scattered", "values-update", "sample-searched"),
         *("conjunction-runs-cold", "conjunction-long-runs-cold"),
     }

@@ -55,6 +55,7 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             "mwem",
             "mwem-small",
             "release-pairs",
+            "pmw-update-measured",
             "ranges",
             "ranges-integers",
             "sample",

@@ -131,6 +131,20 @@ def _check_answers_after_updates(drawn: Any, parameters: Any) -> None:
     assert all(abs(answer - truth) <= alpha < 0.5 for truth in truths)
 
 
+def _check_measured_answers(drawn: Any, parameters: Any) -> None:
+    """Each answer took one update, and is within the error bound; the noise of a measurement is some 100 records."""
+    codes, attributes, alpha, found = drawn
+    truths = [codes[:, j : j + attributes].all(axis=1).mean() for j in range(0, 14 - attributes, attributes)]
+    assert [times for _, times in found] == [1] * len(found)
+    assert all(abs(answer - truth) <= 0.02 < alpha < 0.5 for (answer, _), truth in zip(found, truths, strict=False))
+
+
+def _check_uniform_answers(drawn: Any, parameters: Any) -> None:
+    """No update was needed: all cells are equal, and all attributes binary."""
+    queries, answers = drawn
+    assert answers.tolist() == pytest.approx([2.0 ** -len(query.allowed) for query in queries], rel=1e-9)
+
+
 def _check_answer(drawn: Any, parameters: Any) -> None:
     codes, values, alpha, answer, updates = drawn
     cells = codes.astype(np.int64) @ (1 << np.arange(codes.shape[1])[::-1])
@@ -197,6 +211,8 @@ ORACLES: dict[str, Any] = {
     "an answer": _check_answer,
     "cells that rise": _check_cells_that_rise,
     "answers after updates": _check_answers_after_updates,
+    "measured answers": _check_measured_answers,
+    "uniform answers": _check_uniform_answers,
     "sums over axes": _check_tables,
     "broadcasts": _check_spread,
     "sorted projections": _check_nearest,

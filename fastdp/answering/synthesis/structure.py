@@ -1,0 +1,283 @@
+"""Which tables to measure: a chordal graph of columns, grown by released distances, and what each table may cost.
+
+Everything here is public: it reads what has been released, sizes, weights and limits. Edges are tables of two columns.
+An edge is added where the graph stays chordal, its new clique within the limits, and what the table brings, its
+distance from independence, is more than the noise that it adds to itself and, by its share of the budget, to the
+others. Columns share in it by the tables that are not measured, which are made of theirs. synthesize.md, "Structure".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import pi, prod, sqrt
+from statistics import NormalDist
+
+MEAN_NOISE = sqrt(2 / pi)  # the mean of |Z| over the standard deviation of Z, normal
+_SHARE = 2 / 3  # the exponent by which a table's share grows with what a unit of noise costs it
+PENALTIES = (0.0, 1 / 3, 2 / 3, 1.0)  # exponents of a table's cells in the order in which edges are tried
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A table of two columns that may be measured.
+
+    columns   positions, ascending
+    cells     how many it has
+    weight    how much an error of it counts
+    distance  from independence, released with noise: in records
+    """
+
+    columns: Pair
+    cells: int
+    weight: float
+    distance: float
+
+    @property
+    def cost(self) -> float:
+        """The weighted L1 error of the table for noise of standard deviation 1."""
+        return self.weight * MEAN_NOISE * self.cells
+
+    @property
+    def gain(self) -> float:
+        """The weighted L1 error that a measurement without noise would take away."""
+        return self.weight * self.distance
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a tree may be: cells of a clique, and of all cliques."""
+
+    clique: int
+    tree: int
+
+
+@dataclass
+class ChordalGraph:
+    """A chordal graph of columns, as sets of bits, that edges are added to as long as it stays chordal."""
+
+    sizes: Sequence[int]
+    near: list[int] = field(default_factory=list)
+    cells: int = 0  # of all maximal cliques
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], cliques: Iterable[Iterable[int]]) -> ChordalGraph:
+        """The graph of the cliques of a junction tree of all columns."""
+        graph = cls(sizes, [0] * len(sizes))
+        for clique in cliques:
+            mask = sum(1 << p for p in clique)
+            graph.cells += graph.cells_of(mask)
+            for p in members(mask):
+                graph.near[p] |= mask & ~(1 << p)
+        return graph
+
+    def copy(self) -> ChordalGraph:
+        """Another one to grow."""
+        return ChordalGraph(self.sizes, list(self.near), self.cells)
+
+    def cells_of(self, mask: int) -> int:
+        return prod(self.sizes[p] for p in members(mask))
+
+    def joined(self, pair: Pair) -> bool:
+        return bool(self.near[pair[0]] >> pair[1] & 1)
+
+    def separator(self, pair: Pair) -> int | None:
+        """What both columns are next to, if nothing else connects them: then an edge keeps the graph chordal."""
+        first, second = pair
+        shared = self.near[first] & self.near[second]
+        seen = shared | 1 << first
+        front = 1 << first
+        while front:
+            reached = 0
+            for p in members(front):
+                reached |= self.near[p]
+            front = reached & ~seen
+            seen |= front
+            if front >> second & 1:
+                return None
+        return shared
+
+    def cells_with(self, pair: Pair, separator: int) -> tuple[int, int]:
+        """The cells of the clique that an edge would make, and of all maximal cliques then."""
+        made = self.cells_of(separator | 1 << pair[0] | 1 << pair[1])
+        return made, self.cells + made - sum(
+            self.cells_of(separator | 1 << p) for p in pair if not self._common(separator | 1 << p)
+        )
+
+    def join(self, pair: Pair, cells: int) -> None:
+        """Add the edge; all maximal cliques have so many cells then."""
+        self.near[pair[0]] |= 1 << pair[1]
+        self.near[pair[1]] |= 1 << pair[0]
+        self.cells = cells
+
+    def _common(self, mask: int) -> int:
+        """The columns next to all of these."""
+        common = -1
+        for p in members(mask):
+            common &= self.near[p]
+        return common
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which tables to measure, in the order in which they were chosen, and the edges of the graph.
+
+    tables  the candidates
+    edges   all pairs of columns that share a clique
+    value   the weighted L1 error that is expected to go: gains less noise
+    """
+
+    tables: tuple[Candidate, ...]
+    edges: tuple[Pair, ...]
+    value: float
+
+
+class Noisiness:
+    """The weighted L1 error that noise is expected to make, as tables are chosen.
+
+    A table of two columns that is measured has its own noise, and one that is not has that of its columns. With the
+    best shares of mu^2 the sum is (sum of costs^(2/3))^(3/2) / mu, costs those of noise of standard deviation 1.
+    """
+
+    def __init__(self, sizes: Sequence[int], candidates: Iterable[Candidate], mu: float) -> None:
+        self._mu = mu
+        self._sizes = sizes
+        self._columns = [0.0] * len(sizes)
+        for each in candidates:
+            for p in each.columns:
+                self._columns[p] += each.weight
+        self._tables: list[Candidate] = []
+        self._sum = sum(self._part(self.column(p)) for p in range(len(sizes)))
+
+    def column(self, p: int) -> float:
+        """The cost of a column: of its error in all tables that are made of it."""
+        return MEAN_NOISE * self._sizes[p] * max(self._columns[p], 0.0)
+
+    def with_table(self, table: Candidate) -> float:
+        """The error if this one is measured, too."""
+        return self._error(self._sum + self._change(table))
+
+    def add(self, table: Candidate) -> None:
+        self._sum += self._change(table)
+        for p in table.columns:
+            self._columns[p] -= table.weight
+        self._tables.append(table)
+
+    @property
+    def error(self) -> float:
+        return self._error(self._sum)
+
+    def _change(self, table: Candidate) -> float:
+        change = self._part(table.cost)
+        for p in table.columns:
+            left = MEAN_NOISE * self._sizes[p] * max(self._columns[p] - table.weight, 0.0)
+            change += self._part(left) - self._part(self.column(p))
+        return change
+
+    def _error(self, parts: float) -> float:
+        return float(max(parts, 0.0) ** 1.5 / self._mu)
+
+    @staticmethod
+    def _part(cost: float) -> float:
+        return float(cost**_SHARE)
+
+
+def plan_tables(
+    graph: ChordalGraph,
+    candidates: Sequence[Candidate],
+    mu: float,
+    noise: float,
+    limits: Limits,
+) -> Plan:
+    """The best of several plans, by what each expects.
+
+    graph   the edges that there must be
+    mu      what all tables may cost together, where a table whose noise has standard deviation 1 costs 1
+    noise   the standard deviation of the distances
+    """
+    least = noise * likely_maximum(len(candidates))
+    real = [each for each in candidates if each.distance > least]
+    plans = [
+        _grown(graph.copy(), _in_order(real, penalty), Noisiness(graph.sizes, candidates, mu), limits)
+        for penalty in PENALTIES
+    ]
+    return max(plans, key=lambda plan: plan.value)
+
+
+def likely_maximum(n: int) -> float:
+    """What about one of n standard normal numbers exceeds."""
+    return NormalDist().inv_cdf(n / (n + 1)) if n > 1 else 0.0
+
+
+def shares_of(costs: Sequence[float], known: Sequence[float], square: float) -> list[float]:
+    """How much of mu^2 each table gets, such that the sum of cost / sqrt(known + share) is least.
+
+    costs   of noise of standard deviation 1; all 0 counts as all equal
+    known   the mu^2 of what has been measured of each before
+    square  that is shared
+    """
+    parts = [cost**_SHARE for cost in costs]
+    if not any(parts):
+        parts = [1.0] * len(parts)
+    order = sorted((i for i in range(len(parts)) if parts[i]), key=lambda i: known[i] / parts[i])
+    rate, sum_parts, sum_known = 0.0, 0.0, square
+    for i in order:  # those that get any are the first ones
+        if sum_parts and known[i] / parts[i] >= rate:
+            break
+        sum_parts, sum_known = sum_parts + parts[i], sum_known + known[i]
+        rate = sum_known / sum_parts
+    return [max(0.0, rate * part - before) for part, before in zip(parts, known, strict=True)]
+
+
+def _in_order(candidates: Iterable[Candidate], penalty: float) -> list[Candidate]:
+    return sorted(candidates, key=lambda each: (-each.gain / each.cost**penalty, each.columns))
+
+
+def _grown(graph: ChordalGraph, candidates: list[Candidate], noise: Noisiness, limits: Limits) -> Plan:
+    """Take every candidate, in this order, that pays and fits; those that would leave a cycle wait for others."""
+    chosen: list[Candidate] = []
+    gains = 0.0
+    waiting, looking = candidates, True
+    while looking:
+        looking, left = False, []
+        for at, each in enumerate(waiting):
+            if each.gain <= noise.with_table(each) - noise.error:
+                continue
+            fits = True if graph.joined(each.columns) else _fitted(graph, each.columns, limits)
+            if fits is None:
+                left.append(each)
+            if not fits:
+                continue
+            chosen.append(each)
+            gains += each.gain
+            noise.add(each)
+            if left:  # one of those before it may fit now
+                looking, left = True, [*left, *waiting[at + 1 :]]
+                break
+        waiting = left
+    edges = tuple((p, q) for p in range(len(graph.sizes)) for q in members(graph.near[p]) if p < q)
+    return Plan(tuple(chosen), edges, gains - noise.error)
+
+
+def _fitted(graph: ChordalGraph, pair: Pair, limits: Limits) -> bool | None:
+    """Add the edge if the tree stays within its limits; None if it would not be chordal."""
+    separator = graph.separator(pair)
+    if separator is None:
+        return None
+    made, cells = graph.cells_with(pair, separator)
+    if made > limits.clique or cells > limits.tree:
+        return False
+    graph.join(pair, cells)
+    return True
+
+
+def members(mask: int) -> list[int]:
+    """The positions of the bits of a set."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found

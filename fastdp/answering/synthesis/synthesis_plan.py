@@ -1,0 +1,228 @@
+"""What a synthesis does before it reads a record: which tables it counts, with which noise, under which limits.
+
+All of it follows from public numbers: the domain, the workload, epsilon and delta, the relation, limits of time and
+memory. synthesize.md, theorem 1, has the prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import inf, prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from ...privacy.gaussian_dp import GaussianDP
+from ...privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors
+from ...records.domain import Domain, check_domain, display_count
+from ...support import parameters
+from ...support.checks import integer, items_of, positive
+from ...support.machine import display_bytes
+from ...support.rounding import down
+from ...support.shown import shown
+from ..queries.bound_query import BoundProduct
+from ..queries.marginals import Marginals
+from ..queries.query import bind
+from .gaussian_prices import Noise, most_mu, noise_of, squared_change, squared_change_of_distances, total_mu
+from .junction_tree import MOST_CELLS, JunctionTree
+from .measured import Zeros
+from .structure import Limits, Pair
+
+SINGLE_SHARE = Fraction(1, 10)  # of mu^2, for the tables of single columns
+DISTANCE_SHARE = Fraction(1, 10)  # of what is left, for the distances
+_SIZE_POWER = 2 / 3  # with which shares grow with the cells of a table: least sum of L1 errors
+MOST_PAIRS = 1 << 17  # whose tables are counted
+CELLS_A_SECOND = 100_000  # of a tree, for which a fit takes a second
+_COUNTED_A_SECOND = 2**28  # records times tables that are counted in a second
+DEFAULT_SECONDS = 4.0
+DEFAULT_BYTES = 1 << 29
+
+
+@dataclass(frozen=True)
+class SynthesisPlan:
+    """What is public of a synthesis before the records are read.
+
+    domain      the values that records may have
+    neighbors   the relation
+    guarantee   of the whole synthesis
+    mu          that all measurements may cost together
+    singles     the noise of the table of each column
+    pairs       whose distances from independence are measured, with their weights
+    distances   the noise of all distances; None if there are no pairs
+    limits      of the tree
+    zeros       tables of cells that hold no record
+    forced      sets of columns that share a clique: those of the zeros
+    """
+
+    domain: Domain
+    neighbors: Neighbors
+    guarantee: Guarantee
+    mu: float
+    singles: tuple[Noise, ...]
+    pairs: Mapping[Pair, float]
+    distances: Noise | None
+    limits: Limits
+    zeros: tuple[Zeros, ...]
+
+    @property
+    def forced(self) -> tuple[tuple[int, ...], ...]:
+        """Columns that must share a clique."""
+        return tuple(zeros.columns for zeros in self.zeros)
+
+    @property
+    def rest(self) -> float:
+        """The mu that is left for the tables of pairs, rounded down."""
+        spent = list(self.singles) + ([] if self.distances is None else [self.distances])
+        left = Fraction(self.mu) ** 2 - Fraction(total_mu(spent)) ** 2
+        return root_down(left)
+
+    def workload(self) -> Marginals:
+        """The tables that are counted: of each column, then of each pair."""
+        names = self.domain.names
+        return Marginals(self.domain, [[name] for name in names] + [[names[p], names[q]] for p, q in self.pairs])
+
+
+def root_down(x: Fraction) -> float:
+    """A float below the square root; 0 of what is not positive."""
+    return max(0.0, float(np.nextafter(sqrt(down(x)), -inf))) if x > 0 else 0.0
+
+
+def synthesis_plan(
+    domain: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    workload: Any,
+    weights: Any,
+    impossible: Any,
+    max_seconds: float | None,
+    max_bytes: int | None,
+    neighbors: Neighbors,
+) -> SynthesisPlan:
+    """The plan for these parameters, which are checked."""
+    check_domain(domain)
+    parameters.neighbors(neighbors)
+    epsilon, delta = parameters.epsilon(epsilon), parameters.delta(delta)
+    limits = limits_of(domain, max_seconds, max_bytes)
+    zeros = zeros_of(domain, impossible)
+    check_zeros_fit(domain, zeros, limits)
+    pairs = pairs_of(domain, workload, weights, limits, max_bytes)
+    mu = most_mu(epsilon, delta)
+    square = Fraction(mu) ** 2
+    shares = np.array(domain.sizes, np.float64) ** _SIZE_POWER
+    for_singles = square * (SINGLE_SHARE if pairs else 1)
+    each = [root_down(for_singles * Fraction(float(share))) for share in shares / (shares.sum() * (1 + 1e-12))]
+    changed = squared_change(neighbors)
+    singles = tuple(noise_of(part, changed, changed) for part in each)
+    distances = None
+    if pairs:
+        left = square - Fraction(total_mu(list(singles))) ** 2
+        moved = squared_change_of_distances(neighbors, len(pairs))
+        distances = noise_of(root_down(left * DISTANCE_SHARE), moved, len(pairs))
+    asked = ApproxDP(epsilon, delta, neighbors=neighbors)
+    guarantee = AllOf(asked, GaussianDP(mu, neighbors=neighbors))
+    return SynthesisPlan(domain, neighbors, guarantee, mu, singles, pairs, distances, limits, zeros)
+
+
+def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) -> Limits:
+    """How large a tree may be. A limit that leaves no room for the columns by themselves is an error."""
+    seconds = DEFAULT_SECONDS if max_seconds is None else positive("max_seconds", max_seconds, toward=0)
+    room = DEFAULT_BYTES if max_bytes is None else integer("max_bytes", max_bytes, least=1)
+    by_time = int(min(seconds * CELLS_A_SECOND, 2.0**40))
+    by_memory = room // 2 // 8 // 4
+    least = sum(domain.sizes)
+    if by_time < least:
+        raise ValueError(
+            f"max_seconds={shown(max_seconds)}: must be at least {least / CELLS_A_SECOND:.2g}: the columns alone have "
+            f"{least:,} values"
+        )
+    if by_memory < least:
+        raise ValueError(
+            f"max_bytes={shown(max_bytes)}: must be at least {display_bytes(64 * least)}: the columns alone have "
+            f"{least:,} values"
+        )
+    most = min(by_time, by_memory)
+    return Limits(min(most, MOST_CELLS), most)
+
+
+def pairs_of(
+    domain: Domain, workload: Any, weights: Any, limits: Limits, max_bytes: int | None
+) -> Mapping[Pair, float]:
+    """The pairs of columns whose tables may be measured, and how much each counts."""
+    subsets: Sequence[tuple[int, ...]]
+    if workload is None:
+        if len(domain) * (len(domain) - 1) // 2 > MOST_PAIRS:
+            raise ValueError(
+                f"workload: {len(domain):,} columns have more than {MOST_PAIRS:,} pairs: must be given, with the "
+                "tables that matter"
+            )
+        subsets = list(combinations(range(len(domain)), 2))
+    else:
+        tables = Marginals.of(domain, workload)
+        if tables.domain != domain:
+            raise ValueError("workload: must be marginals of `domain`")
+        subsets = tables.positions
+    of_pairs: dict[Pair, float] = {}
+    for subset, weight in zip(subsets, _checked_weights(weights, len(subsets)), strict=True):
+        for pair in combinations(subset, 2):
+            of_pairs[pair] = of_pairs.get(pair, 0.0) + weight
+    room, counted = (DEFAULT_BYTES if max_bytes is None else max_bytes) // 2, 0
+    found: dict[Pair, float] = {}
+    for pair in sorted(of_pairs, key=lambda pair: (domain.sizes[pair[0]] * domain.sizes[pair[1]], pair)):
+        cells = domain.sizes[pair[0]] * domain.sizes[pair[1]]
+        counted += 8 * cells
+        if min(domain.sizes[p] for p in pair) > 1 and cells <= limits.clique and counted <= room:
+            found[pair] = of_pairs[pair]
+    if len(found) > MOST_PAIRS:
+        raise ValueError(f"workload: {len(found):,} pairs of columns: must be at most {MOST_PAIRS:,}")
+    return {pair: found[pair] for pair in sorted(found)}
+
+
+def _checked_weights(weights: Any, tables: int) -> list[float]:
+    if weights is None:
+        return [1.0] * tables
+    given = items_of("weights", weights, "a number for each table of the workload", most=parameters.MOST_TABLES)
+    if len(given) != tables:
+        raise ValueError(f"weights: {len(given)} numbers: must be {tables}, one for each table of the workload")
+    return [positive(f"weights[{i}]", weight, toward=0) for i, weight in enumerate(given)]
+
+
+# --- cells that hold no record
+
+
+def zeros_of(domain: Domain, impossible: Any) -> tuple[Zeros, ...]:
+    """The cells of products that no record satisfies, as tables; those of the same columns in one."""
+    if impossible is None:
+        return ()
+    rule = "products that no record satisfies, such as [Product({'kind': ['child'], 'works': ['yes']})]"
+    found: dict[tuple[int, ...], Any] = {}
+    for i, query in enumerate(items_of("impossible", impossible, rule, most=MOST_PAIRS)):
+        bound = bind(query, domain)
+        if not isinstance(bound, BoundProduct):
+            raise ValueError(f"impossible[{i}]: must be a product, such as Conjunction, Product or Range")
+        columns = bound.attributes
+        if not columns:
+            raise ValueError(f"impossible[{i}]: has every cell of the domain: must leave some")
+        shape = tuple(domain.sizes[p] for p in columns)
+        if prod(shape) > MOST_CELLS:
+            raise ValueError(
+                f"impossible[{i}]: its columns have {display_count(prod(shape))} cells: must be at most {MOST_CELLS:,}"
+            )
+        cells = np.ones(shape, np.bool_)
+        for axis, (_, allowed) in enumerate(bound.allowed):
+            cells &= allowed.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        found[columns] = found[columns] | cells if columns in found else cells
+    return tuple(Zeros(columns, cells) for columns, cells in found.items())
+
+
+def check_zeros_fit(domain: Domain, zeros: Iterable[Zeros], limits: Limits) -> None:
+    """ValueError if the cliques that hold these tables exceed the limits."""
+    tree = JunctionTree(domain.sizes, [each.columns for each in zeros])
+    if tree.largest > limits.clique or tree.cells > limits.tree:
+        raise ValueError(
+            f"impossible: its columns hang together in cliques of {display_count(tree.largest)} cells, "
+            f"{display_count(tree.cells)} in all: must be at most {limits.tree:,} within the limits of time and memory"
+        )

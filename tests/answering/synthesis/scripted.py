@@ -1,0 +1,101 @@
+"""Synthesis with outputs that are given: what then meets noise for a set of records, and what two sets differ by.
+
+Whatever a synthesis releases is fixed beforehand, so that all that it reads of the records afterwards can be compared,
+exactly, between neighbours: the privacy of a sequence of Gaussian measurements, each chosen by those before it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastdp import Domain, Randomness
+from fastdp.answering.synthesis import gaussian_prices
+from fastdp.answering.synthesis.measuring import measure
+from fastdp.answering.synthesis.synthesis_plan import SynthesisPlan, synthesis_plan
+from fastdp.randomness.charged_keys import ChargedKeys
+from fastdp.records.sources import rows_of
+
+Step = tuple[float, tuple[int, ...]]  # sigma in units of the grid, and what meets it
+Records = tuple[tuple[int, ...], ...]
+
+DEFAULTS: dict[str, Any] = {
+    "epsilon": 2.0, "delta": 1e-6, "workload": None, "weights": None, "impossible": None,
+    "max_seconds": None, "max_bytes": None,
+}  # fmt: skip
+
+
+def plan_of(domain: Domain, relation: Any, **options: Any) -> SynthesisPlan:
+    return synthesis_plan(domain, **{**DEFAULTS, **options}, neighbors=relation)
+
+
+def steps_of(
+    records: Records, plan: SynthesisPlan, script: int, patch: pytest.MonkeyPatch, *, level: float = 2.0
+) -> list[Step]:
+    """All that meets noise, where every release has the outputs of this script."""
+    outputs = np.random.default_rng(script)
+    steps: list[Step] = []
+
+    def added(noise: gaussian_prices.Noise, values: Any, key: Any) -> Any:
+        steps.append((noise.plan.sigma, tuple(np.asarray(values).reshape(-1).tolist())))
+        return level + 4 * outputs.random(np.shape(values))
+
+    with patch.context() as inside:
+        inside.setattr(gaussian_prices.Noise, "added", added)
+        array = np.array(records, np.uint8).reshape(len(records), len(plan.domain))
+        n = len(records) if plan.neighbors == "replace-one" else None
+        with ChargedKeys("synthesize", plan.guarantee, {}, None, Randomness(seed=1)) as keys:
+            measure(rows_of(array), plan, n, "raise", keys)
+            keys.take()
+    return steps
+
+
+def price(one: list[Step], other: list[Step]) -> Fraction:
+    """The square of mu by which these can be told apart; more than any budget where the releases themselves differ."""
+    if [(sigma, len(values)) for sigma, values in one] != [(sigma, len(values)) for sigma, values in other]:
+        return Fraction(10) ** 9
+    return sum(
+        (
+            Fraction(sum((a - b) ** 2 for a, b in zip(values, others, strict=True))) / Fraction(sigma) ** 2
+            for (sigma, values), (_, others) in zip(one, other, strict=True)
+        ),
+        Fraction(0),
+    )
+
+
+def all_records(sizes: tuple[int, ...], n: int) -> list[Records]:
+    """All collections of n records, in whatever order."""
+    return list(combinations_with_replacement(product(*map(range, sizes)), n))
+
+
+def neighbours(sizes: tuple[int, ...], n: int, relation: str) -> Iterator[tuple[Records, Records]]:
+    """All pairs of neighbouring collections of n records, or of n and n - 1."""
+    others = all_records(sizes, n if relation == "replace-one" else n - 1)
+    for one in all_records(sizes, n):
+        for other in others:
+            if relation == "replace-one" and one >= other:
+                continue
+            shared = (Counter(one) & Counter(other)).total()
+            if shared == n - 1:
+                yield one, other
+
+
+def largest_price(
+    plan: SynthesisPlan, n: int, script: int, patch: pytest.MonkeyPatch, *, level: float = 2.0
+) -> Fraction:
+    """The largest price over all neighbours, under this script."""
+    known: dict[Records, list[Step]] = {}
+
+    def steps(records: Records) -> list[Step]:
+        if records not in known:
+            known[records] = steps_of(records, plan, script, patch, level=level)
+        return known[records]
+
+    pairs = neighbours(plan.domain.sizes, n, plan.neighbors)
+    return max((price(steps(one), steps(other)) for one, other in pairs), default=Fraction(0))

@@ -1,0 +1,188 @@
+"""The privacy of a synthesis, by enumeration of all neighbours of small tables, and variants that have none."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastdp import Domain, GaussianDP
+from fastdp.answering.synthesis import measuring, synthesis_plan
+from fastdp.answering.synthesis.gaussian_prices import (
+    most_mu,
+    noise_of,
+    squared_change,
+    squared_change_of_distances,
+    total_mu,
+)
+from fastdp.privacy.gaussian_curve import delta_of_mu
+from tests.answering.synthesis.scripted import largest_price, plan_of
+
+SMALL = Domain(a=2, b=3, c=2)
+RELATIONS = ("replace-one", "add-remove")
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_no_neighbours_cost_more_than_the_price(relation: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(SMALL, relation)
+    found = [largest_price(plan, n, script, monkeypatch) for script in range(2 if n == 3 else 6)]
+    assert max(found) <= Fraction(plan.mu) ** 2
+    assert max(found) > Fraction(plan.mu) ** 2 * Fraction(8, 10)  # and it is no bound for show
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_tables_that_are_chosen_cost_no_more(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # released distances are so large that every pair is measured
+    plan = plan_of(SMALL, relation, epsilon=20.0)
+    seen: list[int] = []
+    real = measuring.chosen_tables
+    monkeypatch.setattr(measuring, "chosen_tables", lambda *args: _noted(real(*args), seen))
+    assert largest_price(plan, 2, 3, monkeypatch, level=50.0) <= Fraction(plan.mu) ** 2
+    assert set(seen) == {3}
+
+
+def _noted(chosen: Any, seen: list[int]) -> Any:
+    seen.append(len(chosen.tables))
+    return chosen
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("sizes", [{"a": 3}, {"a": 1}, {"a": 1, "b": 4}, {"a": 2, "b": 2, "c": 1}])
+def test_domains_of_few_columns_or_of_one_value(
+    relation: str, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(Domain(sizes), relation)
+    assert largest_price(plan, 2, 1, monkeypatch) <= Fraction(plan.mu) ** 2
+
+
+# --- variants without privacy
+
+
+def _unpaid_structure(patch: pytest.MonkeyPatch) -> None:
+    """The structure goes by the true distances."""
+
+    def true_distances(counts: Any, singles: Any, total: Any, plan: Any, keys: Any) -> Any:
+        made = real(counts, singles, total, plan, keys)
+        shares = [measuring.nearest_shares(table) for table in singles]
+        return tuple(
+            type(each)(
+                each.columns, each.cells, each.weight,
+                100.0 * measuring.distance(
+                    counts[each.columns],
+                    measuring.independent_table([shares[p] for p in each.columns], total, 8),
+                    8,
+                ),
+            )
+            for each in made
+        )  # fmt: skip
+
+    real = measuring.measure_distances
+    patch.setattr(measuring, "measure_distances", true_distances)
+
+
+def _true_number(patch: pytest.MonkeyPatch) -> None:
+    """Distances are from tables that are scaled to the true number of records, not the released one."""
+    real = measuring.measure_distances
+
+    def scaled(counts: Any, singles: Any, total: Any, plan: Any, keys: Any) -> Any:
+        return real(counts, singles, float(max(1, next(iter(counts.values())).sum())), plan, keys)
+
+    patch.setattr(measuring, "measure_distances", scaled)
+
+
+def _true_shares(patch: pytest.MonkeyPatch) -> None:
+    """Distances are from the product of the true tables."""
+    real = measuring.measure_distances
+
+    def scaled(counts: Any, singles: Any, total: Any, plan: Any, keys: Any) -> Any:
+        (b,) = [table.sum(axis=0) for pair, table in counts.items() if pair == (0, 1)]
+        return real(counts, [singles[0], b + 0.01, singles[2]], total, plan, keys)
+
+    patch.setattr(measuring, "measure_distances", scaled)
+
+
+def _monotone(patch: pytest.MonkeyPatch) -> None:
+    """Distances are priced as if a record could only raise them."""
+    patch.setattr(
+        synthesis_plan,
+        "squared_change_of_distances",
+        lambda neighbors, pairs: squared_change_of_distances(neighbors, pairs) // 4,
+    )
+
+
+def _one_cell(patch: pytest.MonkeyPatch) -> None:
+    """Tables are priced as if a record changed one cell under both relations."""
+    for module in (synthesis_plan, measuring):
+        patch.setattr(module, "squared_change", lambda neighbors: 1)
+
+
+def _degree_by_records(patch: pytest.MonkeyPatch) -> None:
+    """How many tables are measured goes by the number of records, which is private."""
+    real = measuring.chosen_tables
+    seen: list[int] = []
+    count = measuring.count_tables
+
+    def counted(data: Any, *args: Any) -> Any:
+        seen.append(data.n)
+        return count(data, *args)
+
+    def chosen(candidates: Any, total: Any, plan: Any) -> Any:
+        made = real(candidates, total, plan)
+        return type(made)(made.tables[: seen[-1]], made.edges, made.value)
+
+    patch.setattr(measuring, "count_tables", counted)
+    patch.setattr(measuring, "chosen_tables", chosen)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "relation"),
+    [
+        (_unpaid_structure, "replace-one"), (_unpaid_structure, "add-remove"), (_true_number, "add-remove"),
+        (_true_shares, "add-remove"), (_monotone, "replace-one"), (_one_cell, "replace-one"),
+        (_degree_by_records, "add-remove"),
+    ],
+)  # fmt: skip
+def test_variants_that_are_not_private_are_found(mutant: Any, relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    plan = plan_of(SMALL, relation, epsilon=20.0)
+    found = (largest_price(plan, 2, script, monkeypatch, level=4.0**power) for script in range(3) for power in range(4))
+    assert any(each > Fraction(plan.mu) ** 2 for each in found)
+
+
+# --- prices
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 300.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.4])
+def test_mu_is_what_epsilon_and_delta_allow(epsilon: float, delta: float) -> None:
+    mu = most_mu(epsilon, delta)
+    assert delta_of_mu(mu, epsilon) <= delta < delta_of_mu(mu * 1.0001, epsilon)
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.03, 1.0, 17.0])
+@pytest.mark.parametrize(("square", "entries"), [(1, 1), (2, 2), (4 * 78, 78), (4950, 4950)])
+def test_noise_costs_what_it_may_and_no_less(mu: float, square: int, entries: int) -> None:
+    noise = noise_of(mu, square, entries)
+    assert 0.9999 * mu < noise.mu <= mu
+    continuous = square**0.5 / noise.sigma
+    assert 0.9999 * mu < continuous <= noise.mu
+    assert noise.sigma == noise.plan.sigma * 2.0**-noise.bits
+
+
+def test_prices_add_up_in_squares_rounded_up() -> None:
+    parts = [noise_of(0.3, 1, 1), noise_of(0.4, 2, 2)]
+    assert Fraction(total_mu(parts)) ** 2 >= sum(Fraction(part.mu) ** 2 for part in parts)
+    assert total_mu(parts) <= 0.5
+    assert squared_change("add-remove") == 1
+    assert squared_change("replace-one") == 2
+
+
+def test_the_guarantee_states_what_was_asked_and_mu() -> None:
+    plan = plan_of(SMALL, "add-remove", epsilon=1.0, delta=1e-5)
+    assert plan.guarantee.to_approx(1e-5).epsilon <= 1.0
+    assert GaussianDP.of(plan.guarantee).mu == plan.mu
+    spent = [*plan.singles, plan.distances] if plan.distances else []
+    assert np.isclose(total_mu(spent) ** 2 + plan.rest**2, plan.mu**2)  # type: ignore[arg-type]

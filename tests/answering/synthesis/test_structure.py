@@ -1,0 +1,168 @@
+"""The plan of tables: chordal graphs, limits, shares of the budget, against slow ways to the same."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from math import prod
+
+import numpy as np
+import pytest
+
+from fastdp.answering.synthesis.junction_tree import JunctionTree
+from fastdp.answering.synthesis.structure import (
+    MEAN_NOISE,
+    Candidate,
+    ChordalGraph,
+    Limits,
+    Noisiness,
+    plan_tables,
+    shares_of,
+)
+
+ROOM = Limits(10**9, 10**9)
+
+
+def _is_chordal(d: int, edges: set[tuple[int, int]]) -> bool:
+    """Whether columns can be taken away one by one, each with neighbours that are all next to each other."""
+    left = set(range(d))
+    near = {p: {q for q in left if (min(p, q), max(p, q)) in edges} for p in left}
+    while left:
+        simple = [p for p in left if all(q in near[r] for q, r in combinations(near[p] & left, 2))]
+        if not simple:
+            return False
+        left.remove(simple[0])
+    return True
+
+
+def _maximal_cliques(d: int, edges: set[tuple[int, int]]) -> list[tuple[int, ...]]:
+    complete = [
+        each
+        for k in range(1, d + 1)
+        for each in combinations(range(d), k)
+        if all(e in edges for e in combinations(each, 2))
+    ]
+    return [each for each in complete if not any(set(each) < set(other) for other in complete)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_edges_are_added_where_the_graph_stays_chordal(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d = 6
+    sizes = rng.integers(1, 5, d).tolist()
+    graph, edges = ChordalGraph.of(sizes, JunctionTree(sizes, []).cliques), set()
+    pairs = list(combinations(range(d), 2))
+    for _ in range(2):
+        for i in rng.permutation(len(pairs)).tolist():
+            pair = pairs[i]
+            if graph.joined(pair):
+                continue
+            separator = graph.separator(pair)
+            assert (separator is not None) == _is_chordal(d, edges | {pair})
+            if separator is None:
+                continue
+            made, cells = graph.cells_with(pair, separator)
+            edges.add(pair)
+            cliques = _maximal_cliques(d, edges)
+            assert made in [prod(sizes[p] for p in clique) for clique in cliques if set(pair) <= set(clique)]
+            assert cells == sum(prod(sizes[p] for p in clique) for clique in cliques)
+            graph.join(pair, cells)
+            tree = JunctionTree(sizes, edges)
+            assert sorted(tree.cliques) == sorted(cliques)
+            assert tree.cells == graph.cells
+
+
+def _candidates(rng: np.random.Generator, sizes: list[int], scale: float = 1000.0) -> list[Candidate]:
+    return [
+        Candidate((p, q), sizes[p] * sizes[q], float(rng.random() + 0.5), float(rng.exponential() * scale))
+        for p, q in combinations(range(len(sizes)), 2)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_tree_stays_within_its_limits_and_holds_all_tables(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 9, 9).tolist()
+    graph = ChordalGraph.of(sizes, JunctionTree(sizes, [(0, 1, 2)]).cliques)
+    limits = Limits(700, 2500)
+    plan = plan_tables(graph, _candidates(rng, sizes), 0.5, 10.0, limits)
+    tree = JunctionTree(sizes, plan.edges)
+    assert tree.largest <= limits.clique
+    assert tree.cells <= limits.tree
+    assert all(tree.clique_of(table.columns) is not None for table in plan.tables)
+    assert plan.tables
+    assert tree.clique_of((0, 1, 2)) is not None
+    assert len({table.columns for table in plan.tables}) == len(plan.tables)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_plan_is_nearly_the_best_of_all(seed: int) -> None:
+    """Of four columns: against every set of tables, whose graph is chordal."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 6, 4).tolist()
+    candidates = _candidates(rng, sizes, 300.0)
+    mu = 0.1
+    best = -np.inf
+    for k in range(len(candidates) + 1):
+        for some in combinations(candidates, k):
+            if _is_chordal(4, {each.columns for each in some}):
+                noise = Noisiness(sizes, candidates, mu)
+                for each in some:
+                    noise.add(each)
+                best = max(best, sum(each.gain for each in some) - noise.error)
+    plan = plan_tables(ChordalGraph.of(sizes, JunctionTree(sizes, []).cliques), candidates, mu, 1e-9, ROOM)
+    scale = sum(each.gain for each in candidates)
+    assert best - 0.05 * scale <= plan.value <= best + 1e-9 * scale
+
+
+def test_distances_within_their_noise_are_not_measured() -> None:
+    graph = ChordalGraph.of([2] * 10, JunctionTree([2] * 10, []).cliques)
+    rng = np.random.default_rng(3)
+    found = [
+        len(plan_tables(graph.copy(), [
+            Candidate(pair, 4, 1.0, float(rng.normal() * 100)) for pair in combinations(range(10), 2)
+        ], 100.0, 100.0, ROOM).tables)
+        for _ in range(50)
+    ]  # fmt: skip
+    assert 0.3 < np.mean(found) < 2.5  # about one of all
+
+
+def test_the_error_of_noise_is_that_of_its_shares() -> None:
+    sizes, mu = [3, 4, 5, 2], 0.3
+    rng = np.random.default_rng(1)
+    candidates = _candidates(rng, sizes)
+    noise = Noisiness(sizes, candidates, mu)
+    for each in (candidates[0], candidates[4]):
+        promised = noise.with_table(each)
+        noise.add(each)
+        assert noise.error == pytest.approx(promised)
+    unmeasured = [each for each in candidates if each not in (candidates[0], candidates[4])]
+    costs = [candidates[0].cost, candidates[4].cost] + [
+        MEAN_NOISE * size * sum(each.weight for each in unmeasured if p in each.columns) for p, size in enumerate(sizes)
+    ]
+    shares = shares_of(costs, [0.0] * len(costs), mu**2)
+    assert sum(shares) == pytest.approx(mu**2)
+    assert noise.error == pytest.approx(sum(cost / share**0.5 for cost, share in zip(costs, shares, strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shares_are_the_best(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    costs, known, square = rng.exponential(size=6).tolist(), (rng.exponential(size=6) * 0.2).tolist(), 0.7
+    shares = shares_of(costs, known, square)
+    assert min(shares) >= 0
+    assert sum(shares) == pytest.approx(square)
+
+    def error(parts: list[float]) -> float:
+        return sum(cost / (before + part) ** 0.5 for cost, before, part in zip(costs, known, parts, strict=True))
+
+    least = error(shares)
+    for p, q in permutations(range(6), 2):
+        for step in (1e-4, 1e-2):
+            moved = list(shares)
+            moved[p], moved[q] = moved[p] + min(step, moved[q]), max(moved[q] - step, 0.0)
+            assert error(moved) >= least * (1 - 1e-12)
+
+
+def test_shares_of_nothing_that_counts_are_equal() -> None:
+    assert shares_of([0.0, 0.0], [0.0, 0.0], 1.0) == pytest.approx([0.5, 0.5])
+    assert shares_of([1.0, 0.0], [0.0, 0.0], 1.0) == pytest.approx([1.0, 0.0])

@@ -1,0 +1,161 @@
+"""The fit on junction trees (tree_fit.py) against nonnegative least squares over all cells."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastdp
+from fastdp.answering.synthesis.junction_tree import JunctionTree
+from fastdp.answering.synthesis.measured import Measured, Zeros
+from fastdp.answering.synthesis.tree_fit import fit_tree
+from tests.oracles import junction_trees as oracle
+
+
+def _noisy(tree: JunctionTree, rng: np.random.Generator, n: float, sigma: float) -> list[Measured]:
+    joint = rng.dirichlet(np.full(int(np.prod(tree.sizes)), 0.3)).reshape(tree.sizes) * n
+    tables = sorted({pair for clique in tree.cliques for k in (1, 2, 3) for pair in combinations(clique, k)})
+    found = []
+    for i, table in enumerate(tables):
+        scale = sigma * (1 + i % 3)
+        exact = oracle.marginal(joint, table)
+        found.append(Measured(table, exact + scale * rng.normal(size=exact.shape), scale))
+    return found
+
+
+def _square(tree: JunctionTree, measured: list[Measured], fit: Any, total: float) -> float:
+    gaps = [(total * fit.distribution.marginal(m.columns) - m.values) / m.sigma for m in measured]
+    return float(sum((gap**2).sum() for gap in gaps))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("sigma", [3.0, 100.0])
+def test_no_distribution_is_closer(seed: int, sigma: float) -> None:
+    rng = np.random.default_rng(seed)
+    tree = JunctionTree([3, 4, 2, 3, 2], [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)])
+    measured, n = _noisy(tree, rng, 1000.0, sigma), 1000.0
+    least = oracle.nearest(tree.sizes, [((m.columns, m.values), m.sigma) for m in measured], n)
+    cells = sum(m.values.size for m in measured)
+    fit = fit_tree(tree, measured, n, tolerance=1e-4, steps=20_000)
+    # some tables repeat others: the residual counts them all
+    square = _square(tree, measured, fit, n)
+    assert fit.residual * cells == pytest.approx(square, rel=1e-9)
+    assert least * (1 - 1e-9) <= square <= least + 1e-3 * cells
+    assert fit.left <= 1e-4
+
+
+def test_a_fit_that_stops_early_is_seen() -> None:
+    tree = JunctionTree([3, 4, 2], [(0, 1), (1, 2)])
+    measured = _noisy(tree, np.random.default_rng(0), 1000.0, 1.0)
+    short = fit_tree(tree, measured, 1000.0, steps=3)
+    assert short.steps == 3
+    assert short.residual > 2 * fit_tree(tree, measured, 1000.0).residual
+
+
+def test_exact_tables_of_a_distribution_on_the_tree_give_it_back() -> None:
+    tree = JunctionTree([3, 4, 2], [(0, 1), (1, 2)])
+    rng = np.random.default_rng(3)
+    joint = rng.random((3, 4, 1)) * rng.random((1, 4, 2))
+    joint /= joint.sum()
+    measured = [Measured(c, 1e4 * oracle.marginal(joint, c), 1.0) for c in ((0, 1), (1, 2))]
+    fit = fit_tree(tree, measured, 1e4, tolerance=1e-10, steps=20_000)
+    assert np.abs(fit.distribution.marginal((0, 1, 2)) - joint).max() < 1e-6
+
+
+def test_several_measurements_of_one_table_count_by_their_precision() -> None:
+    tree = JunctionTree([2], [])
+    measured = [Measured((0,), np.array([70.0, 30.0]), 1.0), Measured((0,), np.array([40, 60]), 2.0)]
+    found = fit_tree(tree, measured, 100.0, tolerance=1e-9).distribution.marginal((0,))
+    assert found == pytest.approx([0.64, 0.36], abs=1e-4)
+
+
+def test_columns_that_nobody_measured_are_uniform() -> None:
+    fit = fit_tree(JunctionTree([4, 1, 2], [(0, 2)]), [], 10.0)
+    assert fit.steps == 0
+    assert np.abs(fit.distribution.marginal((0, 1, 2)) - 1 / 8).max() < 1e-15
+
+
+def test_as_many_values_as_records() -> None:
+    n = 5000
+    tree = JunctionTree([n, 1, 2], [(0, 2), (1,)])
+    rng = np.random.default_rng(5)
+    measured = [
+        Measured((0,), rng.integers(0, 3, n), 1.0), Measured((2,), np.array([n / 4, 3 * n / 4]), 1.0),
+        Measured((1,), np.array([n]), 1.0), Measured((0, 2), rng.normal(0.5, 5.0, (n, 2)), 5.0),
+    ]  # fmt: skip
+    fit = fit_tree(tree, measured, n)
+    assert fit.distribution.marginal((2,)) == pytest.approx([0.25, 0.75], abs=0.01)
+    assert fit.distribution.marginal((0, 1)).shape == (n, 1)
+
+
+@pytest.mark.parametrize("columns", [(0, 1), (1, 2), (2,)])
+def test_zeros_hold_no_record(columns: tuple[int, ...]) -> None:
+    tree = JunctionTree([3, 4, 2], [(0, 1), (1, 2)])
+    rng = np.random.default_rng(1)
+    cells = rng.random([tree.sizes[p] for p in columns]) < 0.4
+    cells.flat[0], cells.flat[-1] = True, False
+    fit = fit_tree(tree, _noisy(tree, rng, 100.0, 5.0), 100.0, zeros=[Zeros(columns, cells)])
+    found = fit.distribution.marginal(columns)
+    assert (found[cells] == 0).all()
+    assert found.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_zeros_that_exclude_everything_are_an_error() -> None:
+    tree = JunctionTree([2, 2, 2], [(0, 1), (1, 2)])
+    left = Zeros((0, 1), np.array([[True, False], [True, False]]))
+    right = Zeros((1, 2), np.array([[False, False], [True, True]]))
+    fit_tree(tree, [], 1.0, zeros=[left])
+    with pytest.raises(ValueError, match="zeros: exclude all cells: must leave at least one"):
+        fit_tree(tree, [], 1.0, zeros=[left, right])
+
+
+def test_a_fit_goes_on_from_another_one_on_another_tree() -> None:
+    rng = np.random.default_rng(2)
+    tree, wider = JunctionTree([3, 4, 2, 2], [(0, 1), (1, 2)]), JunctionTree([3, 4, 2, 2], [(0, 1, 2), (2, 3)])
+    measured = _noisy(tree, rng, 1000.0, 5.0)
+    first = fit_tree(tree, measured, 1000.0, tolerance=1e-5, steps=20_000)
+    again = fit_tree(wider, measured, 1000.0, start=first.distribution, tolerance=1e-3)
+    assert again.steps <= 64
+    assert again.residual <= first.residual + 1e-3
+    assert np.abs(again.distribution.marginal((0, 2)) - first.distribution.marginal((0, 2))).max() < 0.01
+
+
+def test_progress_and_the_same_bits_for_any_number_of_threads() -> None:
+    tree = JunctionTree([1 << 10, 1 << 11, 2], [(0, 1), (1, 2)])
+    rng = np.random.default_rng(4)
+    measured = [Measured((0,), rng.random(1 << 10), 0.1), Measured((1, 2), rng.random((1 << 11, 2)), 0.1)]
+    before, found, seen = fastdp.get_num_threads(), [], []
+    try:
+        for threads in (1, 2):
+            fastdp.set_num_threads(threads)
+            fit = fit_tree(tree, measured, 1000.0, steps=2, report=lambda *each: seen.append(each))
+            found.append(fit.distribution.marginal((1, 2)).tobytes())
+    finally:
+        fastdp.set_num_threads(before)
+    assert found[0] == found[1]
+    assert [each[:2] for each in seen] == [(2, 2), (2, 2)] * 2
+
+
+@pytest.mark.parametrize(
+    ("measured", "message"),
+    [
+        (Measured((1, 0), np.zeros((2, 2)), 1.0), r"columns=\(1, 0\): must be positions below 3, ascending"),
+        (Measured((0, 1), np.zeros((2, 3)), 1.0), r"shape \(2, 3\): must be \(2, 2\)"),
+        (Measured((0, 1), np.zeros((2, 2)), 0.0), r"sigma=0\.0: must be > 0 and finite"),
+        (Measured((0, 2), np.zeros((2, 2)), 1.0), r"columns=\(0, 2\): must lie within a clique"),
+        (Measured((0, 1), np.full((2, 2), np.nan), 1.0), "values: must be finite"),
+    ],
+)
+def test_bad_measurements(measured: Measured, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit_tree(JunctionTree([2, 2, 2], [(0, 1), (1, 2)]), [measured], 10.0)
+
+
+def test_bad_sizes() -> None:
+    with pytest.raises(ValueError, match=r"a clique of 8,388,608 cells: must be at most 2\^22"):
+        fit_tree(JunctionTree([2] * 23, [range(23)]), [], 1.0)
+    with pytest.raises(ValueError, match=r"total=0\.0: must be > 0"):
+        fit_tree(JunctionTree([2], []), [], 0.0)
