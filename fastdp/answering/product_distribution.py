@@ -67,6 +67,20 @@ class ProductDistribution:
         self.of = {p: positions for positions in made for p in positions}
 
     @property
+    def independent(self) -> tuple[tuple[int, ...], ...]:
+        """Sets of attributes that are independent of all others: the blocks."""
+        return tuple(self.blocks)
+
+    @property
+    def cliques(self) -> tuple[tuple[int, ...], ...]:
+        """The attributes whose joint distribution is held: the blocks."""
+        return tuple(self.blocks)
+
+    def factors(self) -> list[Factor]:
+        """The blocks, and shares of their cells."""
+        return [(positions, block.probabilities()) for positions, block in self.blocks.items()]
+
+    @property
     def is_dense(self) -> bool:
         """Whether there is one block alone."""
         return len(self.blocks) == 1

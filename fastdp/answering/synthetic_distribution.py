@@ -27,6 +27,8 @@ from .product_distribution import Factor, ProductDistribution, Weights, are_weig
 from .queries.bound_query import BoundQuery
 from .queries.marginals import Marginals
 from .queries.query import bind
+from .synthesis.tree_distribution import TreeDistribution
+from .synthesis.tree_part import TreePart
 from .synthetic_sampling import AliasTables
 from .workload import Workload
 
@@ -43,11 +45,12 @@ class SyntheticDistribution(Frozen, Accounted):
 
     Parameters
     ----------
-    weights : array_like, DenseWeights, FactoredWeights or sequence of these
+    weights : array_like, DenseWeights, FactoredWeights, TreeDistribution or sequence of these
         Weights of all cells, with the domain; or an object that has them; or several of those for their mixture in
-        equal parts (the average of iterates). They are copied: a distribution does not change.
+        equal parts (the average of iterates). They are copied: a distribution does not change. A distribution on a
+        junction tree is no part of a mixture.
     domain : Domain, optional
-        The domain of the records; must be given with an array.
+        The domain of the records; must be given with an array, or with a distribution on a tree.
     guarantee : Guarantee, optional
         What the release that it comes from guarantees.
     n : int, optional
@@ -83,26 +86,38 @@ class SyntheticDistribution(Frozen, Accounted):
 
     def __init__(
         self,
-        weights: Weights | Sequence[Weights] | ArrayLike,
+        weights: Weights | TreeDistribution | Sequence[Weights] | ArrayLike,
         domain: Domain | None = None,
         *,
         guarantee: Guarantee | None = None,
         n: int | None = None,
     ) -> None:
         each = list(weights) if isinstance(weights, list | tuple) and are_weights(weights) else [weights]
-        parts = [ProductDistribution(one, domain) for one in each]
+        on_tree = [TreePart(weights, domain)] if isinstance(weights, TreeDistribution) else []
+        parts = [] if on_tree else [ProductDistribution(one, domain) for one in each]
         if any(part.domain != parts[0].domain for part in parts):
             raise ValueError("weights: must all be on the same domain")
-        self.domain: Domain = parts[0].domain
+        if len(parts) > 1 and all(part.is_dense for part in parts):
+            parts = [average_of(parts)]
+        self._products = parts
+        self._parts: Sequence[ProductDistribution | TreePart] = on_tree or parts
+        self.domain: Domain = self._parts[0].domain
         self.guarantee = guarantee
         self.n = None if n is None else integer("n", n, least=0)
-        self._parts = parts if len(parts) == 1 or not all(part.is_dense for part in parts) else [average_of(parts)]
-        self._tables: AliasTables | None = None
+        self._tables: AliasTables | TreePart | None = None
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
         """The attributes that are independent of all others, block by block; those of the first part of a mixture."""
-        return tuple(tuple(self.domain.names[p] for p in positions) for positions in self._parts[0].blocks)
+        return self._names(self._parts[0].independent)
+
+    @property
+    def structure(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes whose joint distribution is held: the blocks, or the cliques of a junction tree."""
+        return self._names(self._parts[0].cliques)
+
+    def _names(self, sets: Iterable[tuple[int, ...]]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(self.domain.names[p] for p in positions) for positions in sets)
 
     # --- asking
 
@@ -139,8 +154,8 @@ class SyntheticDistribution(Frozen, Accounted):
                 raise ValueError("queries: must be marginals of the domain of the distribution")
             return flat_of(self.marginal_tables(queries))
         workload = Workload(items_of("queries", queries, "queries", most=MOST_QUERIES), self.domain)
-        if len(self._parts) == 1 and self._parts[0].is_dense and len(workload):
-            (weights,) = self._parts[0].blocks.values()
+        if len(self._products) == 1 and self._products[0].is_dense and len(workload):
+            (weights,) = self._products[0].blocks.values()
             return np.clip(workload.evaluate(weights), 0.0, 1.0)
         return np.array([self._evaluate(workload.bound(i)) for i in range(len(workload))], np.float64)
 
@@ -196,11 +211,13 @@ class SyntheticDistribution(Frozen, Accounted):
     # --- sampling
 
     def sample(self, n: int, rng: Randomness | None = None, *, codes: bool = False) -> NDArray[Any]:
-        """n independent records as the domain declares them, which is how everything here reads them.
+        """n records as the domain declares them, which is how everything here reads them.
 
         Where an attribute has labels the records hold labels, elsewhere codes. The array lies in memory column by
-        column. The same key gives the same records for any number of threads, and the records of a shorter sample are
-        the first of a longer one.
+        column. The same key gives the same records for any number of threads. Records are independent, and those of a
+        shorter sample are the first of a longer one; not so where the distribution is one on a junction tree. There
+        each record has the law of the distribution, but how many have the same values in a clique's columns is the
+        expected number, rounded up or down at random: tables of the sample are nearer to the distribution.
 
         Parameters
         ----------
@@ -220,13 +237,15 @@ class SyntheticDistribution(Frozen, Accounted):
         Notes
         -----
         Cost         once 6 ns a cell; then 10 ns a record, and 40 where the cells exceed the cache. No more for labels
-                     that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record
+                     that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record.
+                 On a junction tree 30 ns a record and clique
         """
         kind = np.result_type(*map(code_type, self.domain.sizes))
         coded = flag("codes", codes) or self.domain.labels.count(None) == len(self.domain)
         n = self._count(n, kind.itemsize if coded else kind.itemsize + 16)
         if self._tables is None:
-            self._tables = AliasTables(self.domain, self._parts)
+            (first, *_) = self._parts
+            self._tables = first if isinstance(first, TreePart) else AliasTables(self.domain, self._products)
         out = np.empty((len(self.domain), n), kind)
         self._tables.sample_into(fresh_key(rng), out)
         if coded:
@@ -326,9 +345,7 @@ class SyntheticDistribution(Frozen, Accounted):
 def factors_of(distribution: SyntheticDistribution) -> list[Factor] | None:
     """The distribution as a product of blocks: positions of attributes, and shares of their cells; None of a
     mixture."""
-    if len(distribution._parts) > 1:
-        return None
-    return [(positions, block.probabilities()) for positions, block in distribution._parts[0].blocks.items()]
+    return distribution._parts[0].factors() if len(distribution._parts) == 1 else None
 
 
 # --- data frames of all libraries

@@ -88,6 +88,12 @@ def _of_shape(y: Any, labels: Entries, n: int) -> Entries:
 def _entries(y: Any, classes: str, outside: Outside) -> Entries:
     """Labels, in the memory of their library where types allow; to be clipped, as floats, with NaN for what is none."""
     column = None if isinstance(y, np.ndarray | list | tuple) else library_column("y", y)
+    if (
+        outside == "clip"
+        and isinstance(y, list | tuple)
+        and all(isinstance(each, list) and len(each) == 1 for each in y)
+    ):
+        y = [each[0] for each in y]  # a column: each of its entries is taken for itself
     if outside == "clip" and isinstance(y, list | tuple) and not all(isinstance(each, list | tuple) for each in y):
         column = NumpyColumn("y", y)
     if column is not None and outside == "clip":

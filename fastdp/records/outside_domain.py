@@ -24,8 +24,8 @@ from ..support.parameters import Outside
 
 
 def is_missing(label: Any) -> bool:
-    """Whether this stands for no entry: None, NaN, pandas.NA, NaT."""
-    if label is None:
+    """Whether this stands for no entry: None, NaN, pandas.NA, NaT, numpy.ma.masked."""
+    if label is None or label is np.ma.masked:
         return True
     try:
         return bool(label != label)

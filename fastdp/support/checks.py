@@ -278,7 +278,8 @@ def numbers_array(
     """An int64 or float64 array, C-contiguous and in native byte order; without a copy where it is one already.
 
     `error` is raised about entries of lists and objects: a DomainError of records, a ValueError of parameters. Integers
-    beyond int64 (uint64 has them) become the largest int64, which moves no two values further apart.
+    beyond int64 that an array of uint64 has become the largest int64, which moves no two values further apart; in a
+    list they are an error, whatever type numpy finds for it and the other entries.
     """
     if type(value) is np.ndarray and value.flags.c_contiguous and value.dtype in _HELD:
         return value
@@ -302,6 +303,8 @@ def numbers_array(
     if kind == "f" and array.dtype.itemsize <= 8:
         return np.require(array, np.float64, "C") if array.ndim else array.astype(np.float64)
     if kind == "u" and array.dtype.itemsize == 8:
+        if not has(value, "dtype") and (array > np.uint64(MAX_INT64)).any():  # beside a negative one it is a float
+            raise error(f"{name}: a list with integers beyond int64: must be an array, whose dtype decides")
         array = np.minimum(array, np.uint64(MAX_INT64))
     if kind in "biu":
         return np.require(array, np.int64, "C") if array.ndim else array.astype(np.int64)

@@ -177,16 +177,24 @@ def _has_hash(value: Any) -> bool:
 
 
 def objects(values: Sequence[Any]) -> Array:
-    """An array of objects of one dimension, whatever they are."""
+    """An array of objects of one dimension, whatever they are; None for what is masked, for which numpy would put 0."""
     array = np.empty(len(values), object)
     for i, value in enumerate(values):
-        array[i] = value
+        array[i] = value if type(value) in _COMPARED else _unmasked(value)
     return array
+
+
+def _unmasked(value: Any) -> Any:
+    """The same, or None for an entry that is masked: `numpy.ma.masked` above all."""
+    return None if isinstance(value, np.ma.MaskedArray) and not value.ndim and value.mask else value
 
 
 def _of_list(label: str, data: Sequence[Any]) -> Array:
     """A list as an array, of which no entry depends on another: numpy would make all of them strings because of one."""
     kinds = {*map(type, data)}
+    if not kinds <= _COMPARED and any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        data = [_unmasked(value) for value in data]
+        kinds = {*map(type, data)}
     if kinds <= _COMPARED and not kinds <= _NUMBERS:  # strings, say, which numpy would copy into one width
         array = np.empty(len(data), object)
         array[:] = data

@@ -70,6 +70,10 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "queries": lambda s: [fastdp.Conjunction({"a": 1}), fastdp.Range("c", 0, 2)],
     "query": lambda s: fastdp.Conjunction({"a": 1}),
     "workload": lambda s: fastdp.marginals(DOMAIN, 1),
+    "importance": lambda s: [1.0, 2.0, 0.5],
+    "impossible": lambda s: [fastdp.Conjunction({"a": 1, "c": 2})],
+    "max_seconds": lambda s: 1.0,
+    "max_bytes": lambda s: 2**24,
     "names": lambda s: ["a", "c"],
     "edges": lambda s: [-51, -7, 3, 51],
     "bins": lambda s: 4,
@@ -360,6 +364,15 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.MarginalsRelease": lambda: fastdp.release_marginals(
         RECORDS, DOMAIN, fastdp.marginals(DOMAIN, 1), epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ),
+    "answering.SynthesizedDistribution": lambda: fastdp.synthesize(
+        RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
+    ),
+    "answering.SynthesisReport": lambda: fastdp.synthesize(
+        RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
+    ).report,
+    "answering.MeasuredTable": lambda: fastdp.synthesize(
+        RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
+    ).report.tables[0],
     "answering.RangesRelease": lambda: fastdp.release_ranges(
         np.arange(50.0), [0.0, 9.0, 20.0, 49.0], epsilon=1.0, rng=fastdp.Randomness(1)
     ),

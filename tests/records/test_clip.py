@@ -17,9 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastdp
-from fastdp import Budget, Domain, DomainError, Randomness, losses, sets
+from fastdp import Bins, Budget, Domain, DomainError, Randomness, losses, sets
 from fastdp.records.encoding import encode
+from fastdp.records.labels import label_vector
 from fastdp.records.number_column import NumberColumn
+from fastdp.records.outside_domain import is_missing
+from fastdp.support.checks import numbers_array
+from fastdp.support.columns import column_of, objects
 from tests.oracles import clipping
 
 NAN, INF = float("nan"), float("inf")
@@ -451,3 +455,43 @@ def test_nested_predictions_are_0_each() -> None:
     nested = [[1]] * 3
     for class_ in ([nested, [1, 1, 0]], iter([nested, [1, 1, 0]])):
         assert fastdp.learn_from_class(class_, [1, 1, 0], epsilon=100.0, outside="clip").index == 1
+
+
+@pytest.mark.parametrize("others", [[1, 3], [1.5, 3.0], ["a"], [2**70], [None, 1], [True], [2**63], []])
+def test_a_masked_entry_of_a_list_is_missing_whatever_the_others_are(others: Any) -> None:
+    for masked in (np.ma.masked, np.ma.array(3, mask=True)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy's, which would tell that there is one
+            entries = column_of("x", [masked, *others]).entries(0, 1 + len(others))
+        assert is_missing(entries.values.tolist()[0])
+        assert entries.values.tolist()[1:] == others
+        assert is_missing(objects([*others, masked]).tolist()[-1])
+    assert column_of("x", [np.ma.array(3, mask=False), 2]).entries(0, 2).values.tolist() == [3, 2]
+    assert is_missing(np.ma.masked)
+
+
+def test_masked_entries_are_in_the_bin_of_missing_ones_and_clipped_as_they_are() -> None:
+    masked = np.ma.masked
+    assert Domain(x=Bins([0, 2, 4], missing=True)).encode_column(0, [masked, 1, 3]).tolist() == [2, 0, 1]
+    assert Domain(x=["a", None]).encode_column(0, ["a", masked]).tolist() == [0, 1]
+    for others in ([5.0, 6.0, 7.0], [5.0, 6.0, 2**70]):
+        given: dict[str, Any] = {"epsilon": 50.0, "outside": "clip"}
+        found = fastdp.quantile([masked, *others] * 100, 0.1, **given, rng=Randomness(2))
+        assert found == fastdp.quantile([float("nan"), *others] * 100, 0.1, **given, rng=Randomness(2))
+
+
+@pytest.mark.parametrize("other", [2**63, 1, -1, 0.5, 2**64])
+def test_an_integer_beyond_int64_in_a_list_is_refused_whatever_the_others_are(other: Any) -> None:
+    """An array of uint64 has a type of its own: there it is the largest int64, as it is for any others."""
+    for entry in (2**63, 2**64 - 1):
+        with pytest.raises(DomainError, match=r"values: an? (list|integer)"):
+            numbers_array("values", [entry, other])
+        found = numbers_array("values", np.array([entry, 7], np.uint64))
+        assert found.tolist() == [2**63 - 1, 7]
+
+
+@pytest.mark.parametrize("wild", ["a", None, np.ma.masked, 2**70, 0.5])
+def test_labels_in_a_column_of_lists_are_taken_one_by_one(wild: Any) -> None:
+    labels = label_vector([[1], [wild], [0]], "clip").values
+    assert labels.tolist()[::2] == [1.0, 0.0]
+    np.testing.assert_array_equal(labels, label_vector([1, wild, 0], "clip").values)
