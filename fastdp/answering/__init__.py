@@ -18,9 +18,12 @@ _HOMES = {
     "FittedDistribution": "mwem",
     "Marginals": "queries.marginals",
     "MarginalsRelease": "release_marginals",
+    "MeasuredTable": "synthesis.synthesis_report",
     "Query": "queries.query",
     "Ratio": "ratio",
     "RangesRelease": "release_ranges",
+    "SynthesisReport": "synthesis.synthesis_report",
+    "SynthesizedDistribution": "synthesis.synthesize",
 }
 
 if TYPE_CHECKING:
@@ -32,5 +35,8 @@ if TYPE_CHECKING:
     from .ratio import Ratio as Ratio
     from .release_marginals import MarginalsRelease as MarginalsRelease
     from .release_ranges import RangesRelease as RangesRelease
+    from .synthesis.synthesis_report import MeasuredTable as MeasuredTable
+    from .synthesis.synthesis_report import SynthesisReport as SynthesisReport
+    from .synthesis.synthesize import SynthesizedDistribution as SynthesizedDistribution
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

@@ -22,7 +22,7 @@ LAYERS = (
     ("randomness",),
     ("records",),
     ("mechanisms",),
-    ("answering", "optimizing", "learning"),
+    ("answering", "optimizing", "learning", "statistics"),
     ("bounds",),
     ("connect", "sklearn", "capi", "demo", "cli", "bench", "__main__"),
 )

@@ -99,7 +99,9 @@ def test_public_names_resolve_and_type_checkers_see_the_same(name: str) -> None:
     assert package.__file__ is not None
     seen = seen_by_type_checkers(Path(package.__file__))
     modules = {each: found for each, found in seen.items() if inspect.ismodule(getattr(package, each))}
-    assert sorted(modules) == (["bounds", "kernels", "losses", "privacy", "sets"] if name == "fastdp" else [])
+    assert sorted(modules) == (
+        ["bounds", "kernels", "losses", "privacy", "sets", "statistics"] if name == "fastdp" else []
+    )
     version = ["__version__"] if name == "fastdp" else []
     assert sorted([*(seen.keys() - modules), *version]) == sorted(package.__all__)
     for each, (module, attribute) in seen.items():

@@ -28,6 +28,7 @@ RESULTS = {
     "fastdp.optimizing": "Descent ExcessBounds LeastSquares PrivateChoice PrivateDescent PrivateMinimum VectorRelease",
     "fastdp.privacy": "Release Releases Removal",
     "fastdp.records": "PackedRows",
+    "fastdp.statistics": "Counts Number",
 }
 FEW = {
     "fastdp": [

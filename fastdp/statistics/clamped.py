@@ -1,0 +1,197 @@
+"""One column of numbers between declared bounds, as integers whose sums are exact: statistics.md, lemma 1.
+
+A number is clamped to the bounds and put on a grid, a power of two, counted from the lower bound: an integer from 0 to
+`last`, and a function of that number alone. Integers between integers stay what they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, frexp, ldexp, log2
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy.guarantees import Neighbors
+from ..records.number_column import one_column
+from ..records.outside_domain import numbers_or_nan
+from ..records.rows import Block, Rows
+from ..support.checks import check_fits, items_of, moderate, one_of, plain_integer
+from ..support.columns import Entries, as_compiled
+from ..support.errors import DomainError
+from ..support.shown import shown
+
+Missing = Literal["raise", "skip"]
+MISSING = ("raise", "skip")
+
+_BITS = 30  # of the last integer, where noise does not ask for more
+_LEAST_BITS = 8
+_EXACT = 50  # bits of a float that the kernels round exactly
+_SUMS = 62  # bits of a sum
+
+
+class Bits(NamedTuple):
+    """Of the integers between two bounds: those that stand for floats, and the most that stand for themselves."""
+
+    floats: int
+    integers: int
+
+    def at_most(self, bits: int) -> Bits:
+        """No more than these."""
+        return Bits(min(self.floats, bits), min(self.integers, bits))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The integers that stand for the numbers between two bounds.
+
+    unit      the distance of two of them, a power of two
+    first     the lower bound, in units
+    last      the upper bound, in units from the lower one
+    integers  whether numbers are integers, and the unit is 1
+    """
+
+    unit: float
+    first: int
+    last: int
+    integers: bool
+
+    @classmethod
+    def of(cls, bounds: Any, kind: str, bits: Bits, *, from_zero: bool = False) -> Grid:
+        """For numbers of a dtype's kind: at most 2^bits integers between the bounds, or from 0 to the further one."""
+        low, high = _ends(bounds)
+        span = max(abs(low), abs(high)) if from_zero else high - low
+        whole = kind in "biu" and low.denominator == high.denominator == 1
+        if whole and span <= 2**bits.integers and max(abs(low), abs(high)) < 2**63:
+            return cls(1.0, int(low), int(high - low), True)
+        finest = frexp(float(max(abs(low), abs(high))))[1] - _EXACT
+        unit = ldexp(1.0, max(frexp(float(span))[1] - bits.floats, finest))
+        first, end = round(low / Fraction(unit)), round(high / Fraction(unit))
+        if first == end:
+            raise ValueError(f"bounds={shown(bounds)}: must be further apart: floats between them are not told apart")
+        return cls(unit, first, end - first, False)
+
+    def value(self, places: float | Fraction) -> float:
+        """The number that is so many units above the lower bound."""
+        return float(self.first * Fraction(self.unit) + Fraction(places) * Fraction(self.unit))
+
+
+def _ends(bounds: Any) -> tuple[Fraction, Fraction]:
+    ends = items_of("bounds", bounds, "two numbers, the lower and the upper bound", most=2)
+    if len(ends) != 2:
+        raise ValueError(f"bounds={shown(bounds)}: must be two numbers, the lower and the upper bound")
+    low, high = (_end(bounds, end) for end in ends)
+    if not low < high:
+        raise ValueError(f"bounds={shown(bounds)}: must be in increasing order")
+    return low, high
+
+
+def _end(bounds: Any, end: Any) -> Fraction:
+    if (whole := plain_integer(end)) is not None and abs(whole) < 2**64:
+        return Fraction(whole)
+    if isinstance(end, bool | np.bool_) or not isinstance(end, int | float | np.floating | Fraction):
+        raise ValueError(f"bounds={shown(bounds)}: must be two numbers, the lower and the upper bound")
+    if end != 0:
+        moderate("bounds", abs(end), toward=0)
+    return Fraction(float(end))
+
+
+def noise_bits(epsilon: float) -> int:
+    """The bits of a sensitivity that leave room for its noise: below 2^39 units."""
+    return 38 + floor(log2(epsilon))
+
+
+class Sums(NamedTuple):
+    """What is known of a column: sums of its integers, and of their squares where they were asked for."""
+
+    total: int
+    squares: int
+    present: int
+
+    def plus(self, more: Sums) -> Sums:
+        """Of two parts of a column; Python's integers are exact."""
+        return Sums(self.total + more.total, self.squares + more.squares, self.present + more.present)
+
+
+class ClampedColumn:
+    """A column of numbers, not read yet, and what becomes of missing entries: an error, or they are left out."""
+
+    def __init__(self, values: Any, missing: Any, neighbors: Neighbors) -> None:
+        self.missing: Missing = one_of("missing", missing, MISSING)
+        if isinstance(values, list | tuple | range):
+            check_fits("values", values, 16 * len(values), "so many numbers")
+        self.rows: Rows = one_column(values)
+        if not self.rows.n and neighbors == "replace-one":
+            raise ValueError("values: must hold at least one")
+        self.kind = self.rows.dtypes()[0].kind
+        if self.kind not in "biufO":
+            raise ValueError(f"values: dtype {self.rows.dtypes()[0]}: must be numbers")
+        #: Whether the number of entries that count is public.
+        self.knows_size = neighbors == "replace-one" and self.missing == "raise"
+
+    @property
+    def n(self) -> int:
+        """How many entries there are, missing ones too: public only under replace-one neighbours."""
+        return self.rows.n
+
+    def bits(self, epsilon: float) -> Bits:
+        """How fine a grid should be, by public numbers: rounding is little beside noise, which has its own limit."""
+        most = max(_LEAST_BITS, noise_bits(epsilon))
+        if not self.knows_size:
+            return Bits(min(_BITS, most), min(_BITS + 2, most))
+        room = _SUMS - ceil(log2(self.n))
+        asked = max(_BITS, ceil(log2(self.n) + log2(epsilon)) + 2)
+        return Bits(min(asked, most, room), min(most, room))
+
+    def sums(self, grid: Grid) -> Sums:
+        """The sum of the integers, and how many there are."""
+        from ..kernels.clamped_sums import sum_clamped_floats, sum_clamped_integers
+
+        first, end = grid.first, grid.first + grid.last
+
+        def statistic(block: Block) -> Sums:
+            values, missing = self._read(block, grid)
+            if grid.integers:
+                return Sums(sum_clamped_integers(values, first, end), 0, block.n - missing)
+            total, nans = sum_clamped_floats(values, 1 / grid.unit, float(first), float(end))
+            return Sums(total, 0, block.n - self._allowed(missing + nans))
+
+        return self.rows.merge(statistic, Sums.plus)
+
+    def squares(self, grid: Grid) -> Sums:
+        """The same with the sum of squares."""
+        from ..kernels.clamped_sums import SHIFT, sum_clamped_squares
+
+        first, end = float(grid.first), float(grid.first + grid.last)
+
+        def statistic(block: Block) -> Sums:
+            values, missing = self._read(block, grid)
+            values = as_compiled(np.asarray(values, np.float64 if grid.integers else None))
+            total, below, above, nans = sum_clamped_squares(values, 1 / grid.unit, first, end)
+            return Sums(total, (above << SHIFT) + below, block.n - self._allowed(missing + nans))
+
+        return self.rows.merge(statistic, Sums.plus)
+
+    def _read(self, block: Block, grid: Grid) -> tuple[NDArray[Any], int]:
+        """The entries of a block as the kernels take them, and how many are missing beside those that are NaN."""
+        values, missing, label = block.entries(0)
+        if values.dtype.kind in "biu":
+            left_out = 0 if missing is None else self._allowed(int(missing.sum()))
+            if left_out and missing is not None:
+                values = values[~missing]
+            kind: Any = np.int64 if grid.integers else np.float64
+            if values.dtype == np.uint64 and grid.integers:
+                values = np.minimum(values, np.uint64(2**63 - 1))
+            return as_compiled(np.ascontiguousarray(values, kind)), left_out
+        if values.dtype not in (np.float32, np.float64) or missing is not None:
+            values = numbers_or_nan(Entries(values, missing, label))
+        return as_compiled(np.ascontiguousarray(values)), 0
+
+    def _allowed(self, missing: int) -> int:
+        if missing and self.missing == "raise":
+            raise DomainError(
+                "values: must be numbers; there are missing entries or NaN: pass missing='skip' to leave them out"
+            )
+        return missing
