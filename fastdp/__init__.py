@@ -17,6 +17,7 @@ _HOME = {
     "AccuracyWarning": "support.errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
+    "BestRun": "mechanisms.private_tuning",
     "Bins": "records.bins",
     "BoundedRange": "privacy",
     "Budget": "privacy.budget",
@@ -44,6 +45,7 @@ _HOME = {
     "SparseVector": "mechanisms.sparse_vector",
     "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
+    "best_of": "mechanisms.private_tuning",
     "compose": "privacy",
     "error": "learning.hypotheses",
     "exponential_erm": "optimizing.exponential_erm",
@@ -77,6 +79,7 @@ _HOME = {
     "removal_eta": "privacy.removal_lemma",
     "set_num_threads": "support.threads",
     "share": "privacy",
+    "synthesize": "answering.synthesis.synthesize",
     "top_k": "mechanisms.selection",
     "vector_mean": "optimizing.vector_sums",
     "vector_sum": "optimizing.vector_sums",
@@ -99,6 +102,7 @@ __all__ = [
     "AccuracyWarning",
     "AllOf",
     "ApproxDP",
+    "BestRun",
     "Bins",
     "BoundedRange",
     "Budget",
@@ -126,6 +130,7 @@ __all__ = [
     "SparseVector",
     "SyntheticDistribution",
     "__version__",
+    "best_of",
     "compose",
     "error",
     "exponential_erm",
@@ -159,6 +164,7 @@ __all__ = [
     "removal_eta",
     "set_num_threads",
     "share",
+    "synthesize",
     "top_k",
     "vector_mean",
     "vector_sum",
@@ -194,6 +200,7 @@ if TYPE_CHECKING:
     from .answering.queries import Combination, Conjunction, Linear, Mask, Predicate, Product, Range, Scaled, marginals
     from .answering.release_marginals import release_marginals
     from .answering.release_ranges import release_ranges
+    from .answering.synthesis.synthesize import synthesize
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box
     from .learning.conjunctions import learn_conjunction
@@ -207,6 +214,7 @@ if TYPE_CHECKING:
     from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.numeric_sparse import NumericSparse
+    from .mechanisms.private_tuning import BestRun, best_of
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import SparseVector

@@ -1,9 +1,8 @@
 """Answering many counting queries.
 
 release_marginals.py: marginal tables, measured (table_noise.py, residual_plan.py) and fitted (least_squares_fit.py,
-entropic_fit.py). release_ranges.py:
-histograms whose ranges have little noise (range_noise.py, range_tree.py, running_sums.py). mwem.py: a synthetic
-distribution for a workload. multiplicative_weights.py: answers to queries as they come. All hold weights over the cells
+entropic_fit.py). release_ranges.py: histograms whose ranges have little noise (range_noise.py, range_tree.py,
+running_sums.py). mwem.py: a synthetic distribution for a workload. multiplicative_weights.py: answers to queries as they come. All hold weights over the cells
 of a domain (dense_weights.py, factored_weights.py), count on the records (true_answers.py, marginal_counts.py) and give
 a synthetic distribution (synthetic_distribution.py), which is sampled (synthetic_sampling.py). The queries
 are in queries/.
@@ -19,9 +18,12 @@ _HOMES = {
     "FittedDistribution": "mwem",
     "Marginals": "queries.marginals",
     "MarginalsRelease": "marginals_release",
+    "MeasuredTable": "synthesis.synthesis_report",
     "Query": "queries.query",
     "Ratio": "ratio",
     "RangesRelease": "release_ranges",
+    "SynthesisReport": "synthesis.synthesis_report",
+    "SynthesizedDistribution": "synthesis.synthesize",
 }
 
 if TYPE_CHECKING:
@@ -33,5 +35,8 @@ if TYPE_CHECKING:
     from .queries.query import Query as Query
     from .ratio import Ratio as Ratio
     from .release_ranges import RangesRelease as RangesRelease
+    from .synthesis.synthesis_report import MeasuredTable as MeasuredTable
+    from .synthesis.synthesis_report import SynthesisReport as SynthesisReport
+    from .synthesis.synthesize import SynthesizedDistribution as SynthesizedDistribution
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

@@ -68,7 +68,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         The probability with which the accuracy may fail.
     variant : {"auto", "measured", "plain", "sharp", "lecture"}
         "measured": one threshold test a query, and a measured count where it fires. "plain": Gaussian noise on each
-        answer (Laplace noise for delta = 0). "auto": plain for few queries, otherwise measured, from tables where
+        answer, or Laplace noise where that is less: for delta = 0, and for some eight queries and fewer unless a budget
+        adds up rhos or mus. "auto": plain for few queries, otherwise measured, from tables where
         `prior` is not given and delta > 0. "sharp": a test for each sign, no noisy answers, 2 ln|D| / alpha^2 updates,
         after which all queries are within alpha. "lecture": as in the course, with repaired constants;
         64 ln|D| / alpha^2 updates.
@@ -85,7 +86,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
         Of "measured": after an update, how many times at most all measurements so far are gone over again, at most 20.
     on_exhausted : {"answer", "raise"}
         Of "measured", when all updates are spent: answer from the distribution as it is, without an error bound, with
-        one AccuracyWarning; or a BudgetExceeded.
+        one AccuracyWarning; or a BudgetExceeded. The distribution has then learnt from all updates, and its answers
+        cost nothing, so they go on by default; "raise" is for whoever must never show an answer without a bound.
     weights : {"auto", "dense", "factored"}
         "dense": one weight for each cell. "factored": a product of blocks of attributes, which updates merge; for
         domains of any size, and product queries. "auto" chooses by the number of cells.
@@ -107,10 +109,10 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     Attributes
     ----------
     alpha, beta : float
-        Answers are within alpha, with probability 1 - beta: all of them, or those of "measured" as long as updates are
-        left. Each answer's own bound is in the transcript.
+        Answers are within alpha, with probability 1 - beta: all of them, or those of "measured" while `updates_left` is
+        above 0. Each answer's own bound is in the transcript.
     updates, updates_left : int
-        How many times a test has fired, and how many more times it may.
+        How many times a test has fired, and how many more times it may. "plain" has none, and needs none.
     exhausted : bool
         Whether answers have no error bound any more.
     transcript : list of Answer
@@ -137,8 +139,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     Notes
     -----
     Guarantee    (epsilon, delta)-DP for all answers together. Budgets that add up rhos (`theorem="zcdp"` or "best"),
-                 and all where delta = 0, pay for each epoch of "measured", and each answer of "plain", as it begins;
-                 others pay for the whole when it is made
+                 and all where delta = 0, pay for each epoch of "measured", and each answer of "plain", as it begins:
+                 those that were there when it was made, in whatever block it is asked; others pay for the whole then
     Proof        multiplicative_weights.md, theorems 1 to 3; multiplicative_weights_measured.md, theorems 1 to 3
     Accuracy     `alpha` with probability 1 - beta; `bounds.private_multiplicative_weights` has it beforehand, for every
                  variant. An AccuracyWarning states when plain noise on as many answers would do better

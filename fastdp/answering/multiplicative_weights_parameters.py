@@ -65,6 +65,7 @@ class MultiplicativeWeightsParameters:
     on_exhausted: OnExhausted = "answer"
     neighbors: Neighbors = "replace-one"
     tables_part: Fraction = _EVEN  # of what there is, for the tables of a prior that is measured
+    adds_epsilons: bool = True  # whether whoever pays does: to others Laplace noise would cost far more
 
     @classmethod
     def of(
@@ -174,9 +175,9 @@ class MultiplicativeWeightsParameters:
         }  # fmt: skip
 
     def resolved(self, n: int) -> MultiplicativeWeightsParameters:
-        """The same with the variant and the prior that "auto" takes for so many records."""
+        """The same with the variant and the prior that "auto" takes for so many records, and the noise of "plain"."""
         if self.variant not in ("auto", "measured"):
-            return self
+            return self.with_less_noise()
         measured = replace(self, variant="measured")
         if self.variant == "auto" and self.prior is None and self._affords_tables():
             measured = replace(measured, prior="marginals")
@@ -188,8 +189,22 @@ class MultiplicativeWeightsParameters:
         asked = (self.prior, self.threshold, self.updates)
         plain = replace(self, variant="plain") if asked == (None, None, None) else None
         if plain is not None and plain.supports(n) and (measured.plain_is_better(n) or not measured.supports(n)):
-            return plain
+            return plain.with_less_noise()
         return measured
+
+    def with_less_noise(self) -> MultiplicativeWeightsParameters:
+        """The same; of "plain" answers without a delta, where Laplace noise for all of epsilon is less.
+
+        In variance and in the error bound: multiplicative_weights_measured.md, theorem 3.
+        """
+        if self.variant != "plain" or not self.delta or not self.adds_epsilons:
+            return self
+        pure = replace(self, delta=0.0)
+        gaussian, laplace = (each._plain_of(1, self.max_queries, capped=False) for each in (self, pure))
+        if laplace is None or gaussian is None:
+            return self
+        less = laplace.deviation < gaussian.deviation and laplace.alpha < gaussian.alpha
+        return pure if less else self
 
     def _affords_tables(self) -> bool:
         """Whether tables come first by default: Gaussian noise, and a domain where they are fitted at once."""
@@ -202,7 +217,7 @@ class MultiplicativeWeightsParameters:
         if self.variant == "measured":
             return self._measured(n)
         if self.variant == "plain":
-            return self._plain(n)
+            return self.with_less_noise()._plain(n)
         numbers = self.numbers(n)
         best = UpdateSchedule.solve(self.variant, **numbers)
         if best is None:
@@ -239,8 +254,9 @@ class MultiplicativeWeightsParameters:
             raise ValueError(f"alpha={self.alpha!r}: must be at least {made.alpha:.4g}, what n={n} records support")
         return made
 
-    def _plain_of(self, n: int, queries: int) -> PlainSchedule | None:
-        return PlainSchedule.of(n, self.total, self._left, queries, self._answer_beta, self.count_error())
+    def _plain_of(self, n: int, queries: int, *, capped: bool = True) -> PlainSchedule | None:
+        made = PlainSchedule.of(n, self.total, self._left, queries, self._answer_beta, self.count_error())
+        return replace(made, alpha=min(1.0, made.alpha)) if made is not None and capped else made
 
     def supports(self, n: int) -> bool:
         """Whether there is a schedule, for alpha if it was asked for."""

@@ -40,13 +40,14 @@ class PlainSchedule:
     def of(
         cls, n: int, total: Total, share: Share, queries: int, beta: float, count_error: float
     ) -> PlainSchedule | None:
-        """The schedule for so many queries that take this share together; None if their noise cannot be drawn."""
+        """The schedule for so many queries that take this share together; None if their noise cannot be drawn. Its
+        alpha may be above 1."""
         each = Fraction(down(share / queries))
         scale = total.noise_scale(UNIT, each)
         if scale > MAX_SCALE:
             return None
         alpha = (total.error(scale, beta, queries) + count_error * UNIT) / (n * UNIT)
-        return cls(min(1.0, alpha), each, scale, total.deviation(scale))
+        return cls(alpha, each, scale, total.deviation(scale))
 
 
 class PlainRun(OnlineRun):

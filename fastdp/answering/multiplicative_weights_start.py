@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -76,21 +76,26 @@ class _Beginning:
     def __init__(
         self, given: Parameters, rows: Rows, outside: Outside, budget: Budget | None, rng: Randomness | None
     ) -> None:
-        self.given, self.rows, self.outside, self.rng = given, rows, outside, rng
+        self.rows, self.outside, self.rng = rows, outside, rng
         self.payers = charged_here(budget)
-        self.in_steps = given.variant in ("auto", "measured", "plain") and pay_in_steps(self.payers, given.delta)
+        self.given = replace(given, adds_epsilons=all(each.theorem == "basic" for each in self.payers))
         self.listed: dict[str, Any] = {
             "epsilon": given.epsilon, "delta": given.delta, "max_queries": given.max_queries,
         }  # fmt: skip
 
+    @property
+    def in_steps(self) -> bool:
+        """Whether what has not begun is not paid for."""
+        return self.given.variant in ("auto", "measured", "plain") and pay_in_steps(self.payers, self.given.delta)
+
     def with_public_count(self, report: Report) -> Started:
         """Replace-one neighbours: all that is charged follows from public numbers."""
         n = self.rows.n
-        given = self.given.resolved(n)
+        given = self.given = self.given.resolved(n)
         schedule = given.schedule(n)
         check_room(given.weight_bytes, given.evaluation_bytes, TrueAnswers.bytes(n, given.domain, self.rows.gathers))
         _warn_if_plain_noise_is_better(given, schedule, n)
-        self.listed |= {"alpha": schedule.alpha, "variant": schedule.variant}
+        self.listed |= {"delta": given.delta, "alpha": schedule.alpha, "variant": schedule.variant}
         guarantee = _guarantee(given, schedule)
         price = given.total.price(given.prior_share + sum(_steps(schedule))) if self.in_steps else guarantee
         with ChargedKeys(NAME, price, self.listed, self.payers, self.rng) as keys:
@@ -113,6 +118,8 @@ class _Beginning:
 
     def with_count(self, report: Report) -> Started:
         """Add-remove neighbours: what is charged after the number of records depends on it as it was drawn."""
+        # what is bought here, and all that follows, is from one total: noise is not chosen again
+        self.given = replace(self.given.with_less_noise(), adds_epsilons=False)
         total, scale = self.given.total, self.given.count_scale()
         self.given.resolved(1).schedule(1)  # an error of parameters, none of which depends on the number of records
         check_room(

@@ -23,9 +23,10 @@ from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import DisplayLines, as_html, as_text
 from .choice import ChoiceParameters
-from .descent import PrivateDescent, run_descent
+from .descent import PrivateDescent, run_descent, run_measured_descent
 from .exponential_erm import PrivateChoice, choose_point, expected_excess, plan_of
 from .losses import Custom, SquaredDistance
+from .measured_descent import MeasuredPlan
 from .moments import LeastSquares, MomentsPlan
 from .points import Points
 from .problem import Problem, read_points
@@ -218,8 +219,12 @@ class _Descent(ErmPlan):
         given = GivenSteps(clip=problem.loss.lipschitz(problem.over))  # an error names the bound that it needs
         self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, given)
         self.bound = self._schedule.bound
+        self._measured = MeasuredPlan.of(problem, n, len(problem.start), asked)
 
     def run(self, on: ErmRun) -> tuple[Vector, Details]:
+        if self._measured is not None:
+            fit = run_measured_descent(self._measured, on.points, progress=on.progress, rng=on.rng, budget=on.budget)
+            return fit.w, fit
         fit = run_descent(on.points, *self._about, self._schedule, progress=on.progress, rng=on.rng, budget=on.budget)
         return fit.w, fit
 

@@ -17,7 +17,11 @@ _TIED = 48  # of those: with more of one number numpy's partition takes longer t
 
 
 def sort_positions(values: Positions) -> None:
-    """Sort in place: as numbers of 32 bits where the range or the spacing of the values allows it."""
+    """Sort in place: as numbers of 32 bits where the range or the spacing of the values allows it.
+
+    Tried for a million values, which numpy sorts in 4.3 ms: halves by a partition and two threads 4.8, quarters 5.1.
+    Buckets that are sorted when they are asked for: choices ask for a rank in nearly every bucket.
+    """
     if values.size < _MANY:
         values.sort()
         return

@@ -241,9 +241,55 @@ def test_plain_shares_pay_for_all_answers() -> None:
         parameters(variant="plain", alpha=1e-5).schedule(20_000)
 
 
+def test_few_plain_answers_have_laplace_noise_where_that_is_less() -> None:
+    """In deviation and in the error bound, by public numbers alone."""
+    for epsilon, delta, last in ((1.0, 1e-6, 8), (0.1, 1e-6, 7), (1.0, 1e-9, 13), (1.0, 0.2, 0)):
+        taken = []
+        for k in range(1, 30):
+            given = parameters(variant="plain", epsilon=epsilon, delta=delta, max_queries=k).resolved(1000)
+            schedule = given.schedule(1000)
+            assert isinstance(schedule, PlainSchedule)
+            taken.append(not given.delta)
+            laplace, gaussian = math.sqrt(2) * k / epsilon, math.sqrt(k / 2 / zcdp_rho(epsilon, delta))
+            assert schedule.deviation / UNIT <= min(laplace, gaussian) * 1.1
+            assert given.total.guarantee().to_approx(delta).epsilon <= epsilon * (1 + 1e-9)
+        assert taken == [k <= last for k in range(1, 30)], taken
+
+
+@pytest.mark.parametrize(("theorem", "pure"), [(None, True), ("basic", True), ("zcdp", False), ("gaussian", False),
+                                              ("best", False)])  # fmt: skip
+def test_whoever_adds_up_rhos_never_pays_for_laplace_noise(theorem: Any, pure: bool) -> None:
+    budget = None if theorem is None else fastdp.Budget(epsilon=9.0, delta=1e-4, theorem=theorem)
+    data = np.zeros((1000, 3), int)
+    for variant in ("plain", "auto"):
+        run = fastdp.PrivateMultiplicativeWeights(
+            data, DOMAIN, epsilon=0.9, delta=1e-6, max_queries=2, variant=variant, budget=budget
+        )  # fmt: skip
+        assert run.variant == "plain"
+        assert (run.guarantee == fastdp.PureDP(0.9)) == pure
+        run.answer_many([Conjunction({"a": 1})] * 2)
+    if budget is not None:
+        assert budget.spent.epsilon <= 9.0
+        if pure:
+            assert [row.guarantee.epsilon for row in budget.releases] == pytest.approx([0.45, 0.45] * 2)
+    private = fastdp.PrivateMultiplicativeWeights(
+        data, DOMAIN, epsilon=0.9, delta=1e-6, max_queries=2, variant="auto", neighbors="add-remove"
+    )
+    assert private.guarantee != fastdp.PureDP(0.9, neighbors="add-remove"), "n was bought with a delta"
+    assert private._run._total.delta == 1e-6  # type: ignore[attr-defined]
+
+
 def test_bounds_say_what_the_object_will() -> None:
     data = np.random.default_rng(0).integers(DOMAIN.sizes, size=(20_000, 3))
-    for options in ({}, {"variant": "measured"}, {"variant": "plain"}, {"prior": "marginals"}, {"max_queries": 10**6}):
+    few = {"variant": "plain", "max_queries": 3}
+    for options in (
+        {},
+        {"variant": "measured"},
+        {"variant": "plain"},
+        few,
+        {"prior": "marginals"},
+        {"max_queries": 10**6},
+    ):
         given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_queries": 500} | options
         estimate = fastdp.bounds.private_multiplicative_weights(20_000, DOMAIN, **given)
         run = fastdp.PrivateMultiplicativeWeights(data, DOMAIN, **given)

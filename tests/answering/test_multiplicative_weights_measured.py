@@ -306,7 +306,7 @@ def run_this(monkeypatch: pytest.MonkeyPatch, schedule: Any) -> None:
 def test_what_runs_has_the_law_that_was_proved(ask: Any, delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """However it is asked; wrong laws are rejected by the same draws, among them that of a threshold which keeps its
     noise, or, with a delta, of one that has new noise in each epoch."""
-    counts, updates, T, runs, sigma = (4, 1, 1), 2, 1, 1200, 1.3
+    counts, updates, T, runs, sigma = (4, 1, 1), 2, 1, 1600 if delta else 1200, 1.3
     noise, scale = (gaussian(sigma), sigma) if delta else (laplace(Q3), scale_of(Q3))
     deviation = 0.3  # records
     run_this(

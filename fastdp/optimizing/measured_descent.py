@@ -1,0 +1,366 @@
+"""Noisy descent at the right step: a small part of the budget buys second moments, from which metric and steps follow.
+
+Whether that is done follows from public numbers alone. measured_descent.md has the proofs: what is paid, why the steps
+are right for every loss of bounded curvature, and the bound on the excess risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, inf, log, log1p, log2, nextafter, pi, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy.budget import Budget
+from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_ratio
+from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee
+from ..randomness.charged_keys import ChargedKeys
+from ..randomness.keys import Randomness
+from ..randomness.noise_draws import integer_noise
+from ..randomness.noise_plans import MAX_SCALE, gaussian_plan
+from ..support.progress import Progress, Report, reporting
+from ..support.rounding import down, lower, root_up, up
+from .losses.base import MarginLoss, MissingBound
+from .metric import Metric, MetricPoints
+from .points import Points
+from .problem import Problem
+from .sets import Vector, given_point
+from .step_noise import FINEST, NoiseParameters, limit_of
+
+Callback = Callable[[int, Vector], object]
+
+STEPS, MOST_STEPS = 100, 1000  # in the metric of the moments; and in the Euclidean one
+_MOST_COLUMNS = 512  # the metric takes d^3 operations, and points their d^2
+MOMENTS, NORMS = 0.03, 0.01  # what they take of 1 / (smallest sigma)^2; the gradients have the rest
+_CELLS = 16  # of norms, each sqrt(2) times the one before; the last ends at the largest that can be
+# Moments say something if the norm of their noise is at most x_norm^2; and they matter if scores in the set are so
+# large that the curvature, not the set, decides where the minimum lies.
+_CLEAR, _LARGE = 1.0, 2.5
+# deviations of the largest eigenvalue: added to the metric; not exceeded but in 1e-6; and of counts, for every clip
+_MAJORISES, _SURE, _SURE_OF_ALL = 3.0, 5.3, 6.0
+_FAR_BETTER, _LEAST_STEPS = 0.4, 10.0
+_OF_LONGEST, _OF_BEST, _LONGER = 0.9, 0.85, 5.0  # as in step_schedule.py
+_MOST_SUM, _MOST_RECORDS, _COARSEST = 2.0**62, 2**31, 6
+
+
+class Share(NamedTuple):
+    """The noise of one release: its sensitivity and sigma, in units of its grid."""
+
+    sensitivity: float
+    sigma: float
+    unit: float
+
+    @property
+    def deviation(self) -> float:
+        """Of an entry of the sum."""
+        return self.sigma / self.unit
+
+
+@dataclass(frozen=True)
+class MeasuredPlan:
+    """What is bought with what, from public numbers alone.
+
+    ratio   smallest sigma over sensitivity of one release of continuous Gaussian noise with this price
+    extra   the variance that pays for noise being discrete, in grid units
+    """
+
+    problem: Problem
+    n: int
+    asked: NoiseParameters
+    x_norm: float
+    slope: float
+    curvature: float
+    ratio: float
+    extra: float
+    moments: Share
+    norms: Share
+
+    @classmethod
+    def of(cls, problem: Problem, n: int, d: int, asked: NoiseParameters) -> MeasuredPlan | None:
+        """None where the descent by declared bounds is taken."""
+        loss = problem.loss
+        if not isinstance(loss, MarginLoss) or loss.x_norm is None or d > _MOST_COLUMNS:
+            return None
+        if asked.noise != "auto" or asked.delta < SMALLEST or not SMALLEST <= asked.epsilon <= MAX_EPSILON:
+            return None
+        x_norm, curvature = loss.x_norm, loss.score_smoothness()
+        try:
+            slope, at_start = loss.lipschitz(problem.over) / x_norm, loss.score_lipschitz(0.0)
+        except MissingBound:
+            return None
+        if not curvature < inf or not curvature * problem.radius * x_norm >= _LARGE * at_start > 0:
+            return None
+        entries = d * (d + 1) // 2
+        coordinates = entries + _CELLS + MOST_STEPS * d
+        epsilon, delta = down(lower(asked.epsilon)), down(lower(asked.delta))
+        loss_of_grid = min(epsilon, 1.0) * 2.0**-20
+        extra = log(2.001 * 3.1 * coordinates / loss_of_grid) / (2 * pi**2)
+        ratio = gaussian_ratio(epsilon - 2 * loss_of_grid, delta * (1 - 2.0**-19)) * (1 + 2.0**-40)
+        unit = 2.0 ** floor(log2(min(_MOST_SUM / (4 * _records(asked, n)), FINEST, 2.0**34 / ratio)))
+        moments = _share(gram_sensitivity(unit, entries, asked), ratio, MOMENTS, extra, unit)
+        norms = _share(_vectors(asked, root=True), ratio, NORMS, extra, 1.0)
+        plan = cls(problem, n, asked, x_norm, slope, curvature, ratio, extra, moments, norms)
+        if unit < 2.0**_COARSEST or plan._finer() < _COARSEST or not norms.sigma <= MAX_SCALE:
+            return None
+        return plan if plan.spectral(d, 0.0) <= _CLEAR * x_norm**2 else None
+
+    def spectral(self, d: int, deviations: float) -> float:
+        """The norm of the moments' noise: no more in expectation, but for so many deviations."""
+        return self.x_norm**2 * self.moments.deviation / self.n * (sqrt(2 * d) + deviations)
+
+    def noise_square(self, clip: float) -> float:
+        """The variance of a coordinate of the mean gradient, were all gradients bought in one step."""
+        return (clip * _vectors(self.asked) * self.ratio / self.n) ** 2 / (1 - MOMENTS - NORMS)
+
+    def _finer(self) -> int:
+        """The grid of gradients has 2^this units in a clip rounded up to a power of two."""
+        noise = _vectors(self.asked) * self.ratio * sqrt(MOST_STEPS / (1 - MOMENTS - NORMS))
+        return floor(log2(min(_MOST_SUM / (4 * _records(self.asked, self.n)), FINEST, 2.0**38 / noise)))
+
+    def gradients(self, clip: float, d: int, steps: int) -> Share:
+        """The noise of the sum of gradients of norm at most `clip` in one of so many steps."""
+        unit = 2.0 ** (self._finer() - ceil(log2(clip)))
+        sensitivity = up(_vectors(self.asked) * Fraction(clip) * Fraction(unit))
+        return _share(sensitivity, self.ratio, (1 - MOMENTS - NORMS) / steps, self.extra, unit)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of everything together, whatever the clip will be: measured_descent.md, theorem 1."""
+        epsilon, delta, _, neighbors = self.asked
+        rho = up(1 / (2 * Fraction(self.ratio) ** 2))
+        mu = (up(1 / Fraction(self.ratio)) + 1.3 * min(epsilon, 1.0) * 2.0**-20) * (1 + 2.0**-40)
+        return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
+
+
+def _records(asked: NoiseParameters, n: int) -> int:
+    """Sums of so many fit: the grid must not depend on a private number."""
+    return n if asked.neighbors == "replace-one" else max(n, _MOST_RECORDS)
+
+
+def _vectors(asked: NoiseParameters, root: bool = False) -> float:
+    """By so many of its vectors a neighbour's sum may differ; by sqrt(2) if they are orthogonal."""
+    both = asked.neighbors == "replace-one"
+    return (root_up(2) if root else 2.0) if both else 1.0
+
+
+def gram_sensitivity(unit: float, entries: int, asked: NoiseParameters) -> float:
+    """The L2 sensitivity of the sums of u u^T in units of the grid: measured_descent.md, lemma 2."""
+    if asked.neighbors == "add-remove":
+        return unit
+    return nextafter(up(Fraction(root_up(2)) * Fraction(unit)) + root_up(entries), inf)
+
+
+def _share(sensitivity: float, ratio: float, share: float, extra: float, unit: float) -> Share:
+    """sigma^2 = (sensitivity ratio)^2 / share + extra, rounded up."""
+    square = Fraction(sensitivity) ** 2 * Fraction(ratio) ** 2 / Fraction(share) + Fraction(extra)
+    return Share(sensitivity, root_up(up(square)), unit)
+
+
+# --- what was bought, and what follows from it
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metric of a descent and its clip: public, made of what was released.
+
+    gram      the noisy mean of x x^T
+    counts    how many norms in the metric lie in each cell, noisily; the cells end at `edges`
+    """
+
+    gram: NDArray[np.float64]
+    metric: Metric
+    whitened: bool
+    curvature: float
+    counts: Vector
+    edges: Vector
+    clip: float
+
+
+class Choice(NamedTuple):
+    """A metric, and the smoothness of the loss in it: it is no more, but with a probability of 1e-6."""
+
+    metric: Metric
+    curvature: float
+
+
+def choices_of(plan: MeasuredPlan, values: Vector, vectors: NDArray[np.float64]) -> tuple[Choice, Choice]:
+    """H = (the noisy moments, cut at 0) + lambda, such that c H majorises the curvature; and the Euclidean metric."""
+    d, c, lam = len(values), plan.curvature, plan.problem.lam
+    added = plan.spectral(d, _MAJORISES)
+    majorised = max(1.0, plan.spectral(d, _SURE) / added)
+    largest = min(float(values[-1]) + plan.spectral(d, _SURE), plan.x_norm**2)
+    return (
+        Choice(Metric(np.maximum(values, 0.0) + added + lam / c, vectors), c * majorised),
+        Choice(Metric(np.ones(d), np.eye(d)), c * largest + lam),
+    )
+
+
+def choose(plan: MeasuredPlan, gram: NDArray[np.float64]) -> tuple[Choice, bool]:
+    """(the metric with the least predicted excess, whether it is that of the moments).
+
+    A quadratic of curvature c gram stands for the loss. The moments' metric must do far better: what a prediction does
+    not see is the spread of norms, which is wider there.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    measured, euclidean = choices_of(plan, values, vectors)
+    seen = np.maximum(values, 0.0)
+    better = _predicted(plan, seen, measured, STEPS) <= _FAR_BETTER * _predicted(plan, seen, euclidean, MOST_STEPS)
+    return (measured if better else euclidean), better
+
+
+def _predicted(plan: MeasuredPlan, seen: Vector, choice: Choice, most: int) -> float:
+    """What noise adds to the excess, and what so long a way leaves of it, if the minimum lies on the border."""
+    d, h = len(seen), choice.metric.values
+    longest, usual = _longest(plan, choice.metric), sqrt(float((seen / h).sum()))
+    clip = plan.slope * min(longest, max(1.2 * usual, longest / 256))
+    noise = plan.noise_square(clip)
+    path = min(_path_length(plan, choice.metric, clip, noise * d), _OF_LONGEST * most / choice.curvature) / 2
+    slopes = plan.curvature * seen / h
+    added = float((slopes * np.minimum(1 / np.maximum(slopes, 2.0**-900), path) ** 2).sum()) * noise
+    left = plan.curvature * seen * plan.problem.radius**2 / d * np.exp(-2 * slopes * path)
+    return (added + float(left.sum())) / 2
+
+
+def _longest(plan: MeasuredPlan, metric: Metric) -> float:
+    """No point is longer in this metric."""
+    return plan.x_norm / sqrt(float(metric.values.min()))
+
+
+def _path_length(plan: MeasuredPlan, metric: Metric, clip: float, square: float) -> float:
+    """The steps' number times the first of them, as step_schedule.py has it; `square` of the noise of all in one."""
+    radius = metric.length(plan.problem.over, plan.problem.start)
+    return _OF_BEST * radius / sqrt(square) + _LONGER * radius / clip
+
+
+def edges_of(plan: MeasuredPlan, metric: Metric) -> Vector:
+    """Where the cells of norms in a metric end."""
+    return _longest(plan, metric) * (1 + 1e-6) * 2.0 ** (-np.arange(_CELLS)[::-1] / 2)
+
+
+def least_clip(plan: MeasuredPlan, d: int, counts: Vector, edges: Vector) -> float:
+    """The clip at which the noise and what clipping takes off are the least together.
+
+    Slopes are taken to be anywhere between 0 and the largest one, evenly; cells whose count noise may have made, empty.
+    """
+    believed = np.where(counts > 2 * plan.norms.sigma, counts, 0.0)
+    gradients = plan.slope * edges * 2.0**-0.25
+    clips = plan.slope * edges[-1] * 2.0 ** (-np.arange(4 * _CELLS // 2) / 4)
+    noise = d * np.array([plan.noise_square(clip) for clip in clips])
+    cut = np.maximum(1 - clips[:, None] / gradients, 0.0) ** 2
+    bias = (believed * gradients / 2 * cut).sum(axis=1) / plan.n
+    return float(clips[np.argmin(noise + bias**2)])
+
+
+@dataclass(frozen=True)
+class MeasuredSteps:
+    """The steps of a descent in a metric, and the bound: measured_descent.md, theorems 2 and 3."""
+
+    rates: Vector
+    noise: Share
+    bound: float
+
+    @classmethod
+    def of(cls, plan: MeasuredPlan, measured: Measured) -> MeasuredSteps:
+        d, problem, curvature = len(measured.gram), plan.problem, measured.curvature
+        radius = measured.metric.length(problem.over, problem.start)
+        path = _path_length(plan, measured.metric, measured.clip, d * plan.noise_square(measured.clip))
+        wanted = min(max(path * curvature / _OF_LONGEST, _LEAST_STEPS), MOST_STEPS)
+        steps = STEPS if measured.whitened else ceil(wanted)
+        noise = plan.gradients(measured.clip, d, steps)
+        square = d * (noise.deviation / plan.n) ** 2
+        first = min(path / steps, _OF_LONGEST / curvature)
+        part = first * curvature
+        mean = -log1p(-part) / part + (1 / (1 - part) - 1) / steps
+        bound = radius**2 / (2 * first * steps) + first * square * mean / 2
+        # clipped derivatives are those of another convex loss; its gradient differs from the true one by at most this
+        cut = np.maximum(plan.slope * measured.edges - measured.clip, 0.0)
+        lost = float(measured.counts @ cut) + _SURE_OF_ALL * plan.norms.sigma * float(np.linalg.norm(cut))
+        across = min(2 * radius, problem.over.diameter * sqrt(float(measured.metric.values.max())))
+        bound += across * (max(lost, 0.0) / plan.n + sqrt(d) / noise.unit * (1 + log(steps)))
+        return cls(first * (1 - np.arange(steps) / steps), noise, min(bound, problem.varies()))
+
+
+def run_measured(
+    plan: MeasuredPlan, points: Points, *, callback: Callback | None = None, progress: Progress = None,
+    rng: Randomness | None = None, budget: Budget | None = None,
+) -> tuple[NDArray[np.float64], dict[str, Any]]:  # fmt: skip
+    """Charge, buy moments, buy norms, descend: (all points, what else `PrivateDescent` states)."""
+    d, guarantee = points.d, plan.guarantee
+    price = {"epsilon": plan.asked.epsilon, "delta": plan.asked.delta, "moments": MOMENTS + NORMS}
+    with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
+        points.check()
+        with reporting(progress, "descending") as report:
+            report(0, STEPS, "second moments")
+            measured, inside = _measure(plan, points, keys)
+            steps = MeasuredSteps.of(plan, measured)
+            noise, count = steps.noise, len(steps.rates)
+            drawn = integer_noise(gaussian_plan(noise.sigma), keys.take(), count * d).reshape(count, d)
+            path = _descend(plan, inside, measured, noise, steps.rates, drawn, callback, report)
+    return path, {
+        "steps": count,
+        "step_size": float(steps.rates[0]),
+        "bound": steps.bound,
+        "guarantee": keys.stating(guarantee),
+        "clip": measured.clip,
+        "resolution": 1 / noise.unit,
+        "noise": "gaussian",
+        "noise_scale": noise.deviation,
+        "scales": {"gaussian": noise.deviation},
+        "uncapped": None,
+        "moments": measured.gram,
+        "metric": "moments" if measured.whitened else "euclidean",
+    }
+
+
+def _measure(plan: MeasuredPlan, points: Points, keys: ChargedKeys) -> tuple[Measured, MetricPoints]:
+    """Buy second moments; then the norms of points in their metric, from which the clip follows."""
+    gram = _release_gram(plan, points, keys)
+    choice, whitened = choose(plan, gram)
+    edges, inside = edges_of(plan, choice.metric), MetricPoints.of(points, choice.metric)
+    counts = np.asarray(
+        inside.count_norms(edges) + integer_noise(gaussian_plan(plan.norms.sigma), keys.take(), _CELLS), np.float64
+    )
+    clip = least_clip(plan, points.d, counts, edges)
+    return Measured(gram, choice.metric, whitened, choice.curvature, counts, edges, clip), inside
+
+
+def _release_gram(plan: MeasuredPlan, points: Points, keys: ChargedKeys) -> NDArray[np.float64]:
+    """The mean of x x^T with noise, symmetric: sigma on the diagonal, sqrt(2) less off it."""
+    d, share = points.d, plan.moments
+    sums = points.moments(plan.x_norm, 1.0, share.unit)
+    rows, columns = np.triu_indices(d, 1)
+    places = np.append(rows, np.full(d, d + 1)), np.append(columns, np.arange(d))
+    released = sums[places] + integer_noise(gaussian_plan(share.sigma), keys.take(), len(places[0]))
+    scale = plan.x_norm**2 / (share.unit * plan.n)
+    gram = np.zeros((d, d))
+    gram[rows, columns] = released[: len(rows)] * (scale / sqrt(2))
+    return np.asarray(gram + gram.T + np.diag(released[len(rows) :] * scale))
+
+
+def _descend(
+    plan: MeasuredPlan, points: MetricPoints, measured: Measured, noise: Share, rates: Vector,
+    drawn: NDArray[np.int64], callback: Callback | None, report: Report,
+) -> NDArray[np.float64]:  # fmt: skip
+    """All points of the descent, in the coordinates that users know; each lies in the set."""
+    problem, metric, d = plan.problem, measured.metric, points.d
+    limit, scale = limit_of(measured.clip * noise.unit, d), 1 / (plan.n * noise.unit)
+    path = np.empty((len(rates) + 1, d))
+    path[0], z = problem.start, metric.coordinates(problem.start)
+    for t, rate in enumerate(rates):
+        report(t, len(rates), "descending")
+        gradient = (points.gradients(z, noise.unit, limit) + drawn[t]) * scale
+        if problem.lam:
+            gradient = gradient + problem.lam * (metric.to_points.T @ metric.point(z))
+        z = metric.project(z - rate * gradient, problem.over)
+        path[t + 1] = given_point(problem.over, "project(w)", problem.over.project(metric.point(z)), d)
+        if callback is not None:
+            callback(t + 1, path[t + 1].copy())
+    report(len(rates), len(rates), "")
+    return path
+
+
+__all__ = ["STEPS", "MeasuredPlan", "run_measured"]
