@@ -34,6 +34,8 @@ _HOME = {
     "Mask": "answering.queries",
     "NumericSparse": "mechanisms.numeric_sparse",
     "Predicate": "answering.queries",
+    "Plan": "mechanisms.planning",
+    "PlannedRelease": "mechanisms.planning",
     "PrivacyWarning": "support.errors",
     "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
     "Product": "answering.queries",
@@ -69,6 +71,7 @@ _HOME = {
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal_lemma",
     "permute_and_flip": "mechanisms.selection",
+    "plan_releases": "mechanisms.planning",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
@@ -118,6 +121,8 @@ __all__ = [
     "Linear",
     "Mask",
     "NumericSparse",
+    "Plan",
+    "PlannedRelease",
     "Predicate",
     "PrivacyWarning",
     "PrivateMultiplicativeWeights",
@@ -154,6 +159,7 @@ __all__ = [
     "pack",
     "peeling_eta",
     "permute_and_flip",
+    "plan_releases",
     "private_erm",
     "projected_gradient_descent",
     "quantile",
@@ -178,6 +184,7 @@ for _point, _name, _module in (
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
     ("bins", "quantiles", "mechanisms.bin_edges"),
     ("profile", "RemovalLemma", "privacy.removal_lemma"),
+    ("bounds", "all", "bounds"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
@@ -214,6 +221,7 @@ if TYPE_CHECKING:
     from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.numeric_sparse import NumericSparse
+    from .mechanisms.planning import Plan, PlannedRelease, plan_releases
     from .mechanisms.private_tuning import BestRun, best_of
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
