@@ -86,6 +86,8 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "SyntheticDistribution": lambda: fastdp.SyntheticDistribution(np.ones(6), DOMAIN, n=10),
     "mwem": lambda: fastdp.mwem(RECORDS, CODES, fastdp.marginals(CODES, 1), rounds=1, **PRICE),
     "release_marginals": lambda: fastdp.release_marginals(RECORDS, CODES, [["a"]], fit="entropic", **PRICE),
+    "synthesize": lambda: fastdp.synthesize(RECORDS, CODES, **PRICE),
+    "a report": lambda: fastdp.synthesize(RECORDS, CODES, **PRICE).report,
     "release_ranges": lambda: fastdp.release_ranges(np.arange(9.0), [0.0, 4.0, 9.0], **PRICE),
     "Estimate": lambda: fastdp.bounds.mwem(10_000, CODES, fastdp.marginals(CODES, 1), **PRICE),
     "Release": lambda: spent().releases[0],

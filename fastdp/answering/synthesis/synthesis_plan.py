@@ -6,7 +6,7 @@ memory. synthesize.md, theorem 1, has the prices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -30,13 +30,13 @@ from .gaussian_prices import Noise, most_mu, noise_of, squared_change, squared_c
 from .junction_tree import MOST_CELLS, JunctionTree
 from .measured import Zeros
 from .structure import Limits, Pair
+from .tree_fit import fit_tree
 
-SINGLE_SHARE = Fraction(1, 10)  # of mu^2, for the tables of single columns
-DISTANCE_SHARE = Fraction(1, 10)  # of what is left, for the distances
+SINGLE_SHARE = Fraction(1, 20)  # of mu^2, for the tables of single columns
+DISTANCE_SHARE = Fraction(1, 20)  # of what is left, for the distances
 _SIZE_POWER = 2 / 3  # with which shares grow with the cells of a table: least sum of L1 errors
 MOST_PAIRS = 1 << 17  # whose tables are counted
 CELLS_A_SECOND = 100_000  # of a tree, for which a fit takes a second
-_COUNTED_A_SECOND = 2**28  # records times tables that are counted in a second
 DEFAULT_SECONDS = 4.0
 DEFAULT_BYTES = 1 << 29
 
@@ -96,7 +96,7 @@ def synthesis_plan(
     epsilon: float,
     delta: float,
     workload: Any,
-    weights: Any,
+    importance: Any,
     impossible: Any,
     max_seconds: float | None,
     max_bytes: int | None,
@@ -109,7 +109,7 @@ def synthesis_plan(
     limits = limits_of(domain, max_seconds, max_bytes)
     zeros = zeros_of(domain, impossible)
     check_zeros_fit(domain, zeros, limits)
-    pairs = pairs_of(domain, workload, weights, limits, max_bytes)
+    pairs = pairs_of(domain, workload, importance, limits, max_bytes)
     mu = most_mu(epsilon, delta)
     square = Fraction(mu) ** 2
     shares = np.array(domain.sizes, np.float64) ** _SIZE_POWER
@@ -149,7 +149,7 @@ def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) 
 
 
 def pairs_of(
-    domain: Domain, workload: Any, weights: Any, limits: Limits, max_bytes: int | None
+    domain: Domain, workload: Any, importance: Any, limits: Limits, max_bytes: int | None
 ) -> Mapping[Pair, float]:
     """The pairs of columns whose tables may be measured, and how much each counts."""
     subsets: Sequence[tuple[int, ...]]
@@ -166,7 +166,7 @@ def pairs_of(
             raise ValueError("workload: must be marginals of `domain`")
         subsets = tables.positions
     of_pairs: dict[Pair, float] = {}
-    for subset, weight in zip(subsets, _checked_weights(weights, len(subsets)), strict=True):
+    for subset, weight in zip(subsets, _checked(importance, len(subsets)), strict=True):
         for pair in combinations(subset, 2):
             of_pairs[pair] = of_pairs.get(pair, 0.0) + weight
     room, counted = (DEFAULT_BYTES if max_bytes is None else max_bytes) // 2, 0
@@ -181,13 +181,13 @@ def pairs_of(
     return {pair: found[pair] for pair in sorted(found)}
 
 
-def _checked_weights(weights: Any, tables: int) -> list[float]:
-    if weights is None:
+def _checked(importance: Any, tables: int) -> list[float]:
+    if importance is None:
         return [1.0] * tables
-    given = items_of("weights", weights, "a number for each table of the workload", most=parameters.MOST_TABLES)
+    given = items_of("importance", importance, "a number for each table of the workload", most=parameters.MOST_TABLES)
     if len(given) != tables:
-        raise ValueError(f"weights: {len(given)} numbers: must be {tables}, one for each table of the workload")
-    return [positive(f"weights[{i}]", weight, toward=0) for i, weight in enumerate(given)]
+        raise ValueError(f"importance: {len(given)} numbers: must be {tables}, one for each table of the workload")
+    return [positive(f"importance[{i}]", weight, toward=0) for i, weight in enumerate(given)]
 
 
 # --- cells that hold no record
@@ -218,7 +218,7 @@ def zeros_of(domain: Domain, impossible: Any) -> tuple[Zeros, ...]:
     return tuple(Zeros(columns, cells) for columns, cells in found.items())
 
 
-def check_zeros_fit(domain: Domain, zeros: Iterable[Zeros], limits: Limits) -> None:
+def check_zeros_fit(domain: Domain, zeros: Sequence[Zeros], limits: Limits) -> None:
     """ValueError if the cliques that hold these tables exceed the limits."""
     tree = JunctionTree(domain.sizes, [each.columns for each in zeros])
     if tree.largest > limits.clique or tree.cells > limits.tree:
@@ -226,3 +226,8 @@ def check_zeros_fit(domain: Domain, zeros: Iterable[Zeros], limits: Limits) -> N
             f"impossible: its columns hang together in cliques of {display_count(tree.largest)} cells, "
             f"{display_count(tree.cells)} in all: must be at most {limits.tree:,} within the limits of time and memory"
         )
+    if zeros:
+        try:
+            fit_tree(tree, (), 1.0, zeros=zeros)  # of public numbers alone, before anything is paid
+        except ValueError:
+            raise ValueError("impossible: excludes all cells of the domain: must leave some") from None

@@ -26,7 +26,7 @@ Step = tuple[float, tuple[int, ...]]  # sigma in units of the grid, and what mee
 Records = tuple[tuple[int, ...], ...]
 
 DEFAULTS: dict[str, Any] = {
-    "epsilon": 2.0, "delta": 1e-6, "workload": None, "weights": None, "impossible": None,
+    "epsilon": 2.0, "delta": 1e-6, "workload": None, "importance": None, "impossible": None,
     "max_seconds": None, "max_bytes": None,
 }  # fmt: skip
 

@@ -143,6 +143,12 @@ def tables(give: Any, data: Data, **how: Any) -> Any:
     return np.concatenate([table.reshape(-1) for table in found.tables])
 
 
+def synthesized(give: Any, data: Data, **how: Any) -> Any:
+    domain = fastdp.Domain(a=5, b=3, c=4)
+    made = fastdp.synthesize(give(data.codes), domain, epsilon=1.0, delta=1e-6, rng=seeded(), **how)
+    return [*np.concatenate([table.noisy.reshape(-1) for table in made.report.tables]), *made.marginal(["a"])]
+
+
 def descent(give: Any, data: Data, loss: Any, y: str, **how: Any) -> Any:
     labels = give(getattr(data, y)) if y else None
     how = {"delta": 1e-6, "steps": 12, "over": sets.Ball(2.0), **how}
@@ -207,6 +213,8 @@ CASES: dict[str, Call] = {
     "mwem": partial(fitted, variant="average", rounds=4),
     "mwem, measured": partial(fitted, variant="measured", rounds=3),
     "marginals": tables,
+    "synthesize": synthesized,
+    "synthesize, add-remove": partial(synthesized, neighbors="add-remove"),
     "logistic": partial(descent, loss=losses.Logistic(x_norm=1), y="side"),
     "hinge": partial(descent, loss=losses.Hinge(x_norm=0.3), y="side", outside="clip"),
     "squared": partial(descent, loss=losses.SquaredError(x_norm=1, y_bound=1), y="response"),

@@ -1,0 +1,224 @@
+"""What a synthesis measured, for people: which tables with which noise, and how the fitted ones compare with them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...records.domain import display_count
+from ...support.frozen import frozen
+from ...support.public_paths import public_as
+from ...support.results import Displayed, DisplayLines
+from .junction_tree import JunctionTree
+from .measured import Measured
+from .measuring import Measurements
+from .synthesis_plan import SynthesisPlan
+from .tree_fit import TreeFit
+
+_MOST_LISTED = 12
+_MOST_DRAWN = 60  # columns of the picture
+
+
+@public_as("fastdp.answering")
+@dataclass(frozen=True, eq=False)
+class MeasuredTable:
+    """A table that was measured, and what was fitted to it.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Its attributes.
+    sigma : float
+        The standard deviation of the noise of each cell, in records.
+    noisy : numpy.ndarray
+        As measured, in records: with an axis for each attribute, negative entries included.
+    fitted : numpy.ndarray
+        The same table of the synthetic distribution, in records.
+    """
+
+    columns: tuple[str, ...]
+    sigma: float
+    noisy: NDArray[np.float64]
+    fitted: NDArray[np.float64]
+
+    @property
+    def residual(self) -> float:
+        """The mean square of the differences, in units of the variance of the noise."""
+        return float(((self.noisy - self.fitted) ** 2).mean() / self.sigma**2)
+
+    def __repr__(self) -> str:
+        return f"MeasuredTable({' x '.join(self.columns)}, {self.noisy.size:,} cells, sigma={self.sigma:.4g})"
+
+
+@public_as("fastdp.answering")
+@dataclass(frozen=True, repr=False, eq=False)
+class SynthesisReport(Displayed):
+    """What a synthesis measured, and the tree that it fitted.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The attributes.
+    cliques : tuple of tuple of str
+        The attributes of each clique of the tree; a distribution has all dependences within them.
+    cells : int
+        How many cells all cliques have.
+    tables : tuple of MeasuredTable
+        What was measured: first each attribute by itself, then the tables of two, in the order in which they were
+        chosen. A table that was measured twice is there once, as the mean.
+    distance_sigma : float
+        The standard deviation of the noise of the distances, as a fraction of the records.
+    n : float
+        The number of records: known, or released.
+    mu : float
+        What all measurements cost, in Gaussian DP.
+    steps : int
+        How many steps the fit took.
+    residual : float
+        The mean square of the differences between fitted and noisy tables, in units of the variance of the noise. Far
+        above 1 the distribution has not converged, or cannot hold what was measured.
+    """
+
+    columns: tuple[str, ...]
+    cliques: tuple[tuple[str, ...], ...]
+    cells: int
+    tables: tuple[MeasuredTable, ...]
+    distance_sigma: float
+    n: float
+    mu: float
+    steps: int
+    residual: float
+    _distances: tuple[tuple[str, str, float], ...]
+
+    @property
+    def distances(self) -> dict[tuple[str, str], float]:
+        """Of each pair of attributes how far it is from independent: the noisy L1 distance, as a fraction of the
+        records. From 0 to 2, but for the noise."""
+        return {(one, other): distance for one, other, distance in self._distances}
+
+    def table(self, *columns: str) -> MeasuredTable:
+        """The measured table of these attributes.
+
+        Parameters
+        ----------
+        *columns : str
+            Their names, in any order.
+
+        Returns
+        -------
+        MeasuredTable
+            With its attributes in the order of the domain.
+
+        Raises
+        ------
+        KeyError
+            If it was not measured.
+        """
+        for each in self.tables:
+            if set(each.columns) == set(columns):
+                return each
+        raise KeyError(f"columns={columns!r}: must be those of a table that was measured; `.tables` lists them")
+
+    def _display(self) -> DisplayLines:
+        pairs = [each for each in self.tables if len(each.columns) == 2]
+        singles = [each.sigma for each in self.tables if len(each.columns) == 1]
+        measured = "\n".join(
+            f"{' x '.join(each.columns)}: {each.noisy.size:,} cells, sigma {each.sigma:.4g}, "
+            f"residual {each.residual:.2g}"
+            for each in pairs[:_MOST_LISTED]
+        )
+        more = f"\nand {len(pairs) - _MOST_LISTED} more" if len(pairs) > _MOST_LISTED else ""
+        cliques = "\n".join(", ".join(each) for each in self.cliques[:_MOST_LISTED])
+        others = f"\nand {len(self.cliques) - _MOST_LISTED} more" if len(self.cliques) > _MOST_LISTED else ""
+        return [
+            ("columns", f"{len(self.columns):,}, each measured with sigma {min(singles):.4g} to {max(singles):.4g}"),
+            ("distances", f"{len(self.distances):,} pairs, sigma {self.distance_sigma:.2g} of the records"),
+            ("tables", (measured + more) or "none of two columns"),
+            ("cliques", cliques + others),
+            ("cells", f"{display_count(self.cells)} in {len(self.cliques):,} cliques"),
+            ("fit", f"{self.steps:,} steps, residual {self.residual:.3g} of the noise's variance"),
+            ("price", f"{self.mu:.4g}-Gaussian DP"),
+        ]
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + self.picture()
+
+    def picture(self) -> str:
+        """The distances of all pairs as an SVG picture, measured tables framed.
+
+        Returns
+        -------
+        str
+            SVG, for a page or a file.
+        """
+        names = self.columns[:_MOST_DRAWN]
+        at = {name: i for i, name in enumerate(names)}
+        side, room = 16, 8 + 7 * max(map(len, names))
+        measured = {each.columns for each in self.tables}
+        most = max([*self.distances.values(), 1e-9])
+        boxes = []
+        for (one, other), distance in self.distances.items():
+            if one in at and other in at:
+                shade = round(255 * (1 - max(0.0, distance) / most))
+                frame = ' stroke="#000"' if (one, other) in measured else ""
+                boxes.append(
+                    f'<rect x="{room + side * at[one]}" y="{side * at[other]}" width="{side - 2}" height="{side - 2}" '
+                    f'fill="rgb({shade},{shade},255)"{frame}><title>{html.escape(f"{one} x {other}")}: '
+                    f"{distance:.3g}</title></rect>"
+                )
+        words = "".join(
+            f'<text x="{room - 4}" y="{side * i + 11}" text-anchor="end">{html.escape(name)}</text>'
+            for name, i in at.items()
+        )
+        width, height = room + side * len(names), side * len(names)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+            f'font-size="11">{"".join(boxes)}{words}</svg>'
+        )
+
+
+def report_of(plan: SynthesisPlan, measured: Measurements, tree: JunctionTree, fit: TreeFit) -> SynthesisReport:
+    """What there is to say of a synthesis; everything has been released."""
+    names = plan.domain.names
+    order: dict[tuple[int, ...], int] = {each.columns: i for i, each in enumerate(measured.plan.tables)}
+    tables = sorted(_joined(measured.tables), key=lambda each: (order.get(each.columns, -1), each.columns))
+    return SynthesisReport(
+        columns=names,
+        cliques=tuple(tuple(names[p] for p in clique) for clique in tree.cliques),
+        cells=tree.cells,
+        tables=tuple(
+            MeasuredTable(
+                tuple(names[p] for p in each.columns),
+                each.sigma,
+                frozen(each.values),
+                frozen(measured.total * fit.distribution.marginal(each.columns)),
+            )
+            for each in tables
+        ),
+        _distances=tuple(
+            (names[each.columns[0]], names[each.columns[1]], each.distance / measured.total)
+            for each in measured.candidates
+        ),
+        distance_sigma=0.0 if plan.distances is None else plan.distances.sigma / measured.total,
+        n=measured.total,
+        mu=measured.mu,
+        steps=fit.steps,
+        residual=fit.residual,
+    )
+
+
+def _joined(tables: Sequence[Measured]) -> list[Measured]:
+    """Each table once: of two measurements the mean, weighted by their precisions."""
+    found: dict[tuple[int, ...], Measured] = {}
+    for each in tables:
+        if each.columns in found:
+            before = found[each.columns]
+            one, other = before.sigma**-2, each.sigma**-2
+            values = (one * before.values + other * each.values) / (one + other)
+            each = Measured(each.columns, values, (one + other) ** -0.5)
+        found[each.columns] = each
+    return list(found.values())
