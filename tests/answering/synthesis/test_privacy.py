@@ -185,4 +185,4 @@ def test_the_guarantee_states_what_was_asked_and_mu() -> None:
     assert plan.guarantee.to_approx(1e-5).epsilon <= 1.0
     assert GaussianDP.of(plan.guarantee).mu == plan.mu
     spent = [*plan.singles, plan.distances] if plan.distances else []
-    assert np.isclose(total_mu(spent) ** 2 + plan.rest**2, plan.mu**2)  # type: ignore[arg-type]
+    assert np.isclose(total_mu(spent) ** 2 + plan.rest(spent) ** 2, plan.mu**2)
