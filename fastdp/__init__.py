@@ -17,6 +17,7 @@ _HOME = {
     "AccuracyWarning": "support.errors",
     "AllOf": "privacy",
     "ApproxDP": "privacy",
+    "BestRun": "mechanisms.private_tuning",
     "Bins": "records.bins",
     "BoundedRange": "privacy",
     "Budget": "privacy.budget",
@@ -33,6 +34,8 @@ _HOME = {
     "Mask": "answering.queries",
     "NumericSparse": "mechanisms.numeric_sparse",
     "Predicate": "answering.queries",
+    "Plan": "mechanisms.planning",
+    "PlannedRelease": "mechanisms.planning",
     "PrivacyWarning": "support.errors",
     "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
     "Product": "answering.queries",
@@ -44,6 +47,7 @@ _HOME = {
     "SparseVector": "mechanisms.sparse_vector",
     "SyntheticDistribution": "answering.synthetic_distribution",
     "ZCDP": "privacy",
+    "best_of": "mechanisms.private_tuning",
     "compose": "privacy",
     "error": "learning.hypotheses",
     "exponential_erm": "optimizing.exponential_erm",
@@ -67,6 +71,7 @@ _HOME = {
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal_lemma",
     "permute_and_flip": "mechanisms.selection",
+    "plan_releases": "mechanisms.planning",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
@@ -100,6 +105,7 @@ __all__ = [
     "AccuracyWarning",
     "AllOf",
     "ApproxDP",
+    "BestRun",
     "Bins",
     "BoundedRange",
     "Budget",
@@ -115,6 +121,8 @@ __all__ = [
     "Linear",
     "Mask",
     "NumericSparse",
+    "Plan",
+    "PlannedRelease",
     "Predicate",
     "PrivacyWarning",
     "PrivateMultiplicativeWeights",
@@ -127,6 +135,7 @@ __all__ = [
     "SparseVector",
     "SyntheticDistribution",
     "__version__",
+    "best_of",
     "compose",
     "error",
     "exponential_erm",
@@ -150,6 +159,7 @@ __all__ = [
     "pack",
     "peeling_eta",
     "permute_and_flip",
+    "plan_releases",
     "private_erm",
     "projected_gradient_descent",
     "quantile",
@@ -174,6 +184,7 @@ for _point, _name, _module in (
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
     ("bins", "quantiles", "mechanisms.bin_edges"),
     ("profile", "RemovalLemma", "privacy.removal_lemma"),
+    ("bounds", "all", "bounds"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
@@ -210,6 +221,8 @@ if TYPE_CHECKING:
     from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.numeric_sparse import NumericSparse
+    from .mechanisms.planning import Plan, PlannedRelease, plan_releases
+    from .mechanisms.private_tuning import BestRun, best_of
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
     from .mechanisms.sparse_vector import SparseVector

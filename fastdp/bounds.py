@@ -81,6 +81,7 @@ _ROOMS = {
         "quantile_epsilon",
         "quantile_n",
     ),
+    "mechanisms.bounds.private_tuning": ("best_of", "best_of_k"),
     "optimizing.bounds": (
         "exponential_erm",
         "exponential_erm_epsilon",
@@ -112,6 +113,8 @@ _HOME = {name: module for module, names in _ROOMS.items() for name in names}
 __all__ = [
     "above_threshold",
     "above_threshold_epsilon",
+    "best_of",
+    "best_of_k",
     "continual_counter",
     "continual_counter_epsilon",
     "continual_counter_rho",
@@ -252,6 +255,7 @@ if TYPE_CHECKING:
         top_k_epsilon,
     )
     from .mechanisms.bounds.many_quantiles import quantiles, quantiles_epsilon, quantiles_n
+    from .mechanisms.bounds.private_tuning import best_of, best_of_k
     from .mechanisms.bounds.ranks import (
         interior_point,
         interior_point_epsilon,

@@ -6,7 +6,8 @@ the three scalar operations that Python has no word for: the bits of a float, th
 widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits
 are the same everywhere.
 
-LLVM IR is built here, and in int_or_float.py for numbers of either type; nowhere else. Lane counts and rotation
+LLVM IR is built here, in pair_lanes.py for lanes of int16 and in int_or_float.py for numbers of either type; nowhere
+else. Lane counts and rotation
 distances are compile-time constants: literals, or globals that hold a plain int.
 """
 
@@ -24,12 +25,15 @@ from numba.np import arrayobj
 
 # numba's scalar types as kernels use them: conversions inside compiled code
 int64: Any = numba.int64
+int32: Any = numba.int32
 uint32: Any = numba.uint32
 uint64: Any = numba.uint64
 float64: Any = numba.float64
 
 U8Array = np.ndarray[Any, np.dtype[np.uint8]]
 U16Array = np.ndarray[Any, np.dtype[np.uint16]]
+I16Array = np.ndarray[Any, np.dtype[np.int16]]
+I32Array = np.ndarray[Any, np.dtype[np.int32]]
 U32Array = np.ndarray[Any, np.dtype[np.uint32]]
 U64Array = np.ndarray[Any, np.dtype[np.uint64]]
 I64Array = np.ndarray[Any, np.dtype[np.int64]]
@@ -48,8 +52,11 @@ class Lanes(types.Type):
         return self.dtype, self.n
 
 
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
-_ELEMENT = {types.uint32: _I32, types.uint64: _I64, types.int64: _I64, types.float64: ir.DoubleType()}
+_I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+_ELEMENT = {
+    types.int16: _I16, types.int32: _I32, types.uint32: _I32, types.uint64: _I64, types.int64: _I64,
+    types.float64: ir.DoubleType(),
+}  # fmt: skip
 
 
 class _LanesModel(models.PrimitiveModel):

@@ -6,7 +6,7 @@ rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ..records.domain import Domain
 from ..support.threads import run_chunks
-from .least_squares_fit import LeastSquares, Table
+from .component_metric import ComponentMetric, EqualMetric, Metric
+from .least_squares_fit import Axes, LeastSquares, Table
 from .marginal_transform import CHUNK, as_tables, flat_of, marginal_tables, spread_tables
 from .queries.marginals import Marginals
 
@@ -39,13 +40,14 @@ class Fit:
 
 def fit_entropic(
     target: Sequence[Table], least_squares: LeastSquares, sigma: float, report: Report | None = None,
-    *, start: NDArray[np.float64] | None = None,
+    *, start: NDArray[np.float64] | None = None, variances: Mapping[Axes, Table] | None = None,
 ) -> Fit:  # fmt: skip
     """The distribution near the product of the one-way tables whose tables come close to the target.
 
-    target   consistent tables, as fractions (the least-squares solution: nothing is lost by it)
-    sigma    of the noise, as a fraction
-    start    another distribution to begin from, all positive: a fit that others follow, which ends once it is close
+    target      consistent tables, as fractions (the least-squares solution: nothing is lost by it)
+    sigma       of the noise on every entry, as a fraction
+    start       another distribution to begin from, all positive: a fit that others follow, which ends once it is close
+    variances   of the components of the target, in place of sigma, where their noise is not that of equal entries
 
     Accelerated mirror descent with entropy (Tseng 2008, algorithm 1), whose steps are multiplicative weights with all
     queries of all tables at once. Once it is as close to the target as the noise has put the true tables, it goes on
@@ -53,13 +55,14 @@ def fit_entropic(
     """
     workload = least_squares.workload
     y = flat_of(target)
-    noise = sigma * sigma * least_squares.rank
-    first = product_of_one_way(target, least_squares, sigma) if start is None else start.copy()
+    metric: Metric = EqualMetric(sigma) if variances is None else ComponentMetric(least_squares, variances)
+    noise = metric.unit * metric.unit * least_squares.rank
+    first = product_of_one_way(target, least_squares, sigma, variances) if start is None else start.copy()
     patience = PATIENCE if start is None else 1
     z = _Weights(first, workload)  # the mirror's side
     x = z.cells.copy()  # the average
     of_x = z.tables
-    left = before = square_of(of_x - y) / noise
+    left = before = square_of(of_x - y, metric) / noise
     near = 1 + sqrt(2 / least_squares.rank)  # a standard deviation above what the noise amounts to on average
     smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= near else MOST_STEPS
     while steps < most:
@@ -68,19 +71,19 @@ def fit_entropic(
         steps += 1
         theta = 2 / (steps + 1)
         of_z = z.tables
-        gap = (1 - theta) * of_x + theta * of_z - y
+        gap = metric.apply((1 - theta) * of_x + theta * of_z - y)
         gradient = spread_tables(as_tables(gap, workload), workload.domain, workload)
         while True:
             rate = 1 / (theta * smoothness)
             divergence = z.update(gradient, rate) - rate * float((gap * z.tables).sum())
             # holds for `smoothness` from tables / 2 on (release_marginals.md, lemma 2); mostly for far less
-            if 2 * smoothness >= workload.tables or square_of(z.tables - of_z) <= 2 * smoothness * divergence:
+            if 2 * smoothness >= workload.tables or square_of(z.tables - of_z, metric) <= 2 * smoothness * divergence:
                 break
             z.update(gradient, -rate)
             smoothness *= 2
         z.mix_into(x, theta)
         of_x = (1 - theta) * of_x + theta * z.tables
-        left = square_of(of_x - y) / noise
+        left = square_of(of_x - y, metric) / noise
         if left <= near and most == MOST_STEPS:
             most = min(patience * steps, MOST_STEPS - 1)
         if steps >= 64 and steps.bit_count() == 1:  # a power of 2
@@ -126,7 +129,9 @@ class _Weights:
         return run_chunks(kernel, self.cells.size, CHUNK)
 
 
-def product_of_one_way(target: Sequence[Table], least_squares: LeastSquares, sigma: float) -> NDArray[np.float64]:
+def product_of_one_way(
+    target: Sequence[Table], least_squares: LeastSquares, sigma: float, variances: Mapping[Axes, Table] | None = None
+) -> NDArray[np.float64]:
     """Where the fit starts: attributes independent, each with its fitted table, uniform where no table has it.
 
     A value whose fraction is lost in the noise gets a quarter of the noise's standard deviation: from 0 there is no way
@@ -141,7 +146,8 @@ def product_of_one_way(target: Sequence[Table], least_squares: LeastSquares, sig
     joint = np.ones(1)
     for p, size in enumerate(workload.domain.sizes):
         if p in first:
-            floor = min(sigma * sqrt(least_squares.variance_of((p,))) / 4, 1 / size)
+            unit = sigma if variances is None else 1.0
+            floor = min(unit * sqrt(least_squares.variance_of((p,), variances)) / 4, 1 / size)
             one = np.maximum(first[p], floor)
             one = one / one.sum()
         else:
@@ -156,6 +162,6 @@ def bytes_of_fit(domain: Domain) -> int:
     return 8 * _ARRAYS * domain.size
 
 
-def square_of(a: NDArray[np.float64]) -> float:
-    """The squared L2 norm."""
-    return float((a * a).sum())
+def square_of(a: NDArray[np.float64], metric: Metric) -> float:
+    """The squared norm."""
+    return float((a * metric.apply(a)).sum())

@@ -7,7 +7,7 @@ never sees a record.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -284,34 +284,13 @@ class SyntheticDistribution(Frozen, Accounted):
         ImportError
             If the library is not installed.
         """
-        one_of("library", library, LIBRARIES)
-        try:
-            made = import_module(library)
-        except ImportError:
-            raise ImportError(
-                f"to_frame needs {library}: pip install {library}; sample() gives arrays without it"
-            ) from None
+        made = library_of(library)
         if n is None:
             if self.n is None:
                 raise ValueError("n: must be given, as there is no public number of records")
             n = self.n
         n = self._count(n, 17)  # a code, a number or label, and the library's copy
-        columns: dict[str, Any] = {}
-        for j, codes in enumerate(self.sample(n, rng, codes=True).T):
-            name, labels = self.domain.names[j], self.domain.labels[j]
-            if labels is None:
-                columns[name] = codes.astype(np.int64)
-                continue
-            known = [label for label in labels if label is not None]
-            if all(isinstance(label, str) for label in known):
-                places = np.cumsum([label is not None for label in labels]) - 1
-                places[[label is None for label in labels]] = _MISSING
-                columns[name] = _CATEGORIES[library](made, places[codes], known)
-                continue
-            columns[name] = self.domain.decode_column(j, codes)
-            if None in labels and {type(label) for label in known} in ({bool}, {int}, {float}):
-                columns[name] = _WITH_MISSING[library](made, columns[name].tolist(), known)
-        return _FRAMES[library](made, columns)
+        return frame_of_codes(library, self.domain, dict(enumerate(self.sample(n, rng, codes=True).T)), {}, made)
 
     # --- showing and pickling
 
@@ -371,6 +350,40 @@ _FRAMES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "polars": lambda polars, columns: polars.DataFrame(columns),
     "pyarrow": lambda pyarrow, columns: pyarrow.table(columns),
 }
+
+
+def library_of(library: Any) -> Any:
+    """The module of a library of data frames; ImportError where it is not installed."""
+    one_of("library", library, LIBRARIES)
+    try:
+        return import_module(library)
+    except ImportError:
+        raise ImportError(
+            f"to_frame needs {library}: pip install {library}; sample() gives arrays without it"
+        ) from None
+
+
+def frame_of_codes(
+    library: Any, domain: Domain, codes: Mapping[int, NDArray[Any]], more: Mapping[str, Any], made: Any = None
+) -> Any:
+    """A data frame with a column for each attribute, by its position, and more columns."""
+    made = library_of(library) if made is None else made
+    columns: dict[str, Any] = {}
+    for j, of in codes.items():
+        name, labels = domain.names[j], domain.labels[j]
+        if labels is None:
+            columns[name] = of.astype(np.int64)
+            continue
+        known = [label for label in labels if label is not None]
+        if all(isinstance(label, str) for label in known):
+            places = np.cumsum([label is not None for label in labels]) - 1
+            places[[label is None for label in labels]] = _MISSING
+            columns[name] = _CATEGORIES[library](made, places[of], known)
+            continue
+        columns[name] = domain.decode_column(j, of)
+        if None in labels and {type(label) for label in known} in ({bool}, {int}, {float}):
+            columns[name] = _WITH_MISSING[library](made, columns[name].tolist(), known)
+    return _FRAMES[library](made, columns | dict(more))
 
 
 def _common_type(types: Sequence[np.dtype[Any]]) -> np.dtype[Any]:

@@ -29,6 +29,7 @@ from ..support.progress import Progress, Report, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
+from .grid_points import GridPoints
 from .measured_descent import MeasuredPlan, run_measured
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
@@ -106,6 +107,9 @@ class PrivateDescent(Descent, Accounted):
         What every kind of noise would have had, by name.
     uncapped : float or None
         The bound if there were no limit to the number of steps.
+    coordinates : str
+        How points were held: "int16", rounded at random by a rule of public numbers, or "float64", as they are. The
+        bound contains what rounding costs.
     moments : numpy.ndarray or None
         The noisy mean of x x^T where a part of the budget has bought it.
     metric : str
@@ -119,6 +123,7 @@ class PrivateDescent(Descent, Accounted):
     noise_scale: float
     scales: dict[str, float]
     uncapped: float | None
+    coordinates: str = "float64"
     moments: NDArray[np.float64] | None = None
     metric: str = "euclidean"
 
@@ -127,7 +132,7 @@ class PrivateDescent(Descent, Accounted):
         if self.bound is not None and self.uncapped is not None and self.uncapped < 0.95 * self.bound:
             rows[-1] = ("excess risk", f"{rows[-1][1]}; {self.uncapped:.3g} with as many steps as the theorem takes")
         noise = f"{self.noise}, scale {self.noise_scale:.4g} in each coordinate of the sum"
-        clip = f"{self.clip:.4g}, on a grid of {self.resolution:.3g}"
+        clip = f"{self.clip:.4g}, on a grid of {self.resolution:.3g}, points as {self.coordinates}"
         bought = [] if self.moments is None else [("metric", f"{self.metric}; second moments were bought with noise")]
         return [*rows, *bought, ("clip", clip), ("noise", noise), ("guarantee", str(self.guarantee))]
 
@@ -222,7 +227,14 @@ def projected_gradient_descent(
     after = DescentSteps(1 / points.n, problem.lam, np.full(steps, rate), problem.projection)
     points.check()
     with reporting(progress, "descending") as report:
-        path = walk(points.plain_gradients, problem, after, np.zeros((steps, points.d), np.int64), callback, report)
+        path = walk(
+            lambda w, _: points.plain_gradients(w),
+            problem,
+            after,
+            np.zeros((steps, points.d), np.int64),
+            callback,
+            report,
+        )
     bound = None
     if average and lipschitz is not None:
         bound = problem.radius**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
@@ -289,7 +301,9 @@ def noisy_projected_gradient_descent(
     callback : callable, optional
         Called as callback(t, w_t) after every step; w_t is private already.
     resolution : power of two, optional
-        The grid of gradients and noise; by default a 2^30th of the clip, or what n and the noise allow.
+        The grid of gradients and noise, of points as they are; by default points of margin losses are integers of 16
+        bits where that costs little, and the grid is a 2^25th of the clip; else a 2^30th, or what n and the noise
+        allow.
     curvature : {"auto", "declared"}
         "auto": where public numbers promise that it helps, 4 % of the budget buy second moments and norms, from which
         the metric, the steps and the clip follow; only if delta > 0 and none of clip, noise, steps, step_size, average
@@ -324,9 +338,10 @@ def noisy_projected_gradient_descent(
     Notes
     -----
     Guarantee    (epsilon, delta)-DP, for any data and any loss, however wrong its declared bounds
-    Proof        descent.md, theorems 1 to 3; measured_descent.md, theorem 1, where moments are bought
-    Accuracy     `.bound` of the result (theorems 4 to 6), if the declared bounds hold
-    Cost         a step reads the records once: 5 ms for a million of 20 coordinates
+    Proof        descent.md, theorems 1 to 3, and points.md, lemma 1; measured_descent.md, theorem 1, where moments are
+                 bought
+    Accuracy     `.bound` of the result (theorems 4 to 6; points.md, theorem 1), if the declared bounds hold
+    Cost         a step reads the points once, 2 bytes a coordinate: 2.5 ms for a million of 20 coordinates
     Not covered  the time of a `Custom` loss
 
     Examples
@@ -377,9 +392,10 @@ def run_descent(
     guarantee = guarantee_of(asked, grid, d, schedule.steps)
     price = {"epsilon": asked.epsilon, "delta": asked.delta, "steps": schedule.steps, "clip": grid.clip}
     with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
-        points.check()
+        points.check(keep_norms=not grid.longest)
         noises = integer_noise(drawn.plan(), keys.take(), schedule.steps * d).reshape(schedule.steps, d)
-        path = _noisy_path(points, problem, schedule, n, noises, callback, progress)
+        source = GridPoints(points, keys.take(), grid.longest) if grid.longest else points
+        path = _noisy_path(source, problem, schedule, n, noises, callback, progress)
     return PrivateDescent(
         w=_result(path, average),
         steps=schedule.steps,
@@ -392,23 +408,33 @@ def run_descent(
         noise=drawn.named,
         noise_scale=drawn.value / grid.unit,
         scales={name: each.value / grid.unit for name, each in schedule.options.items()},
+        coordinates=grid.coordinates,
         uncapped=schedule.uncapped,
     )
 
 
 def _noisy_path(
-    points: Points, problem: Problem, schedule: DescentSchedule, n: int, noises: NDArray[np.int64],
+    points: Points | GridPoints, problem: Problem, schedule: DescentSchedule, n: int, noises: NDArray[np.int64],
     callback: Callback | None, progress: Progress,
 ) -> NDArray[np.float64]:  # fmt: skip
     """All points of a descent over checked records: in one compiled loop, if there is one for them."""
     unit, limit = schedule.grid.unit, schedule.grid.limit(points.d)
     after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.projection)
     if callback is None and (progress is None or progress is False):
-        path = points.descend(problem.start, unit, limit, noises, after)
+        if isinstance(points, GridPoints):
+            path = points.descend(problem.start, unit, noises, after)
+        else:
+            path = points.descend(problem.start, unit, limit, noises, after)
         if path is not None:
             return path
+
+    def gradients(w: Vector, step: int) -> NDArray[np.int64]:
+        if isinstance(points, GridPoints):
+            return points.gradients(w, step, unit)
+        return points.gradients(w, unit, limit)
+
     with reporting(progress, "descending") as report:
-        return walk(lambda w: points.gradients(w, unit, limit), problem, after, noises, callback, report)
+        return walk(gradients, problem, after, noises, callback, report)
 
 
 def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, resolution: Any) -> GivenSteps:
@@ -442,7 +468,7 @@ def _check_length(steps: int, d: int) -> None:
 
 
 def walk(
-    gradients: Callable[[Vector], NDArray[Any]], problem: Problem, after: DescentSteps, noises: NDArray[np.int64],
+    gradients: Callable[[Vector, int], NDArray[Any]], problem: Problem, after: DescentSteps, noises: NDArray[np.int64],
     callback: Callback | None, report: Report,
 ) -> NDArray[np.float64]:  # fmt: skip
     """All points of a descent, step by step: for records in several blocks, and where Python takes part in a step."""
@@ -455,7 +481,7 @@ def walk(
     for t in range(steps):
         path[t] = w
         report(t, steps, "")
-        take(gradients(w), noises[t], mean, after.rates[t], region, w, space)
+        take(gradients(w, t), noises[t], mean, after.rates[t], region, w, space)
         if after.projection is None:
             w = given_point(problem.over, "project(w)", problem.over.project(w), d)
         if callback is not None:

@@ -74,6 +74,7 @@ class Points:
         self._given = self._given_labels(y)
         self._labels: PerRecord | None = None
         self._norms: PerRecord | None = None
+        self._keeps_norms = True
         self._wild = False  # whether there is a record that legal_points changes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,8 +104,12 @@ class Points:
         outside: Outside = "clip" if self._clip else "raise"
         return label_array(y, self.n, "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers", outside)
 
-    def check(self) -> None:
-        """Read all records once: DomainError if one of them is outside what was declared. To be called before sums."""
+    def check(self, *, keep_norms: bool = True) -> None:
+        """Read all records once: DomainError if one of them is outside what was declared. To be called before sums.
+
+        Norms are kept for sums of gradients; integer points need none.
+        """
+        self._keeps_norms = keep_norms
         if self._given is not None:
             self._labels = self.rows.label_reader(self._given, _Reading(self.loss, self._clip), np.float64)
         wild, outside = self._read_norms()
@@ -121,7 +126,7 @@ class Points:
 
     def _read_norms(self) -> NDArray[np.int64]:
         """Whether there are norms that are not finite, and some beyond the bound."""
-        norms = self._norms = self.rows.keep(self._norms_of, np.float64)
+        norms = self._norms = self.rows.keep(self._norms_of, np.float64) if self._keeps_norms else self._norms_of
         labels, bound = self._labels, self._bound
 
         def statistic(block: Block) -> list[int]:
@@ -152,6 +157,16 @@ class Points:
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
         labels = np.zeros(block.n) if self._labels is None else as_compiled(self._labels(block))
         return as_compiled(X.reshape(-1)), labels, norms
+
+    @property
+    def limit(self) -> float:
+        """The norm that points are brought back to; inf where they are within it, or none is declared."""
+        return self._bound if self._clip else inf
+
+    def raw_parts(self, block: Block) -> tuple[NDArray[Any], Vector]:
+        """Points and labels of a block, not brought back to their norm."""
+        X = self._matrix(block)
+        return X, np.zeros(block.n) if self._labels is None else as_compiled(self._labels(block))
 
     # --- sums
 
@@ -255,8 +270,7 @@ class Points:
 
     def _rule(self, unit: float, limit: float) -> Vector:
         """How gradients are made and cut: kernels/clipping.py."""
-        bound = self._bound if self._clip else inf
-        return np.array([self.loss.number, self.loss.parameter, bound, unit, limit])
+        return np.array([self.loss.number, self.loss.parameter, self.limit, unit, limit])
 
 
 @dataclass(frozen=True)
@@ -289,7 +303,8 @@ class _Reading:
                     f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others: outside='clip' "
                     "brings them back"
                 )
-            array = np.clip(array, -loss.label_bound, loss.label_bound)
+            if (np.abs(array) > loss.label_bound).any():  # else the user's own array will do
+                array = np.clip(array, -loss.label_bound, loss.label_bound)
         return array
 
 

@@ -32,6 +32,12 @@ NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate", "laplace-basi
 
 FINEST = 2.0**30  # grid units in a clip: rounding then costs a part in 10^9
 _COARSEST = 6  # bits
+# points.md: K of integer points is less than 2^26, and more than the clip by what a factor may be rounded up, and N
+MOST_OF_POINTS, OVER_CLIP, FINEST_ULP = 2.0**26, 40960.0, 1 / 16383
+_LEAST_OF_POINTS = 2.0**21  # of K: coarser, and rounding up would cost a part in 30 of the noise
+_OF_NOISE = 0.1  # of its deviation, that rounding may have
+_FEWEST_STEPS = 4  # that are worth making integer points for
+_MOST_INTEGER_COLUMNS = 2**16
 _MOST_SUM = 2.0**62
 _MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
 
@@ -198,12 +204,14 @@ class SumGrid:
     unit          one over the spacing of the grid, a power of two
     sensitivity   the L2 sensitivity of the sum, in units of the grid
     noise         of a coordinate, in units of the grid
+    longest       K of points that are integers of 16 bits (points.md); 0 if they are float64
     """
 
     clip: float
     unit: float
     sensitivity: float
     noise: CoordinateNoise
+    longest: int = 0
 
     @property
     def size(self) -> float:
@@ -218,6 +226,16 @@ class SumGrid:
     def deviation(self) -> float:
         """The standard deviation of the noise of a coordinate of the sum."""
         return sqrt(self.noise.variance) / self.unit
+
+    @property
+    def coordinates(self) -> str:
+        """How points are held."""
+        return "int16" if self.longest else "float64"
+
+    def square(self, n: int, d: int) -> float:
+        """The expected squared norm of the error of the mean of n gradients: the noise, and rounded factors."""
+        rounded = n * _FACTOR_SQUARE if self.longest else 0.0
+        return (d * self.noise.variance + rounded) / (n * self.unit) ** 2
 
 
 def limit_of(size: float, d: int) -> float:
@@ -267,6 +285,49 @@ def _fit(
             f"resolution={1 / unit!r}: noise of {chosen.value:.3g} grid units: must be between 2^-20 and 2^40 of them"
         )
     return SumGrid(size, unit, sensitivity(unit), chosen), found
+
+
+_FACTOR_SQUARE = 2.0**28  # points.md, lemma 4: of a record's gradient, for factors that are rounded at random
+
+
+def point_grid(
+    asked: NoiseParameters, *, clip: float, n: int, d: int, steps: int
+) -> tuple[SumGrid, dict[str, CoordinateNoise]] | None:
+    """The grid for points that are integers, or None where public numbers ask for float64: points.md, "Which width"."""
+    if steps < _FEWEST_STEPS or d > _MOST_INTEGER_COLUMNS:
+        return None
+    vectors, wider = 2 if asked.neighbors == "replace-one" else 1, 1 + FINEST_ULP * sqrt(d)
+    moderate("clip", clip, toward=0)
+    asked.check_price()
+    most = min(MOST_OF_POINTS, 2.0**39 / (vectors * sqrt(asked.unit_variance(d, steps))))
+    if most < _LEAST_OF_POINTS:
+        return None
+    unit = 2.0 ** floor(log2((most - OVER_CLIP - 2) / (clip * wider)))
+    longest = floor(clip * unit * wider + OVER_CLIP)
+    found = noise_options(float(vectors * longest), d, steps, asked.epsilon, asked.delta)
+    chosen = _choose(found, asked.noise)
+    grid = SumGrid(clip, unit, float(vectors * longest), chosen, longest)
+    points = n * (clip * unit * FINEST_ULP / 2) ** 2 * steps  # rounded once for all steps, whose noise averages out
+    if max(points * d, n * _FACTOR_SQUARE) > (_OF_NOISE**2) * d * chosen.variance:
+        return None
+    return (grid, found) if MIN_SCALE <= chosen.value <= MAX_SCALE else None
+
+
+def rounding_excess(lipschitz: float, curvature: float, reach: float, diameter: float, n: int, d: int) -> float:
+    """What integer points may add to the expected excess risk, over a set of norm `reach`: points.md, theorem 1."""
+    part = sqrt(d) * FINEST_ULP * reach  # the norm of what rounding may add to a point, times that of w
+    worst = 2 * lipschitz * part
+    if curvature == inf:
+        return worst
+    mean = part**2 * curvature / 8 + lipschitz * part * 2.0**-16
+    random = 16 * part * (curvature * reach + lipschitz / 2) / sqrt(max(n, 1))
+    weights = diameter * curvature * reach * sqrt(d) * 2.0 ** -(low_bits(d) + 14)  # those of w itself
+    return min(worst, mean + random) + weights
+
+
+def low_bits(d: int) -> int:
+    """How many bits of w are its low part: kernels/points.py."""
+    return next(bits for bits in range(15, 0, -1) if bits == 1 or d <= 4 << 2 * (15 - bits))
 
 
 def _choose(found: dict[str, CoordinateNoise], noise: Noise) -> CoordinateNoise:

@@ -16,7 +16,7 @@ from ..support.checks import moderate
 from ..support.search import OutOfReachError, least_integer
 from .problem import Problem
 from .sets import Vector
-from .step_noise import CoordinateNoise, NoiseParameters, SumGrid, sum_grid
+from .step_noise import CoordinateNoise, NoiseParameters, SumGrid, point_grid, rounding_excess, sum_grid
 
 MOST_STEPS = 1000  # by default; the theorem's own number is far beyond any use when there are many records
 _UNLIMITED = 2**30
@@ -72,12 +72,12 @@ class DescentSchedule:
         theorems = _DescentTheorems(problem, clip if lipschitz is None else min(clip, lipschitz), average)
         wanted = theorems.steps(noise_square) if given.steps is None else given.steps
         count = min(wanted, MOST_STEPS) if given.steps is None else given.steps
-        grid, options = sum_grid(asked, clip=clip, n=n, d=d, steps=count, resolution=given.resolution)
-        square = d * (grid.deviation / n) ** 2
+        grid, options = _grid_of(problem, asked, clip, n, d, count, given.resolution)
+        square = grid.square(n, d)
         first = theorems.first_step(count, square) if given.step_size is None else given.step_size
         bound = uncapped = None
         if lipschitz is not None and clip >= lipschitz:
-            rounding = problem.over.diameter * sqrt(d) / grid.unit * (1 + log(count) if average is None else 1)
+            rounding = _rounding(problem, grid, n, d, 1 + log(count) if average is None else 1)
             bound = theorems.bound(count, first, square)
             if bound is not None:
                 bound = min(bound + rounding, problem.varies())
@@ -85,6 +85,25 @@ class DescentSchedule:
                     uncapped = min(bound, theorems.best(wanted, noise_square(wanted)) + rounding)
         rates = np.full(count, first) if average is not None else first * (1 - np.arange(count) / count)
         return cls(rates, grid, options, bound, uncapped)
+
+
+def _grid_of(
+    problem: Problem, asked: NoiseParameters, clip: float, n: int, d: int, steps: int, resolution: float | None
+) -> tuple[SumGrid, dict[str, CoordinateNoise]]:
+    """Of integer points where their rule allows it, else of float64."""
+    if resolution is None and problem.loss.family == "margin":
+        found = point_grid(asked, clip=clip, n=n, d=d, steps=steps)
+        if found is not None:
+            return found
+    return sum_grid(asked, clip=clip, n=n, d=d, steps=steps, resolution=resolution)
+
+
+def _rounding(problem: Problem, grid: SumGrid, n: int, d: int, weights: float) -> float:
+    """What rounding may add to the excess: descent.md, and points.md, theorem 1."""
+    if not grid.longest:
+        return problem.over.diameter * sqrt(d) / grid.unit * weights
+    lipschitz = problem.lipschitz_or_error("clip")
+    return rounding_excess(lipschitz, problem.curvature(), problem.over.norm, problem.over.diameter, n, d)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from ..kernels import covering_nets, losses
 from ..support.warmup import Steps
 from .descent import walk
+from .grid_points import GridPoints
 from .losses import AbsoluteDeviation, Logistic, SquaredDistance
 from .points import DescentSteps, Points
 from .problem import Problem
@@ -47,7 +48,11 @@ def _descend(loss: Any, dtype: Any) -> None:
         noise = np.zeros((1, d), np.int64)
         points.descend(problem.start, 1.0, 1.0, noise, step)
     points.gradients(problem.start, 1.0, 1.0)
-    walk(points.plain_gradients, problem, step, noise, None, lambda *_: None)
-    walk(lambda w: points.gradients(w, 1.0, 1.0), problem, step, noise, None, lambda *_: None)
+    walk(lambda w, _: points.plain_gradients(w), problem, step, noise, None, lambda *_: None)
+    walk(lambda w, _: points.gradients(w, 1.0, 1.0), problem, step, noise, None, lambda *_: None)
+    if loss.family == "margin":
+        integers = GridPoints(points, np.zeros(8, np.uint32), 2**25)
+        integers.descend(problem.start, 1.0, noise, step)
+        integers.gradients(problem.start, 0, 1.0)
     points.moments(1.0, 1.0, 1.0)
     problem.over.project(problem.start)

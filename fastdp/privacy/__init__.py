@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..support.public_paths import lazily, publish
 from .accounted import Accounted, HasGuarantee
+from .best_of_runs import best_of_runs
 from .composition import Counted, Using, compose, share
 from .conversions import epsilon_of_curve, epsilon_of_rho, epsilon_of_rho_simply
 from .curves import ORDERS, Curve, discrete_laplace_curve
@@ -54,6 +55,7 @@ __all__ = [
     "Renyi",
     "Using",
     "as_json",
+    "best_of_runs",
     "compose",
     "discrete_laplace_curve",
     "epsilon_of_curve",

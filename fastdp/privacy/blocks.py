@@ -12,10 +12,11 @@ import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from contextvars import ContextVar, Token, copy_context
 from functools import partial
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..support.errors import PrivacyWarning, levels_to_caller
 
@@ -28,6 +29,8 @@ class Lookup:
     def __init__(self, place: int) -> None:
         self.place = place
 
+
+T = TypeVar("T")
 
 BY_CALL = Lookup(-1)  # of blocks that no with statement has opened: they close when `__exit__` is called
 _SAME_STATEMENT = 8  # bytes between the look-up and the call in a with statement; more than 10 in any other code
@@ -172,6 +175,16 @@ def around() -> tuple[Block, ...]:
         blocks = blocks[1:]
         _set(blocks)
     return blocks
+
+
+def outside_of_blocks(function: Callable[[], T]) -> T:
+    """What a function returns in a copy of this context in which no block is open: for releases that are paid for."""
+
+    def call() -> T:
+        _set(())
+        return function()
+
+    return copy_context().run(call)
 
 
 # --- threads

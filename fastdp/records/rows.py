@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ BLOCK_RECORDS = 2**16  # a multiple of 64, so that blocks of packed records star
 _BITS_OF_A_CHUNK = 2**22  # that are worth a thread
 _MOST_SPANS = 256
 _MOST_KEPT = 2**30  # bytes of what is kept of every record; more than that is computed anew each time
+_MOST_PARTS = 2**34  # and of what is made of blocks, which takes a quarter of what the records take
 
 
 class Block:
@@ -185,6 +186,13 @@ class Rows(ABC):
         Errors of `function` are raised here, or when the result is called.
         """
 
+    def keep_parts(self, make: Callable[[Block], T], size: int) -> Parts[T]:
+        """What `make` makes of every block, held where the records are if that is worth its memory.
+
+        `size` is how many bytes it makes of a record.
+        """
+        return PartsMadeAnew(self, make)
+
     @abstractmethod
     def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
         """These records and their labels, an array or rows of one column, both as `label_reader` takes them.
@@ -206,6 +214,61 @@ class Rows(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n:,} records, {self.width:,} columns>"
+
+
+class Parts(ABC, Generic[T]):
+    """What has been made of every block of some records: integer sums of it have the same bits wherever it is held."""
+
+    @abstractmethod
+    def total(self, statistic: Callable[[T], Any]) -> NDArray[np.int64]:
+        """As `Rows.total`, of what was made."""
+
+    def only(self) -> T | None:
+        """What was made, if it is one and in this process."""
+        return None
+
+
+class PartsMadeAnew(Parts[T]):
+    """Parts that are held nowhere: made of the records for each sum."""
+
+    def __init__(self, rows: Rows, make: Callable[[Block], T]) -> None:
+        self._rows, self._make = rows, make
+
+    def total(self, statistic: Callable[[T], Any]) -> NDArray[np.int64]:
+        return self._rows.total(_Composed(self._make, statistic))
+
+
+class _Composed(Generic[T]):
+    """One function of a block after another, which may be sent to another process."""
+
+    def __init__(self, make: Callable[[Block], T], statistic: Callable[[T], Any]) -> None:
+        self._make, self._statistic = make, statistic
+
+    def __call__(self, block: Block) -> Any:
+        return self._statistic(self._make(block))
+
+
+class PartsInMemory(Parts[T]):
+    """Parts that this process holds, in the order of the records."""
+
+    def __init__(self, parts: list[T]) -> None:
+        self._parts = parts
+
+    def total(self, statistic: Callable[[T], Any]) -> NDArray[np.int64]:
+        parts = self._parts
+        if len(parts) == 1:
+            return np.asarray(statistic(parts[0]))
+        total = ExactSum()
+
+        def add(start: int, stop: int) -> None:
+            for part in parts[start:stop]:
+                total.add(statistic(part))
+
+        run_chunks(add, len(parts), -(-len(parts) // _MOST_SPANS))
+        return total.result()
+
+    def only(self) -> T | None:
+        return self._parts[0] if len(self._parts) == 1 else None
 
 
 class LocalRows(Rows):
@@ -241,6 +304,12 @@ class LocalRows(Rows):
 
         self._run(fill)
         return _Kept(kept)
+
+    def keep_parts(self, make: Callable[[Block], T], size: int) -> Parts[T]:
+        if self.n * size > _MOST_PARTS:
+            return PartsMadeAnew(self, make)
+        parts: list[T] = self.merge(lambda block: [make(block)], _joined)
+        return PartsInMemory(parts)
 
     def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
         if isinstance(labels, Rows) and not isinstance(labels, LocalRows):
@@ -288,6 +357,11 @@ class LocalRows(Rows):
         if not self.n:
             return [function(self._nothing())]
         return run_chunks(span, self._tasks, -(-self._tasks // _MOST_SPANS))
+
+
+def _joined(some: list[T], more: list[T]) -> list[T]:
+    some += more
+    return some
 
 
 class _Kept:

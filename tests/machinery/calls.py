@@ -8,6 +8,7 @@ here fails the fuzzer and a test, so that new names get an entry.
 from __future__ import annotations
 
 import inspect
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -169,9 +170,25 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "input_metric": lambda s: _opendp().l1_distance(T="i64"),
     "input_domain": lambda s: _opendp().vector_domain(_opendp().atom_domain(T="i64")),
     "forms": lambda s: fastdp.PureDP(1.0).forms(),
+    "releases": lambda s: PLANNED,
+    "run": lambda s: lambda budget: (1, 2.0),
+    "stored": lambda s: fastdp.privacy.as_json(fastdp.PureDP(0.1)),
     "x": lambda s: 1.0,
 }
 """A valid value of each parameter."""
+
+
+PLANNED = [{"mechanism": "laplace", "sensitivity": 1, "error": 10.0}]
+
+
+def _url() -> str:
+    return f"sqlite:///{tempfile.mkdtemp()}/budget.db"
+
+
+def _stored() -> str:
+    url = _url()
+    fastdp.Budget.open(url, epsilon=1.0)
+    return url
 
 
 def _opendp() -> Any:
@@ -191,7 +208,22 @@ class _Named(dict):  # type: ignore[type-arg]
 _SYNTHETIC = _Named(delta=0.0, beta=0.05)
 SPECIAL: dict[str, _Named] = {
     "gaussian": _Named(epsilon=1.0, delta=1e-6),
-    "Budget": _Named(delta=1e-6),
+    "Budget": _Named(epsilon=1.0, delta=1e-6, rho=None, mu=None),
+    "Budget.open": _Named(url=lambda s: _url(), name="a", epsilon=1.0, delta=1e-6, rho=None, mu=None),
+    "bounds.best_of": _Named(share=0.5),
+    "bounds.best_of_k": _Named(share=0.5, beta=0.5),
+    "Plan": _Named(rows=lambda s: list(fastdp.plan_releases(PLANNED)), total=lambda s: fastdp.PureDP(1.0), factor=1.0),
+    "PlannedRelease": _Named(
+        label="a",
+        mechanism="laplace",
+        price="epsilon",
+        value=1.0,
+        asked=1.0,
+        error=1.0,
+        times=1,
+        guarantee=lambda s: fastdp.PureDP(1.0),
+    ),
+    "Budget.stored": _Named(url=lambda s: _stored()),
     "Renyi.discrete_laplace": _Named(sensitivity=1),
     "Linear": _Named(values=lambda s: s.rng.random(24)),
     "Scaled": _Named(attribute="a", low=0.0, high=2.0),
@@ -329,6 +361,9 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "BoundedRange": lambda: fastdp.BoundedRange(0.5),
     "Renyi": lambda: fastdp.Renyi.gaussian(2.0),
     "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(0.1),
+    "Plan": lambda: fastdp.plan_releases(PLANNED),
+    "PlannedRelease": lambda: fastdp.plan_releases(PLANNED)[0],
+    "BestRun": lambda: fastdp.best_of(lambda budget: (1, 2.0), 2, epsilon=1.0),
     "Domain": lambda: DOMAIN,
     "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0], missing=True),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),

@@ -209,7 +209,12 @@ def test_without_noise_it_is_the_plain_one(name: str, average: bool | None) -> N
     """But for the grid, to which gradients are rounded; steps fall to 0 by default."""
     X, y = records(name, 150, 5)
     over = sets.Ball(0.8)
-    fit = noisy(X, y, loss=LOSSES[name], over=over, epsilon=1, delta=1e-6, steps=30, average=average, history=True)
+    resolution = None if name in ("distance", "deviation") else 2.0**-28  # with which points are as they are
+    fit = noisy(
+        X, y, loss=LOSSES[name], over=over, epsilon=1, delta=1e-6, steps=30, average=average, history=True,
+        resolution=resolution,
+    )  # fmt: skip
+    assert fit.coordinates == "float64"
     assert fit.history is not None
     falling = 1 - np.arange(30) / 30 if average is None else np.ones(30)
     right = oracles.optimizing.descent(
@@ -222,6 +227,20 @@ def test_without_noise_it_is_the_plain_one(name: str, average: bool | None) -> N
         same = plain(X, y, loss=LOSSES[name], over=over, steps=30, step_size=fit.step_size)
         if average:
             np.testing.assert_allclose(fit.w, same.w, rtol=0, atol=1e-6)
+
+
+@pytest.mark.usefixtures("_no_noise")
+@pytest.mark.parametrize("name", ["squared", "logistic", "huber", "ridge"])
+def test_without_noise_points_of_16_bits_are_nearly_the_same(name: str) -> None:
+    """Points and scores are off by a few parts in 16,383, factors by one of 1,024; the mean of them by far less."""
+    X, y = records(name, 1500, 5)
+    over = sets.Ball(0.8)
+    fit = noisy(X, y, loss=LOSSES[name], over=over, epsilon=1, delta=1e-6, steps=30, history=True)
+    assert fit.coordinates == "int16"
+    rates = fit.step_size * (1 - np.arange(30) / 30)
+    right = oracles.optimizing.descent(gradient_of(LOSSES[name], X, y), over.project, np.zeros(5), rates.tolist())
+    part = fit.clip * (2 * math.sqrt(5) / 16383 + 2.0**-10 / math.sqrt(1500))
+    np.testing.assert_allclose(fit.history, right, rtol=0, atol=rates.sum() * part)
 
 
 @pytest.mark.usefixtures("_no_noise")
@@ -539,7 +558,14 @@ def test_guarantees() -> None:
     assert both.guarantee.parts[0] == ApproxDP(0.5, 1e-6)
     rho = both.guarantee.parts[1]
     assert isinstance(rho, ZCDP)
-    assert rho.rho == pytest.approx(10 * (2 * both.clip / both.noise_scale) ** 2 / 2, rel=1e-9)
+    found = scales.point_grid(
+        scales.NoiseParameters(0.5, 1e-6, "gaussian", "replace-one"), clip=4.0, n=100, d=3, steps=10
+    )
+    assert found is not None
+    assert both.clip == 4.0
+    longest = found[0].longest * both.resolution  # the clip, and what rounding a factor may add
+    assert 4.0 < longest < 4.01
+    assert rho.rho == pytest.approx(10 * (2 * longest / both.noise_scale) ** 2 / 2, rel=1e-9)
     L = math.log(1e6)
     assert (math.sqrt(L + 0.5) - math.sqrt(L)) ** 2 < rho.rho < 2 * (math.sqrt(L + 0.5) - math.sqrt(L)) ** 2
 

@@ -1,0 +1,101 @@
+"""Points as integers of 16 bits: made once of the records, then read by every step of a descent.
+
+The seam of the room: what sums over records reads these. points.md has the proofs, kernels/points.py the loops. Where
+memory is short, blocks are rounded anew in each step, to the same integers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..randomness.keys import Key
+from ..records.rows import Block
+from ..support.columns import as_compiled
+from .points import DescentSteps, Points
+from .sets import Vector
+
+_ONE_LOOP = 2**22  # coordinates up to which a descent is one compiled loop: 200 us a step, too short for threads
+_GOLDEN = 0.6180339887498949  # frac(j times this) is spread over [0, 1): words for columns from one word of the record
+_OF_A_RECORD = 4  # bytes beside its coordinates
+
+Integers = NDArray[np.int16]
+
+
+class IntegerBlock(NamedTuple):
+    """Some consecutive records, as kernels/points.py takes them: tiles, labels, exponents and limits."""
+
+    first: int
+    X: Integers
+    labels: Vector
+    marks: Integers
+
+
+class GridPoints:
+    """Records as integer points, whose gradients keep a norm of `longest`.
+
+    Parameters
+    ----------
+    points : Points
+        The records, checked.
+    key : numpy.ndarray
+        Of the words by which coordinates and factors are rounded: of this release alone, and never shown.
+    longest : int
+        K: no gradient of a record is longer, in units of the grid.
+    """
+
+    def __init__(self, points: Points, key: Key, longest: int) -> None:
+        self._loss, self._key, self.d, self.n = points.loss, key, points.d, points.n
+        size = 2 * (self.d + self.d % 2) + _OF_A_RECORD
+        self._parts = points.rows.keep_parts(partial(_rounded, points, key, longest), size)
+
+    def gradients(self, w: Vector, step: int, unit: float) -> NDArray[np.int64]:
+        """The sum of all clipped gradients at w in some step, in units of the grid."""
+        return self._parts.total(partial(_summed, w, step, self._rule(unit), self._loss.address, self._key))
+
+    def descend(self, w: Vector, unit: float, noise: NDArray[np.int64], steps: DescentSteps) -> Vector | None:
+        """All points of a descent, w first, if the records are few enough for one compiled loop."""
+        from ..kernels.points import descend_points
+
+        block = self._parts.only()
+        if block is None or steps.projection is None or self.n * self.d > _ONE_LOOP:
+            return None
+        path = np.empty((len(steps.rates) + 1, self.d))
+        path[0] = w
+        take: Any = descend_points
+        numbers = np.concatenate([steps.mean, steps.rates])
+        take(
+            block.X, block.labels, block.marks, self._rule(unit), self._loss.address, self._key, noise, numbers,
+            steps.projection.region, path,
+        )  # fmt: skip
+        return path
+
+    def _rule(self, unit: float) -> Vector:
+        return np.array([self._loss.number, self._loss.parameter, unit])
+
+
+def _rounded(points: Points, key: Key, longest: int, block: Block) -> IntegerBlock:
+    """A block as integers."""
+    from ..kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32
+    from ..kernels.points import TILE, round_points
+
+    X, labels = points.raw_parts(block)
+    pairs, records = (points.d + 1) // 2, -(-block.n // TILE) * TILE
+    out, marks = np.zeros(2 * pairs * records, np.int16), np.zeros((2, records), np.int16)
+    phases = np.arange(2 * pairs) * _GOLDEN % 1.0
+    least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
+    make: Any = round_points
+    make(as_compiled(X.reshape(-1)), points.d, points.limit, least, longest, key, block.first, phases, out, marks)
+    return IntegerBlock(block.first, out, labels, marks)
+
+
+def _summed(w: Vector, step: int, rule: Vector, address: int, key: Key, block: IntegerBlock) -> NDArray[np.int64]:
+    from ..kernels.points import sum_points
+
+    out = np.zeros(len(w), np.int64)
+    add: Any = sum_points
+    add(block.X, block.labels, block.marks, w, rule, address, key, step + 1, block.first, out)
+    return out

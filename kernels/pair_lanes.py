@@ -1,0 +1,147 @@
+"""Lanes of int16 in pairs, for sums of products of 16-bit integers.
+
+A pair is two neighbouring lanes, and an int32 lane in memory. The products of two pairs add up in one int32 lane, which
+is one instruction on AVX2 (vpmaddwd) and with AVX-512 one together with the sum (vpdpwssd); LLVM finds them in the
+plain instructions here, so other machines have the same integers. Nothing here rounds.
+"""
+
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+
+from .lanes import Lanes, emit
+
+_I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+
+
+@cache
+def _width(triple: str, cpu: str, features: str) -> int:
+    """How many int32 lanes a register has: sums of products are made of so many, as LLVM finds no instruction else."""
+    module = llvm.parse_assembly(
+        f'target triple = "{triple}"\n'
+        "define <16 x i32> @f(<16 x i32> %x) {\n %y = add <16 x i32> %x, %x\n ret <16 x i32> %y\n}"
+    )
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
+    text = machine.emit_assembly(module)
+    return 16 if "zmm" in text else 8 if "ymm" in text else 4
+
+
+class _Freeze(ir.Instruction):  # type: ignore[misc]
+    """LLVM's freeze, which the optimiser does not look through: otherwise it takes the sum of two products apart."""
+
+    def __init__(self, parent: Any, value: Any) -> None:
+        super().__init__(parent, value.type, "freeze", [value])
+
+
+def _frozen(builder: Any, value: Any) -> Any:
+    made = _Freeze(builder.block, value)
+    builder._insert(made)
+    return made
+
+
+def _shuffled(builder: Any, x: Any, y: Any, order: list[int]) -> Any:
+    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, len(order)), order))
+
+
+def _by_registers(context: Any, builder: Any, function: Any, x: Any, y: Any) -> Any:
+    """function(x, y), made of parts that fill a register each."""
+    size = min(x.type.count, 2 * _width(*context.codegen().magic_tuple()))
+    parts = []
+    for start in range(0, x.type.count, size):
+        lanes = list(range(start, start + size))
+        parts.append(function(*(_shuffled(builder, some, some, lanes) for some in (x, y))))
+    return _joined(builder, parts)
+
+
+def _joined(builder: Any, parts: list[Any]) -> Any:
+    while len(parts) > 1:
+        both = list(range(2 * parts[0].type.count))
+        parts = [_shuffled(builder, a, b, both) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _is_pairs(x: Any) -> bool:
+    return isinstance(x, Lanes) and x.dtype == types.int16
+
+
+@emit
+def add_products(typing: Any, total: Any, x: Any, y: Any) -> Any:
+    """int32 lanes plus, in each, the two products of a pair of x and a pair of y."""
+    if not _is_pairs(x) or x != y or total != Lanes(types.int32, x.n // 2):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def products(x: Any, y: Any) -> Any:
+            wide = ir.VectorType(_I32, x.type.count // 2)
+            first, second = (
+                [builder.sext(_shuffled(builder, some, some, list(range(k, x.type.count, 2))), wide) for some in (x, y)]
+                for k in (0, 1)
+            )
+            return _frozen(builder, builder.add(builder.mul(*first), builder.mul(*second)))
+
+        return builder.add(args[0], _by_registers(context, builder, products, *args[1:]))
+
+    return total(total, x, y), generate
+
+
+@emit
+def load_pairs(typing: Any, array: Any, start: Any, n: Any) -> Any:
+    """n pairs from array[start] on, of a contiguous array of int16, or of int32 that hold a pair each."""
+    if not isinstance(n, types.IntegerLiteral) or getattr(array, "dtype", None) not in (types.int16, types.int32):
+        return None
+    result = Lanes(types.int16, 2 * n.literal_value)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = min(result.n, 2 * _width(*context.codegen().magic_tuple()))
+        first = builder.gep(context.make_array(array)(context, builder, args[0]).data, [args[1]])
+        first = builder.bitcast(first, ir.VectorType(_I16, size).as_pointer())
+        parts = []
+        for k in range(result.n // size):  # LLVM finds no instruction for parts of what was loaded as one
+            part = builder.load(builder.gep(first, [ir.Constant(_I64, k)]))
+            part.align = context.get_abi_sizeof(context.get_data_type(array.dtype))
+            parts.append(part)
+        return _joined(builder, parts)
+
+    return result(array, types.intp, n), generate
+
+
+def _pick(first: int, text: str) -> Any:
+    def describe(typing: Any, x: Any, y: Any) -> Any:
+        if not _is_pairs(x) or x != y:
+            return None
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            def pick(x: Any, y: Any) -> Any:
+                order = [k for i in range(first, x.type.count, 2) for k in (i, x.type.count + i)]
+                return _frozen(builder, _shuffled(builder, x, y, order))
+
+            return _by_registers(context, builder, pick, *args)
+
+        return x(x, y), generate
+
+    describe.__doc__ = text
+    return emit(describe)
+
+
+first_of_pairs = _pick(0, "The first of each pair of x, and the first of that of y, as pairs.")
+second_of_pairs = _pick(1, "The second of each pair of x, and the second of that of y, as pairs.")
+
+
+@emit
+def fold(typing: Any, x: Any) -> Any:
+    """The two halves of int32 lanes, widened to int64 and added."""
+    if not isinstance(x, Lanes) or x.dtype != types.int32:
+        return None
+    result = Lanes(types.int64, x.n // 2)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def half(first: int) -> Any:
+            some = _shuffled(builder, args[0], args[0], list(range(first, first + result.n)))
+            return builder.sext(some, ir.VectorType(_I64, result.n))
+
+        return builder.add(half(0), half(result.n))
+
+    return result(x), generate

@@ -1,0 +1,379 @@
+"""Points as integers of 16 bits, and the sum of their clipped gradients: fastdp/optimizing/points.md.
+
+A record's point x is kept as integers x_q, x nearly x_q 2^-e with an exponent e of its own, and an integer norm
+N >= ||x_q||. A gradient is then c x_q with an integer c, |c| <= floor(K / N): whatever the score was, no gradient is
+longer than K. Scores are exact integers, and so are sums, so neither depends on lanes, threads or machines.
+
+Layout. Records lie in tiles of 128, two columns side by side: entry (j // 2) 256 + 2 i + j % 2 of a tile is coordinate
+j of its record i, and a 32-bit word is a pair. Products of pairs add up the scores of 16 records in 16 lanes; for the
+sums, pairs of one record and two columns are turned into pairs of one column and two records. What fills the last tile
+is 0 and has a limit of 0.
+
+Coordinates and factors are rounded up or down at random, by words of the release's own: so errors have mean zero and
+do not add up, and 16 bits are enough.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .chacha20 import GROUP_HALVES, fill_groups_into
+from .clipping import norm_of
+from .compile import jit
+from .descent import region_of, take_step
+from .lanes import (
+    F64Array,
+    I16Array,
+    I32Array,
+    I64Array,
+    U32Array,
+    bits_of,
+    float_of,
+    fma,
+    int32,
+    int64,
+    load,
+    splat,
+    stack,
+    store,
+)
+from .losses import fill_derivatives
+from .pair_lanes import add_products, first_of_pairs, fold, load_pairs, second_of_pairs
+
+TILE = 128  # records
+ENTRIES = 2 * TILE  # of a tile and two columns
+RUN = 4 * TILE  # records whose words are one group of ChaCha20, and after which sums leave int32
+DRAWN = 2 * GROUP_HALVES  # 32-bit words of two groups
+LARGEST = 32766  # a norm that is rounded is at most this, and so are coordinates after rounding, but for one
+MOST = 2**26  # K is less: 32 products of a run in one int32 lane then keep below 2^31
+LEAST_EXPONENT = -1000  # of a norm
+POINT_STREAM = 0  # of the words for points; step t of a descent has stream t + 1
+
+EXPONENT, LIMIT = range(2)  # the rows of `marks`
+KIND, PARAMETER, UNIT = range(3)  # the entries of what Python passes as `rule`
+
+
+class IntegerPoints(NamedTuple):
+    """Points and marks, as `round_points` makes them, and labels."""
+
+    X: I16Array
+    labels: F64Array
+    marks: I16Array
+
+
+class Weights(NamedTuple):
+    """w as a table of `spread_weights`, in units of 2^-exponent, with so many low bits."""
+
+    table: I16Array
+    exponent: int
+    shift: int
+
+
+class Words(NamedTuple):
+    """Random words: those of record i begin at `first + i`."""
+
+    key: U32Array
+    stream: int
+    first: int
+
+
+class Space(NamedTuple):
+    """Work space: the factors of a tile, then sums of a run; and sums of all."""
+
+    work: I32Array
+    sums: I64Array
+
+
+@jit(inline=True)
+def space_for(pairs: int) -> Space:
+    """Work space for so many pairs of columns."""
+    return Space(np.empty(TILE // 2 + 32 * pairs, np.int32), np.empty(16 * pairs, np.int64))
+
+
+@jit(inline=True)
+def power_of_two(e: int) -> float:
+    """2^e for |e| <= 1022."""
+    return float_of((int64(1023) + int64(e)) << int64(52))
+
+
+@jit(inline=True)
+def exponent_above(x: float) -> int:
+    """The least k with x <= LARGEST 2^(k - 15), for x > 0; at least LEAST_EXPONENT."""
+    k = ((bits_of(x) >> int64(52)) & int64(0x7FF)) - int64(1022)
+    k = max(k, int64(LEAST_EXPONENT))
+    return k + 1 if x > LARGEST * power_of_two(k - 15) else k
+
+
+@jit
+def round_points(
+    X: Any, d: int, bound: float, least: float, most: int, key: U32Array, first: int, phases: F64Array, out: I16Array,
+    marks: I16Array,
+) -> None:  # fmt: skip
+    """Round points to integers of 16 bits, at random up or down, a record by its own power of two.
+
+    out[i, j] = floor(x_ij 2^e_i + frac(u_i + phases[j])),   u_i in (0, 1) from word first + i of stream 0
+
+    Shapes    X float64 or float32[n d]; out int16, whole tiles of two columns each; marks int16[2, N], N the records of
+              these tiles: e_i, and floor(most / N_i) for N_i = ceil ||out_i||, at most 2^15 - 1 (0 where N_i is);
+              phases float64[2 ceil(d / 2)] in [0, 1)
+    Cost      one read of X: 20 ms for 1e6 x 20
+    Source    fastdp/optimizing/points.md, lemmas 1 and 3
+    Requires  norms below 2^511; those beyond `bound` are brought back to it; least as norms_into takes it
+    Used by   fastdp/optimizing/grid_points.py
+    Oracle    tests/oracles/points.py::rounded_point
+    """
+    n = X.size // d
+    pairs = phases.size // 2
+    wide = 2 * pairs
+    words = stack(key.dtype, DRAWN)
+    halves = words.view(np.uint16)
+    rows = np.zeros(16 * wide, np.int16)
+    skip = int64(first % RUN)
+    for start in range(0, n, 16):
+        if start % RUN == 0:
+            fill_words(key, POINT_STREAM, first // RUN + start // RUN, skip, words)
+        few = min(16, n - start)
+        for i in range(few):
+            at = start + i
+            row = X[at * d : (at + 1) * d]
+            norm = norm_of(row, least)
+            shrink = bound / norm if norm > bound else 1.0
+            e = 15 - exponent_above(norm * shrink)
+            u = (np.float64(halves[skip + at % RUN]) + 0.5) * 2.0**-16
+            square = round_row(row, shrink, power_of_two(e), u, phases, rows[i * wide : i * wide + d])
+            size = int64(np.ceil(np.sqrt(np.float64(square))))
+            marks[EXPONENT, at] = e
+            marks[LIMIT, at] = min(most // size, 32767) if size > 0 else 0
+        base = start // TILE * pairs * ENTRIES + 2 * (start % TILE)
+        for j in range(pairs):
+            q = base + j * ENTRIES
+            for i in range(few):
+                out[q + 2 * i] = rows[i * wide + 2 * j]
+                out[q + 2 * i + 1] = rows[i * wide + 2 * j + 1]
+
+
+@jit(inline=True)
+def fill_words(key: U32Array, stream: int, group: int, skip: int, words: U32Array) -> None:
+    """The words of a run of records: of one group, or of two if the run begins within one."""
+    fill_groups_into(key, stream, group, words if skip else words[:GROUP_HALVES])
+
+
+@jit(inline=True)
+def round_row(row: Any, shrink: float, power: float, u: float, phases: F64Array, out: I16Array) -> int:
+    """Round one point; the square of its norm, exactly."""
+    square = int64(0)
+    for j in range(out.size):
+        t = u + phases[j]
+        t = t - 1.0 if t >= 1.0 else t
+        v = np.floor(np.float64(row[j]) * shrink * power + t)
+        v = v if v < 32767.0 else 32767.0
+        v = v if v > -32767.0 else -32767.0
+        whole = int32(v)
+        out[j] = whole
+        square += int64(whole * whole)
+    return square
+
+
+# --- scores
+
+
+@jit(inline=True)
+def spread_weights(w: F64Array, d: int, shift: int, table: I16Array) -> int:
+    """w in units of 2^-a as integers, of which the table has the high parts and the `shift` low bits; returns a.
+
+    table[64 j : 64 j + 32] is the pair of high parts of columns 2 j and 2 j + 1, 16 times; then come the low parts.
+    """
+    square = 0.0
+    for j in range(d):
+        square += w[j] * w[j]
+    norm = np.sqrt(square)
+    a = shift + 14 - (exponent_above(norm) if norm > 0.0 else 0)
+    power = power_of_two(a)
+    for j in range(d):
+        whole = int64(np.rint(w[j] * power))
+        high = (whole + (int64(1) << int64(shift - 1))) >> int64(shift)
+        low = whole - (high << int64(shift))
+        q = j // 2 * 64 + j % 2
+        for i in range(0, 32, 2):
+            table[q + i] = high
+            table[q + i + 32] = low
+    return a
+
+
+@jit(inline=True)
+def scores_into(X: I16Array, base: int, table: I16Array, high: I32Array, low: I32Array) -> None:
+    """The high and low parts of <x_q, w> of a tile."""
+    for i in range(0, TILE, 64):
+        a = splat(int32(0), 16)
+        b, c, e, f, g, h, k = a, a, a, a, a, a, a
+        q = base + 2 * i
+        for p in range(0, table.size, 64):
+            u, v = load_pairs(table, p, 16), load_pairs(table, p + 32, 16)
+            x = load_pairs(X, q, 16)
+            a, b = add_products(a, x, u), add_products(b, x, v)
+            x = load_pairs(X, q + 32, 16)
+            c, e = add_products(c, x, u), add_products(e, x, v)
+            x = load_pairs(X, q + 64, 16)
+            f, g = add_products(f, x, u), add_products(g, x, v)
+            x = load_pairs(X, q + 96, 16)
+            h, k = add_products(h, x, u), add_products(k, x, v)
+            q += ENTRIES
+        store(high, i, a)
+        store(high, i + 16, c)
+        store(high, i + 32, f)
+        store(high, i + 48, h)
+        store(low, i, b)
+        store(low, i + 16, e)
+        store(low, i + 32, g)
+        store(low, i + 48, k)
+
+
+# --- sums
+
+
+@jit(inline=True)
+def pair_factors(factors: I32Array, work: I32Array) -> None:
+    """The factors of records i and i + 16 side by side, for 32 records at a time, at the start of the work space."""
+    for k in range(TILE // 32):
+        for i in range(16):
+            work[16 * k + i] = (factors[32 * k + i] & int32(0xFFFF)) | (factors[32 * k + 16 + i] << int32(16))
+
+
+@jit(inline=True)
+def add_tile(X: I16Array, base: int, pairs: int, work: I32Array) -> None:
+    """Add c_i x_q of a tile to the sums, 16 lanes for each column, which the work space has after the factors.
+
+    Factors are read anew for each column: LLVM would keep them in registers in parts, and find no vpmaddwd.
+    """
+    for j in range(pairs):
+        q, s = base + j * ENTRIES, TILE // 2 + 32 * j
+        a, b = load(work, s, 16), load(work, s + 16, 16)
+        x, y, c = load_pairs(X, q, 16), load_pairs(X, q + 32, 16), load_pairs(work, 0, 16)
+        a, b = add_products(a, first_of_pairs(x, y), c), add_products(b, second_of_pairs(x, y), c)
+        x, y, c = load_pairs(X, q + 64, 16), load_pairs(X, q + 96, 16), load_pairs(work, 16, 16)
+        a, b = add_products(a, first_of_pairs(x, y), c), add_products(b, second_of_pairs(x, y), c)
+        x, y, c = load_pairs(X, q + 128, 16), load_pairs(X, q + 160, 16), load_pairs(work, 32, 16)
+        a, b = add_products(a, first_of_pairs(x, y), c), add_products(b, second_of_pairs(x, y), c)
+        x, y, c = load_pairs(X, q + 192, 16), load_pairs(X, q + 224, 16), load_pairs(work, 48, 16)
+        a, b = add_products(a, first_of_pairs(x, y), c), add_products(b, second_of_pairs(x, y), c)
+        store(work, s, a)
+        store(work, s + 16, b)
+
+
+@jit(inline=True)
+def empty_sums(work: I32Array, columns: int, sums: I64Array) -> None:
+    """Move the sums of a run from lanes of int32 to lanes of int64."""
+    for j in range(columns):
+        store(sums, 8 * j, load(sums, 8 * j, 8) + fold(load(work, TILE // 2 + 16 * j, 16)))
+    work[TILE // 2 :] = 0
+
+
+@jit(inline=True)
+def add_gradients(
+    points: IntegerPoints, at: Weights, rule: F64Array, address: int, words: Words, space: Space, out: I64Array
+) -> None:
+    """`sum_points` with its arguments in groups."""
+    X, labels, marks = points.X, points.labels, points.marks
+    table, key, work, sums = at.table, words.key, space.work, space.sums
+    n, pairs, kind = labels.size, table.size // 64, int64(rule[KIND])
+    scores, slopes, filled = stack(rule.dtype, TILE), stack(rule.dtype, TILE), stack(rule.dtype, TILE)
+    high, low, factors = stack(work.dtype, TILE), stack(work.dtype, TILE), stack(work.dtype, TILE)
+    drawn = stack(key.dtype, DRAWN)
+    halves = drawn.view(np.uint16)
+    scale, middle, skip = power_of_two(-at.exponent), power_of_two(at.shift), int64(words.first % RUN)
+    work[:] = 0
+    sums[:] = 0
+    for start in range(0, n, TILE):
+        if start % RUN == 0:
+            fill_words(key, words.stream, words.first // RUN + start // RUN, skip, drawn)
+            if start:
+                empty_sums(work, 2 * pairs, sums)
+        base = start // TILE * pairs * ENTRIES
+        scores_into(X, base, table, high, low)
+        for i in range(TILE):
+            scores[i] = fma(np.float64(high[i]), middle, np.float64(low[i]))
+            scores[i] = scores[i] * power_of_two(-marks[EXPONENT, start + i]) * scale
+        if n - start >= TILE:
+            fill_derivatives(kind, rule[PARAMETER], address, scores, labels[start : start + TILE], slopes)
+        else:
+            for i in range(TILE):
+                filled[i] = labels[start + i] if start + i < n else 0.0
+            fill_derivatives(kind, rule[PARAMETER], address, scores, filled, slopes)
+        place = skip + start % RUN
+        for i in range(TILE):
+            c = slopes[i] * power_of_two(-marks[EXPONENT, start + i]) * rule[UNIT]
+            limit = np.float64(marks[LIMIT, start + i])
+            c = c if c == c else 0.0  # in place of a NaN
+            c = c if c < limit else limit
+            c = c if c > -limit else -limit
+            u = (np.float64(halves[place + i]) + 0.5) * 2.0**-16
+            factors[i] = int32(np.floor(c + u))
+        pair_factors(factors, work)
+        add_tile(X, base, pairs, work)
+    empty_sums(work, 2 * pairs, sums)
+    for j in range(out.size):
+        for i in range(8):
+            out[j] += sums[8 * j + i]
+
+
+@jit(inline=True)
+def low_bits(d: int) -> int:
+    """How many bits of w are its low part, so that scores of them fit into int32: points.md, lemma 2."""
+    bits = 15
+    while bits > 1 and d > int64(4) << int64(2 * (15 - bits)):
+        bits -= 1
+    return bits
+
+
+@jit
+def sum_points(
+    X: I16Array, labels: F64Array, marks: I16Array, w: F64Array, rule: F64Array, address: int, key: U32Array,
+    stream: int, first: int, out: I64Array,
+) -> None:  # fmt: skip
+    """Add the clipped gradients at w of margin losses, points being integers.
+
+    out[j] += sum over records of c_i x_ij,   c_i = floor(c + u_i), c = phi'(<x_i, w> 2^-e_i, y_i) 2^-e_i unit, cut to
+    the record's limit; u_i in (0, 1) from word first + i of the stream
+
+    Shapes    X and marks as round_points makes them; labels float64[n], w float64[d]; rule float64[3]: number and
+              parameter of the loss (losses.py) and unit; address of the derivative of CUSTOM, else 0; out int64[d]
+    Cost      one read of X: 2.5 ms for 1e6 x 20 with AVX-512, 4 with AVX2
+    Source    fastdp/optimizing/points.md, lemmas 1, 2 and 4
+    Requires  limits of K < 2^26; |w_j| < 2^500
+    Used by   fastdp/optimizing/grid_points.py
+    Oracle    tests/oracles/points.py::summed_gradients
+    """
+    d = w.size
+    pairs, shift = (d + 1) // 2, low_bits(d)
+    table, space = np.zeros(64 * pairs, np.int16), space_for(pairs)
+    at = Weights(table, spread_weights(w, d, shift, table), shift)
+    add_gradients(IntegerPoints(X, labels, marks), at, rule, address, Words(key, stream, first), space, out)
+
+
+@jit
+def descend_points(
+    X: I16Array, labels: F64Array, marks: I16Array, rule: F64Array, address: int, key: U32Array, noise: I64Array,
+    steps: F64Array, region: F64Array, path: Any,
+) -> None:  # fmt: skip
+    """A whole descent in one compiled loop: sum_points, on stream t + 1 in step t, and step_once, by turns.
+
+    Shapes    X, labels, marks, rule, address as sum_points takes them; noise int64[T, d]; steps float64[T + 2]: the
+              `mean` of step_once, and a rate for each step; region as there; path float64[T + 1, d], whose first row
+              is the start
+    Cost      T times that of sum_points and step_once
+    Requires  all records of the data, the first of which has number 0; and what sum_points does
+    Used by   fastdp/optimizing/grid_points.py
+    Oracle    sum_points and step_once, bit for bit
+    """
+    d = path.shape[1]
+    pairs, shift = (d + 1) // 2, low_bits(d)
+    points, table, space = IntegerPoints(X, labels, marks), np.zeros(64 * pairs, np.int16), space_for(pairs)
+    w, moved, out = path[0].copy(), np.empty(d), np.empty(d, np.int64)
+    mean, rates, over = steps[:2], steps[2:], region_of(region, d)
+    for t in range(rates.size):
+        path[t] = w
+        out[:] = 0
+        at = Weights(table, spread_weights(w, d, shift, table), shift)
+        add_gradients(points, at, rule, address, Words(key, t + 1, 0), space, out)
+        take_step(out, noise[t], mean, rates[t], over, w, moved)
+    path[rates.size] = w

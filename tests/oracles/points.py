@@ -1,0 +1,83 @@
+"""Oracles of points as integers: rounded points, exact scores, and sums of gradients, record by record.
+
+fastdp/optimizing/points.md. Python's integers, and floats only where the definition has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.oracles import words
+from tests.oracles.optimizing import SLACK, SLOPES
+
+LARGEST = 32766
+
+
+class RoundedPoint(NamedTuple):
+    """Integer coordinates, the exponent, and the norm rounded up."""
+
+    whole: list[int]
+    exponent: int
+    norm: int
+
+
+def uniform(key: Sequence[int], stream: int, record: int) -> Fraction:
+    """The 16 bits of a record, in the middle of their interval."""
+    word = int(words.stream_half_words(key, stream, record // 2, 1)[0])
+    return Fraction(2 * (word >> 16 * (record % 2) & 0xFFFF) + 1, 2**17)
+
+
+def ceil_root(square: int) -> int:
+    """The square root of an integer, rounded up."""
+    root = math.isqrt(square)
+    return root if root * root == square else root + 1
+
+
+def rounded_point(x: Sequence[float], u: Fraction, phases: Sequence[float]) -> RoundedPoint:
+    """A point on its own grid; a point of zeros has any exponent."""
+    square, exponent = sum(Fraction(v) ** 2 for v in x), 0
+    if square:
+        exponent = 14 - math.frexp(math.hypot(*x))[1] + 2
+        while square * Fraction(4) ** exponent > LARGEST**2:
+            exponent -= 1
+    whole = []
+    for v, phase in zip(x, phases, strict=False):
+        shift = float(u) + phase
+        whole.append(math.floor(v * 2.0**exponent + (shift - 1 if shift >= 1 else shift)))
+    return RoundedPoint(whole, exponent, ceil_root(sum(v * v for v in whole)))
+
+
+def rounded_weights(w: Sequence[float], bits: int) -> tuple[list[int], int]:
+    """w as integers with an exponent: its norm has between bits - 1 and bits."""
+    norm = math.sqrt(sum(v * v for v in w))
+    exponent = 0
+    while norm and norm * 2.0**exponent > LARGEST / 32768 * 2**bits:
+        exponent -= 1
+    while norm and norm * 2.0 ** (exponent + 1) <= LARGEST / 32768 * 2**bits:
+        exponent += 1
+    return [round(Fraction(v) * Fraction(2) ** exponent) for v in w], exponent
+
+
+def summed_gradients(
+    points: Sequence[RoundedPoint], labels: Sequence[float], w: Sequence[float], kind: str, *, unit: float, most: int,
+    bits: int, us: Sequence[Fraction], parameter: float = 0.0,
+    slope: Callable[[float, float, float], float] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
+    """Bounds of the sum of the gradients; they meet unless phi' is within a relative SLACK of where it jumps."""
+    at, exponent = rounded_weights(w, bits)
+    totals = [np.zeros(len(w), np.int64), np.zeros(len(w), np.int64)]
+    for point, label, u in zip(points, labels, us, strict=True):
+        score = float(sum(v * a for v, a in zip(point.whole, at, strict=True))) * 2.0**-point.exponent * 2.0**-exponent
+        limit = most // point.norm if point.norm else 0
+        found = (slope or SLOPES[kind])(score, label, parameter) * 2.0**-point.exponent * unit
+        ends = [np.array([math.floor(min(max(found * (1 + e), -limit), limit) + u) * v for v in point.whole])
+                for e in (-SLACK, SLACK)]  # fmt: skip
+        totals[0] += np.minimum(*ends)
+        totals[1] += np.maximum(*ends)
+    return totals[0], totals[1]
