@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,8 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
     counts = dict(zip(workload.positions, as_tables(count_tables(data, workload, outside), workload), strict=True))
     singles = [_measured((p,), counts[p,], noise, keys) for p, noise in enumerate(plan.singles)]
     total = max(1.0, total_of(singles)) if n is None else float(n)
-    spent, candidates = [*plan.singles], ()
+    spent = [*plan.singles]
+    candidates: tuple[Candidate, ...] = ()
     chosen = whole_plan(total, plan, plan.rest(spent))
     if chosen is None and plan.distances is not None:
         candidates = measure_distances(counts, [each.values for each in singles], total, plan, keys)
@@ -111,15 +112,14 @@ def whole_plan(total: float, plan: SynthesisPlan, rest: float) -> Plan | None:
     """All tables of a workload, where one tree holds them and their noise leaves something to be seen."""
     mu = rest / squared_change(plan.neighbors) ** 0.5
     for tables in plan.whole:
-        each = [Candidate(these, prod(plan.domain.sizes[p] for p in these), w, 0.0) for these, w in tables.items()]
-        costs = [table.cost for table in each]
-        noise = sum(
-            cost / share**0.5 for cost, share in zip(costs, shares_of(costs, [0.0] * len(each), mu**2), strict=False)
-        )
+        # shares between the least mean error of a cell, cells^(2/3), and the least largest one, the same for all
+        sizes = {these: prod(plan.domain.sizes[p] for p in these) for these in tables}
+        each = tuple(Candidate(these, isqrt(isqrt(sizes[these])), weight, 0.0) for these, weight in tables.items())
+        noise = sum(MEAN_NOISE * tables[these] * size for these, size in sizes.items()) * len(tables) ** 0.5 / mu
         if noise <= _MOST_NOISE * total * sum(tables.values()):
             tree = JunctionTree(plan.domain.sizes, [*tables, *plan.forced])
             edges = {pair for clique in tree.cliques for pair in combinations(clique, 2)}
-            return Plan(tuple(each), tuple(sorted(edges)), -noise)
+            return Plan(each, tuple(sorted(edges)), -noise)
     return None
 
 
