@@ -171,8 +171,10 @@ def mwem(
     parameters.outside(outside)
     rows = rows_of(data)
     payers = charged_here(budget)
-    may_be_pure = not prefers_gaussian(payers)
-    plan = plan_of(rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors, may_be_pure)
+    plan = plan_of(
+        rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors,
+        may_be_pure=not prefers_gaussian(payers),
+    )  # fmt: skip
     check_room(plan.weight_bytes, plan.weight_bytes, TrueAnswers.bytes(plan.n, domain, rows.gathers))
     plan.warn_if_plain_noise_is_better()
     listed = {"epsilon": plan.epsilon, "delta": plan.delta, "rounds": plan.rounds, "variant": plan.variant}
@@ -194,7 +196,7 @@ def mwem(
 
 def plan_of(
     n: int, domain: Any, queries: Any, epsilon: Any, delta: Any, rounds: Any, variant: Any, beta: Any, records: Any,
-    neighbors: Any, may_be_pure: bool = False,
+    neighbors: Any, *, may_be_pure: bool = False,
 ) -> MwemPlan:  # fmt: skip
     """Checked parameters, and all that follows from them; `n` counts under replace-one neighbours only."""
     check_domain(domain)
