@@ -33,6 +33,7 @@ _HOME = {
     "Linear": "answering.queries",
     "Mask": "answering.queries",
     "NumericSparse": "mechanisms.numeric_sparse",
+    "Partition": "records.partition",
     "Predicate": "answering.queries",
     "Plan": "mechanisms.planning",
     "PlannedRelease": "mechanisms.planning",
@@ -67,6 +68,7 @@ _HOME = {
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
     "pack": "records.packed",
+    "partition": "records.partition",
     "nonprivate_excess_risk": "optimizing.nonprivate",
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal_lemma",
@@ -121,6 +123,7 @@ __all__ = [
     "Linear",
     "Mask",
     "NumericSparse",
+    "Partition",
     "Plan",
     "PlannedRelease",
     "Predicate",
@@ -157,6 +160,7 @@ __all__ = [
     "nonprivate_excess_risk",
     "nonprivate_minimum",
     "pack",
+    "partition",
     "peeling_eta",
     "permute_and_flip",
     "plan_releases",
@@ -244,6 +248,7 @@ if TYPE_CHECKING:
     from .records.bins import Bins
     from .records.domain import Domain
     from .records.packed import pack
+    from .records.partition import Partition, partition
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
     from .support.warmup import warmup

@@ -10,7 +10,9 @@ import numpy as np
 import fastdp
 from fastdp import Randomness, marginals
 from fastdp.answering.marginal_counts import count_tables
+from fastdp.answering.marginal_noise import NoiseKind
 from fastdp.answering.marginal_transform import as_tables
+from fastdp.answering.table_noise import Allocation
 
 from .datasets import census, income
 from .registry import BEST, OURS, Reported, at_most, task
@@ -100,7 +102,8 @@ def _unbiased(seed: int) -> dict[str, float]:
     workload = marginals(domain, 3)
     right = as_tables(count_tables(codes, workload) / len(codes), workload)
     found = {}
-    for side, allocation in ((OURS, "auto"), (EQUAL, "equal")):
+    sides: tuple[tuple[str, Allocation], ...] = ((OURS, "auto"), (EQUAL, "equal"))
+    for side, allocation in sides:
         made = fastdp.release_marginals(
             codes, domain, workload, epsilon=10.0, delta=DELTA, neighbors="add-remove", fit="least-squares",
             allocation=allocation, rng=Randomness(seed=seed),
@@ -120,7 +123,8 @@ def _unbiased(seed: int) -> dict[str, float]:
 def _two(seed: int) -> dict[str, float]:
     codes, domain = census()
     found = {}
-    for side, noise in ((OURS, "auto"), ("Gaussian noise", "gaussian")):
+    sides: tuple[tuple[str, NoiseKind], ...] = ((OURS, "auto"), ("Gaussian noise", "gaussian"))
+    for side, noise in sides:
         made = fastdp.release_marginals(
             codes, domain, [["age"], ["work"]], epsilon=1.0, delta=DELTA, neighbors="add-remove", noise=noise,
             fit="least-squares", rng=Randomness(seed=seed),

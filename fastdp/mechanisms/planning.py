@@ -212,9 +212,9 @@ def plan_releases(
     ... ]
     >>> plan = fastdp.plan_releases(wanted)
     >>> print(round(plan[0].value, 2), round(plan.total.to_approx(1e-6).epsilon, 2))
-    0.36 0.56
+    0.38 0.58
     >>> round(fastdp.plan_releases(wanted, epsilon=0.28).factor, 1)
-    2.0
+    2.1
     """
     delta, neighbors = parameters.delta_or_none(delta), parameters.neighbors(neighbors)
     listed = items_of("releases", releases, "mappings, one for each release", most=MOST_QUERIES)

@@ -174,6 +174,9 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "run": lambda s: lambda budget: (1, 2.0),
     "stored": lambda s: fastdp.privacy.as_json(fastdp.PureDP(0.1)),
     "x": lambda s: 1.0,
+    "by": lambda s: "a",
+    "keys": lambda s: [0, 1],
+    "bounds": lambda s: (-60, 60),
 }
 """A valid value of each parameter."""
 
@@ -250,6 +253,10 @@ SPECIAL: dict[str, _Named] = {
     "ContinualCounter": _Named(rho=0.5, length=8),
     "bounds.continual_counter": _Named(rho=0.5, length=8),
     "bounds.quantiles_epsilon": _Named(error=100.0),
+    "Partition": _Named(by="a", parts=lambda s: {0: fastdp.partition(RECORDS, by="a", keys=[0])[0]}),
+    "statistics.histogram": _Named(bins=lambda s: [-51, -7, 3, 51]),
+    "statistics.bincount": _Named(values=lambda s: s.rng.integers(2, size=s.n), size=2),
+    "statistics.variance": _Named(values=lambda s: s.rng.uniform(-50, 50, s.n)),
     "learn_tree": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedTree.predict": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedTree.error": _Named(X=lambda s: s.points() > 0),
@@ -364,6 +371,9 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "Plan": lambda: fastdp.plan_releases(PLANNED),
     "PlannedRelease": lambda: fastdp.plan_releases(PLANNED)[0],
     "BestRun": lambda: fastdp.best_of(lambda budget: (1, 2.0), 2, epsilon=1.0),
+    "statistics.Number": lambda: fastdp.statistics.count(np.zeros(9), epsilon=1.0),
+    "statistics.Counts": lambda: fastdp.statistics.histogram(np.zeros(9), [-1.0, 0.0, 1.0], epsilon=1.0),
+    "Partition": lambda: fastdp.partition(RECORDS, by="a", keys=[0, 1]),
     "Domain": lambda: DOMAIN,
     "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0], missing=True),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),
