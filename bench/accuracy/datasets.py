@@ -227,13 +227,13 @@ def _fertility() -> tuple[Array, Array, int]:
 
 
 def _diabetes() -> tuple[Array, Array, int]:
-    X, y = _module("sklearn.datasets").load_diabetes(return_X_y=True, scaled=False)
+    X, y = module_of("sklearn.datasets").load_diabetes(return_X_y=True, scaled=False)
     return _spread(X), _spread(y), 330
 
 
 def _diamonds() -> tuple[Array, Array, int]:
     table = frame("ggplot2", "diamonds")
-    kinds = _module("pandas").get_dummies(table[["cut", "color", "clarity"]]).to_numpy() * 1.0
+    kinds = module_of("pandas").get_dummies(table[["cut", "color", "clarity"]]).to_numpy() * 1.0
     sizes = [
         np.log(table[["carat"]].to_numpy()) / 2,
         table[["depth"]].to_numpy() / 100,
