@@ -6,7 +6,6 @@ table is sought without privacy, column by column, from everything and from ever
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 import fastdp
 from fastdp import Randomness
 
+from .conjunctions import logistic_error
 from .datasets import Array, frame
 from .registry import at_most, task
 
@@ -101,20 +101,13 @@ def _best_interval(ranks: Array, y: Array, size: int) -> tuple[int, int]:
 
 
 def _on_table(seed: int, *, of: str) -> dict[str, float]:
-    from fastdp.sklearn import PrivateLogisticRegression
-
     X, y = numbers_of_table(of)
     h = fastdp.learn_box(X, y, epsilon=1.0, rng=Randomness(seed=seed))
-    bounds = X.min(axis=0), X.max(axis=0)
-    logistic = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, bounds=bounds, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fastdp.PrivacyWarning)  # of the seed
-        wrong = 1 - logistic.fit(X, y.astype(int)).score(X, y.astype(int))
     return {
         "fastdp": h.error(X, y),
         CONSTANT: min(y.mean(), 1 - y.mean()),
         BEST_BOX: best_box(of),
-        LOGISTIC: wrong,
+        LOGISTIC: logistic_error(X, y, (X.min(axis=0), X.max(axis=0)), seed),
     }
 
 

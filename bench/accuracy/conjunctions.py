@@ -138,34 +138,44 @@ def greedy(X: Array, y: Array, literals: int) -> float:
     return min(*found, float(np.mean(y)))
 
 
-def _on_table(seed: int, *, of: str) -> dict[str, float]:
+def logistic_error(X: Array, y: Array, bounds: Any, seed: int) -> float:
+    """The share of errors of a logistic regression of ours."""
     from fastdp.sklearn import PrivateLogisticRegression
 
-    X, y = bits_of_table(of)
-    h = fastdp.learn_conjunction(X, y, k=LITERALS, epsilon=1.0, rng=Randomness(seed=seed))
-    logistic = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, bounds=(0, 1), random_state=seed)
+    points, labels = X.astype(float), y.astype(int)
+    logistic = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, bounds=bounds, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fastdp.PrivacyWarning)  # of the seed
-        wrong = 1 - logistic.fit(X.astype(float), y.astype(int)).score(X.astype(float), y.astype(int))
+        return float(1 - logistic.fit(points, labels).score(points, labels))
+
+
+def reported_peers(table: str) -> tuple[Reported, ...]:
+    """What another library has on the same bits."""
+    forest, regression = PEERS[table]
+    return (
+        Reported("diffprivlib, forest", forest, SOURCE),
+        Reported("diffprivlib, logistic regression", regression, SOURCE),
+    )
+
+
+def _on_table(seed: int, *, of: str) -> dict[str, float]:
+    X, y = bits_of_table(of)
+    h = fastdp.learn_conjunction(X, y, k=LITERALS, epsilon=1.0, rng=Randomness(seed=seed))
     return {
         "fastdp": h.error(X, y),
         CONSTANT: min(y.mean(), 1 - y.mean()),
         GREEDY: greedy_on_table(of),
-        LOGISTIC: wrong,
+        LOGISTIC: logistic_error(X, y, (0, 1), seed),
     }
 
 
 for _table in TABLES:
-    _forest, _regression = PEERS[_table]
     task(
         f"rule-{_table.partition('/')[2].lower()}",
         f"a rule of at most {LITERALS} literals, epsilon = 1",
         table=_table,
         figure="share of errors",
         target=at_most(1.02, of=GREEDY),
-        reported=(
-            Reported("diffprivlib, forest", _forest, SOURCE),
-            Reported("diffprivlib, logistic regression", _regression, SOURCE),
-        ),
+        reported=reported_peers(_table),
         of=_table,
     )(_on_table)

@@ -12,9 +12,9 @@ from fastdp import Randomness
 
 from .boxes import TABLES as NUMBERS
 from .boxes import numbers_of_table
-from .conjunctions import CONSTANT, GREEDY, LITERALS, PEERS, SOURCE, TABLES, bits_of_table, greedy_on_table
+from .conjunctions import CONSTANT, GREEDY, LITERALS, TABLES, bits_of_table, greedy_on_table, reported_peers
 from .datasets import Array
-from .registry import Reported, at_most, task
+from .registry import at_most, task
 
 DEPTH = 3
 CART = "CART, not private"
@@ -78,17 +78,13 @@ def _of_numbers(seed: int, *, of: str) -> dict[str, float]:
 
 
 for _table in TABLES:
-    _forest, _regression = PEERS[_table]
     task(
         f"tree-{_table.partition('/')[2].lower()}",
         f"a tree of {DEPTH} questions over bits, beside a rule of {LITERALS} literals, epsilon = 1",
         table=_table,
         figure="share of errors",
         target=at_most(1.0, of=GREEDY),
-        reported=(
-            Reported("diffprivlib, forest", _forest, SOURCE),
-            Reported("diffprivlib, logistic regression", _regression, SOURCE),
-        ),
+        reported=reported_peers(_table),
         of=_table,
     )(_of_bits)
 

@@ -6,7 +6,7 @@ rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from ..records.domain import Domain
 from ..support.threads import run_chunks
-from .least_squares_fit import LeastSquares, Table
+from .component_metric import ComponentMetric, EqualMetric, Metric
+from .least_squares_fit import Axes, LeastSquares, Table
 from .marginal_transform import CHUNK, as_tables, flat_of, marginal_tables, spread_tables
+from .mirror_descent import MirrorDescent
 from .queries.marginals import Marginals
 
 Report = Callable[[int, int, str], object]
@@ -39,13 +41,14 @@ class Fit:
 
 def fit_entropic(
     target: Sequence[Table], least_squares: LeastSquares, sigma: float, report: Report | None = None,
-    *, start: NDArray[np.float64] | None = None,
+    *, start: NDArray[np.float64] | None = None, variances: Mapping[Axes, Table] | None = None,
 ) -> Fit:  # fmt: skip
     """The distribution near the product of the one-way tables whose tables come close to the target.
 
-    target   consistent tables, as fractions (the least-squares solution: nothing is lost by it)
-    sigma    of the noise, as a fraction
-    start    another distribution to begin from, all positive: a fit that others follow, which ends once it is close
+    target      consistent tables, as fractions (the least-squares solution: nothing is lost by it)
+    sigma       of the noise on every entry, as a fraction
+    start       another distribution to begin from, all positive: a fit that others follow, which ends once it is close
+    variances   of the components of the target, in place of sigma, where their noise is not that of equal entries
 
     Accelerated mirror descent with entropy (Tseng 2008, algorithm 1), whose steps are multiplicative weights with all
     queries of all tables at once. Once it is as close to the target as the noise has put the true tables, it goes on
@@ -53,40 +56,27 @@ def fit_entropic(
     """
     workload = least_squares.workload
     y = flat_of(target)
-    noise = sigma * sigma * least_squares.rank
-    first = product_of_one_way(target, least_squares, sigma) if start is None else start.copy()
+    metric: Metric = EqualMetric(sigma) if variances is None else ComponentMetric(least_squares, variances)
+    noise = metric.unit * metric.unit * least_squares.rank
+    first = product_of_one_way(target, least_squares, sigma, variances) if start is None else start.copy()
     patience = PATIENCE if start is None else 1
-    z = _Weights(first, workload)  # the mirror's side
-    x = z.cells.copy()  # the average
-    of_x = z.tables
-    left = before = square_of(of_x - y) / noise
+    descent = MirrorDescent(_Weights(first, workload), first.copy(), y, metric.apply, workload.tables / 2)
+    left = before = descent.distance() / noise
     near = 1 + sqrt(2 / least_squares.rank)  # a standard deviation above what the noise amounts to on average
     smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= near else MOST_STEPS
     while steps < most:
         if report:
             report(steps, most, f"squared distance {left:.3g} of the noise's")
         steps += 1
-        theta = 2 / (steps + 1)
-        of_z = z.tables
-        gap = (1 - theta) * of_x + theta * of_z - y
-        gradient = spread_tables(as_tables(gap, workload), workload.domain, workload)
-        while True:
-            rate = 1 / (theta * smoothness)
-            divergence = z.update(gradient, rate) - rate * float((gap * z.tables).sum())
-            # holds for `smoothness` from tables / 2 on (release_marginals.md, lemma 2); mostly for far less
-            if 2 * smoothness >= workload.tables or square_of(z.tables - of_z) <= 2 * smoothness * divergence:
-                break
-            z.update(gradient, -rate)
-            smoothness *= 2
-        z.mix_into(x, theta)
-        of_x = (1 - theta) * of_x + theta * z.tables
-        left = square_of(of_x - y) / noise
+        smoothness = descent.step(smoothness, lambda _, theta=2 / (steps + 1): theta)  # type: ignore[misc]
+        left = descent.distance() / noise
         if left <= near and most == MOST_STEPS:
             most = min(patience * steps, MOST_STEPS - 1)
         if steps >= 64 and steps.bit_count() == 1:  # a power of 2
             if left > 0.98 * before:  # no distribution comes closer
                 break
             before = left
+    x = descent.x
     x /= x.sum()
     tables = [np.maximum(table, 0.0) for table in marginal_tables(x, workload.domain, workload)]
     return Fit(x, tables, left, steps)
@@ -97,9 +87,17 @@ class _Weights:
 
     def __init__(self, cells: NDArray[np.float64], workload: Marginals) -> None:
         self.workload = workload
-        self.cells, self._total = cells, 1.0  # the distribution is cells / total
-        self._logs, self._log_total = np.log(cells), 0.0
+        self.put(cells)
+
+    def put(self, x: NDArray[np.float64]) -> None:
+        """Be the distribution x, which is given away."""
+        self.cells, self._total = x, 1.0  # the distribution is cells / total
+        self._logs, self._log_total = np.log(x), 0.0
         self.tables = self._tables()
+
+    def spread(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `update` takes for a gradient with respect to the tables."""
+        return spread_tables(as_tables(gradient, self.workload), self.workload.domain, self.workload)
 
     def update(self, gradient: NDArray[np.float64], rate: float) -> float:
         """Multiply by e^(-rate gradient); returns by how much the logarithm of the sum of the weights falls."""
@@ -126,7 +124,9 @@ class _Weights:
         return run_chunks(kernel, self.cells.size, CHUNK)
 
 
-def product_of_one_way(target: Sequence[Table], least_squares: LeastSquares, sigma: float) -> NDArray[np.float64]:
+def product_of_one_way(
+    target: Sequence[Table], least_squares: LeastSquares, sigma: float, variances: Mapping[Axes, Table] | None = None
+) -> NDArray[np.float64]:
     """Where the fit starts: attributes independent, each with its fitted table, uniform where no table has it.
 
     A value whose fraction is lost in the noise gets a quarter of the noise's standard deviation: from 0 there is no way
@@ -141,7 +141,8 @@ def product_of_one_way(target: Sequence[Table], least_squares: LeastSquares, sig
     joint = np.ones(1)
     for p, size in enumerate(workload.domain.sizes):
         if p in first:
-            floor = min(sigma * sqrt(least_squares.variance_of((p,))) / 4, 1 / size)
+            unit = sigma if variances is None else 1.0
+            floor = min(unit * sqrt(least_squares.variance_of((p,), variances)) / 4, 1 / size)
             one = np.maximum(first[p], floor)
             one = one / one.sum()
         else:
@@ -154,8 +155,3 @@ def product_of_one_way(target: Sequence[Table], least_squares: LeastSquares, sig
 def bytes_of_fit(domain: Domain) -> int:
     """What the entropic fit needs, at most."""
     return 8 * _ARRAYS * domain.size
-
-
-def square_of(a: NDArray[np.float64]) -> float:
-    """The squared L2 norm."""
-    return float((a * a).sum())

@@ -14,9 +14,10 @@ from ..support import parameters
 from ..support.checks import MAX_INT64, large_integer, one_of, probability
 from ..support.search import in_reach, least_float, least_integer
 from .estimate import Estimate
+from .marginal_fits import Fit, bytes_of_release
 from .marginal_noise import NOISES, MarginalNoise, NoiseKind, marginal_noise
 from .queries.marginals import Marginals
-from .release_marginals import Fit, bytes_of_release, checked_workload
+from .release_marginals import checked_workload
 
 _MOST_EPSILON = 2.0**9
 
@@ -35,7 +36,7 @@ def release_marginals(
 ) -> Estimate:
     """The error bound of `release_marginals` on n records for the tables as measured, and what it takes.
 
-    Fits come closer.
+    It is that of the same noise on every cell. Where noise is planned its deviation is less, and fits come closer.
 
     Parameters
     ----------

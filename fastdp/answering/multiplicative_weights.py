@@ -139,8 +139,8 @@ class PrivateMultiplicativeWeights(DisplayedOnOneLine, Accounted):
     Notes
     -----
     Guarantee    (epsilon, delta)-DP for all answers together. Budgets that add up rhos (`theorem="zcdp"` or "best"),
-                 and all where delta = 0, pay for each epoch of "measured", and each answer of "plain", as it begins;
-                 others pay for the whole when it is made
+                 and all where delta = 0, pay for each epoch of "measured", and each answer of "plain", as it begins:
+                 those that were there when it was made, in whatever block it is asked; others pay for the whole then
     Proof        multiplicative_weights.md, theorems 1 to 3; multiplicative_weights_measured.md, theorems 1 to 3
     Accuracy     `alpha` with probability 1 - beta; `bounds.private_multiplicative_weights` has it beforehand, for every
                  variant. An AccuracyWarning states when plain noise on as many answers would do better

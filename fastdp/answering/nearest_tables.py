@@ -11,8 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.threads import run_chunks
-from .least_squares_fit import Table
+from .least_squares_fit import LeastSquares, Table
 from .marginal_transform import CHUNK
+
+_ROUNDS = 4  # of making tables consistent, and then tables again
+
+
+def nearest_consistent_tables(estimates: Sequence[Table], least_squares: LeastSquares) -> list[Table]:
+    """Tables near consistent estimates, as fractions: the nearest ones, made consistent and nearest again, a few times.
+
+    Where no entry is below 0 they are the estimates.
+    """
+    tables = nearest_tables(estimates)
+    if min(float(table.min()) for table in estimates) < 0:
+        for _ in range(_ROUNDS):
+            tables = nearest_tables(least_squares.build(least_squares.solve(tables)))
+    return tables
 
 
 def nearest_tables(tables: Sequence[Table], total: float = 1.0) -> list[Table]:

@@ -7,7 +7,7 @@ never sees a record.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ from .queries.marginals import Marginals
 from .queries.query import bind
 from .synthesis.tree_distribution import TreeDistribution
 from .synthesis.tree_part import TreePart
+from .synthesis.weighted_tree import WeightedTree, part_of_tree
 from .synthetic_sampling import AliasTables
 from .workload import Workload
 
@@ -86,21 +87,21 @@ class SyntheticDistribution(Frozen, Accounted):
 
     def __init__(
         self,
-        weights: Weights | TreeDistribution | Sequence[Weights] | ArrayLike,
+        weights: Weights | TreeDistribution | WeightedTree | Sequence[Weights] | ArrayLike,
         domain: Domain | None = None,
         *,
         guarantee: Guarantee | None = None,
         n: int | None = None,
     ) -> None:
         each = list(weights) if isinstance(weights, list | tuple) and are_weights(weights) else [weights]
-        on_tree = [TreePart(weights, domain)] if isinstance(weights, TreeDistribution) else []
-        parts = [] if on_tree else [ProductDistribution(one, domain) for one in each]
+        on_tree = part_of_tree(weights, domain)
+        parts = [] if on_tree is not None else [ProductDistribution(one, domain) for one in each]
         if any(part.domain != parts[0].domain for part in parts):
             raise ValueError("weights: must all be on the same domain")
         if len(parts) > 1 and all(part.is_dense for part in parts):
             parts = [average_of(parts)]
         self._products = parts
-        self._parts: Sequence[ProductDistribution | TreePart] = on_tree or parts
+        self._parts: Sequence[ProductDistribution | TreePart] = parts if on_tree is None else [on_tree]
         self.domain: Domain = self._parts[0].domain
         self.guarantee = guarantee
         self.n = None if n is None else integer("n", n, least=0)
@@ -115,6 +116,12 @@ class SyntheticDistribution(Frozen, Accounted):
     def structure(self) -> tuple[tuple[str, ...], ...]:
         """The attributes whose joint distribution is held: the blocks, or the cliques of a junction tree."""
         return self._names(self._parts[0].cliques)
+
+    @property
+    def on_tree(self) -> TreeDistribution | None:
+        """The distribution on a junction tree that this is, if it is one."""
+        (first, *_) = self._parts
+        return first.distribution if isinstance(first, TreePart) else None
 
     def _names(self, sets: Iterable[tuple[int, ...]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.domain.names[p] for p in positions) for positions in sets)
@@ -284,34 +291,13 @@ class SyntheticDistribution(Frozen, Accounted):
         ImportError
             If the library is not installed.
         """
-        one_of("library", library, LIBRARIES)
-        try:
-            made = import_module(library)
-        except ImportError:
-            raise ImportError(
-                f"to_frame needs {library}: pip install {library}; sample() gives arrays without it"
-            ) from None
+        made = library_of(library)
         if n is None:
             if self.n is None:
                 raise ValueError("n: must be given, as there is no public number of records")
             n = self.n
         n = self._count(n, 17)  # a code, a number or label, and the library's copy
-        columns: dict[str, Any] = {}
-        for j, codes in enumerate(self.sample(n, rng, codes=True).T):
-            name, labels = self.domain.names[j], self.domain.labels[j]
-            if labels is None:
-                columns[name] = codes.astype(np.int64)
-                continue
-            known = [label for label in labels if label is not None]
-            if all(isinstance(label, str) for label in known):
-                places = np.cumsum([label is not None for label in labels]) - 1
-                places[[label is None for label in labels]] = _MISSING
-                columns[name] = _CATEGORIES[library](made, places[codes], known)
-                continue
-            columns[name] = self.domain.decode_column(j, codes)
-            if None in labels and {type(label) for label in known} in ({bool}, {int}, {float}):
-                columns[name] = _WITH_MISSING[library](made, columns[name].tolist(), known)
-        return _FRAMES[library](made, columns)
+        return frame_of_codes(library, self.domain, dict(enumerate(self.sample(n, rng, codes=True).T)), {}, made)
 
     # --- showing and pickling
 
@@ -371,6 +357,40 @@ _FRAMES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "polars": lambda polars, columns: polars.DataFrame(columns),
     "pyarrow": lambda pyarrow, columns: pyarrow.table(columns),
 }
+
+
+def library_of(library: Any) -> Any:
+    """The module of a library of data frames; ImportError where it is not installed."""
+    one_of("library", library, LIBRARIES)
+    try:
+        return import_module(library)
+    except ImportError:
+        raise ImportError(
+            f"to_frame needs {library}: pip install {library}; sample() gives arrays without it"
+        ) from None
+
+
+def frame_of_codes(
+    library: Any, domain: Domain, codes: Mapping[int, NDArray[Any]], more: Mapping[str, Any], made: Any = None
+) -> Any:
+    """A data frame with a column for each attribute, by its position, and more columns."""
+    made = library_of(library) if made is None else made
+    columns: dict[str, Any] = {}
+    for j, of in codes.items():
+        name, labels = domain.names[j], domain.labels[j]
+        if labels is None:
+            columns[name] = of.astype(np.int64)
+            continue
+        known = [label for label in labels if label is not None]
+        if all(isinstance(label, str) for label in known):
+            places = np.cumsum([label is not None for label in labels]) - 1
+            places[[label is None for label in labels]] = _MISSING
+            columns[name] = _CATEGORIES[library](made, places[of], known)
+            continue
+        columns[name] = domain.decode_column(j, of)
+        if None in labels and {type(label) for label in known} in ({bool}, {int}, {float}):
+            columns[name] = _WITH_MISSING[library](made, columns[name].tolist(), known)
+    return _FRAMES[library](made, columns | dict(more))
 
 
 def _common_type(types: Sequence[np.dtype[Any]]) -> np.dtype[Any]:

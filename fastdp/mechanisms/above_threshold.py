@@ -25,7 +25,7 @@ from ..support.boundary import quick_boundary
 from ..support.public_paths import public_as
 from ..support.rounding import lower, up
 from ..support.turns import new_turn, refuse_again
-from .tested_values import refuse_many, tested_grid, tested_values
+from .tested_values import TestsOfValues, refuse_many, tested_grid, tested_values
 
 LARGEST = 1.7976931348623157e308  # of finite floats
 _ROOT_2 = Fraction(1414213562373096, 10**15)  # rounded up
@@ -48,7 +48,7 @@ def _plans(moved: Fraction, epsilon: float) -> tuple[noise_plans.LaplacePlan, no
 
 
 @public_as("fastdp")
-class AboveThreshold(Accounted):
+class AboveThreshold(TestsOfValues, Accounted):
     """Report which query of a sequence is the first to lie above a threshold.
 
     Parameters
@@ -129,31 +129,6 @@ class AboveThreshold(Accounted):
         self._drawn = 0
         self._turn = new_turn()
         self._process = processes.here.number
-
-    @property
-    def threshold(self) -> float:
-        """The threshold, without its noise."""
-        return self._threshold
-
-    @property
-    def sensitivity(self) -> float:
-        """By how much one record may move each of the values."""
-        return self._sensitivity
-
-    @property
-    def epsilon(self) -> float:
-        """The epsilon of all answers together."""
-        return self._epsilon
-
-    @property
-    def resolution(self) -> float | None:
-        """The grid of floats; None for integers."""
-        return self._resolution
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """The relation under which the sensitivity holds."""
-        return self._neighbors
 
     @property
     def guarantee(self) -> PureDP:

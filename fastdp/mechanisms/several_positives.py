@@ -27,13 +27,13 @@ from ..support.results import as_code
 from ..support.turns import new_turn, refuse_again
 from .scores import pair_factor
 from .sparse_vector_plan import MOST_POSITIVES, PAID, Paid, sparse_vector_plan
-from .tested_values import cell_of, refuse_many, tested_grid, tested_values
+from .tested_values import TestsOfValues, cell_of, refuse_many, tested_grid, tested_values
 
 _AHEAD = 256  # noises of queries that are drawn at once, for values that come one by one
 _BLOCK = layout.LAPLACE_BLOCK  # calls that draw begin at a block of their own
 
 
-class SeveralPositives:
+class SeveralPositives(TestsOfValues):
     """Tests of values against a threshold, up to a number of positives."""
 
     _answers = False  # whether positives come with their values
@@ -90,21 +90,6 @@ class SeveralPositives:
                 self._keys = keys.take(), keys.take(), keys.take()
 
     @property
-    def threshold(self) -> float:
-        """The threshold, without its noise."""
-        return self._threshold
-
-    @property
-    def sensitivity(self) -> float:
-        """By how much one record may move each of the values."""
-        return self._sensitivity
-
-    @property
-    def epsilon(self) -> float:
-        """The epsilon of all answers together."""
-        return self._epsilon
-
-    @property
     def delta(self) -> float:
         """The delta of all answers together."""
         return self._delta
@@ -138,16 +123,6 @@ class SeveralPositives:
     def paid(self) -> Paid:
         """When its positives are charged."""
         return self._paid
-
-    @property
-    def resolution(self) -> float | None:
-        """The grid of floats; None for integers."""
-        return self._resolution
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """The relation under which the sensitivity holds."""
-        return self._neighbors
 
     @property
     def guarantee(self) -> Guarantee:

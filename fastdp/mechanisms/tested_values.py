@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..privacy.guarantees import Neighbors
 from ..randomness import noise_draws
 from ..support import parameters
 from ..support.checks import (
@@ -30,6 +31,41 @@ from . import noise
 
 _LARGEST_THRESHOLD = 2**50  # in grid units: far from the ends of int64, and exact in float64 together with its noise
 _FAR = 2**53  # in grid units: on either side of every threshold, whatever the noise
+
+
+class TestsOfValues:
+    """What objects that test values against a threshold were made with; nothing of it can be set."""
+
+    _threshold: float
+    _sensitivity: float
+    _epsilon: float
+    _resolution: float | None
+    _neighbors: Neighbors
+
+    @property
+    def threshold(self) -> float:
+        """The threshold, without its noise."""
+        return self._threshold
+
+    @property
+    def sensitivity(self) -> float:
+        """By how much one record may move each of the values."""
+        return self._sensitivity
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of all answers together."""
+        return self._epsilon
+
+    @property
+    def resolution(self) -> float | None:
+        """The grid of floats; None for integers."""
+        return self._resolution
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """The relation under which the sensitivity holds."""
+        return self._neighbors
 
 
 class TestedGrid(NamedTuple):

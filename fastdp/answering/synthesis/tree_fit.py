@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...randomness.keys import fill_words
 from ...support.machine import display_bytes, usable_memory
 from ...support.progress import Report
-from ..mirror_descent import MirrorDescent
+from ..mirror_descent import SHIFT, MirrorDescent, Twin, descend
 from .junction_tree import MOST_CELLS, JunctionTree
 from .measured import Measured, Zeros, check_measured, check_zeros
 from .tree_distribution import TreeDistribution
@@ -27,8 +27,6 @@ Columns = tuple[int, ...]
 STEPS = 3000
 TOLERANCE = 0.01
 _ARRAYS = 4  # of all cells: logarithms, shares, their average, and the result
-_EASIER = 0.9  # what the smoothness falls by in each step, before it is tried
-_CHECKS = 2**0.25  # between the steps at which the distance is compared
 
 
 @dataclass(frozen=True)
@@ -38,20 +36,23 @@ class TreeFit:
     distribution: TreeDistribution
     residual: float  # mean square of what is left, in units of the variance of the noise
     left: float  # how far that mean square is above its least value, as the steps so far let expect
+    risk: float | None  # mean square distance from the tables without noise, in the same units, as estimated
     steps: int
 
 
 def fit_tree(
     tree: JunctionTree, measurements: Sequence[Measured], total: float, *, zeros: Sequence[Zeros] = (),
     start: TreeDistribution | None = None, tolerance: float = TOLERANCE, steps: int = STEPS,
-    report: Report | None = None,
+    converged: bool = False, report: Report | None = None,
 ) -> TreeFit:  # fmt: skip
-    """The distribution on a tree that is closest to noisy tables: least sum of (total share - value)^2 / sigma^2.
+    """A distribution on a tree that is close to noisy tables: descent along sum of (total share - value)^2 / sigma^2,
+    up to where the tables are nearest to those without noise, as estimated; or to the least sum, if `converged`.
 
     total      the number of records, as it is known in public
     zeros      cells that hold no record
     start      a distribution on any tree to begin from; without it columns are independent, each as its tables say
-    tolerance  mean square distance of the fitted tables from the closest ones, in units of the variance of their noise
+    tolerance  mean square distance of the fitted tables from the closest ones, in units of the variance of their noise,
+               at which the descent ends in any case
     steps      at most so many
     """
     _check_size(tree)
@@ -59,58 +60,47 @@ def fit_tree(
         raise ValueError(f"total={total}: must be > 0")
     tables, values, sigmas = _joined(tree.sizes, measurements)
     layout = TreeLayout(tree, tables)
-    turned = [layout.turned(value, table).reshape(-1) for value, table in zip(values, tables, strict=True)]
-    y = np.concatenate([np.empty(0), *turned]) / total
     least = min(sigmas, default=1.0)
-    weights = np.repeat([(least / sigma) ** 2 for sigma in sigmas], [value.size for value in values])
-    if start is None:
-        logs = _logs_of_columns(layout, _one_way(tree.sizes, tables, values, sigmas))
-    else:
-        logs = start.logs_on(layout)
-    for each in zeros:
-        _exclude(layout, logs, each)
-    z = TreeWeights(layout, logs)
-    descent = MirrorDescent(z, z.shares.copy(), y, weights, sum((least / sigma) ** 2 for sigma in sigmas) / 2)
-    done, left = _descend(descent, y.size * (least / total) ** 2, tolerance, steps if y.size else 0, report)
-    distribution = TreeDistribution(tree, descent.x if done else z.shares, total)
-    return TreeFit(distribution, descent.distance() * (total / least) ** 2 / max(y.size, 1), left, done)
+    each = np.array([(least / sigma) ** 2 for sigma in sigmas])
+    weights = np.repeat(each, [value.size for value in values])
+
+    def descent_to(values: Sequence[Flat]) -> MirrorDescent:
+        if start is None:
+            logs = _logs_of_columns(layout, _one_way(tree.sizes, tables, values, sigmas))
+        else:
+            logs = start.logs_on(layout)
+        for zero in zeros:
+            _exclude(layout, logs, zero)
+        z = TreeWeights(layout, logs)
+        y = _flat(layout, values) / total
+        return MirrorDescent(z, z.shares.copy(), y, lambda gap: weights * gap, float(each.sum()) / 2)
+
+    first, twin = descent_to(values), None
+    if not values:
+        return TreeFit(TreeDistribution(tree, first.x, total), 0.0, 0.0, None, 0)
+    if not converged:
+        signs = _signs(values)
+        other = [value + SHIFT * sigma * sign for value, sigma, sign in zip(values, sigmas, signs, strict=True)]
+        twin = Twin(first, descent_to(other), least / total / np.sqrt(weights), _flat(layout, signs))
+    found = descend(first, twin, weights.size * (least / total) ** 2, tolerance, steps, report)
+    distribution = TreeDistribution(tree, found.x, total)
+    return TreeFit(distribution, found.distance, found.left, found.risk, found.steps)
 
 
-def _descend(
-    descent: MirrorDescent, noise: float, tolerance: float, most: int, report: Report | None
-) -> tuple[int, float]:
-    """Steps until the distance, in units of the noise's, is as near its least value as asked for.
+def _flat(layout: TreeLayout, tables: Sequence[Flat]) -> Flat:
+    """The tables of the layout, one after the other, in its order."""
+    turned = [layout.turned(table, columns) for table, columns in zip(tables, layout.tables, strict=True)]
+    return np.concatenate([np.empty(0), *(table.reshape(-1) for table in turned)])
 
-    Returns   how many steps, and how far above it the distance is. It falls like 1 / steps^2, so what is left is a
-              third of what the steps from half as many on have brought
-    """
-    smoothness, sum_of_rates, done, left = 1.0, 0.0, 0, 0.0
-    seen: list[tuple[int, float]] = []
-    check = 16
 
-    def rate_of(smoothness: float) -> float:
-        return (1 + sqrt(1 + 4 * smoothness * sum_of_rates)) / (2 * smoothness)
-
-    def share(smoothness: float) -> float:
-        return (rate := rate_of(smoothness)) / (sum_of_rates + rate)
-
-    while done < most:
-        smoothness = descent.step(max(smoothness * _EASIER, 1e-6), share)
-        sum_of_rates += rate_of(smoothness)
-        done += 1
-        if done in (check, most):
-            distance = descent.distance() / noise
-            before = [d for k, d in seen if 2 * k <= done]
-            left = (before[-1] - distance) / 3 if before else distance
-            seen.append((done, distance))
-            check = int(done * _CHECKS) + 1
-            if report:
-                report(done, most, f"mean squared distance {distance:.4g} of the noise's, {left:.2g} above the least")
-            if left <= tolerance:
-                break
-    if report:
-        report(most, most, "")
-    return done, max(left, 0.0)
+def _signs(tables: Sequence[Flat]) -> list[Flat]:
+    """1 and -1 for each cell, from a key that everybody knows: they only measure how the fit follows its target."""
+    n = sum(table.size for table in tables)
+    words = np.empty(-(-n // 64), np.uint64)
+    fill_words(np.zeros(8, np.uint32), words)
+    signs = 1.0 - 2.0 * np.unpackbits(words.view(np.uint8), count=n, bitorder="little")
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    return [part.reshape(table.shape) for part, table in zip(np.split(signs, ends), tables, strict=True)]
 
 
 def bytes_of_fit(tree: JunctionTree, measurements: Sequence[Columns]) -> int:

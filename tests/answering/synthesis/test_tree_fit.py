@@ -39,7 +39,7 @@ def test_no_distribution_is_closer(seed: int, sigma: float) -> None:
     measured, n = _noisy(tree, rng, 1000.0, sigma), 1000.0
     least = oracle.nearest(tree.sizes, [((m.columns, m.values), m.sigma) for m in measured], n)
     cells = sum(m.values.size for m in measured)
-    fit = fit_tree(tree, measured, n, tolerance=1e-4, steps=20_000)
+    fit = fit_tree(tree, measured, n, tolerance=1e-4, steps=20_000, converged=True)
     # some tables repeat others: the residual counts them all
     square = _square(tree, measured, fit, n)
     assert fit.residual * cells == pytest.approx(square, rel=1e-9)
@@ -50,9 +50,65 @@ def test_no_distribution_is_closer(seed: int, sigma: float) -> None:
 def test_a_fit_that_stops_early_is_seen() -> None:
     tree = JunctionTree([3, 4, 2], [(0, 1), (1, 2)])
     measured = _noisy(tree, np.random.default_rng(0), 1000.0, 1.0)
-    short = fit_tree(tree, measured, 1000.0, steps=3)
+    short = fit_tree(tree, measured, 1000.0, steps=3, converged=True)
     assert short.steps == 3
-    assert short.residual > 2 * fit_tree(tree, measured, 1000.0).residual
+    assert short.residual > 2 * fit_tree(tree, measured, 1000.0, converged=True).residual
+
+
+def _risk(measured: list[Measured], joint: Any, fit: Any, total: float) -> float:
+    """The mean square distance from the tables without noise, in units of the variance of the noise."""
+    gaps = [
+        total * (fit.distribution.marginal(m.columns) - oracle.marginal(joint, m.columns)) / m.sigma for m in measured
+    ]
+    return float(np.mean(np.concatenate([gap.reshape(-1) for gap in gaps]) ** 2))
+
+
+@pytest.mark.parametrize("sigma", [5.0, 30.0])
+def test_the_descent_ends_where_tables_are_nearest_to_those_without_noise(sigma: float) -> None:
+    rng = np.random.default_rng(7)
+    tree, n = JunctionTree([20, 15, 12], [(0, 1), (1, 2)]), 3000.0
+    joint = (rng.dirichlet(np.full(300, 0.2)).reshape(20, 15, 1) + 0.01) * (rng.random((1, 15, 12)) ** 3)
+    joint /= joint.sum()
+    measured = [
+        Measured(c, n * oracle.marginal(joint, c) + sigma * rng.normal(size=[tree.sizes[p] for p in c]), sigma)
+        for c in ((0, 1), (1, 2), (0,), (1,))
+    ]
+    fit = fit_tree(tree, measured, n)
+    risk = _risk(measured, joint, fit, n)
+    cells = sum(m.values.size for m in measured)
+    assert fit.risk == pytest.approx(risk, abs=4 * np.sqrt(2 / cells)), "unbiased, with the deviation of a square"
+    least = min(
+        _risk(measured, joint, fit_tree(tree, measured, n, steps=k, converged=True), n) for k in (4, 8, 16, 32, 64, 128)
+    )
+    assert risk < 1.15 * least
+    assert risk < _risk(measured, joint, fit_tree(tree, measured, n, tolerance=1e-3, converged=True), n)
+
+
+def test_a_descent_that_overshoots_goes_on() -> None:
+    # counts a thousand times the noise: momentum leads past the target and back, long before any noise is followed
+    rng = np.random.default_rng(0)
+    d, n, sigma = 100, 200_000.0, 50.0
+    pairs = [(int(rng.integers(max(0, j - 5), j)), j) for j in range(1, d)]
+    tree = JunctionTree([2] * d, pairs)
+    ones, measured = [0.4], []
+    for a, b in pairs:
+        given = np.array([0.15, 0.85]) if b % 3 else np.array([0.1, 0.82])  # that b is 1, for each value of a
+        table = n * np.array([(1 - ones[a]), ones[a]])[:, None] * np.stack([1 - given, given], axis=1)
+        ones.append(float(table[:, 1].sum()) / n)
+        measured.append(Measured((a, b), table + sigma * rng.normal(size=(2, 2)), sigma))
+    fit = fit_tree(tree, measured, n)
+    assert fit.residual < 1.5
+    assert fit.risk is not None
+    assert fit.risk < 1.0
+    assert fit_tree(tree, measured, n, converged=True).residual < fit.residual + 0.02
+
+
+def test_tables_that_follow_all_noise_have_all_freedom() -> None:
+    # one column, no value near 0: the fit takes off what the known total excludes, one dimension of 40
+    rng = np.random.default_rng(0)
+    values = rng.uniform(900.0, 1100.0, 40)
+    fit = fit_tree(JunctionTree([40], []), [Measured((0,), values, 1.0)], values.sum(), tolerance=1e-12)
+    assert fit.risk == pytest.approx(fit.residual + 2 * 39 / 40 - 1, abs=0.01)
 
 
 def test_exact_tables_of_a_distribution_on_the_tree_give_it_back() -> None:
@@ -61,14 +117,15 @@ def test_exact_tables_of_a_distribution_on_the_tree_give_it_back() -> None:
     joint = rng.random((3, 4, 1)) * rng.random((1, 4, 2))
     joint /= joint.sum()
     measured = [Measured(c, 1e4 * oracle.marginal(joint, c), 1.0) for c in ((0, 1), (1, 2))]
-    fit = fit_tree(tree, measured, 1e4, tolerance=1e-10, steps=20_000)
+    fit = fit_tree(tree, measured, 1e4, tolerance=1e-10, steps=20_000, converged=True)
     assert np.abs(fit.distribution.marginal((0, 1, 2)) - joint).max() < 1e-6
 
 
 def test_several_measurements_of_one_table_count_by_their_precision() -> None:
     tree = JunctionTree([2], [])
     measured = [Measured((0,), np.array([70.0, 30.0]), 1.0), Measured((0,), np.array([40, 60]), 2.0)]
-    found = fit_tree(tree, measured, 100.0, tolerance=1e-9).distribution.marginal((0,))
+    fit = fit_tree(tree, measured, 100.0, tolerance=1e-9, converged=True)
+    found = fit.distribution.marginal((0,))
     assert found == pytest.approx([0.64, 0.36], abs=1e-4)
 
 
@@ -116,8 +173,8 @@ def test_a_fit_goes_on_from_another_one_on_another_tree() -> None:
     rng = np.random.default_rng(2)
     tree, wider = JunctionTree([3, 4, 2, 2], [(0, 1), (1, 2)]), JunctionTree([3, 4, 2, 2], [(0, 1, 2), (2, 3)])
     measured = _noisy(tree, rng, 1000.0, 5.0)
-    first = fit_tree(tree, measured, 1000.0, tolerance=1e-5, steps=20_000)
-    again = fit_tree(wider, measured, 1000.0, start=first.distribution, tolerance=1e-3)
+    first = fit_tree(tree, measured, 1000.0, tolerance=1e-5, steps=20_000, converged=True)
+    again = fit_tree(wider, measured, 1000.0, start=first.distribution, tolerance=1e-3, converged=True)
     assert again.steps <= 64
     assert again.residual <= first.residual + 1e-3
     assert np.abs(again.distribution.marginal((0, 2)) - first.distribution.marginal((0, 2))).max() < 0.01

@@ -83,6 +83,8 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
         ("charge-zcdp", ("no budget", 2.8, 2.8)),
         ("charge-alone-basic", (None, 8e-6, 8e-6)),
         ("charge-alone-zcdp", (None, 8e-6, 8e-6)),
+        ("charge-file", (None, 1e-3, 1e-3)),
+        ("charge-file-in-memory", (None, 2.5e-4, 2.5e-4)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 
@@ -136,6 +138,9 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("ranges", "np.histogram, even bins", 2, 2),
         ("ranges", "np.histogram, edges", 2, 2),
         ("ranges-integers", "np.histogram, edges", 2, 2),
+        ("tree-fit", None, 2.0, 2.0),
+        ("tree-sample", None, 1.0, 1.0),
+        ("tree-sample", "numpy", 1.5, 1.5),
         ("end-to-end-16", None, 1.0, 1.0),
         ("end-to-end-23", None, 5.0, 5.0),
     }
@@ -145,6 +150,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         *("mwem-small", "release-pairs", "pmw-update"),
         *("marginals-decimal", "spread-decimal", "spread-mixed"),
         *("conjunction-scattered", "answer-scattered", "values-update", "sample-searched"),
+        "tree-fit-wide",
         *("conjunction-runs-cold", "conjunction-long-runs-cold"),
     }
 

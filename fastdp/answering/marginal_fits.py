@@ -1,0 +1,127 @@
+"""From noisy tables to released ones: which fit there is, by public numbers and the noisy total, and what it takes.
+
+Post-processing. release_marginals.md, "Nearest tables" and "The entropic fit".
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import Any, Literal
+
+from ..records.domain import MOST_CELLS, Domain, display_count
+from ..support.errors import AccuracyWarning, levels_to_caller
+from .entropic_fit import MOST_STEPS, bytes_of_fit, fit_entropic
+from .least_squares_fit import Axes, LeastSquares, Table
+from .marginal_counts import bytes_of_records
+from .marginals_release import Estimates, MarginalsRelease
+from .memory import display_bytes, usable_memory
+from .nearest_tables import nearest_consistent_tables
+from .queries.marginals import Marginals
+from .synthetic_distribution import SyntheticDistribution
+from .table_noise import EqualNoise, TableNoise
+
+Fit = Literal["auto", "entropic", "least-squares"]
+FITS = ("auto", "entropic", "least-squares")
+
+_FIT_CELLS = 2**24  # up to here "auto" fits a distribution
+_FIT_STEPS = 1000  # and only if it is expected to take no more steps than this,
+_FIT_WORK = 2**32  # and no more steps times cells: a minute or two
+_ARRAYS = 4  # of all cells of all tables that are held at a time
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What has been measured, in records."""
+
+    least_squares: LeastSquares
+    noise: TableNoise
+    components: dict[Axes, Table]
+    tables: list[Table]  # as measured; none where residuals are
+
+
+def fit_measured(measured: Measured, n: int | None, fit: Fit | None, guarantee: Any, report: Any) -> MarginalsRelease:
+    """The release: n the number of records where it is public, otherwise the estimate of all tables is taken."""
+    least_squares, components, noise = measured.least_squares, measured.components, measured.noise
+    workload, variances = least_squares.workload, dict(noise.variances)
+    total = float(max(1.0, components[()][0])) if n is None else n
+    if n is not None:
+        variances[()] = variances[()] * 0.0
+    variances = {shape: of_shape / total**2 for shape, of_shape in variances.items()}
+    if fit is not None:
+        components[()][0] = total
+    as_measured = [table / total for table in measured.tables]
+    unbiased = as_measured if fit is None else [table / total for table in least_squares.build(components)]
+    tables, synthetic, steps = unbiased, None, 0
+    if fit == "auto":
+        fit = "entropic" if is_quick(workload.domain, least_squares, variances) else "least-squares"
+    if fit == "entropic":
+        equal = isinstance(noise, EqualNoise)
+        found = fit_entropic(
+            unbiased, least_squares, noise.sigma / total, report, variances=None if equal else variances
+        )
+        if found.steps == MOST_STEPS:
+            warnings.warn(
+                f"the entropic fit is still {sqrt(found.residual):.2g} times as far from the tables as the noise "
+                f"accounts for after {found.steps:,} steps; fit='least-squares' is closer here",
+                AccuracyWarning,
+                stacklevel=levels_to_caller(),
+            )
+        tables, steps = found.tables, found.steps
+        synthetic = SyntheticDistribution(found.probabilities, workload.domain, guarantee=guarantee, n=round(total))
+    elif fit == "least-squares":
+        tables = nearest_consistent_tables(unbiased, least_squares)
+    estimates = Estimates(tuple(unbiased), None if fit is None else variances, noise.sigma / total)
+    return MarginalsRelease(guarantee, workload, tuple(tables), total, noise.sigma, fit, steps, synthetic, estimates)
+
+
+def is_quick(domain: Domain, least_squares: LeastSquares, variances: Mapping[Axes, Table]) -> bool:
+    """Whether the entropic fit is worth its time, by the steps that it is likely to take (within a factor of 2)."""
+    if not has_room(domain):
+        return False
+    squares = sum(
+        float((variances[shape] * weight).sum()) * prod(size - 1 for size in shape)
+        for shape, weight in least_squares.weight.items()
+    )
+    if not squares:
+        return True
+    steps = sqrt(least_squares.workload.tables / squares) / 10
+    return steps <= _FIT_STEPS and steps * domain.size <= _FIT_WORK
+
+
+def has_room(domain: Domain) -> bool:
+    """Whether "auto" may fit a distribution on this domain."""
+    return domain.size <= _FIT_CELLS and bytes_of_fit(domain) <= usable_memory()
+
+
+def check_fit(domain: Domain) -> None:
+    """ValueError if the entropic fit would not fit into memory."""
+    needed = bytes_of_fit(domain)
+    if domain.size > MOST_CELLS or needed > usable_memory():
+        raise ValueError(
+            f"domain: {display_count(domain.size)} cells: the entropic fit holds them all and needs "
+            f"{display_bytes(needed)}, of at most {display_bytes(usable_memory())} and 2^31 cells; "
+            "fit='least-squares' works on tables alone"
+        )
+
+
+def check_tables_fit(workload: Marginals) -> None:
+    """ValueError if the tables would not fit into memory."""
+    if (needed := _bytes_of_tables(workload)) > usable_memory():
+        raise ValueError(
+            f"workload: {display_count(len(workload))} cells in all tables need {display_bytes(needed)}: must be at "
+            f"most {display_bytes(usable_memory())}, half of the memory"
+        )
+
+
+def bytes_of_release(n: int, workload: Marginals, fit: Fit | None) -> tuple[int, int]:
+    """What tables, with the fit, and records take at most."""
+    domain = workload.domain
+    fitted = fit == "entropic" or (fit == "auto" and has_room(domain))
+    return _bytes_of_tables(workload) + (bytes_of_fit(domain) if fitted else 0), bytes_of_records(n, domain)
+
+
+def _bytes_of_tables(workload: Marginals) -> int:
+    return _ARRAYS * 8 * len(workload)
