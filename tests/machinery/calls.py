@@ -394,6 +394,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.SynthesizedDistribution": lambda: fastdp.synthesize(
         RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ),
+    "answering.SynthesisEstimate": lambda: fastdp.plan_synthesis(1000, DOMAIN, epsilon=1.0, delta=1e-6),
     "answering.SynthesisReport": lambda: fastdp.synthesize(
         RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ).report,
