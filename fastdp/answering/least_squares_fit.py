@@ -89,6 +89,16 @@ class LeastSquares:
                 variance += of_part / rest**2
         return variance
 
+    def variances_of_tables(self, variances: Mapping[Axes, Table]) -> Table:
+        """The variance of an entry of every fitted table; variances of the components, by shape."""
+        of_tables = np.zeros(self.workload.tables)
+        for axes, which in self.tables_by_shape().items():
+            for indices, places in self.places_of(axes, which):
+                shape = tuple(axes[i] for i in indices)
+                centred = prod(1 - 1 / size for size in shape)
+                of_tables[which] += centred * variances[shape][places] / _cells(axes, indices) ** 2
+        return of_tables
+
     def variance_of_sum(self, S: Axes, taken: Sequence[NDArray[np.bool_]], variances: Mapping[Axes, Table]) -> float:
         """The variance of the sum over the entries of the fitted marginal on S whose values are all among those taken.
 

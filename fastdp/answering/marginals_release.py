@@ -268,8 +268,10 @@ class MarginalsRelease(Accounted):
         cells = len(self.workload)
         n = f"{self.n:,.0f}" if float(self.n).is_integer() else f"about {self.n:,.0f}"
         fit = "as measured" if self.fit is None else f"{self.fit} fit" + (f" of {self.steps} steps" * bool(self.steps))
-        exact = [self._exact(positions) for positions in self.workload.positions]
-        typical = sqrt(np.dot(np.square(exact), [prod(shape) for shape in self.workload.shapes]) / cells)
+        typical = self._estimates.sigma
+        if self._estimates.variances is not None:
+            squares = least_squares_of(self.workload).variances_of_tables(self._estimates.variances)
+            typical = sqrt(np.dot(squares, [prod(shape) for shape in self.workload.shapes]) / cells)
         before = "" if self._synthetic is None else " before the fit"
         return (
             f"MarginalsRelease({self.workload.tables:,} tables of fractions, {cells:,} cells, {fit}, n={n}, "

@@ -15,8 +15,9 @@ from .dense_weights import DenseWeights
 from .factored_weights import FactoredWeights
 from .queries.bound_query import BoundCells, BoundProduct, BoundQuery
 from .queries.query import bind
+from .synthesis.weighted_tree import WeightedTree
 
-Weights = DenseWeights | FactoredWeights
+Weights = DenseWeights | FactoredWeights | WeightedTree
 
 _LEAST = 1e-280  # a share of the distribution below which nothing is moved
 _STEPS = 8  # of the search in the exponent, for queries with other values than 0 and 1

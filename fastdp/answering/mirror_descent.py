@@ -44,6 +44,10 @@ class Transform(Protocol):
         """x = (1 - theta) x + theta times the distribution."""
         ...
 
+    def put(self, x: Flat) -> None:
+        """Be the distribution x."""
+        ...
+
 
 class MirrorDescent:
     """Tseng (2008), algorithm 1, for half the weighted squared distance of the tables from a target.
@@ -61,6 +65,11 @@ class MirrorDescent:
         """The squared distance of the average."""
         gap = self.tables - self._target
         return float((self._weights * gap * gap).sum())
+
+    def restart(self) -> None:
+        """Go on from the average, without momentum."""
+        self.z.put(self.x)
+        self.tables = self.z.tables
 
     def step(self, smoothness: float, share: Callable[[float], float]) -> float:
         """One step, with a smoothness that is doubled until it holds; returns it.
@@ -163,8 +172,14 @@ def descend(
             report(done, most, f"mean squared distance {distance:.4g} of the noise's, at the end {value:.4g}")
         if twin is None or value < least:
             least, best = value, Outcome(first.x.copy() if twin else first.x, distance, left, risk, done)
-        if left <= tolerance or (twin is not None and done > _BEYOND * best.steps):
+        follows_noise = twin is not None and done > _BEYOND * best.steps and distance < best.distance
+        if left <= tolerance or follows_noise:
             break
+        if before and distance > seen[-2][1]:  # momentum leads away
+            first.restart()
+            if twin is not None:
+                twin.descent.restart()
+            sum_of_rates = 0.0
     if report:
         report(most, most, "")
     return best

@@ -15,7 +15,7 @@ from ..privacy.budget import BudgetExceeded
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import laplace_plan
 from ..support.errors import warn_of_accuracy
-from .factored_weights import FactoredWeights
+from .dense_weights import DenseWeights
 from .measured_schedule import MeasuredSchedule
 from .measurements import Measurement, fit_again, take_in
 from .multiplicative_weights_noise import NoiseAhead
@@ -96,7 +96,7 @@ class MeasuredRun(OneTest):
 
     def _known_beside(self, bound: BoundQuery) -> list[Measurement]:
         """The one-way tables that were bought, of the attributes whose block an update by this query has changed."""
-        if not self._known or not isinstance(self.weights, FactoredWeights):
+        if not self._known or isinstance(self.weights, DenseWeights):
             return []
         return [each for p in self.weights.block_of(bound) for each in self._known[p]]
 

@@ -18,6 +18,7 @@ from ..support.shown import shown
 from .dense_weights import PRECISIONS, DenseWeights, Precision
 from .factored_weights import FactoredWeights
 from .measured_schedule import MeasuredNumbers, MeasuredSchedule
+from .measurements import Weights
 from .memory import DENSE_CELLS, check_memory
 from .multiplicative_weights_plain import PlainSchedule
 from .multiplicative_weights_price import Share, Total
@@ -328,10 +329,10 @@ class MultiplicativeWeightsParameters:
             return None
         return TablesPrior(self.domain, self.form, self.total, self.prior_share)
 
-    def new_weights(self, prior: SyntheticDistribution | None = None) -> DenseWeights | FactoredWeights:
+    def new_weights(self, prior: SyntheticDistribution | None = None) -> Weights:
         """Weights of the prior, or uniform ones."""
         if self.variant in LEARNED:
             kind = DenseWeights if self.form == "dense" else FactoredWeights
             return kind(self.domain, self.precision)
-        made: DenseWeights | FactoredWeights = start_from(prior, self.domain, self.form, self.precision)
+        made: Weights = start_from(prior, self.domain, self.form, self.precision)
         return made

@@ -29,6 +29,7 @@ from .product_distribution import are_weights
 from .queries.bound_query import GRID_BITS
 from .queries.marginals import Marginals
 from .queries.product import Product
+from .synthesis.weighted_tree import WeightedTree
 from .synthetic_distribution import SyntheticDistribution, factors_of
 from .true_answers import TrueAnswers
 
@@ -87,6 +88,8 @@ def start_from(prior: SyntheticDistribution | None, domain: Domain, form: Form, 
     if prior is None:
         return FactoredWeights(domain, precision, measures_span=True)
     blocks = factors_of(prior)
+    if blocks is None and (on_tree := prior.on_tree) is not None:
+        return WeightedTree(domain, on_tree, _MIXED)
     if blocks is None:
         raise ValueError("prior: a mixture of products: must be one product of blocks for factored weights")
     mixed = {positions: _mixed(shares) for positions, shares in blocks}

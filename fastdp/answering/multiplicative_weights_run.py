@@ -23,8 +23,7 @@ from ..support.progress import Report
 from ..support.public_paths import public_as
 from ..support.turns import new_turn, refuse_again
 from .dense_weights import DenseWeights
-from .factored_weights import FactoredWeights
-from .measurements import Measurement
+from .measurements import Measurement, Weights
 from .multiplicative_weights_noise import DRAWS, NoiseAhead
 from .queries.bound_query import UNIT, BoundQuery
 from .synthetic_distribution import SyntheticDistribution
@@ -48,7 +47,7 @@ class Answer(NamedTuple):
 class RunSource:
     """What a run answers from."""
 
-    weights: DenseWeights | FactoredWeights
+    weights: Weights
     true_answers: TrueAnswers
     n: int  # public: what counts are divided by
     rng: Randomness | None
@@ -230,7 +229,7 @@ class ThresholdRun(OnlineRun):
 
     def _testable(self, workload: Workload, at: int, stop: int) -> int:
         """Up to which query an update would have room; ValueError if query `at` has none. Known before its test."""
-        if isinstance(self.weights, FactoredWeights):
+        if not isinstance(self.weights, DenseWeights):
             for i in range(at, stop):
                 try:
                     self.weights.check(workload.bound(i))

@@ -29,6 +29,7 @@ from .queries.marginals import Marginals
 from .queries.query import bind
 from .synthesis.tree_distribution import TreeDistribution
 from .synthesis.tree_part import TreePart
+from .synthesis.weighted_tree import WeightedTree, part_of_tree
 from .synthetic_sampling import AliasTables
 from .workload import Workload
 
@@ -86,21 +87,21 @@ class SyntheticDistribution(Frozen, Accounted):
 
     def __init__(
         self,
-        weights: Weights | TreeDistribution | Sequence[Weights] | ArrayLike,
+        weights: Weights | TreeDistribution | WeightedTree | Sequence[Weights] | ArrayLike,
         domain: Domain | None = None,
         *,
         guarantee: Guarantee | None = None,
         n: int | None = None,
     ) -> None:
         each = list(weights) if isinstance(weights, list | tuple) and are_weights(weights) else [weights]
-        on_tree = [TreePart(weights, domain)] if isinstance(weights, TreeDistribution) else []
-        parts = [] if on_tree else [ProductDistribution(one, domain) for one in each]
+        on_tree = part_of_tree(weights, domain)
+        parts = [] if on_tree is not None else [ProductDistribution(one, domain) for one in each]
         if any(part.domain != parts[0].domain for part in parts):
             raise ValueError("weights: must all be on the same domain")
         if len(parts) > 1 and all(part.is_dense for part in parts):
             parts = [average_of(parts)]
         self._products = parts
-        self._parts: Sequence[ProductDistribution | TreePart] = on_tree or parts
+        self._parts: Sequence[ProductDistribution | TreePart] = parts if on_tree is None else [on_tree]
         self.domain: Domain = self._parts[0].domain
         self.guarantee = guarantee
         self.n = None if n is None else integer("n", n, least=0)
@@ -115,6 +116,12 @@ class SyntheticDistribution(Frozen, Accounted):
     def structure(self) -> tuple[tuple[str, ...], ...]:
         """The attributes whose joint distribution is held: the blocks, or the cliques of a junction tree."""
         return self._names(self._parts[0].cliques)
+
+    @property
+    def on_tree(self) -> TreeDistribution | None:
+        """The distribution on a junction tree that this is, if it is one."""
+        (first, *_) = self._parts
+        return first.distribution if isinstance(first, TreePart) else None
 
     def _names(self, sets: Iterable[tuple[int, ...]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.domain.names[p] for p in positions) for positions in sets)

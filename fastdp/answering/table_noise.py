@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod, sqrt
 from typing import Any, Literal, Protocol
 
@@ -98,7 +99,7 @@ class PlannedNoise:
     def guarantee(self) -> Guarantee:
         return self.plan.guarantee
 
-    @property
+    @cached_property
     def tables(self) -> Marginals:
         return tables_to_count(self.least_squares.workload.domain, self.plan)
 
@@ -106,10 +107,9 @@ class PlannedNoise:
     def variances(self) -> dict[Axes, Table]:
         return self.plan.variances
 
-    @property
+    @cached_property
     def sigma(self) -> float:
-        workload = self.least_squares.workload
-        of_tables = [self.least_squares.variance_of(A, self.variances) for A in workload.positions]
+        workload, of_tables = self.least_squares.workload, self.least_squares.variances_of_tables(self.variances)
         return sqrt(np.dot(of_tables, [prod(shape) for shape in workload.shapes]) / len(workload))
 
     def measure(self, counts: NDArray[np.int64], key: NDArray[np.uint32]) -> tuple[dict[Axes, Table], list[Table]]:
@@ -186,7 +186,7 @@ def _loss(noise: EqualNoise | PlannedNoise, objective: Any, neighbors: Neighbors
     if neighbors == "replace-one":
         variances[()] = np.zeros(1)
     workload = least_squares.workload
-    of_tables = np.array([least_squares.variance_of(A, variances) for A in workload.positions])
+    of_tables = least_squares.variances_of_tables(variances)
     if isinstance(objective, str) and objective == "maximum":
         return float(of_tables.max())
     cells = np.array([float(prod(shape)) for shape in workload.shapes])

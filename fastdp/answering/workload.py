@@ -21,6 +21,7 @@ from .marginal_transform import flat_of, marginal_tables
 from .queries.bound_query import GRID_BITS, BoundProduct, BoundQuery
 from .queries.marginals import Marginals
 from .queries.query import bind
+from .synthesis.weighted_tree import WeightedTree
 from .true_answers import TrueAnswers
 
 FEW = 64  # queries: up to here each is walked over by itself
@@ -80,11 +81,11 @@ class Workload:
         return true_answers.counts(self.bound(i) for i in range(len(self)))
 
     def evaluate(
-        self, weights: DenseWeights | FactoredWeights, start: int = 0, stop: int | None = None
+        self, weights: DenseWeights | FactoredWeights | WeightedTree, start: int = 0, stop: int | None = None
     ) -> NDArray[np.float64]:
         """The values of the queries, or of those from `start` to `stop`, on the distribution."""
         stop = len(self) if stop is None else stop
-        if isinstance(weights, FactoredWeights) or stop - start <= FEW:
+        if not isinstance(weights, DenseWeights) or stop - start <= FEW:
             return np.array([weights.evaluate(self.bound(i)) for i in range(start, stop)])
         return self._values(weights.weights, weights.evaluate, 1.0 / weights.total)[start:stop]
 

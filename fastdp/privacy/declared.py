@@ -235,17 +235,18 @@ class DeclaredSums(Sums):
         It keeps the item whatever becomes of other charges: who chose between items after a result would choose what
         is left by it.
         """
-        charge.item = self.declared.item_for(charge.guarantee, self.taken)
+        if not charge.part:  # items are of all records
+            charge.item = self.declared.item_for(charge.guarantee, self.taken)
         return self.plus(charge)
 
-    def plus(self, charge: Charge, count: int = 1) -> Sums:
+    def plus(self, charge: Charge, count: int = 1, depth: int = 0) -> Sums:
         if charge.item is None:
-            sums = super().plus(charge, count)
+            sums = super().plus(charge, count, depth)
             assert isinstance(sums, DeclaredSums)
             sums.taken = self.taken
         else:
             sums = DeclaredSums.__new__(DeclaredSums)
-            sums._finite, sums._missing = self._finite, self._missing
+            sums._finite, sums._missing, sums._parts = self._finite, self._missing, self._parts
             sums.seeded = self.seeded or charge.origin == SEEDED
             sums.taken = {**self.taken, charge.item: self.taken.get(charge.item, 0) + count}
         sums.declared = self.declared

@@ -7,14 +7,15 @@ release fits: that is the budget's part.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, lcm
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from ..support import processes
+from ..support.calls import PartPath
 from ..support.public_paths import public_as
 from ..support.rounding import decimal_value, decimal_value_down, decimal_value_up, down, up
 from .gaussian_curve import root_above, root_below
@@ -41,7 +42,7 @@ class Charge:
 
     __slots__ = (
         "__weakref__", "_fate", "_owner", "_price", "guarantee", "item", "made", "mechanism", "origin", "parameters",
-        "place", "process",
+        "part", "place", "process",
     )  # fmt: skip
 
     def __init__(
@@ -51,8 +52,10 @@ class Charge:
         parameters: Mapping[str, Any] | None = None,
         owner: object | None = None,
         origin: Origin = SECURE,
+        part: PartPath = (),
     ) -> None:
         self.guarantee, self.mechanism, self.origin = guarantee, mechanism, origin
+        self.part = part  # of a partition, which alone it was released on
         self.parameters = RowParameters(parameters or {})
         self.item: int | None = None  # which declared release it is: decided before it is written, and for good
         self._fate: dict[int, str] = {}
@@ -175,25 +178,37 @@ def _key_of(guarantee: Guarantee) -> tuple[Any, ...]:
 
 
 class Sums:
-    """Exact sums of the amounts of some charges, as they are written; inf while one of them has none."""
+    """Exact sums of the amounts of some charges, as they are written; inf while one of them has none.
 
-    __slots__ = ("_finite", "_missing", "seeded")
+    Of charges on the parts of a partition it is the largest sum of any part that counts: budget.md, theorem 7.
+    """
+
+    __slots__ = ("_finite", "_missing", "_parts", "seeded")
 
     def __init__(self, names: Sequence[str] = BASIC) -> None:
         self._finite = dict.fromkeys(names, _NOTHING)
         self._missing: frozenset[str] = frozenset()
+        self._parts: Mapping[str, _Parts] = {}  # by partition
         self.seeded = False  # whether one of them is
 
     def placed(self, charge: Charge) -> Sums:
         """With a charge that has not been written yet."""
         return self.plus(charge)
 
-    def plus(self, charge: Charge, count: int = 1) -> Sums:
+    def plus(self, charge: Charge, count: int = 1, depth: int = 0) -> Sums:
+        """With so many charges like this one; `depth`: of nested partitions, those that these sums are a part of."""
         sums = type(self).__new__(type(self))
-        sums._finite, sums._missing = self._finite.copy(), self._missing
+        sums._finite, sums._missing, sums._parts = self._finite.copy(), self._missing, self._parts
         sums.seeded = self.seeded or charge.origin == SEEDED
+        amounts: Callable[[str], Ratio | None] = charge.exact
+        if len(charge.part) > depth:
+            number, key = charge.part[depth]
+            before = self._parts.get(number) or _Parts({}, {})
+            after = before.plus(key, self._finite, charge, count, depth)
+            sums._parts = {**self._parts, number: after}
+            amounts, count = partial(_growth, before, after), 1
         for name, (numerator, denominator) in self._finite.items():
-            if (amount := charge.exact(name)) is None:
+            if (amount := amounts(name)) is None:
                 sums._missing |= {name}
             elif amount[0]:
                 more = amount[0] if count == 1 else amount[0] * count
@@ -226,6 +241,31 @@ class Sums:
     def within(self, name: str, limit: float) -> bool:
         (numerator, denominator), (most, of) = self._finite[name], _limit(name, limit)
         return name not in self._missing and numerator * of <= most * denominator
+
+
+class _Parts:
+    """The sums of each part of one partition, and the largest of them by name."""
+
+    __slots__ = ("largest", "sums")
+
+    def __init__(self, sums: Mapping[str, Sums], largest: Mapping[str, Fraction | None]) -> None:
+        self.sums, self.largest = sums, largest
+
+    def plus(self, key: str, names: Iterable[str], charge: Charge, count: int, depth: int) -> _Parts:
+        """With charges on the part of this key."""
+        after = (self.sums.get(key) or Sums(tuple(names))).plus(charge, count, depth + 1)
+        largest = {}
+        for name in names:
+            before = self.largest.get(name, Fraction(0))
+            missing = name in after._missing or before is None
+            largest[name] = None if missing or before is None else max(before, after._sum(name))
+        return _Parts({**self.sums, key: after}, largest)
+
+
+def _growth(before: _Parts, after: _Parts, name: str) -> Ratio | None:
+    """By how much the largest sum of a part has grown; None where a charge has no amount of this name."""
+    most = after.largest[name]
+    return None if most is None else (most - (before.largest.get(name) or Fraction(0))).as_integer_ratio()
 
 
 TRIES = 1_000_000  # of one entry: each that fails is an entry of somebody else's

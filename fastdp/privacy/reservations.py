@@ -6,10 +6,11 @@ before that. budget.md says why that order is sound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..support import boundary
+from ..support.calls import PartPath, part_that_is_read
 from ..support.shown import shown
 from .blocks import around, check_thread
 from .budget import Budget, BudgetExceeded
@@ -37,9 +38,15 @@ class Reservation:
         origin: Origin = SECURE,
     ) -> None:
         self._reserved: list[tuple[Budget, Charge]] = []
+        payers = payers_of(budget)
+        if payers.part:
+            parameters = {**parameters, "part": ", ".join(text for _, text in payers.part)}
         try:
-            for each in payers_of(budget):
-                made = Charge(guarantee, mechanism, parameters, self, origin)
+            for each in payers:
+                owed = guarantee
+                if payers.part and each.neighbors != guarantee.neighbors:  # of a part, for add-remove neighbours
+                    owed = guarantee.to_replace_one()
+                made = Charge(owed, mechanism, parameters, self, origin, payers.part)
                 self._reserved.append((each, made))
                 each._reserve(made)
         except BaseException:
@@ -70,7 +77,18 @@ class Reservation:
 
 
 class Payers(tuple[Budget, ...]):
-    """Those whom a release is charged to. Its later steps are charged to the same, wherever they are taken."""
+    """Those whom a release is charged to, and the part of a partition that it is on.
+
+    Its later steps are charged to the same, wherever they are taken.
+    """
+
+    part: PartPath = ()
+
+    @classmethod
+    def on(cls, part: PartPath, budgets: Iterable[Budget]) -> Payers:
+        payers = cls(budgets)
+        payers.part = part
+        return payers
 
 
 def payers_of(budget: Budget | Payers | None) -> Payers:
@@ -79,7 +97,7 @@ def payers_of(budget: Budget | Payers | None) -> Payers:
         return budget
     if budget is not None and not isinstance(budget, Budget):
         raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
-    return Payers(_ambient() if budget is None else [budget])
+    return Payers.on(part_that_is_read(), _ambient() if budget is None else [budget])
 
 
 def _ambient() -> list[Budget]:

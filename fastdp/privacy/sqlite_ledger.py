@@ -34,6 +34,7 @@ WHERE EXISTS (SELECT 1 FROM charges WHERE budget = :budget AND number = :number 
   AND (:fate = 'returned' OR (SELECT count(*) FROM refusals WHERE budget = :budget) <= :allowed)
 """
 _FATE = "SELECT fate FROM fates WHERE budget = ? AND number = ? AND digest = ?"
+_PART = "@part"  # among the parameters of a charge: which part of a partition it is on; no parameter has such a name
 _NOTHING_BEFORE = "fastdp ledger"  # what the digest of the first charge goes on from
 
 
@@ -107,7 +108,9 @@ class SqliteLedger:
             self._damaged()
         _, guarantee, item, mechanism, parameters, words, version, made, *_ = facts
         try:
-            charge = Charge(from_text(guarantee), mechanism, json.loads(parameters), None, Origin(words, version))
+            stated = json.loads(parameters)
+            part = tuple((number, text) for number, text in stated.pop(_PART, ()))
+            charge = Charge(from_text(guarantee), mechanism, stated, None, Origin(words, version), part)
         except ValueError as error:
             self._file.complain(f"charge {number}: {error}; upgrade fastdp to use it")
         charge.item, charge.place, charge.made = item, (number, digest), made
@@ -151,9 +154,10 @@ class SqliteLedger:
     def _facts_of(self, charge: Charge, number: int) -> list[Any]:
         """All columns of a row but its digest. A number that comes once makes it differ from all others."""
         charge.made = _now()
+        stated = plain(charge.parameters) | ({_PART: charge.part} if charge.part else {})
         return [
             number, as_text(charge.guarantee), charge.item, charge.mechanism,
-            json.dumps(plain(charge.parameters), allow_nan=False), *charge.origin, charge.made, os.getpid(),
+            json.dumps(stated, allow_nan=False), *charge.origin, charge.made, os.getpid(),
             os.urandom(16).hex(),
         ]  # fmt: skip
 

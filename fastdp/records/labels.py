@@ -30,7 +30,9 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     with called("X"):
         rows = rows_of(X)
     if isinstance(y, Rows):
-        raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
+        if y.part == () or y.part != rows.part:
+            raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
+        return rows.attach_labels(y)
     if names_column(y):
         try:
             at = position_of(y, rows.names, rows.width)

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.calls import PartPath
 from ..support.columns import Array, Coded, Column, Entries
 from ..support.errors import DomainError
 from ..support.parameters import Outside
@@ -144,6 +145,7 @@ class Rows(ABC):
     n, width   how many records and columns
     names      of the columns, or None when they have positions only
     gathers    whether one number for each record may be brought together in this process
+    part       which part of a partition they are, whose number of records is private; empty for all others; it stays
 
     A function that is given to a method may run on several threads at once, or in another process, to which it is sent:
     it must not keep its block, change anything outside of itself, or depend on where the records are.
@@ -153,6 +155,11 @@ class Rows(ABC):
     width: int
     names: Names
     gathers: bool = True
+    _part: PartPath = ()
+
+    @property
+    def part(self) -> PartPath:
+        return self._part
 
     @abstractmethod
     def select(self, columns: Sequence[str | int]) -> Rows:
@@ -317,8 +324,7 @@ class LocalRows(Rows):
         return self, labels
 
     def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
-        entries = column_entries(given) if isinstance(given, Rows) else given
-        return _Kept(np.ascontiguousarray(read(entries), dtype))
+        return labels_in_memory(given, read, dtype)
 
     def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
         summaries = self._run(statistic, combine)
@@ -372,6 +378,12 @@ class _Kept:
 
     def __call__(self, block: Block) -> Array:
         return self.values[block.first : block.first + block.n]
+
+
+def labels_in_memory(given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
+    """What `read` makes of all labels, which are entries or rows of one column."""
+    entries = column_entries(given) if isinstance(given, Rows) else given
+    return _Kept(np.ascontiguousarray(read(entries), dtype))
 
 
 def cells_below(cells: Array, size: int) -> NDArray[np.uint32]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..support.calls import read_part
 from ..support.columns import column_of, comes_from, has, pyarrow
 from .arrays import MemoryRows, array_rows, columns_rows
 from .engines import engine_of, open_collection
@@ -21,7 +22,15 @@ _KINDS = (
 
 
 def rows_of(data: Any) -> Rows:
-    """Records from whatever holds them; arrays and columns are not copied."""
+    """Records from whatever holds them, for the public call that is under way; arrays and columns are not copied."""
+    rows = opened(data)
+    if rows.part:
+        read_part(rows.part)
+    return rows
+
+
+def opened(data: Any) -> Rows:
+    """The same for who reads nothing of them for a release."""
     if isinstance(data, Rows):
         return data
     if isinstance(data, str | os.PathLike):
@@ -49,7 +58,7 @@ def rows_of(data: Any) -> Rows:
             table = pyarrow().table(data)
         except ValueError:  # a column, say
             raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}") from None
-        return rows_of(table)
+        return opened(table)
     raise ValueError(f"data: type {type(data).__name__}: must be {_KINDS}")
 
 

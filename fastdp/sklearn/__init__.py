@@ -9,6 +9,7 @@ from . import base  # noqa: F401  first: its error names scikit-learn if it is m
 from .classifiers import BoxClassifier, ConjunctionClassifier
 from .linear import PrivateLinearRegression, PrivateLogisticRegression
 from .location import PrivateMean, PrivateMedian
+from .search import PrivateSearch
 from .synthesis import MWEMSynthesizer
 from .trees import TreeClassifier
 
@@ -20,6 +21,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMean",
     "PrivateMedian",
+    "PrivateSearch",
     "TreeClassifier",
 ]
 

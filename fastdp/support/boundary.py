@@ -17,6 +17,8 @@ from inspect import Parameter, signature
 from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
+from .calls import Call
+
 F = TypeVar("F", bound=Callable[..., Any])
 E = TypeVar("E", bound=BaseException)
 
@@ -54,10 +56,14 @@ def _behind(function: F, quiet: Any) -> F:
     """
     given = signature(function).parameters.values()
     arguments = ", ".join(_passed(each) for each in given)
+    within = ["_quiet(all=_ignore)"] if quiet else []
+    if quiet and any(each.name == "neighbors" for each in given):
+        within.append("_call(neighbors)")
+    entered = f"with {', '.join(within)}: " if within else ""
     source = (
         f"def {function.__name__}({_declared(given)}):\n"
         f"  try:\n"
-        f"    {'with _quiet(all=_ignore): ' if quiet else ''}return _inside({arguments})\n"
+        f"    {entered}return _inside({arguments})\n"
         f"  except BaseException as _error:\n"
         f"    _error = _told(_error, {_payer(function.__name__, given)})\n"
         f"    {' = '.join(each.name for each in given)} = None\n"  # this frame stays in the traceback
@@ -65,7 +71,7 @@ def _behind(function: F, quiet: Any) -> F:
     )
     known = {
         "__name__": function.__module__, "_inside": function, "_quiet": quiet, "_ignore": "ignore",
-        "_without_values": without_values, "_told": _told,
+        "_without_values": without_values, "_told": _told, "_call": Call,
     }  # fmt: skip
     tree = ast.parse(source)
     for node in ast.walk(tree):  # its one line is where the function begins

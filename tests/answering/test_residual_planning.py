@@ -229,6 +229,9 @@ def test_objectives_make_small_what_they_say() -> None:
         plan = plan_residuals(least_squares, 1.0, 1e-6, "replace-one", objective)
         return np.array([least_squares.variance_of(A, plan.variances) for A in workload.positions])
 
+    by_one = variances("total")
+    plan = plan_residuals(least_squares, 1.0, 1e-6, "replace-one", "total")
+    assert np.allclose(least_squares.variances_of_tables(plan.variances), by_one, rtol=1e-12)
     cells = np.array([math.prod(shape) for shape in workload.shapes])
     weights = np.ones(10)
     weights[3] = 50.0

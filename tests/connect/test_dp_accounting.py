@@ -398,12 +398,17 @@ def test_gaussian_releases_of_all_rooms_know_their_mu() -> None:
     release = fastdp.vector_sum(points, clip=1.0, noise="gaussian", epsilon=1.0, delta=1e-6)
     domain = fastdp.Domain(a=3, b=2)
     table = {"a": np.arange(500) % 3, "b": np.arange(500) % 2}
-    tables = fastdp.release_marginals(table, domain, fastdp.marginals(domain, 1), epsilon=1.0, delta=1e-6)
+    tables = fastdp.release_marginals(
+        table, domain, fastdp.marginals(domain, 1), epsilon=1.0, delta=1e-6, noise="gaussian"
+    )
+    planned = fastdp.release_marginals(
+        table, domain, fastdp.marginals(domain, 2), epsilon=1.0, delta=1e-6, allocation="planned"
+    )
     descent = fastdp.noisy_projected_gradient_descent(
         points, points[:, 0] > 0, loss=fastdp.losses.Logistic(x_norm=1.0), over=fastdp.sets.Ball(1.0), steps=5,
         epsilon=1.0, delta=1e-6, noise="gaussian",
     )  # fmt: skip
-    for result in (release, tables, descent):
+    for result in (release, tables, planned, descent):
         form = next(form for form in result.guarantee.forms() if not form.leak)
         assert form.mu == pytest.approx(sqrt(2 * form.rho), rel=1e-3)
         assert form.mu >= sqrt(2 * form.rho)

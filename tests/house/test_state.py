@@ -57,6 +57,8 @@ DECIDING: dict[str, Callable[[], Any]] = {
     "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(1.0),
     "LossDistribution": lambda: fastdp.privacy.LossDistribution(fastdp.privacy.Gaussian(1.0)),
     "Domain": lambda: DOMAIN,
+    "Partition": lambda: fastdp.partition({"a": [1, 2], "x": [3, 4]}, by="a", keys=[1]),
+    "a part": lambda: fastdp.partition({"a": [1, 2], "x": [3, 4]}, by="a", keys=[1])[1],
     "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0]),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),
     "Product": lambda: fastdp.Product({"a": np.array([True, False, True]), "b": ["f"]}),

@@ -170,11 +170,18 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "input_metric": lambda s: _opendp().l1_distance(T="i64"),
     "input_domain": lambda s: _opendp().vector_domain(_opendp().atom_domain(T="i64")),
     "forms": lambda s: fastdp.PureDP(1.0).forms(),
+    "releases": lambda s: PLANNED,
     "run": lambda s: lambda budget: (1, 2.0),
     "stored": lambda s: fastdp.privacy.as_json(fastdp.PureDP(0.1)),
     "x": lambda s: 1.0,
+    "by": lambda s: "a",
+    "keys": lambda s: [0, 1],
+    "bounds": lambda s: (-60, 60),
 }
 """A valid value of each parameter."""
+
+
+PLANNED = [{"mechanism": "laplace", "sensitivity": 1, "error": 10.0}]
 
 
 def _url() -> str:
@@ -208,6 +215,17 @@ SPECIAL: dict[str, _Named] = {
     "Budget.open": _Named(url=lambda s: _url(), name="a", epsilon=1.0, delta=1e-6, rho=None, mu=None),
     "bounds.best_of": _Named(share=0.5),
     "bounds.best_of_k": _Named(share=0.5, beta=0.5),
+    "Plan": _Named(rows=lambda s: list(fastdp.plan_releases(PLANNED)), total=lambda s: fastdp.PureDP(1.0), factor=1.0),
+    "PlannedRelease": _Named(
+        label="a",
+        mechanism="laplace",
+        price="epsilon",
+        value=1.0,
+        asked=1.0,
+        error=1.0,
+        times=1,
+        guarantee=lambda s: fastdp.PureDP(1.0),
+    ),
     "Budget.stored": _Named(url=lambda s: _stored()),
     "Renyi.discrete_laplace": _Named(sensitivity=1),
     "Linear": _Named(values=lambda s: s.rng.random(24)),
@@ -235,6 +253,10 @@ SPECIAL: dict[str, _Named] = {
     "ContinualCounter": _Named(rho=0.5, length=8),
     "bounds.continual_counter": _Named(rho=0.5, length=8),
     "bounds.quantiles_epsilon": _Named(error=100.0),
+    "Partition": _Named(by="a", parts=lambda s: {0: fastdp.partition(RECORDS, by="a", keys=[0])[0]}),
+    "statistics.histogram": _Named(bins=lambda s: [-51, -7, 3, 51]),
+    "statistics.bincount": _Named(values=lambda s: s.rng.integers(2, size=s.n), size=2),
+    "statistics.variance": _Named(values=lambda s: s.rng.uniform(-50, 50, s.n)),
     "learn_tree": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedTree.predict": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedTree.error": _Named(X=lambda s: s.points() > 0),
@@ -346,7 +368,12 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "BoundedRange": lambda: fastdp.BoundedRange(0.5),
     "Renyi": lambda: fastdp.Renyi.gaussian(2.0),
     "AllOf": lambda: fastdp.PureDP(1.0) & fastdp.ZCDP(0.1),
+    "Plan": lambda: fastdp.plan_releases(PLANNED),
+    "PlannedRelease": lambda: fastdp.plan_releases(PLANNED)[0],
     "BestRun": lambda: fastdp.best_of(lambda budget: (1, 2.0), 2, epsilon=1.0),
+    "statistics.Number": lambda: fastdp.statistics.count(np.zeros(9), epsilon=1.0),
+    "statistics.Counts": lambda: fastdp.statistics.histogram(np.zeros(9), [-1.0, 0.0, 1.0], epsilon=1.0),
+    "Partition": lambda: fastdp.partition(RECORDS, by="a", keys=[0, 1]),
     "Domain": lambda: DOMAIN,
     "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0], missing=True),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),

@@ -17,8 +17,8 @@ import fastdp
 
 MODULES = (
     "fastdp", "fastdp.privacy", "fastdp.bounds", "fastdp.losses", "fastdp.sets", "fastdp.answering", "fastdp.learning",
-    "fastdp.optimizing", "fastdp.records", "fastdp.sklearn", "fastdp.connect.dp_accounting", "fastdp.connect.opendp",
-    "fastdp.connect.mbi", "fastdp.connect.smartnoise",
+    "fastdp.optimizing", "fastdp.records", "fastdp.statistics", "fastdp.sklearn", "fastdp.connect.dp_accounting",
+    "fastdp.connect.opendp", "fastdp.connect.mbi", "fastdp.connect.smartnoise",
 )  # fmt: skip
 
 LEFT_OUT = {

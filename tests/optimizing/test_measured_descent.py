@@ -71,7 +71,7 @@ def test_neighbours_move_the_moments_and_the_counts_by_no_more_than_is_paid(neig
     allowed = public.gram_sensitivity(unit, 6, plan.asked)
     records = [*np.eye(3), *-np.eye(3), *(v / np.linalg.norm(v) for v in rng.normal(size=(20, 3))), np.zeros(3)]
     metric = Metric(np.array([0.01, 0.3, 2.0]), np.linalg.qr(rng.normal(size=(3, 3)))[0])
-    edges = np.geomspace(0.1, 10, 16)
+    edges = np.geomspace(0.1, 10, 32)
 
     def summed(x: Array) -> tuple[Array, Array]:
         points = Points(x[None], np.ones(1), LOGISTIC, "clip")
@@ -82,7 +82,7 @@ def test_neighbours_move_the_moments_and_the_counts_by_no_more_than_is_paid(neig
         return stored.astype(float), MetricPoints.of(points, metric).count_norms(edges).astype(float)
 
     found = [summed(x) for x in records]
-    nothing = (np.zeros(6), np.zeros(16))
+    nothing = (np.zeros(6), np.zeros(32))
     pairs = [(a, b) for a in found for b in found] if neighbors == "replace-one" else [(a, nothing) for a in found]
     moved = max(float(np.linalg.norm(a[0] - b[0])) for a, b in pairs)
     assert 0.99 * allowed - 3 < moved <= allowed

@@ -59,6 +59,9 @@ CALLS: dict[str, Callable[[], Any]] = {
         RECORDS, DOMAIN, [fastdp.Conjunction({"a": 1})], variant="average", rounds=2, **PRICE
     ),
     "release_marginals": lambda: fastdp.release_marginals(RECORDS, DOMAIN, [["a"]], **PRICE),
+    "release_marginals, planned": lambda: fastdp.release_marginals(
+        RECORDS, DOMAIN, fastdp.marginals(DOMAIN, 2), allocation="planned", **PRICE
+    ),
     "release_ranges, digits": lambda: fastdp.release_ranges(AGES, range(0, 129, 4), method="digits", **PRICE),
     "release_ranges, square-root": lambda: fastdp.release_ranges(
         AGES, range(0, 129, 4), method="square-root", **PRICE

@@ -18,6 +18,7 @@ from fastdp.sklearn import (
     PrivateLogisticRegression,
     PrivateMean,
     PrivateMedian,
+    PrivateSearch,
     TreeClassifier,
 )
 from tests.sklearn.cases import EXACT
@@ -35,6 +36,9 @@ def checked() -> list[Any]:
         PrivateMean(EXACT, bounds=(-5, 5), outside="clip"),
         PrivateMedian(EXACT, bounds=(-5, 5), outside="clip"),
         MWEMSynthesizer(EXACT, bounds=(-5, 5), bins=2, degree=1, outside="clip"),
+        PrivateSearch(
+            BoxClassifier(bounds=(-5, 5), classes="observed", outside="clip"), {"bits": [6]}, k=1, epsilon=EXACT
+        ),
     ]
 
 

@@ -6,6 +6,7 @@ by, and the squares of mu add up, also where later measurements are chosen by ea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from math import log2, sqrt
 from typing import NamedTuple
@@ -77,6 +78,6 @@ def noise_of(mu: float, square: int, entries: int) -> Noise:
     return Noise(bits, plan, plan.sigma * 2.0**-bits, price)
 
 
-def total_mu(parts: list[Noise]) -> float:
+def total_mu(parts: Iterable[Noise]) -> float:
     """What measurements cost together, rounded up."""
     return root_up(up(sum((Fraction(part.mu) ** 2 for part in parts), Fraction(0))))

@@ -6,8 +6,10 @@ returned is released, so everything that is made of it costs nothing. synthesize
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from .structure import MEAN_NOISE, Candidate, ChordalGraph, Noisiness, Plan, pla
 from .synthesis_plan import SynthesisPlan
 
 _MARGIN = 2.0**-40  # for the rounding of shares
+_MOST_NOISE = 0.5  # of a table's mass: with more, a choice of tables is better
 _LEAST_SHARE = 1e-4  # of what is left, below which a table is not measured
 
 
@@ -51,19 +54,20 @@ class Measurements:
 def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: ChargedKeys) -> Measurements:
     """Count, draw and plan; n is None where it is private."""
     workload = plan.workload()
-    counts = as_tables(count_tables(data, workload, outside), workload)
-    columns = len(plan.domain)
-    singles = [_measured((p,), counts[p], noise, keys) for p, noise in enumerate(plan.singles)]
+    counts = dict(zip(workload.positions, as_tables(count_tables(data, workload, outside), workload), strict=True))
+    singles = [_measured((p,), counts[p,], noise, keys) for p, noise in enumerate(plan.singles)]
     total = max(1.0, total_of(singles)) if n is None else float(n)
-    of_pairs = dict(zip(plan.pairs, counts[columns:], strict=True))
-    candidates = measure_distances(of_pairs, [each.values for each in singles], total, plan, keys)
-    chosen = chosen_tables(candidates, total, plan)
-    spent, tables = [*plan.singles], list(singles)
-    if plan.distances is not None:
+    spent = [*plan.singles]
+    candidates: tuple[Candidate, ...] = ()
+    chosen = whole_plan(total, plan, plan.rest(spent))
+    if chosen is None and plan.distances is not None:
+        candidates = measure_distances(counts, [each.values for each in singles], total, plan, keys)
         spent.append(plan.distances)
-    by_columns = dict(zip(workload.positions, counts, strict=True))
-    for these, noise in further_noises(chosen, candidates, plan):
-        tables.append(_measured(these, by_columns[these], noise, keys))
+    if chosen is None:
+        chosen = chosen_tables(candidates, total, plan, plan.rest(spent))
+    tables = list(singles)
+    for these, noise in further_noises(chosen, candidates, plan, plan.rest(spent)):
+        tables.append(_measured(these, counts[these], noise, keys))
         spent.append(noise)
     cost = total_mu(spent)
     assert cost <= plan.mu
@@ -82,7 +86,8 @@ def total_of(tables: Sequence[Measured]) -> float:
 
 
 def measure_distances(
-    counts: dict[tuple[int, int], Counts], singles: Sequence[Table], total: float, plan: SynthesisPlan,
+    counts: Mapping[tuple[int, ...], Counts],
+    singles: Sequence[Table], total: float, plan: SynthesisPlan,
     keys: ChargedKeys,
 ) -> tuple[Candidate, ...]:  # fmt: skip
     """The distances of all pairs from independence, with noise.
@@ -103,32 +108,47 @@ def measure_distances(
     )
 
 
-def chosen_tables(candidates: Sequence[Candidate], total: float, plan: SynthesisPlan) -> Plan:
+def whole_plan(total: float, plan: SynthesisPlan, rest: float) -> Plan | None:
+    """All tables of a workload, where one tree holds them and their noise leaves something to be seen."""
+    mu = rest / squared_change(plan.neighbors) ** 0.5
+    for tables in plan.whole:
+        # shares between the least mean error of a cell, cells^(2/3), and the least largest one, the same for all
+        sizes = {these: prod(plan.domain.sizes[p] for p in these) for these in tables}
+        each = tuple(Candidate(these, isqrt(isqrt(sizes[these])), weight, 0.0) for these, weight in tables.items())
+        noise = sum(MEAN_NOISE * tables[these] * size for these, size in sizes.items()) * len(tables) ** 0.5 / mu
+        if noise <= _MOST_NOISE * total * sum(tables.values()):
+            tree = JunctionTree(plan.domain.sizes, [*tables, *plan.forced])
+            edges = {pair for clique in tree.cliques for pair in combinations(clique, 2)}
+            return Plan(each, tuple(sorted(edges)), -noise)
+    return None
+
+
+def chosen_tables(candidates: Sequence[Candidate], total: float, plan: SynthesisPlan, rest: float) -> Plan:
     """The tables to measure: those that at least may have less noise than there are records."""
     graph = ChordalGraph.of(plan.domain.sizes, JunctionTree(plan.domain.sizes, plan.forced).cliques)
     if plan.distances is None:
         return plan_tables(graph, (), 1.0, 0.0, plan.limits)
-    mu = plan.rest / squared_change(plan.neighbors) ** 0.5
+    mu = rest / squared_change(plan.neighbors) ** 0.5
     useful = [each for each in candidates if MEAN_NOISE * each.cells / mu < 2 * total]
     return plan_tables(graph, useful, mu, plan.distances.sigma, plan.limits)
 
 
 def further_noises(
-    chosen: Plan, candidates: Sequence[Candidate], plan: SynthesisPlan
+    chosen: Plan, candidates: Sequence[Candidate], plan: SynthesisPlan, rest: float
 ) -> list[tuple[tuple[int, ...], Noise]]:
     """What is measured by what is left of mu: the chosen tables, and columns once more, each with its noise."""
-    if plan.distances is None:
-        return []
-    noisiness = Noisiness(plan.domain.sizes, candidates, 1.0)
-    for table in chosen.tables:
-        noisiness.add(table)
     columns: list[tuple[int, ...]] = [(p,) for p in range(len(plan.domain))]
-    wanted = [*columns, *(table.columns for table in chosen.tables)]
-    costs = [noisiness.column(p) for (p,) in columns] + [table.cost for table in chosen.tables]
-    known = [noise.mu**2 for noise in plan.singles] + [0.0] * len(chosen.tables)
-    square = (plan.rest * (1 - _MARGIN)) ** 2
-    changed, found = squared_change(plan.neighbors), []
-    for these, share in zip(wanted, shares_of(costs, known, square), strict=True):
+    noisiness = Noisiness(plan.domain.sizes, candidates, 1.0)
+    if candidates:
+        for table in chosen.tables:
+            noisiness.add(table)
+    found: dict[tuple[int, ...], float] = {these: noisiness.column(*these) for these in columns}
+    for table in chosen.tables:
+        found[table.columns] = found.get(table.columns, 0.0) + table.cost
+    known = [plan.singles[p].mu ** 2 for (p,) in columns] + [0.0] * (len(found) - len(columns))
+    square = (rest * (1 - _MARGIN)) ** 2
+    changed, noises = squared_change(plan.neighbors), []
+    for these, share in zip(found, shares_of(list(found.values()), known, square), strict=True):
         if share > _LEAST_SHARE * square:
-            found.append((these, noise_of((share * (1 - _MARGIN)) ** 0.5, changed, changed)))
-    return found
+            noises.append((these, noise_of((share * (1 - _MARGIN)) ** 0.5, changed, changed)))
+    return noises

@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A table of two columns that may be measured.
+    """A table that may be measured: of two columns, where a distance decides.
 
     columns   positions, ascending
     cells     how many it has
@@ -30,7 +30,7 @@ class Candidate:
     distance  from independence, released with noise: in records
     """
 
-    columns: Pair
+    columns: tuple[int, ...]
     cells: int
     weight: float
     distance: float

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import inf, prod, sqrt
+from math import comb, inf, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ from .measured import Zeros
 from .structure import Limits, Pair
 from .tree_fit import fit_tree
 
+Columns = tuple[int, ...]
+
 SINGLE_SHARE = Fraction(1, 20)  # of mu^2, for the tables of single columns
 DISTANCE_SHARE = Fraction(1, 20)  # of what is left, for the distances
 _SIZE_POWER = 2 / 3  # with which shares grow with the cells of a table: least sum of L1 errors
@@ -52,6 +54,7 @@ class SynthesisPlan:
     singles     the noise of the table of each column
     pairs       whose distances from independence are measured, with their weights
     distances   the noise of all distances; None if there are no pairs
+    whole       tables that a tree within the limits has all together, the larger workload first, with their weights
     limits      of the tree
     zeros       tables of cells that hold no record
     forced      sets of columns that share a clique: those of the zeros
@@ -66,23 +69,23 @@ class SynthesisPlan:
     distances: Noise | None
     limits: Limits
     zeros: tuple[Zeros, ...]
+    whole: tuple[Mapping[Columns, float], ...]
 
     @property
     def forced(self) -> tuple[tuple[int, ...], ...]:
         """Columns that must share a clique."""
         return tuple(zeros.columns for zeros in self.zeros)
 
-    @property
-    def rest(self) -> float:
-        """The mu that is left for the tables of pairs, rounded down."""
-        spent = list(self.singles) + ([] if self.distances is None else [self.distances])
-        left = Fraction(self.mu) ** 2 - Fraction(total_mu(spent)) ** 2
-        return root_down(left)
+    def rest(self, spent: Sequence[Noise]) -> float:
+        """The mu that is left for tables, rounded down."""
+        return root_down(Fraction(self.mu) ** 2 - Fraction(total_mu(spent)) ** 2)
 
     def workload(self) -> Marginals:
-        """The tables that are counted: of each column, then of each pair."""
+        """The tables that are counted: of each column, of each pair, and those that may be measured together."""
+        columns: list[Columns] = [(p,) for p in range(len(self.domain))]
+        every = dict.fromkeys([*columns, *self.pairs, *(each for tables in self.whole for each in tables)])
         names = self.domain.names
-        return Marginals(self.domain, [[name] for name in names] + [[names[p], names[q]] for p, q in self.pairs])
+        return Marginals(self.domain, [[names[p] for p in each] for each in every])
 
 
 def root_down(x: Fraction) -> float:
@@ -109,7 +112,7 @@ def synthesis_plan(
     limits = limits_of(domain, max_seconds, max_bytes)
     zeros = zeros_of(domain, impossible)
     check_zeros_fit(domain, zeros, limits)
-    pairs = pairs_of(domain, workload, importance, limits, max_bytes)
+    pairs = pairs_of(domain, workload, importance, limits, room_of(max_bytes))
     mu = most_mu(epsilon, delta)
     square = Fraction(mu) ** 2
     shares = np.array(domain.sizes, np.float64) ** _SIZE_POWER
@@ -124,7 +127,8 @@ def synthesis_plan(
         distances = noise_of(root_down(left * DISTANCE_SHARE), moved, len(pairs))
     asked = ApproxDP(epsilon, delta, neighbors=neighbors)
     guarantee = AllOf(asked, GaussianDP(mu, neighbors=neighbors))
-    return SynthesisPlan(domain, neighbors, guarantee, mu, singles, pairs, distances, limits, zeros)
+    whole = whole_workloads(domain, workload, importance, zeros, limits, room_of(max_bytes))
+    return SynthesisPlan(domain, neighbors, guarantee, mu, singles, pairs, distances, limits, zeros, whole)
 
 
 def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) -> Limits:
@@ -148,37 +152,65 @@ def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) 
     return Limits(min(most, MOST_CELLS), most)
 
 
-def pairs_of(
-    domain: Domain, workload: Any, importance: Any, limits: Limits, max_bytes: int | None
-) -> Mapping[Pair, float]:
-    """The pairs of columns whose tables may be measured, and how much each counts."""
-    subsets: Sequence[tuple[int, ...]]
+def room_of(max_bytes: int | None) -> int:
+    """Bytes for the tables that are counted."""
+    return (DEFAULT_BYTES if max_bytes is None else max_bytes) // 2
+
+
+def weighted_tables(domain: Domain, workload: Any, importance: Any) -> dict[Columns, float]:
+    """The tables of the workload, which are all pairs by default, and how much each counts."""
     if workload is None:
-        if len(domain) * (len(domain) - 1) // 2 > MOST_PAIRS:
+        if comb(len(domain), 2) > MOST_PAIRS:
             raise ValueError(
                 f"workload: {len(domain):,} columns have more than {MOST_PAIRS:,} pairs: must be given, with the "
                 "tables that matter"
             )
-        subsets = list(combinations(range(len(domain)), 2))
+        every: Sequence[Columns] = list(combinations(range(len(domain)), min(2, len(domain))))
     else:
         tables = Marginals.of(domain, workload)
         if tables.domain != domain:
             raise ValueError("workload: must be marginals of `domain`")
-        subsets = tables.positions
+        every = tables.positions
+    return dict(zip(every, _checked(importance, len(every)), strict=True))
+
+
+def pairs_of(domain: Domain, workload: Any, importance: Any, limits: Limits, room: int) -> dict[Pair, float]:
+    """The pairs of columns whose tables may be measured, and how much each counts."""
     of_pairs: dict[Pair, float] = {}
-    for subset, weight in zip(subsets, _checked(importance, len(subsets)), strict=True):
+    for subset, weight in weighted_tables(domain, workload, importance).items():
         for pair in combinations(subset, 2):
             of_pairs[pair] = of_pairs.get(pair, 0.0) + weight
-    room, counted = (DEFAULT_BYTES if max_bytes is None else max_bytes) // 2, 0
     found: dict[Pair, float] = {}
     for pair in sorted(of_pairs, key=lambda pair: (domain.sizes[pair[0]] * domain.sizes[pair[1]], pair)):
         cells = domain.sizes[pair[0]] * domain.sizes[pair[1]]
-        counted += 8 * cells
-        if min(domain.sizes[p] for p in pair) > 1 and cells <= limits.clique and counted <= room:
+        room -= 8 * cells
+        if min(domain.sizes[p] for p in pair) > 1 and cells <= limits.clique and room >= 0:
             found[pair] = of_pairs[pair]
     if len(found) > MOST_PAIRS:
         raise ValueError(f"workload: {len(found):,} pairs of columns: must be at most {MOST_PAIRS:,}")
     return {pair: found[pair] for pair in sorted(found)}
+
+
+def whole_workloads(
+    domain: Domain, workload: Any, importance: Any, zeros: Sequence[Zeros], limits: Limits, room: int
+) -> tuple[dict[Columns, float], ...]:
+    """The workloads that one tree holds within the limits, so that all their tables may be measured without a choice.
+
+    Without a workload of the user's those of all triples and of all pairs of columns, in this order.
+    """
+    found = []
+    if workload is None:
+        orders = [k for k in (3, 2) if k <= len(domain) and comb(len(domain), k) <= MOST_PAIRS]
+        each = [dict.fromkeys(combinations(range(len(domain)), k), 1.0) for k in orders]
+    else:
+        each = [weighted_tables(domain, workload, importance)]
+    for tables in each:
+        if sum(8 * prod(domain.sizes[p] for p in columns) for columns in tables) > room:
+            continue
+        tree = JunctionTree(domain.sizes, [*tables, *(zero.columns for zero in zeros)])
+        if tree.largest <= limits.clique and tree.cells <= limits.tree:
+            found.append(tables)
+    return tuple(found)
 
 
 def _checked(importance: Any, tables: int) -> list[float]:

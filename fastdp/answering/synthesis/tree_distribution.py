@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...support.frozen import Frozen, frozen
 from ...support.machine import display_bytes, usable_memory
 from .junction_tree import JunctionTree
-from .tree_layout import TreeLayout
+from .tree_layout import TreeLayout, layout_of
 
 Flat = NDArray[np.float64]
 Message = tuple[tuple[int, ...], Flat]  # columns, and a table with an axis for each
@@ -34,7 +34,7 @@ class TreeDistribution(Frozen):
 
     def __init__(self, tree: JunctionTree, shares: Flat, total: float) -> None:
         self.tree, self.total = tree, total
-        self._layout = TreeLayout(tree, ())
+        self._layout = layout_of(tree)
         self._shares = frozen(shares)
         home: dict[int, int] = {}  # of each column the first clique that has it
         for i, clique in enumerate(tree.cliques):
@@ -60,6 +60,11 @@ class TreeDistribution(Frozen):
             np.divide(rows, sums, out=self._layout.rows_of(made, i), where=sums > 0)
             self._layout.rows_of(made, i)[sums[:, 0] <= 0] = 0.0
         return made
+
+    @cached_property
+    def _given_separators(self) -> list[Message]:
+        layout, made = self._layout, self._conditionals
+        return [(layout.axes(clique), layout.clique(made, i)) for i, clique in enumerate(self.tree.cliques)]
 
     def clique(self, i: int) -> Message:
         """The columns of a clique, in the order of the tree, and their distribution. To be read only."""
@@ -105,9 +110,7 @@ class TreeDistribution(Frozen):
                 used.add(parent)
         told: dict[int, list[Message]] = {}
         for i in sorted(used, reverse=True):
-            source = self._shares if i == top else self._conditionals
-            table = self._layout.clique(source, i)
-            axes = self._layout.axes(self.tree.cliques[i])
+            axes, table = self.clique(i) if i == top else self._given_separators[i]
             for p in axes:
                 if p in allowed and self._home[p] == i:
                     table = table * np.asarray(allowed[p], np.float64).reshape([-1 if q == p else 1 for q in axes])

@@ -8,6 +8,7 @@ cells. Tables have their columns in that order, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -19,7 +20,7 @@ from .junction_tree import JunctionTree
 LARGE = 1 << 18  # cells of a clique that is worth calls of its own, on all threads
 PIECE = 1 << 16  # cells of a row that one thread works on at a time, in a large clique
 
-ROWS, RUN = 1, 2  # columns of the plan
+ROWS, RUN, FIRST_ROW = 1, 2, 5  # columns of the plan
 
 
 class TreeLayout:
@@ -107,3 +108,9 @@ class TreeLayout:
             at, to = (v if v < 0 else places[v] if v < made.room else v - made.room + end for v in (at, to))
             steps.append([at, to, outer, size, inner, 1 if at < 0 else add])
         return steps, made.space - made.room
+
+
+@lru_cache(16)
+def layout_of(tree: JunctionTree) -> TreeLayout:
+    """The layout of a tree alone, without tables: a millisecond for a hundred cliques."""
+    return TreeLayout(tree, ())

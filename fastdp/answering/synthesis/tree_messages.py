@@ -15,9 +15,11 @@ from ...kernels import fits
 from ...kernels import junction_trees as kernels
 from ...support.threads import run_chunks
 from ..marginal_transform import CHUNK, spread_step, sum_step
-from .tree_layout import LARGE, ROWS, RUN, TreeLayout
+from .tree_layout import FIRST_ROW, LARGE, ROWS, RUN, TreeLayout
 
 Flat = NDArray[np.float64]
+
+LEAST = 1e-130  # a share whose logarithm is taken: from 0 there is no way back
 
 
 class TreeWeights:
@@ -74,12 +76,29 @@ class TreeWeights:
         kernels.collect_most(scratch, space, self._units, layout.plan, layout.steps, 0, len(layout.plan))
         return float(space[0])
 
+    def put(self, x: Flat) -> None:
+        """Be the distribution with these probabilities of cliques; what cannot be stays so."""
+        cannot = np.isneginf(self.logs)
+        for i in range(len(self.layout.plan)):
+            rows, share = self.layout.rows_of(self.logs, i), self.layout.rows_of(x, i)
+            totals = share.sum(axis=1, keepdims=True)
+            rows[...] = np.log(np.maximum(share, LEAST * totals) + LEAST) - np.log(totals + LEAST)
+        self.logs[cannot] = -np.inf
+        self._log_sums[:] = 0.0
+        self.update(np.zeros(self.layout.starts[-1] - 1), 0.0)
+
     def copy(self) -> TreeWeights:
         """The same weights, which later updates do not change."""
         twin = copy(self)
         for name in ("logs", "shares", "_space", "_units", "_log_sums"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
+
+    def conditional_logs(self, clique: int) -> Flat:
+        """Logarithms of the probabilities of a clique's columns given its separator, in the order of the tree."""
+        rows, first = self.layout.rows_of(self.logs, clique), int(self.layout.plan[clique, FIRST_ROW])
+        made = rows - self._log_sums[first : first + len(rows), None]
+        return made.reshape(self.layout.shape(self.layout.tree.cliques[clique]))
 
     # --- one run of cliques
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -31,8 +32,10 @@ DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def plan_of(domain: Domain, relation: Any, **options: Any) -> SynthesisPlan:
-    return synthesis_plan(domain, **{**DEFAULTS, **options}, neighbors=relation)
+def plan_of(domain: Domain, relation: Any, *, whole: bool = False, **options: Any) -> SynthesisPlan:
+    """The plan; unless `whole` one that chooses its tables, though a tree could hold all of them."""
+    made = synthesis_plan(domain, **{**DEFAULTS, **options}, neighbors=relation)
+    return made if whole else replace(made, whole=())
 
 
 def steps_of(

@@ -44,6 +44,28 @@ def test_tables_that_are_chosen_cost_no_more(relation: str, monkeypatch: pytest.
     assert set(seen) == {3}
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_whole_workload_costs_no_more(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(SMALL, relation, epsilon=20.0, whole=True)
+    assert [len(tables) for tables in plan.whole] == [1, 3]
+    found = [largest_price(plan, 2, script, monkeypatch, level=level) for script in range(2) for level in (0.0, 50.0)]
+    assert max(found) <= Fraction(plan.mu) ** 2
+    assert max(found) > Fraction(plan.mu) ** 2 * Fraction(9, 10)
+
+
+def _whole_by_records(patch: pytest.MonkeyPatch) -> None:
+    """Whether all tables are measured goes by the number of records, which is private."""
+    real, count = measuring.whole_plan, measuring.count_tables
+    seen: list[int] = []
+
+    def counted(data: Any, *args: Any) -> Any:
+        seen.append(data.n)
+        return count(data, *args)
+
+    patch.setattr(measuring, "count_tables", counted)
+    patch.setattr(measuring, "whole_plan", lambda total, *more: real(1e6 * (seen[-1] > 1), *more))
+
+
 def _noted(chosen: Any, seen: list[int]) -> Any:
     seen.append(len(chosen.tables))
     return chosen
@@ -129,8 +151,8 @@ def _degree_by_records(patch: pytest.MonkeyPatch) -> None:
         seen.append(data.n)
         return count(data, *args)
 
-    def chosen(candidates: Any, total: Any, plan: Any) -> Any:
-        made = real(candidates, total, plan)
+    def chosen(*args: Any) -> Any:
+        made = real(*args)
         return type(made)(made.tables[: seen[-1]], made.edges, made.value)
 
     patch.setattr(measuring, "count_tables", counted)
@@ -142,12 +164,12 @@ def _degree_by_records(patch: pytest.MonkeyPatch) -> None:
     [
         (_unpaid_structure, "replace-one"), (_unpaid_structure, "add-remove"), (_true_number, "add-remove"),
         (_true_shares, "add-remove"), (_monotone, "replace-one"), (_one_cell, "replace-one"),
-        (_degree_by_records, "add-remove"),
+        (_degree_by_records, "add-remove"), (_whole_by_records, "add-remove"),
     ],
 )  # fmt: skip
 def test_variants_that_are_not_private_are_found(mutant: Any, relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
-    plan = plan_of(SMALL, relation, epsilon=20.0)
+    plan = plan_of(SMALL, relation, epsilon=20.0, whole=mutant is _whole_by_records)
     found = (largest_price(plan, 2, script, monkeypatch, level=4.0**power) for script in range(3) for power in range(4))
     assert any(each > Fraction(plan.mu) ** 2 for each in found)
 
@@ -185,4 +207,4 @@ def test_the_guarantee_states_what_was_asked_and_mu() -> None:
     assert plan.guarantee.to_approx(1e-5).epsilon <= 1.0
     assert GaussianDP.of(plan.guarantee).mu == plan.mu
     spent = [*plan.singles, plan.distances] if plan.distances else []
-    assert np.isclose(total_mu(spent) ** 2 + plan.rest**2, plan.mu**2)  # type: ignore[arg-type]
+    assert np.isclose(total_mu(spent) ** 2 + plan.rest(spent) ** 2, plan.mu**2)

@@ -17,6 +17,7 @@ PRICE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
 DOMAIN = Domain(
     job=["none", "nurse", "driver", "cook"], sex=["f", "m"], pay=Bins([0, 100, 200, 300, 400], missing=True), code=3
 )
+CHOOSING: dict[str, Any] = {"max_seconds": 0.0009}  # no tree of 90 cells holds all of its 120: tables are chosen
 
 
 def people(n: int = 20_000, seed: int = 5) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def people(n: int = 20_000, seed: int = 5) -> dict[str, Any]:
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_dependences_are_found_and_kept(relation: Any) -> None:
     table = people()
-    made = synthesize(table, DOMAIN, **PRICE, neighbors=relation, rng=Randomness(seed=1))
+    made = synthesize(table, DOMAIN, **PRICE, **CHOOSING, neighbors=relation, rng=Randomness(seed=1))
     assert isinstance(made, SynthesizedDistribution)
     assert isinstance(made, SyntheticDistribution)
     codes = [DOMAIN.encode_column(i, table[name]) for i, name in enumerate(DOMAIN.names)]
@@ -50,8 +51,22 @@ def test_dependences_are_found_and_kept(relation: Any) -> None:
     assert ((frame["job"] == "nurse") & (frame["sex"] == "m")).mean() < 0.01
 
 
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_tables_of_three_columns_are_measured_where_a_tree_holds_them(relation: Any) -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 2, (2, 20_000))
+    records = {"a": a, "b": b, "c": a ^ b, "d": rng.integers(0, 3, 20_000)}  # pairs are independent
+    made = synthesize(records, Domain(a=2, b=2, c=2, d=3), **PRICE, neighbors=relation, rng=Randomness(seed=1))
+    assert made.answer(Conjunction({"a": 1, "b": 1, "c": 1})) < 0.01
+    assert not made.report.distances
+    assert sum(len(each.columns) == 3 for each in made.report.tables) == 4
+    few = {name: column[:20] for name, column in records.items()}
+    chosen = synthesize(few, Domain(a=2, b=2, c=2, d=3), **PRICE, neighbors=relation, rng=Randomness(seed=1))
+    assert chosen.report.distances  # with so few records only noise would be seen
+
+
 def test_the_report_states_what_was_measured() -> None:
-    made = synthesize(people(), DOMAIN, **PRICE, neighbors="add-remove", rng=Randomness(seed=1))
+    made = synthesize(people(), DOMAIN, **PRICE, **CHOOSING, neighbors="add-remove", rng=Randomness(seed=1))
     report = made.report
     assert isinstance(report, SynthesisReport)
     table = report.table("sex", "job")

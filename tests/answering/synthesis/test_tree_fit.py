@@ -84,6 +84,24 @@ def test_the_descent_ends_where_tables_are_nearest_to_those_without_noise(sigma:
     assert risk < _risk(measured, joint, fit_tree(tree, measured, n, tolerance=1e-3, converged=True), n)
 
 
+def test_a_descent_that_overshoots_goes_on() -> None:
+    # counts a thousand times the noise: momentum leads past the target and back, long before any noise is followed
+    rng = np.random.default_rng(0)
+    d, n, sigma = 60, 200_000.0, 50.0
+    pairs = [(max(0, j - 1 - j % 4), j) for j in range(1, d)]
+    tree = JunctionTree([2] * d, pairs)
+    flips = 0.05 + 0.3 * rng.random(d)
+    measured = []
+    for a, b in pairs:
+        exact = n / 2 * np.array([[1 - flips[b], flips[b]], [flips[b], 1 - flips[b]]])
+        measured.append(Measured((a, b), exact + sigma * rng.normal(size=(2, 2)), sigma))
+    fit = fit_tree(tree, measured, n)
+    assert fit.residual < 1.5
+    assert fit.risk is not None
+    assert fit.risk < 1.0
+    assert fit_tree(tree, measured, n, converged=True).residual < fit.residual + 0.02
+
+
 def test_tables_that_follow_all_noise_have_all_freedom() -> None:
     # one column, no value near 0: the fit takes off what the known total excludes, one dimension of 40
     rng = np.random.default_rng(0)

@@ -83,6 +83,8 @@ def test_the_targets_of_the_accounting_room_are_all_there() -> None:
         ("charge-zcdp", ("no budget", 2.8, 2.8)),
         ("charge-alone-basic", (None, 8e-6, 8e-6)),
         ("charge-alone-zcdp", (None, 8e-6, 8e-6)),
+        ("charge-file", (None, 1e-3, 1e-3)),
+        ("charge-file-in-memory", (None, 2.5e-4, 2.5e-4)),
     }
     assert {side.peer for case in choose(("compose",)) for side in case.rivals} == {"dp_accounting"}
 

@@ -1,0 +1,373 @@
+"""Records divided by what one of their columns says: disjoint parts, on which releases cost what the dearest part does.
+
+A part is records as all others are, and every function that reads records takes it, for add-remove neighbours: how many
+records it has is private. ../support/calls.py lets nobody forget that; partition.md has the proof.
+"""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.calls import PartPath
+from ..support.checks import items_of
+from ..support.columns import Array, Coded, Column, Entries
+from ..support.frozen import Frozen
+from ..support.parameters import MOST_LABELS
+from ..support.public_paths import public_as
+from ..support.shown import shown
+from .arrays import MemoryRows
+from .column_names import Names, at_least_one, called, names_at, position_of, positions_of
+from .outside_domain import distinct, is_missing
+from .rows import Block, PerRecord, Rows, labels_in_memory
+from .sources import opened
+
+T = TypeVar("T")
+
+_WIDEST_TABLE = 2**20  # of keys that are integers
+_NOWHERE = -1  # the code of a record that is in no part
+
+
+@public_as("fastdp")
+class Partition(Frozen, Mapping[Any, Rows]):
+    """Disjoint parts of the records, by their keys: a mapping, which `fastdp.partition` makes.
+
+    Parameters
+    ----------
+    by : str
+        What the records were divided by.
+    parts : mapping
+        The part of each key.
+    """
+
+    def __init__(self, by: str, parts: Mapping[Any, Rows]) -> None:
+        self._by = by
+        self._parts = dict(parts)
+
+    def __getitem__(self, key: Any) -> Rows:
+        part: Rows = self._parts[key]
+        return part
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return f"<Partition by {self._by!r}: {len(self):,} parts>"
+
+
+def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
+    """Divide records into disjoint parts, by what a column says.
+
+    A release on a part is one on a few of the records, and whoever is in another part is not in it: releases on all
+    parts together cost a budget what those on the dearest part do.
+
+    Parameters
+    ----------
+    data : array_like, DataFrame, Arrow table, Parquet files, Dask collection, mapping or a part
+        The records.
+    by : str or int
+        The column, by name or position.
+    keys : iterable
+        The values of the column that have a part. Public: must not be read off the data. Records with another value are
+        in no part; None is the key of missing entries.
+
+    Returns
+    -------
+    Partition
+        A mapping from each key to its part. A part is what functions take as records, with `neighbors="add-remove"`;
+        `part["income"]` is one of its columns, `part[["age", "income"]]` are two.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there, and for keys that repeat.
+
+    Notes
+    -----
+    Guarantee    what is released on parts is charged to a budget as the largest sum of any part; under a budget for
+                 replace-one neighbours as what each release has for two records
+    Proof        partition.md
+    Cost         a pass over the column, and memory for a number a record
+    Not covered  how many records a part has is private: state what does not depend on it
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fastdp
+    >>> from fastdp import statistics
+    >>> rng = np.random.default_rng(0)
+    >>> people = {"region": rng.choice(["north", "south"], 10_000), "age": rng.integers(18, 90, 10_000)}
+    >>> parts = fastdp.partition(people, by="region", keys=["north", "south"])
+    >>> with fastdp.Budget(epsilon=1.0, neighbors="add-remove") as budget:
+    ...     for region, part in parts.items():
+    ...         mean = statistics.mean(part["age"], bounds=(18, 90), epsilon=0.5, neighbors="add-remove")
+    >>> print(budget.spent)  # of either part
+    0.5-DP, add-remove
+    """
+    rows = opened(data)
+    with called("data"):
+        at = position_of(by, rows.names, rows.width)
+    found = items_of("keys", keys, "the values of the column that have a part", most=MOST_LABELS)
+    coder = _Coder(found)
+    name = by if isinstance(by, str) else f"column {by}"
+    number = secrets.token_hex(8)
+    paths = [(*rows.part, (number, f"{name}={shown(key)}")) for key in found]
+    if block := rows.one_block():
+        parts: list[Rows] = _parts_in_memory(block, rows.names, coder(block.entries(at), block.coded(at)), paths)
+    else:
+        division = _Division.of(rows, at, coder, len(paths))
+        columns = tuple(range(rows.width))
+        parts = [_PartElsewhere(division, i, columns, path) for i, path in enumerate(paths)]
+    return Partition(name, dict(zip(found, parts, strict=True)))
+
+
+class _Coder:
+    """Which key each entry of a column is: its place, or _NOWHERE. A function of that entry alone."""
+
+    def __init__(self, keys: Sequence[Any]) -> None:
+        if not keys:
+            raise ValueError("keys: must be at least one")
+        self._codes: dict[Any, int] = {}
+        self._missing = _NOWHERE
+        for place, key in enumerate(keys):
+            plain = key.item() if isinstance(key, np.generic) else key
+            try:
+                repeats = plain in self._codes or (is_missing(plain) and self._missing != _NOWHERE)
+            except TypeError:
+                raise ValueError(f"keys[{place}]: must have a hash, as labels have") from None
+            if repeats:
+                raise ValueError(f"keys={shown(key)}: must not repeat")
+            if is_missing(plain):
+                self._missing = place
+            else:
+                self._codes[plain] = place
+
+        integers = [key for key in self._codes if type(key) is int]
+        self._low, self._table = 0, np.zeros(0, np.int32)
+        if len(integers) == len(self._codes) and integers and max(integers) - min(integers) < _WIDEST_TABLE:
+            self._low = min(integers)
+            self._table = np.full(max(integers) - self._low + 1, _NOWHERE, np.int32)
+            for key, place in self._codes.items():
+                self._table[key - self._low] = place
+
+    def __call__(self, entries: Entries, coded: Coded | None) -> NDArray[np.int32]:
+        if coded is None and entries.values.dtype.kind in "iu" and self._table.size:
+            return self._of_integers(entries)
+        places, labels = distinct(entries) if coded is None else coded
+        table = np.full(len(labels) + 1, self._missing, np.int32)  # the last is of missing entries, which are below 0
+        for i, label in enumerate(labels.tolist()):
+            table[i] = self._code_of(label)
+        return table[np.where(places < 0, len(labels), places)] if len(places) else np.zeros(0, np.int32)
+
+    def _of_integers(self, entries: Entries) -> NDArray[np.int32]:
+        values, kind = entries.values, np.iinfo(entries.values.dtype)
+        low, high = max(self._low, int(kind.min)), min(self._low + self._table.size - 1, int(kind.max))
+        if low > high:
+            codes = np.full(len(values), _NOWHERE, np.int32)
+        else:
+            inside = (values >= low) & (values <= high)
+            places = np.where(inside, values, values.dtype.type(low)).astype(np.int64) - self._low
+            codes = np.where(inside, self._table[places], np.int32(_NOWHERE))
+        if entries.missing is not None:
+            codes[entries.missing] = self._missing
+        return codes
+
+    def _code_of(self, label: Any) -> int:
+        if is_missing(label):
+            return self._missing
+        try:
+            return self._codes.get(label, _NOWHERE)
+        except TypeError:  # without a hash
+            return _NOWHERE
+
+
+class _Source:
+    """The columns of records in memory, each read once however many parts take from it."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._entries: dict[int, Entries] = {}
+        self._coded: dict[int, Coded | None] = {}
+
+    def entries(self, column: int) -> Entries:
+        if column not in self._entries:
+            self._entries[column] = self._block.entries(column)
+        return self._entries[column]
+
+    def coded(self, column: int) -> Coded | None:
+        if column not in self._coded:
+            self._coded[column] = self._block.coded(column)
+        return self._coded[column]
+
+
+class _TakenColumn(Column):
+    """The entries of a column at some places."""
+
+    def __init__(self, source: _Source, column: int, at: NDArray[np.intp]) -> None:
+        self.label = source.entries(column).label
+        self._source, self._column, self._at = source, column, at
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def entries(self, start: int, stop: int) -> Entries:
+        values, missing, label = self._source.entries(self._column)
+        at = self._at[start:stop]
+        return Entries(values[at], None if missing is None else missing[at], label)
+
+    def coded(self, start: int, stop: int) -> Coded | None:
+        found = self._source.coded(self._column)
+        return None if found is None else (found[0][self._at[start:stop]], found[1])
+
+
+class _PartInMemory(Frozen, MemoryRows):
+    """A part of records that are in memory."""
+
+    def __init__(self, columns: Sequence[Column], names: Names, n: int, part: PartPath) -> None:
+        super().__init__(columns, names, n)
+        self._part = part
+
+    def select(self, columns: Sequence[str | int]) -> _PartInMemory:
+        at = positions_of(columns, self.names, self.width)
+        return _PartInMemory([self._columns[j] for j in at], names_at(at, self.names), self.n, self.part)
+
+    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
+        return _chosen(self, columns)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
+    def __repr__(self) -> str:
+        return _as_text(self)
+
+
+def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], paths: Sequence[PartPath]) -> list[Rows]:
+    small = codes.astype(np.int16) if len(paths) < 2**15 else codes  # of which numpy sorts by digits
+    order = np.argsort(small, kind="stable")
+    ends = np.searchsorted(small[order], np.arange(len(paths) + 1))
+    source = _Source(block)
+    parts: list[Rows] = []
+    for i, path in enumerate(paths):
+        at = order[ends[i] : ends[i + 1]]
+        columns = [_TakenColumn(source, j, at) for j in range(block.width)]
+        parts.append(_PartInMemory(columns, names, len(at), path))
+    return parts
+
+
+class _Division(NamedTuple):
+    """Records that are read block by block, and how many of each part a block has."""
+
+    rows: Rows
+    by: int
+    coder: _Coder
+    counts: Mapping[int, NDArray[np.int64]]  # by the first record of the block
+
+    @classmethod
+    def of(cls, rows: Rows, by: int, coder: _Coder, parts: int) -> _Division:
+        def statistic(block: Block) -> dict[int, NDArray[np.int64]]:
+            codes = coder(block.entries(0), block.coded(0))
+            return {block.first: np.bincount(codes[codes >= 0], minlength=parts)}
+
+        return cls(rows, by, coder, rows.select([by]).merge(statistic, operator.or_))
+
+    def starts(self, code: int) -> tuple[dict[int, int], int]:
+        """How many records of a part are before each block, and how many there are."""
+        starts, before = {}, 0
+        for first in sorted(self.counts):
+            starts[first] = before
+            before += int(self.counts[first][code])
+        return starts, before
+
+
+class _PartElsewhere(Frozen, Rows):
+    """A part of records that are read block by block: in files, or by an engine."""
+
+    def __init__(self, division: _Division, code: int, columns: tuple[int, ...], part: PartPath) -> None:
+        rows = division.rows
+        self.names, self.width = names_at(columns, rows.names), at_least_one(columns)
+        self._division, self._code, self._columns, self._part = division, code, columns, part
+        self._starts, self.n = division.starts(code)
+        wanted = [*columns] if division.by in columns else [*columns, division.by]
+        self._read = rows.select(wanted)
+        self._by_at = wanted.index(division.by)
+
+    def select(self, columns: Sequence[str | int]) -> _PartElsewhere:
+        at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
+        return _PartElsewhere(self._division, self._code, at, self.part)
+
+    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
+        return _chosen(self, columns)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
+    def __repr__(self) -> str:
+        return _as_text(self)
+
+    def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
+        coder, code, by, starts = self._division.coder, self._code, self._by_at, self._starts
+        names, width = self.names, self.width
+
+        def of_part(block: Block) -> T:
+            at = np.flatnonzero(coder(block.entries(by), block.coded(by)) == code)
+            source = _Source(block)
+            columns = [_TakenColumn(source, j, at) for j in range(width)]
+            return function(Block(starts.get(block.first, 0), len(at), columns, names, 0))
+
+        return of_part
+
+    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
+        return self._read.total(self._filtered(statistic))
+
+    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
+        return self._read.merge(self._filtered(statistic), combine)
+
+    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
+        return self._read.count(self._filtered(cells_of), size)
+
+    def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
+        self.merge(lambda block: function(block) is None, lambda a, b: a or b)  # whose errors come now
+        return function
+
+    def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
+        if not self.gathers:
+            raise ValueError("y: labels of a part of a Dask collection: must be read in this process: .compute() first")
+        return self, labels
+
+    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
+        return labels_in_memory(given, read, dtype)
+
+    def one_block(self) -> Block | None:
+        return None
+
+    @property
+    def gathers(self) -> bool:  # type: ignore[override]
+        return self._division.rows.gathers
+
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        every = self._division.rows.dtypes()
+        return tuple(every[j] for j in self._columns)
+
+
+_NO_ARRAY = (
+    "records: a part of a partition: must be given to a function with neighbors='add-remove', as how many records it "
+    "has is private"
+)
+
+
+def _chosen(rows: Rows, columns: str | int | Sequence[str | int]) -> Rows:
+    return rows.select([columns] if isinstance(columns, str | int) else list(columns))
+
+
+def _as_text(rows: Rows) -> str:
+    """Without the number of records, which is private."""
+    which = ", ".join(text for _, text in rows.part)
+    return f"<part of a partition, {which}: {rows.width:,} columns>"
