@@ -187,24 +187,6 @@ def scale_rows(
 
 
 @jit
-def collect_most(
-    values: F64Array, space: F64Array, units: Any, plan: I64Array, steps: I64Array, first: int, stop: int
-) -> None:
-    """The largest sum of tables that any record has: `collect` with the largest entry in place of the sum.
-
-    Shapes    as of `collect`; values float64[cells], of zeros, and -inf where no record can be; overwritten
-    Cost      two passes over the cells
-    Used by   fastdp/answering/synthesis/tree_messages.py
-    Oracle    tests/oracles/junction_trees.py
-    """
-    for c in range(stop - 1, first - 1, -1):
-        at, rows, run = plan[c, 0], plan[c, 1], plan[c, 2]
-        mine = values[at : at + rows * run]
-        run_spreads(mine, space, steps, plan[c, 7], plan[c, 8])
-        find_tops(mine, run, 1, 0, rows, space[plan[c, 6] :])
-
-
-@jit
 def index_rows(out: Any, columns: I64Array, sizes: I64Array, rows: I64Array) -> None:
     """In which row of a clique each record is, by its codes in the columns of the separator.
 

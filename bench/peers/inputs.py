@@ -55,3 +55,24 @@ def binary_records(n: int, d: int) -> Any:
     for j in range(1, d):
         codes[:, j] |= codes[:, j - 1] & (rng.random(n) < 0.3)
     return codes
+
+
+TREE_COLUMNS = 12
+
+
+def tree_tables(cells: int) -> tuple[int, float, list[tuple[tuple[int, int], Any]]]:
+    """Noisy two-way tables of columns each of which depends on the two before it, on a tree of about so many cells.
+
+    Returns   the number of values of each column, the standard deviation of the noise, and columns with their table
+    """
+    size, rng = max(2, round((cells / (TREE_COLUMNS - 2)) ** (1 / 3))), np.random.default_rng(0)
+    total, sigma = 1e5, 30.0
+    given = rng.dirichlet(np.full(size, 0.3), size=(size, size))
+    pair = rng.dirichlet(np.full(size * size, 0.3)).reshape(size, size)
+    tables = []
+    for j in range(TREE_COLUMNS - 2):
+        triple = pair[:, :, None] * given
+        tables += [((j, j + 1), triple.sum(axis=2)), ((j, j + 2), triple.sum(axis=1))]
+        pair = triple.sum(axis=0)
+    tables.append(((TREE_COLUMNS - 2, TREE_COLUMNS - 1), pair))
+    return size, sigma, [(columns, total * table + sigma * rng.normal(size=table.shape)) for columns, table in tables]

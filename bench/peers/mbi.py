@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import binary_records
+from .inputs import TREE_COLUMNS, binary_records, tree_tables
 
 PACKAGES = ("mbi", "jax")
 
@@ -46,6 +46,27 @@ def fit_pairs(n: int, *, d: int, sigma: float, steps: int) -> Callable[[], Any]:
     return call
 
 
+def _tree_model(mbi: Any, cells: int, steps: int) -> Any:
+    size, sigma, tables = tree_tables(cells)
+    domain = mbi.Domain(range(TREE_COLUMNS), [size] * TREE_COLUMNS)
+    measured = [mbi.LinearMeasurement(table.ravel(), columns, stddev=sigma) for columns, table in tables]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mbi.estimation.MirrorDescent().estimate(domain, measured, known_total=1e5, iters=steps)
+
+
+def fit_tree(n: int, *, steps: int) -> Callable[[], Any]:
+    """So many steps of mirror descent on a junction tree of n cells, compiled anew each time, as its users have it."""
+    mbi = _mbi()
+    return lambda: _tree_model(mbi, n, steps)
+
+
+def sample_tree(n: int, *, cells: int) -> Callable[[], Any]:
+    """n records, of counts rounded at random."""
+    model = _tree_model(_mbi(), cells, 10)
+    return lambda: model.synthetic_data(n)
+
+
 def mwem(n: int) -> Callable[[], Any]:
     mbi = _mbi()
     if not [name for name in dir(mbi) if "mwem" in name.lower() or "mechanism" in name.lower()]:
@@ -53,4 +74,4 @@ def mwem(n: int) -> Callable[[], Any]:
     raise NotImplementedError(f"mbi {version('mbi')} has a mechanism that this row does not know yet")
 
 
-TASKS = {"fit_pairs": fit_pairs, "mwem": mwem}
+TASKS = {"fit_pairs": fit_pairs, "fit_tree": fit_tree, "mwem": mwem, "sample_tree": sample_tree}

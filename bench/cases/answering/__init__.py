@@ -6,7 +6,7 @@ every call. Updates go up and down in turn, so that the weights stay where they 
 """
 
 from ..registry import Case
-from . import continual, mwem, online, ranges, synthetic, tables, weights
+from . import continual, mwem, online, ranges, synthetic, tables, trees, weights
 
 CASES: tuple[Case, ...] = (
     *weights.CASES,
@@ -16,4 +16,5 @@ CASES: tuple[Case, ...] = (
     *ranges.CASES,
     *mwem.CASES,
     *synthetic.CASES,
+    *trees.CASES,
 )

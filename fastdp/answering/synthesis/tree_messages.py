@@ -68,14 +68,6 @@ class TreeWeights:
         """x = (1 - theta) x + theta shares: the average of distributions on a tree has the average of their cliques."""
         run_chunks(lambda i, j: fits.mix(x[i:j], self.shares[i:j], 1 - theta, theta), x.size, CHUNK)
 
-    def most(self, values: Flat) -> float:
-        """The largest sum of values of tables, one of each, that any record has."""
-        layout, space = self.layout, np.empty(self.layout.space)
-        space[1 : layout.starts[-1]] = values
-        scratch = np.where(self.logs > -np.inf, 0.0, -np.inf)
-        kernels.collect_most(scratch, space, self._units, layout.plan, layout.steps, 0, len(layout.plan))
-        return float(space[0])
-
     def put(self, x: Flat) -> None:
         """Be the distribution with these probabilities of cliques; what cannot be stays so."""
         cannot = np.isneginf(self.logs)

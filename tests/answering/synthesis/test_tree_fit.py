@@ -87,14 +87,15 @@ def test_the_descent_ends_where_tables_are_nearest_to_those_without_noise(sigma:
 def test_a_descent_that_overshoots_goes_on() -> None:
     # counts a thousand times the noise: momentum leads past the target and back, long before any noise is followed
     rng = np.random.default_rng(0)
-    d, n, sigma = 60, 200_000.0, 50.0
-    pairs = [(max(0, j - 1 - j % 4), j) for j in range(1, d)]
+    d, n, sigma = 100, 200_000.0, 50.0
+    pairs = [(int(rng.integers(max(0, j - 5), j)), j) for j in range(1, d)]
     tree = JunctionTree([2] * d, pairs)
-    flips = 0.05 + 0.3 * rng.random(d)
-    measured = []
+    ones, measured = [0.4], []
     for a, b in pairs:
-        exact = n / 2 * np.array([[1 - flips[b], flips[b]], [flips[b], 1 - flips[b]]])
-        measured.append(Measured((a, b), exact + sigma * rng.normal(size=(2, 2)), sigma))
+        given = np.array([0.15, 0.85]) if b % 3 else np.array([0.1, 0.82])  # that b is 1, for each value of a
+        table = n * np.array([(1 - ones[a]), ones[a]])[:, None] * np.stack([1 - given, given], axis=1)
+        ones.append(float(table[:, 1].sum()) / n)
+        measured.append(Measured((a, b), table + sigma * rng.normal(size=(2, 2)), sigma))
     fit = fit_tree(tree, measured, n)
     assert fit.residual < 1.5
     assert fit.risk is not None

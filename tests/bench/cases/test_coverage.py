@@ -108,6 +108,7 @@ NOT_RUN = {
 # elsewhere a tiny size does: kernels are chosen by more than this
 LARGE = {
     "sample-searched": 1 << 25,
+    "tree-fit-wide": 10 * 64**3,
     "transform": 1 << 20,
     "answer-scattered": 1 << 14,
     "conjunction-scattered": 1 << 14,

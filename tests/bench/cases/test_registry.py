@@ -138,6 +138,9 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("ranges", "np.histogram, even bins", 2, 2),
         ("ranges", "np.histogram, edges", 2, 2),
         ("ranges-integers", "np.histogram, edges", 2, 2),
+        ("tree-fit", None, 2.0, 2.0),
+        ("tree-sample", None, 1.0, 1.0),
+        ("tree-sample", "numpy", 1.5, 1.5),
         ("end-to-end-16", None, 1.0, 1.0),
         ("end-to-end-23", None, 5.0, 5.0),
     }
@@ -147,6 +150,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         *("mwem-small", "release-pairs", "pmw-update"),
         *("marginals-decimal", "spread-decimal", "spread-mixed"),
         *("conjunction-scattered", "answer-scattered", "values-update", "sample-searched"),
+        "tree-fit-wide",
         *("conjunction-runs-cold", "conjunction-long-runs-cold"),
     }
 

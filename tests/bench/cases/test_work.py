@@ -60,6 +60,7 @@ def test_every_side_runs_at_a_tiny_size(case: Case) -> None:
             "ranges-integers",
             "sample",
             "sample-searched",
+            "tree-sample",
         ):  # drawn afresh
             assert case.name != "sample" or np.shape(first) == np.shape(second) == (TINY, 20)
         elif case.room == "answering":  # of public numbers: nothing is drawn; what is updated goes up and down

@@ -203,6 +203,25 @@ def _check_ranges(drawn: Any, parameters: Any) -> None:
     assert all((one >= 0).all() for one in counts)
 
 
+def _check_tables_of_a_tree(drawn: Any, parameters: Any) -> None:
+    """The first table: near the noisy one, whose noise is 30 of 100,000 records a cell, and of no more distance."""
+    (_, sigma, tables), (found,) = drawn
+    _, table = tables[0]
+    assert found.sum() == pytest.approx(1.0, abs=1e-9)
+    off = (1e5 * found - table) / sigma
+    assert (found >= 0).all()
+    assert float((off**2).mean()) < 1.2
+
+
+def _check_records_of_a_tree(drawn: Any, parameters: Any) -> None:
+    """Counts of columns that are not in one row of draws: within what independent records would differ by."""
+    table, records = drawn
+    counts = np.zeros(table.shape, int)
+    np.add.at(counts, (records[:, 0], records[:, 2]), 1)
+    assert laws.check_cells(counts.reshape(-1), table.reshape(-1).tolist())
+    assert not laws.check_cells(counts.reshape(-1), np.roll(table.reshape(-1), 1).tolist())
+
+
 ORACLES: dict[str, Any] = {
     "bins": _check_bins,
     "ranges": _check_ranges,
@@ -225,4 +244,6 @@ ORACLES: dict[str, Any] = {
     "two-way tables": _check_two_way_tables,
     "released tables": _check_released_tables,
     "rising weights": _check_rising,
+    "tables of a tree": _check_tables_of_a_tree,
+    "records of a tree": _check_records_of_a_tree,
 }
