@@ -333,7 +333,8 @@ def test_no_labels_at_all(relation):
 
 
 @pytest.mark.parametrize(
-    ("by", "message"), [("z", "by"), (["k", "k"], "different"), ([], "by"), (3.5, "column=3.5: must be a name"), (["k", "z"], "by")]
+    ("by", "message"),
+    [("z", "by"), (["k", "k"], "different"), ([], "by"), (3.5, "column=3.5: must be a name"), (["k", "z"], "by")],
 )
 def test_columns_that_are_none(by, message):
     with pytest.raises(ValueError, match=message):
