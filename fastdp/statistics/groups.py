@@ -103,7 +103,7 @@ def count_by(
 @boundary
 def sum_by(
     data: Any,
-    values: str | int,
+    column: str | int,
     by: Any,
     *,
     bounds: tuple[float, float],
@@ -120,7 +120,7 @@ def sum_by(
     ----------
     data : mapping, frame, two-dimensional array, Parquet file or Dask collection
         The records.
-    values : str or int
+    column : str or int
         The column of numbers.
     by : str, int or list of them
         The column of labels, or several: labels are tuples then. Labels are numbers, strings, bytes and dates. Records
@@ -174,14 +174,14 @@ def sum_by(
     epsilon, delta = parameters.epsilon(epsilon), parameters.delta(delta)
     if by is None:
         raise ValueError("by=None: must be the name of a column, or a list of different ones")
-    rows, columns = label_rows(data, by, values)
-    column = ClampedColumn(rows, missing, "add-remove", at=columns)  # of a label's records none is public
-    grid = Grid.of(bounds, column.kind, column.bits(epsilon))
+    rows, columns = label_rows(data, by, column)
+    numbers = ClampedColumn(rows, missing, "add-remove", at=columns)  # of a label's records none is public
+    grid = Grid.of(bounds, numbers.kind, numbers.bits(epsilon))
     noise = _noise(grid.last, epsilon, neighbors)
     least = group_threshold(_scale(noise), delta, grid.last)
     guarantee = ApproxDP(epsilon, delta, neighbors=neighbors)
     with ChargedKeys("sum_by", guarantee, _row(noise, delta, least / grid.last), budget, rng) as keys:
-        tally = tally_labels(rows, columns, partial(column.integers, grid=grid))
+        tally = tally_labels(rows, columns, partial(numbers.integers, grid=grid))
         above = tally.totals[1]
         below = tally.totals[0] * grid.last - above
         draws = integer_noise(noise.plan, keys.take(), 2 * len(tally)).reshape(2, -1)
