@@ -11,7 +11,7 @@ from typing import Any
 
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..records.domain import Domain, check_domain
 from ..records.sources import rows_of
@@ -21,6 +21,7 @@ from ..support.checks import MAX_INT64, check_records, integer, large_integer, o
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
+from .marginal_noise import prefers_gaussian
 from .memory import check_room
 from .mwem_average import AveragePlan
 from .mwem_measured import MeasuredPlan
@@ -149,7 +150,7 @@ def mwem(
 
     Notes
     -----
-    Guarantee    (epsilon, delta)-DP
+    Guarantee    (epsilon, delta)-DP; epsilon-DP where "measured" takes Laplace noise, which is smaller for few rounds
     Proof        mwem.md, theorems 1 to 3
     Accuracy     "average": `.alpha` of the result, and of `bounds.mwem` beforehand. AccuracyWarning where plain
                  noise on the same answers would guarantee less error; `release_marginals` gives those, and fits them
@@ -169,12 +170,16 @@ def mwem(
     """
     parameters.outside(outside)
     rows = rows_of(data)
-    plan = plan_of(rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors)
+    payers = charged_here(budget)
+    plan = plan_of(
+        rows.n, domain, queries, epsilon, delta, rounds, variant, beta, records, neighbors,
+        may_be_pure=not prefers_gaussian(payers),
+    )  # fmt: skip
     check_room(plan.weight_bytes, plan.weight_bytes, TrueAnswers.bytes(plan.n, domain, rows.gathers))
     plan.warn_if_plain_noise_is_better()
     listed = {"epsilon": plan.epsilon, "delta": plan.delta, "rounds": plan.rounds, "variant": plan.variant}
     with (
-        ChargedKeys("mwem", plan.guarantee, listed, budget, rng) as keys,
+        ChargedKeys("mwem", plan.guarantee, listed, payers, rng) as keys,
         reporting(progress, "fitting") as report,
     ):
         plan.read(TrueAnswers(rows, domain, outside, n=plan.n))
@@ -191,7 +196,7 @@ def mwem(
 
 def plan_of(
     n: int, domain: Any, queries: Any, epsilon: Any, delta: Any, rounds: Any, variant: Any, beta: Any, records: Any,
-    neighbors: Any,
+    neighbors: Any, *, may_be_pure: bool = False,
 ) -> MwemPlan:  # fmt: skip
     """Checked parameters, and all that follows from them; `n` counts under replace-one neighbours only."""
     check_domain(domain)
@@ -212,4 +217,5 @@ def plan_of(
         raise ValueError("queries: must be at least one")
     if not n and records is None:
         raise ValueError("data: n=0 records: must be at least one")
-    return _PLANS[variant](workload, n if records is None else records, neighbors, epsilon, delta, beta, rounds)
+    most = n if records is None else records
+    return _PLANS[variant](workload, most, neighbors, epsilon, delta, beta, rounds, may_be_pure=may_be_pure)

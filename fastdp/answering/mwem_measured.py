@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..mechanisms.selection import draw_one
 from ..privacy.calibration import gaussian_mu, zcdp_rho
 from ..privacy.conversions import range_of_rho, rho_of_range
-from ..privacy.guarantees import ZCDP, BoundedRange, Guarantee, Neighbors
+from ..privacy.guarantees import ZCDP, BoundedRange, Guarantee, Neighbors, PureDP
 from ..privacy.loss_distributions import epsilon_bounds
 from ..privacy.profiles import Exponential, Gaussian
 from ..randomness import noise_draws, noise_plans
@@ -116,19 +116,19 @@ class MeasuredPlan(MwemPlan):
         # by how much a record changes the difference of two scores; and what is measured, in L1 and in L2 squared
         self.score_sensitivity = 2 if self.tables is None else 4
         sensitivity = 1 if self.tables is None or self.neighbors == "add-remove" else 2
-        if self.delta:
-            made = _round_of(self.epsilon, self.delta, count, sensitivity)
+        each = lower(self.epsilon) / count
+        width = down(each / _CHOOSING)
+        scale = up(sensitivity / (each - Fraction(width)))
+        made = _round_of(self.epsilon, self.delta, count, sensitivity) if self.delta else None
+        if made and not (self.may_be_pure and sqrt(2) * scale < made.sigma):
             self.range, self.sigma = made.range, made.sigma
             self.noise: noise_plans.NoisePlan = noise_plans.gaussian_plan(
                 noise_plans.scale_in_range(self.sigma * UNIT, "sigma / 2^-16")
             )
             return self.guarantee_of(*((part, count) for part in made.guarantees(self.neighbors)))
-        each = lower(self.epsilon) / count
-        self.range = down(each / _CHOOSING)
-        scale = up(sensitivity / (each - Fraction(self.range)))
-        self.sigma = sqrt(2) * scale
+        self.range, self.sigma = width, sqrt(2) * scale
         self.noise = noise_plans.laplace_plan(noise_plans.scale_in_range(scale * UNIT, "scale / 2^-16"))
-        return self.guarantee_of()
+        return PureDP(self.epsilon, neighbors=self.neighbors)
 
     def warn_if_plain_noise_is_better(self) -> None:
         """Nothing: there is no error bound to compare with."""

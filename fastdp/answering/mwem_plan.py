@@ -36,10 +36,11 @@ class MwemPlan(ABC):
 
     def __init__(
         self, workload: Workload, n: int, neighbors: Neighbors, epsilon: float, delta: float,
-        beta: float, rounds: int | None,
+        beta: float, rounds: int | None, *, may_be_pure: bool = False,
     ) -> None:  # fmt: skip
         self.workload, self.domain, self.n, self.neighbors = workload, workload.domain, n, neighbors
         self.epsilon, self.delta, self.beta = epsilon, delta, beta
+        self.may_be_pure = may_be_pure  # whether measurements may take Laplace noise where a delta is given
         self.numbers: dict[str, Any] = {
             "n": n, "log_cells": sum(map(log, self.domain.sizes)), "queries": len(workload), "epsilon": epsilon,
             "delta": delta, "beta": beta,

@@ -152,3 +152,22 @@ def test_when_gaussian_answers_need_fewer_records_it_says_so() -> None:
     domain = Domain(a=2)
     many = [Linear([i / 40_000, 1.0]) for i in range(40_000)]
     fastdp.mwem(np.zeros((1000, 1), int), domain, many, epsilon=1.0, delta=1e-6)
+
+
+def test_few_rounds_take_laplace_noise_where_it_is_smaller_and_nobody_adds_up_rhos() -> None:
+    work = marginals(SMALL, 2)
+    for rounds in (1, 2, 3, 6):
+        for relation in ("replace-one", "add-remove"):
+            given: Any = {"rounds": rounds, "neighbors": relation}
+            gaussian, laplace = (plan(MeasuredPlan, PEOPLE, SMALL, work, delta=delta, **given) for delta in (1e-6, 0.0))
+            made = plan(MeasuredPlan, PEOPLE, SMALL, work, delta=1e-6, may_be_pure=True, **given)
+            best = laplace if laplace.sigma < gaussian.sigma else gaussian
+            assert (made.sigma, made.range, repr(made.noise)) == (best.sigma, best.range, repr(best.noise))
+            assert made.guarantee == best.guarantee
+            if rounds == 1:
+                assert made.guarantee == fastdp.PureDP(1.0, neighbors=relation)
+    options: Any = {"variant": "measured", "rounds": 1}
+    assert fit(PEOPLE, SMALL, work, **options).guarantee == fastdp.PureDP(1.0)
+    for theorem in ("zcdp", "gaussian", "best"):
+        budget = fastdp.Budget(epsilon=2.0, delta=1e-5, theorem=theorem)
+        assert not isinstance(fit(PEOPLE, SMALL, work, budget=budget, **options).guarantee, fastdp.PureDP)
