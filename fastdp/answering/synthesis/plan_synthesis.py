@@ -122,7 +122,7 @@ def plan_synthesis(
     >>> from fastdp import Domain, plan_synthesis
     >>> estimate = plan_synthesis(50_000, Domain(age=90, sex=2, job=30, region=50), epsilon=1.0, delta=1e-6)
     >>> estimate.whole, estimate.tables
-    (True, 4)
+    (True, 6)
     >>> estimate.table_error < 0.5
     True
     """
