@@ -40,23 +40,6 @@ def rule_of(numbers: F64Array, address: int) -> ClipRule:
     return ClipRule(int64(numbers[KIND]), numbers[PARAMETER], address, numbers[BOUND], numbers[UNIT], numbers[LIMIT])
 
 
-@jit(inline=True)
-def norm_of(row: Any, least: float) -> float:
-    """The norm of a point, as `norms_into` has it."""
-    d = row.size
-    a = splat(0.0, 8)
-    whole = d // LANES * LANES
-    for c in range(0, whole, LANES):
-        v = load_wide(row, c, 8)
-        a = fma(v, v, a)
-    rest = stack(np.float64, LANES)
-    store(rest, 0, a)
-    for c in range(whole, d):
-        v = np.float64(row[c])
-        rest[c - whole] = v * v + rest[c - whole]
-    return np.sqrt((((rest[0] + rest[4]) + (rest[2] + rest[6])) + ((rest[1] + rest[5]) + (rest[3] + rest[7]))) + least)
-
-
 @jit
 def norms_into(X: Any, d: int, least: float, out: F64Array) -> int:
     """The norms of points, not below the true ones by more than (d / 16 + 8) U relative, nor below sqrt(least).
@@ -69,7 +52,19 @@ def norms_into(X: Any, d: int, least: float, out: F64Array) -> int:
     """
     bad = 0
     for i in range(out.size):
-        out[i] = norm_of(X[i * d : (i + 1) * d], least)
+        row = X[i * d : (i + 1) * d]
+        a = splat(0.0, 8)
+        whole = d // LANES * LANES
+        for c in range(0, whole, LANES):
+            v = load_wide(row, c, 8)
+            a = fma(v, v, a)
+        rest = stack(out.dtype, LANES)
+        store(rest, 0, a)
+        for c in range(whole, d):
+            v = np.float64(row[c])
+            rest[c - whole] = v * v + rest[c - whole]
+        square = ((rest[0] + rest[4]) + (rest[2] + rest[6])) + ((rest[1] + rest[5]) + (rest[3] + rest[7]))
+        out[i] = np.sqrt(square + least)
         if not out[i] < np.inf:
             bad = 1
     return bad

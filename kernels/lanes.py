@@ -469,6 +469,19 @@ def row_at(typing: Any, rows: Any, i: Any) -> Any:
 
 
 @emit
+def lent(typing: Any, array: Any) -> Any:
+    """A contiguous array that pieces may be given without being counted, 5 ns each time: who calls must hold it."""
+    if not _is_vector(array):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        held = context.make_array(array)(context, builder, args[0])
+        return _array_at(context, builder, array, held.data, builder.extract_value(held.shape, 0))
+
+    return array(array), generate
+
+
+@emit
 def stack(typing: Any, dtype: Any, n: Any) -> Any:
     """n uninitialised entries on the stack, gone when the calling kernel returns: for small buffers only."""
     if not isinstance(n, types.IntegerLiteral):

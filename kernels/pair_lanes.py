@@ -11,6 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from .lanes import Lanes, emit
 
@@ -145,3 +146,70 @@ def fold(typing: Any, x: Any) -> Any:
         return builder.add(half(0), half(result.n))
 
     return result(x), generate
+
+
+@emit
+def floor_within(typing: Any, x: Any) -> Any:
+    """Float64 lanes rounded down, and cut to 32767 in magnitude."""
+    if not isinstance(x, Lanes) or x.dtype != types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = args[0].type
+        signature = ir.FunctionType(kind, [kind])
+        floor = cgutils.get_or_insert_function(builder.module, signature, f"llvm.floor.v{x.n}f64")
+        most, least = (ir.Constant(kind, [end] * x.n) for end in (32767.0, -32767.0))
+        down = builder.call(floor, args)
+        down = builder.select(builder.fcmp_ordered("<", down, most), down, most)
+        return builder.select(builder.fcmp_ordered(">", down, least), down, least)
+
+    return x(x), generate
+
+
+@emit
+def narrow(typing: Any, x: Any) -> Any:
+    """Float64 lanes that are integers of 16 bits, as such."""
+    if not isinstance(x, Lanes) or x.dtype != types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.trunc(builder.fptosi(args[0], ir.VectorType(_I32, x.n)), ir.VectorType(_I16, x.n))
+
+    return Lanes(types.int16, x.n)(x), generate
+
+
+@emit
+def transpose_into(typing: Any, rows: Any, start: Any, wide: Any, out: Any) -> Any:
+    """out[16 k + i] = rows[start + i wide + k] for i and k below 16, of contiguous arrays of int32."""
+    if any(getattr(array, "dtype", None) != types.int32 for array in (rows, out)):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        sixteen = ir.VectorType(_I32, 16)
+
+        def place(array: Any, which: int, at: Any) -> Any:
+            data = context.make_array(array)(context, builder, args[which]).data
+            return builder.bitcast(builder.gep(data, [at]), sixteen.as_pointer())
+
+        lanes = []
+        for i in range(16):
+            loaded = builder.load(place(rows, 0, builder.add(args[1], builder.mul(args[2], ir.Constant(_I64, i)))))
+            loaded.align = 4
+            lanes.append(loaded)
+        apart = 8
+        while apart:  # lane i of vector k and lane i + apart of vector k + apart change places, and so on by halves
+            turned = list(lanes)
+            for k in range(16):
+                if not k & apart:
+                    x, y = lanes[k], lanes[k + apart]
+                    first = [i if not i & apart else 16 + i - apart for i in range(16)]
+                    second = [i + apart if not i & apart else 16 + i for i in range(16)]
+                    turned[k], turned[k + apart] = _shuffled(builder, x, y, first), _shuffled(builder, x, y, second)
+            lanes = turned
+            apart //= 2
+        for k in range(16):
+            stored = builder.store(lanes[k], place(out, 3, ir.Constant(_I64, 16 * k)))
+            stored.align = 4
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp, types.intp, out), generate

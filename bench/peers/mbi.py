@@ -56,7 +56,7 @@ def _tree_model(mbi: Any, cells: int, steps: int) -> Any:
 
 
 def fit_tree(n: int, *, steps: int) -> Callable[[], Any]:
-    """So many steps of mirror descent on a junction tree of n cells, compiled anew each time, as its users have it."""
+    """So many steps of mirror descent on a junction tree of n cells, compiled beforehand."""
     mbi = _mbi()
     return lambda: _tree_model(mbi, n, steps)
 

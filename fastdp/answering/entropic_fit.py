@@ -19,6 +19,7 @@ from ..support.threads import run_chunks
 from .component_metric import ComponentMetric, EqualMetric, Metric
 from .least_squares_fit import Axes, LeastSquares, Table
 from .marginal_transform import CHUNK, as_tables, flat_of, marginal_tables, spread_tables
+from .mirror_descent import MirrorDescent
 from .queries.marginals import Marginals
 
 Report = Callable[[int, int, str], object]
@@ -59,37 +60,23 @@ def fit_entropic(
     noise = metric.unit * metric.unit * least_squares.rank
     first = product_of_one_way(target, least_squares, sigma, variances) if start is None else start.copy()
     patience = PATIENCE if start is None else 1
-    z = _Weights(first, workload)  # the mirror's side
-    x = z.cells.copy()  # the average
-    of_x = z.tables
-    left = before = square_of(of_x - y, metric) / noise
+    descent = MirrorDescent(_Weights(first, workload), first.copy(), y, metric.apply, workload.tables / 2)
+    left = before = descent.distance() / noise
     near = 1 + sqrt(2 / least_squares.rank)  # a standard deviation above what the noise amounts to on average
     smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= near else MOST_STEPS
     while steps < most:
         if report:
             report(steps, most, f"squared distance {left:.3g} of the noise's")
         steps += 1
-        theta = 2 / (steps + 1)
-        of_z = z.tables
-        gap = metric.apply((1 - theta) * of_x + theta * of_z - y)
-        gradient = spread_tables(as_tables(gap, workload), workload.domain, workload)
-        while True:
-            rate = 1 / (theta * smoothness)
-            divergence = z.update(gradient, rate) - rate * float((gap * z.tables).sum())
-            # holds for `smoothness` from tables / 2 on (release_marginals.md, lemma 2); mostly for far less
-            if 2 * smoothness >= workload.tables or square_of(z.tables - of_z, metric) <= 2 * smoothness * divergence:
-                break
-            z.update(gradient, -rate)
-            smoothness *= 2
-        z.mix_into(x, theta)
-        of_x = (1 - theta) * of_x + theta * z.tables
-        left = square_of(of_x - y, metric) / noise
+        smoothness = descent.step(smoothness, lambda _, theta=2 / (steps + 1): theta)  # type: ignore[misc]
+        left = descent.distance() / noise
         if left <= near and most == MOST_STEPS:
             most = min(patience * steps, MOST_STEPS - 1)
         if steps >= 64 and steps.bit_count() == 1:  # a power of 2
             if left > 0.98 * before:  # no distribution comes closer
                 break
             before = left
+    x = descent.x
     x /= x.sum()
     tables = [np.maximum(table, 0.0) for table in marginal_tables(x, workload.domain, workload)]
     return Fit(x, tables, left, steps)
@@ -100,9 +87,17 @@ class _Weights:
 
     def __init__(self, cells: NDArray[np.float64], workload: Marginals) -> None:
         self.workload = workload
-        self.cells, self._total = cells, 1.0  # the distribution is cells / total
-        self._logs, self._log_total = np.log(cells), 0.0
+        self.put(cells)
+
+    def put(self, x: NDArray[np.float64]) -> None:
+        """Be the distribution x, which is given away."""
+        self.cells, self._total = x, 1.0  # the distribution is cells / total
+        self._logs, self._log_total = np.log(x), 0.0
         self.tables = self._tables()
+
+    def spread(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What `update` takes for a gradient with respect to the tables."""
+        return spread_tables(as_tables(gradient, self.workload), self.workload.domain, self.workload)
 
     def update(self, gradient: NDArray[np.float64], rate: float) -> float:
         """Multiply by e^(-rate gradient); returns by how much the logarithm of the sum of the weights falls."""
@@ -160,8 +155,3 @@ def product_of_one_way(
 def bytes_of_fit(domain: Domain) -> int:
     """What the entropic fit needs, at most."""
     return 8 * _ARRAYS * domain.size
-
-
-def square_of(a: NDArray[np.float64], metric: Metric) -> float:
-    """The squared norm."""
-    return float((a * metric.apply(a)).sum())

@@ -45,30 +45,33 @@ class Transform(Protocol):
         ...
 
     def put(self, x: Flat) -> None:
-        """Be the distribution x."""
+        """Be the distribution x, which is given away."""
         ...
 
 
 class MirrorDescent:
-    """Tseng (2008), algorithm 1, for half the weighted squared distance of the tables from a target.
+    """Tseng (2008), algorithm 1, for half the squared distance of the tables from a target.
 
     z        where the gradients lead
     x        the average so far, as `mix_into` writes it, and its tables
+    weigh    differences of all tables, weighted: a square is the product of both
     certain  a smoothness that always holds: half the sum, over the tables, of their largest weights
     """
 
-    def __init__(self, z: Transform, x: Flat, target: Flat, weights: Flat | float, certain: float) -> None:
+    def __init__(self, z: Transform, x: Flat, target: Flat, weigh: Callable[[Flat], Flat], certain: float) -> None:
         self.z, self.x, self.tables = z, x, z.tables
-        self._target, self._weights, self._certain = target, weights, certain
+        self._target, self._weigh, self._certain = target, weigh, certain
 
     def distance(self) -> float:
         """The squared distance of the average."""
-        gap = self.tables - self._target
-        return float((self._weights * gap * gap).sum())
+        return self._square(self.tables - self._target)
+
+    def _square(self, gap: Flat) -> float:
+        return float((gap * self._weigh(gap)).sum())
 
     def restart(self) -> None:
         """Go on from the average, without momentum."""
-        self.z.put(self.x)
+        self.z.put(self.x.copy())
         self.tables = self.z.tables
 
     def step(self, smoothness: float, share: Callable[[float], float]) -> float:
@@ -79,15 +82,11 @@ class MirrorDescent:
         z, of_z = self.z, self.z.tables
         while True:
             theta = share(smoothness)
-            gap = self._weights * ((1 - theta) * self.tables + theta * of_z - self._target)
+            gap = self._weigh((1 - theta) * self.tables + theta * of_z - self._target)
             direction, rate = z.spread(gap), 1 / (theta * smoothness)
             divergence = z.update(direction, rate) - rate * float((gap * z.tables).sum())
-            moved = z.tables - of_z
             # holds for what is certain (release_marginals.md, lemma 2); mostly for far less
-            if (
-                smoothness >= self._certain
-                or float((self._weights * moved * moved).sum()) <= 2 * smoothness * divergence
-            ):
+            if smoothness >= self._certain or self._square(z.tables - of_z) <= 2 * smoothness * divergence:
                 break
             z.update(direction, -rate)
             smoothness *= 2

@@ -85,7 +85,7 @@ def _rounded(points: Points, key: Key, longest: int, block: Block) -> IntegerBlo
     X, labels = points.raw_parts(block)
     pairs, records = (points.d + 1) // 2, -(-block.n // TILE) * TILE
     out, marks = np.zeros(2 * pairs * records, np.int16), np.zeros((2, records), np.int16)
-    phases = np.arange(2 * pairs) * _GOLDEN % 1.0
+    phases = np.arange(-(-points.d // 32) * 32) * _GOLDEN % 1.0
     least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
     make: Any = round_points
     make(as_compiled(X.reshape(-1)), points.d, points.limit, least, longest, key, block.first, phases, out, marks)

@@ -53,7 +53,7 @@ def _restore_threads() -> Iterator[None]:
 
 
 def phases_of(d: int) -> Array:
-    return np.arange(d + d % 2) * grid_points._GOLDEN % 1.0
+    return np.arange(-(-d // 32) * 32) * grid_points._GOLDEN % 1.0
 
 
 def rounded(X: Array, first: int = 0, most: int = LONGEST, bound: float = math.inf) -> tuple[Array, Array]:
@@ -246,7 +246,7 @@ def test_a_run_at_the_limit_fits_int32() -> None:
 def test_the_sensitivity_that_is_paid_for(neighbors: Any) -> None:
     for clip in (1.0, 0.3, 1e-5, 7e9):
         for d in (1, 50, 3000):
-            found = point_grid(NoiseParameters(1.0, 1e-6, "auto", neighbors), clip=clip, n=1000, d=d, steps=60)
+            found = point_grid(NoiseParameters(1.0, 1e-6, "auto", neighbors), clip=clip, n=5000, d=d, steps=60)
             assert found is not None
             grid = found[0]
             assert grid.longest < 2**26
@@ -268,7 +268,8 @@ def test_records_of_every_size_and_of_none() -> None:
     np.testing.assert_allclose(found[2:] * 2.0 ** -marks[0, 2:6, None].astype(float), X[2:], rtol=2e-4, atol=1e-4)
     assert not found[5].any() or (found[5] % 1 == 0).all()
     constant = {"loss": losses.Logistic(x_norm=1), "over": sets.Ball(1.0), "epsilon": 1.0, "delta": 1e-6, "steps": 5}
-    wild = np.array([[1e308, -1e308], [math.nan, 0.0], [math.inf, 1.0], [0.0, 0.0], [5e-324, 1.0]])
+    wild = np.zeros((5, 17))
+    wild[:, 3:5] = [[1e308, -1e308], [math.nan, 0.0], [math.inf, 1.0], [0.0, 0.0], [5e-324, 1.0]]
     fit = fastdp.noisy_projected_gradient_descent(wild, [1, 0, 1, 1, 0], outside="clip", **constant)
     assert fit.coordinates == "int16"
     assert np.isfinite(fit.w).all()
@@ -293,6 +294,8 @@ def test_the_width_is_a_public_rule() -> None:
         return point_grid(some, clip=1.0, n=n, d=d, steps=steps) is not None
 
     assert width(1)
+    assert width(5000, d=2)
+    assert not width(4096, d=16)
     assert width(10**8)
     assert not width(10**9), "rounding would have more than a tenth of the noise"
     assert width(10**6, some=asked._replace(epsilon=10.0))
@@ -303,7 +306,7 @@ def test_the_width_is_a_public_rule() -> None:
 
 
 def test_results_say_the_width() -> None:
-    X, y, _ = instance(np.random.default_rng(10), 50, 3)
+    X, y, _ = instance(np.random.default_rng(10), 9000, 20)
     X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     common: dict[str, Any] = {"over": sets.Ball(1.0), "epsilon": 1.0, "delta": 1e-6, "steps": 8}
     one = fastdp.noisy_projected_gradient_descent
@@ -336,17 +339,17 @@ def history(X: Any, y: Any, loss: Any, over: Any = None, **more: Any) -> bytes:
 def test_all_ways_come_to_the_same_bits(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(11)
     loss = LOSSES[kind] if kind != "CUSTOM" else losses.Custom(lambda s, y: (s - y) / (1.0 + abs(s - y)))
-    X, y, _ = instance(rng, 2500, 5)
+    X, y, _ = instance(rng, 2500, 18)
     labels = labels_for(kind, y)
     right = history(X, labels, loss)
     assert history(X, labels, loss, callback=lambda t, w: None) == right
     assert history(np.asfortranarray(X), labels, loss) == right
-    frame = pd.DataFrame(X, columns=list("abcde")).assign(label=labels)
+    frame = pd.DataFrame(X, columns=list("abcdefghijklmnopqr")).assign(label=labels)
     assert history(frame, "label", loss) == right
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "some.parquet", row_group_size=700)
     assert history(str(tmp_path / "some.parquet"), "label", loss) == right
     if kind != "CUSTOM":
-        chunked = da.from_array(X, chunks=((900, 1, 1599), (5,)))  # type: ignore[no-untyped-call]
+        chunked = da.from_array(X, chunks=((900, 1, 1599), (18,)))  # type: ignore[no-untyped-call]
         beside = da.from_array(labels, chunks=((900, 1, 1599),))  # type: ignore[no-untyped-call]
         assert history(chunked, beside, loss) == right
     monkeypatch.setattr(grid_points, "_ONE_LOOP", 0)
@@ -361,8 +364,8 @@ def test_all_ways_come_to_the_same_bits(kind: str, tmp_path: Path, monkeypatch: 
 
 
 def test_sets_that_are_projected_in_python() -> None:
-    X, y, _ = instance(np.random.default_rng(12), 300, 4)
-    own = sets.Projected(sets.Ball(0.7).project, diameter=1.4, center=[0.0] * 4)
+    X, y, _ = instance(np.random.default_rng(12), 300, 17)
+    own = sets.Projected(sets.Ball(0.7).project, diameter=1.4, center=[0.0] * 17)
     assert history(X, y, LOSSES["SQUARED"], own) == history(X, y, LOSSES["SQUARED"])
 
 

@@ -233,13 +233,13 @@ def test_without_noise_it_is_the_plain_one(name: str, average: bool | None) -> N
 @pytest.mark.parametrize("name", ["squared", "logistic", "huber", "ridge"])
 def test_without_noise_points_of_16_bits_are_nearly_the_same(name: str) -> None:
     """Points and scores are off by a few parts in 16,383, factors by one of 1,024; the mean of them by far less."""
-    X, y = records(name, 1500, 5)
+    X, y = records(name, 1500, 17)
     over = sets.Ball(0.8)
     fit = noisy(X, y, loss=LOSSES[name], over=over, epsilon=1, delta=1e-6, steps=30, history=True)
     assert fit.coordinates == "int16"
     rates = fit.step_size * (1 - np.arange(30) / 30)
-    right = oracles.optimizing.descent(gradient_of(LOSSES[name], X, y), over.project, np.zeros(5), rates.tolist())
-    part = fit.clip * (2 * math.sqrt(5) / 16383 + 2.0**-10 / math.sqrt(1500))
+    right = oracles.optimizing.descent(gradient_of(LOSSES[name], X, y), over.project, np.zeros(17), rates.tolist())
+    part = fit.clip * (2 * math.sqrt(17) / 16383 + 2.0**-10 / math.sqrt(1500))
     np.testing.assert_allclose(fit.history, right, rtol=0, atol=rates.sum() * part)
 
 
@@ -548,7 +548,7 @@ def test_an_audit_of_one_step(noise: str, delta: float) -> None:
 
 
 def test_guarantees() -> None:
-    X, y = records("squared", 100, 3)
+    X, y = records("squared", 100, 17)
     common: Options = {"loss": LOSSES["squared"], "over": sets.Ball(1.0), "steps": 10}
     pure = noisy(X, y, epsilon=0.5, **common)
     assert pure.guarantee == PureDP(0.5)
@@ -559,7 +559,7 @@ def test_guarantees() -> None:
     rho = both.guarantee.parts[1]
     assert isinstance(rho, ZCDP)
     found = scales.point_grid(
-        scales.NoiseParameters(0.5, 1e-6, "gaussian", "replace-one"), clip=4.0, n=100, d=3, steps=10
+        scales.NoiseParameters(0.5, 1e-6, "gaussian", "replace-one"), clip=4.0, n=100, d=17, steps=10
     )
     assert found is not None
     assert both.clip == 4.0

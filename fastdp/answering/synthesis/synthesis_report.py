@@ -203,7 +203,7 @@ def report_of(plan: SynthesisPlan, measured: Measurements, tree: JunctionTree, f
             (names[each.columns[0]], names[each.columns[1]], each.distance / measured.total)
             for each in measured.candidates
         ),
-        distance_sigma=0.0 if plan.distances is None else plan.distances.sigma / measured.total,
+        distance_sigma=plan.distances.sigma / measured.total if plan.distances and measured.candidates else 0.0,
         n=measured.total,
         mu=measured.mu,
         steps=fit.steps,

@@ -72,7 +72,8 @@ def fit_tree(
         for zero in zeros:
             _exclude(layout, logs, zero)
         z = TreeWeights(layout, logs)
-        return MirrorDescent(z, z.shares.copy(), _flat(layout, values) / total, weights, float(each.sum()) / 2)
+        y = _flat(layout, values) / total
+        return MirrorDescent(z, z.shares.copy(), y, lambda gap: weights * gap, float(each.sum()) / 2)
 
     first, twin = descent_to(values), None
     if not values:

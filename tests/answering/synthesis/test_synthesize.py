@@ -165,6 +165,24 @@ def test_limits_hold_and_are_no_clock() -> None:
     assert small.report.cells <= 2000
 
 
+@pytest.mark.parametrize("limits", [{}, CHOOSING])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_an_estimate_before_anything_is_spent(limits: dict[str, Any], relation: Any) -> None:
+    with Budget(epsilon=1e-9) as budget:
+        estimate = fastdp.plan_synthesis(20_000, DOMAIN, **PRICE, **limits, neighbors=relation)
+    assert not len(budget.releases)
+    made = synthesize(people(), DOMAIN, **PRICE, **limits, neighbors=relation, rng=Randomness(seed=1))
+    report = made.report
+    assert estimate.whole == (not report.distances) == (not limits)
+    assert estimate.distance_sigma == pytest.approx(report.distance_sigma, rel=0.02)
+    assert estimate.cells >= report.cells
+    several = [each for each in report.tables if len(each.columns) > 1]
+    found = np.mean([0.8 * each.sigma * each.noisy.size / report.n for each in several])
+    assert estimate.table_error / 3 < found < 3 * estimate.table_error
+    assert estimate.tables == (4 if estimate.whole else 6)
+    assert "noise" in repr(estimate)
+
+
 def test_a_workload_says_what_matters() -> None:
     made = synthesize(people(), DOMAIN, **PRICE, workload=[["sex", "pay"], ["code"]], rng=Randomness(seed=1))
     assert [each.columns for each in made.report.tables if len(each.columns) == 2] == [("sex", "pay")]
