@@ -289,6 +289,7 @@ SPECIAL: dict[str, _Named] = {
     "bounds.gaussian": _Named(rho=0.1),
     "learning.Chosen.predict": _Named(X=lambda s: np.ones((4, 3))),
     "answering.MarginalsRelease.table": _Named(names=["a"]),
+    "answering.SynthesisReport.table": _Named(names=["a"]),
     "records.PackedRows.select": _Named(columns=[0]),
     "compose": _Named(delta=1e-6),
     "bounds.private_multiplicative_weights": _Named(n=10**6),
