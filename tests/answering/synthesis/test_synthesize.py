@@ -141,6 +141,18 @@ def test_one_value_and_as_many_values_as_records(sizes: dict[str, int], relation
     assert made.sample(9).shape == (9, len(sizes))
 
 
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-7, 1e-9, 1e-11, 1e-13, 700.0])
+@pytest.mark.parametrize("names", [["job", "sex", "code"], ["code"]])
+def test_any_epsilon_is_refused_beforehand_or_gives_a_table(epsilon: float, names: list[str]) -> None:
+    with Budget(epsilon=1000.0, delta=0.5) as budget:
+        try:
+            made = synthesize(people(200), DOMAIN.project(names), epsilon=epsilon, delta=1e-9, rng=Randomness(seed=1))
+        except ValueError:  # sigma beyond 2^40
+            assert not len(budget.releases)
+        else:
+            assert made.marginal(names).sum() == pytest.approx(1)
+
+
 def test_impossible_cells_have_no_record() -> None:
     never = [Conjunction({"sex": "m", "job": "nurse"}), Product({"sex": ["f"], "job": ["driver"], "code": [1, 2]})]
     made = synthesize(people(1000), DOMAIN, epsilon=0.1, delta=1e-6, impossible=never, rng=Randomness(seed=2))
