@@ -10,23 +10,45 @@ from ..support.public_paths import lazily
 
 _HOMES = {
     "Counts": "results",
+    "LabelCounts": "label_results",
+    "LabelSums": "label_results",
     "Number": "results",
     "bincount": "counts",
     "count": "counts",
+    "count_by": "groups",
     "histogram": "counts",
     "mean": "means",
     "quantiles": ".mechanisms.many_quantiles",
     "sum": "means",
+    "sum_by": "groups",
     "variance": "means",
 }
 
-__all__ = ["Counts", "Number", "bincount", "count", "histogram", "mean", "quantiles", "sum", "variance"]
+__all__ = [
+    "Counts",
+    "LabelCounts",
+    "LabelSums",
+    "Number",
+    "bincount",
+    "count",
+    "count_by",
+    "histogram",
+    "mean",
+    "quantiles",
+    "sum",
+    "sum_by",
+    "variance",
+]
 
 if TYPE_CHECKING:
     from ..mechanisms.many_quantiles import quantiles as quantiles
     from .counts import bincount as bincount
     from .counts import count as count
     from .counts import histogram as histogram
+    from .groups import count_by as count_by
+    from .groups import sum_by as sum_by
+    from .label_results import LabelCounts as LabelCounts
+    from .label_results import LabelSums as LabelSums
     from .means import mean as mean
     from .means import sum as sum
     from .means import variance as variance

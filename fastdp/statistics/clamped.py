@@ -6,6 +6,7 @@ A number is clamped to the bounds and put on a grid, a power of two, counted fro
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, frexp, ldexp, log2
@@ -19,7 +20,7 @@ from ..records.number_column import one_column
 from ..records.outside_domain import numbers_or_nan
 from ..records.rows import Block, Rows
 from ..support.checks import check_fits, items_of, moderate, one_of, plain_integer
-from ..support.columns import Entries, as_compiled
+from ..support.columns import Entries, as_compiled, objects
 from ..support.errors import DomainError
 from ..support.shown import shown
 
@@ -116,18 +117,21 @@ class Sums(NamedTuple):
 
 
 class ClampedColumn:
-    """A column of numbers, not read yet, and what becomes of missing entries: an error, or they are left out."""
+    """A column of numbers, not read yet, and what becomes of missing entries: an error, or they are left out.
 
-    def __init__(self, values: Any, missing: Any, neighbors: Neighbors) -> None:
+    A list holds floats: a type that its entries decided would tell one record from another. Of records with several
+    columns it is the one `at` this position.
+    """
+
+    def __init__(self, values: Any, missing: Any, neighbors: Neighbors, at: int = 0) -> None:
         self.missing: Missing = one_of("missing", missing, MISSING)
-        if isinstance(values, list | tuple | range):
-            check_fits("values", values, 16 * len(values), "so many numbers")
-        self.rows: Rows = one_column(values)
+        self.rows: Rows = values if at else one_column(_floats_of(values))
         if not self.rows.n and neighbors == "replace-one":
             raise ValueError("values: must hold at least one")
-        self.kind = self.rows.dtypes()[0].kind
+        self._at = at
+        self.kind = self.rows.dtypes()[at].kind
         if self.kind not in "biufO":
-            raise ValueError(f"values: dtype {self.rows.dtypes()[0]}: must be numbers")
+            raise ValueError(f"values: dtype {self.rows.dtypes()[at]}: must be numbers")
         #: Whether the number of entries that count is public.
         self.knows_size = neighbors == "replace-one" and self.missing == "raise"
 
@@ -176,18 +180,31 @@ class ClampedColumn:
 
     def _read(self, block: Block, grid: Grid) -> tuple[NDArray[Any], int]:
         """The entries of a block as the kernels take them, and how many are missing beside those that are NaN."""
-        values, missing, label = block.entries(0)
+        values, missing, label = block.entries(self._at)
         if values.dtype.kind in "biu":
             left_out = 0 if missing is None else self._allowed(int(missing.sum()))
             if left_out and missing is not None:
                 values = values[~missing]
-            kind: Any = np.int64 if grid.integers else np.float64
-            if values.dtype == np.uint64 and grid.integers:
-                values = np.minimum(values, np.uint64(2**63 - 1))
-            return as_compiled(np.ascontiguousarray(values, kind)), left_out
+            values = _signed(values) if grid.integers else np.ascontiguousarray(values, np.float64)
+            return as_compiled(values), left_out
         if values.dtype not in (np.float32, np.float64) or missing is not None:
             values = numbers_or_nan(Entries(values, missing, label))
         return as_compiled(np.ascontiguousarray(values)), 0
+
+    def integers(self, block: Block, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        """The integer of every entry of a block, and which are missing; None: no entry is."""
+        values, missing, label = block.entries(self._at)
+        first, end = grid.first, grid.first + grid.last
+        if grid.integers:
+            found = _signed(values).clip(first, end)
+        else:
+            floats = numbers_or_nan(Entries(values, missing, label))
+            missing = np.isnan(floats)
+            scaled = np.where(missing, float(first), floats * (1 / grid.unit))
+            found = np.rint(scaled.clip(float(first), float(end))).astype(np.int64)
+        if missing is None or not self._allowed(int(missing.sum())):
+            missing = None
+        return found - first, missing
 
     def _allowed(self, missing: int) -> int:
         if missing and self.missing == "raise":
@@ -195,3 +212,21 @@ class ClampedColumn:
                 "values: must be numbers; there are missing entries or NaN: pass missing='skip' to leave them out"
             )
         return missing
+
+
+def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Integers of any type; those beyond int64 as its end."""
+    if values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(2**63 - 1))
+    return np.ascontiguousarray(values, np.int64)
+
+
+def _floats_of(values: Any) -> Any:
+    """A list as floats, with NaN for what is no number; anything else as it is."""
+    if not isinstance(values, list | tuple | range):
+        return values
+    check_fits("values", values, 16 * len(values), "so many numbers")
+    if {*map(type, values)} <= {bool, int, float}:
+        with suppress(OverflowError):  # an integer beyond every float
+            return np.array(values, np.float64)
+    return numbers_or_nan(Entries(objects(values), None, "values"))

@@ -16,7 +16,8 @@ from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 
 
-def _pandas() -> Any:
+def pandas_library() -> Any:
+    """pandas, for who asks for a frame."""
     try:
         return import_module("pandas")
     except ImportError:
@@ -110,7 +111,7 @@ class Counts(Accounted, Displayed):
 
     def to_frame(self) -> Any:
         """The counts as a pandas DataFrame: a row for each cell, with its label or the interval of its bin."""
-        pandas = _pandas()
+        pandas = pandas_library()
         places = np.indices(self.counts.shape).reshape(self.counts.ndim, -1)
         frame: dict[str, Any] = {}
         for j, (name, bins) in enumerate(zip(self.domain.names, self.domain.bins, strict=True)):

@@ -256,6 +256,8 @@ SPECIAL: dict[str, _Named] = {
     "Partition": _Named(by="a", parts=lambda s: {0: fastdp.partition(RECORDS, by="a", keys=[0])[0]}),
     "statistics.histogram": _Named(bins=lambda s: [-51, -7, 3, 51]),
     "statistics.bincount": _Named(values=lambda s: s.rng.integers(2, size=s.n), size=2),
+    "statistics.count_by": _Named(by="a", delta=1e-6),
+    "statistics.sum_by": _Named(by="b", column="a", bounds=(0.0, 3.0), delta=1e-6),
     "statistics.variance": _Named(values=lambda s: s.rng.uniform(-50, 50, s.n)),
     "learn_tree": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedTree.predict": _Named(X=lambda s: s.points() > 0),
@@ -287,6 +289,7 @@ SPECIAL: dict[str, _Named] = {
     "bounds.gaussian": _Named(rho=0.1),
     "learning.Chosen.predict": _Named(X=lambda s: np.ones((4, 3))),
     "answering.MarginalsRelease.table": _Named(names=["a"]),
+    "answering.SynthesisReport.table": _Named(names=["a"]),
     "records.PackedRows.select": _Named(columns=[0]),
     "compose": _Named(delta=1e-6),
     "bounds.private_multiplicative_weights": _Named(n=10**6),
@@ -372,6 +375,10 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "PlannedRelease": lambda: fastdp.plan_releases(PLANNED)[0],
     "BestRun": lambda: fastdp.best_of(lambda budget: (1, 2.0), 2, epsilon=1.0),
     "statistics.Number": lambda: fastdp.statistics.count(np.zeros(9), epsilon=1.0),
+    "statistics.LabelCounts": lambda: fastdp.statistics.count_by(np.zeros(99), epsilon=1.0, delta=1e-6),
+    "statistics.LabelSums": lambda: fastdp.statistics.sum_by(
+        {"a": np.zeros(99), "b": np.ones(99)}, "b", "a", bounds=(0, 1), epsilon=1.0, delta=1e-6
+    ),
     "statistics.Counts": lambda: fastdp.statistics.histogram(np.zeros(9), [-1.0, 0.0, 1.0], epsilon=1.0),
     "Partition": lambda: fastdp.partition(RECORDS, by="a", keys=[0, 1]),
     "Domain": lambda: DOMAIN,
@@ -394,6 +401,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.SynthesizedDistribution": lambda: fastdp.synthesize(
         RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ),
+    "answering.SynthesisEstimate": lambda: fastdp.plan_synthesis(1000, DOMAIN, epsilon=1.0, delta=1e-6),
     "answering.SynthesisReport": lambda: fastdp.synthesize(
         RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ).report,
