@@ -82,9 +82,7 @@ def _least_of_model(matrix: NDArray[np.float64], slope: Vector, w: Vector, over:
     return np.asarray(v)
 
 
-def _least_in_ball(
-    values: Vector, vectors: NDArray[np.float64], slope: Vector, w: Vector, over: Ball
-) -> Vector:
+def _least_in_ball(values: Vector, vectors: NDArray[np.float64], slope: Vector, w: Vector, over: Ball) -> Vector:
     """On the sphere, where the multiplier makes the norm the radius: the norm falls as it grows."""
     center = over.center
     cross = values * (vectors.T @ (w - center)) - vectors.T @ slope  # of v - center, along the eigenvectors

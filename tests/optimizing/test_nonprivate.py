@@ -50,7 +50,7 @@ def test_a_solution_is_kept_for_the_same_records_and_for_no_others(monkeypatch):
     monkeypatch.setattr(nonprivate, "_solved", {})
     X, y = table(200, 2)
     options = {"loss": losses.Logistic(x_norm=1), "over": sets.Ball(1.0)}
-    w, least = fastdp.nonprivate_minimum(X, y, **options)
+    w, _ = fastdp.nonprivate_minimum(X, y, **options)
     first = w.copy()
     w[:] = 7.0  # what a caller does with the answer changes nothing that is kept
     np.testing.assert_array_equal(fastdp.nonprivate_minimum(X, y, **options)[0], first)
