@@ -74,6 +74,7 @@ _HOME = {
     "peeling_eta": "privacy.removal_lemma",
     "permute_and_flip": "mechanisms.selection",
     "plan_releases": "mechanisms.planning",
+    "plan_synthesis": "answering.synthesis.plan_synthesis",
     "private_erm": "optimizing.private_erm",
     "projected_gradient_descent": "optimizing.descent",
     "quantile": "mechanisms.quantiles",
@@ -164,6 +165,7 @@ __all__ = [
     "peeling_eta",
     "permute_and_flip",
     "plan_releases",
+    "plan_synthesis",
     "private_erm",
     "projected_gradient_descent",
     "quantile",
@@ -211,6 +213,7 @@ if TYPE_CHECKING:
     from .answering.queries import Combination, Conjunction, Linear, Mask, Predicate, Product, Range, Scaled, marginals
     from .answering.release_marginals import release_marginals
     from .answering.release_ranges import release_ranges
+    from .answering.synthesis.plan_synthesis import plan_synthesis
     from .answering.synthesis.synthesize import synthesize
     from .answering.synthetic_distribution import SyntheticDistribution
     from .learning.boxes import learn_box

@@ -107,7 +107,7 @@ def space_for(pairs: int) -> Space:
 
 
 @jit(inline=True)
-def power_of_two(e: int) -> float:
+def whole_power(e: int) -> float:
     """2^e for |e| <= 1022."""
     return float_of((int64(1023) + int64(e)) << int64(52))
 
@@ -117,7 +117,7 @@ def exponent_above(x: float) -> int:
     """The least k with x <= LARGEST 2^(k - 15), for x > 0; at least LEAST_EXPONENT."""
     k = ((bits_of(x) >> int64(52)) & int64(0x7FF)) - int64(1022)
     k = max(k, int64(LEAST_EXPONENT))
-    return k + 1 if x > LARGEST * power_of_two(k - 15) else k
+    return k + 1 if x > LARGEST * whole_power(k - 15) else k
 
 
 @jit
@@ -192,11 +192,11 @@ def round_whole(
             fill_words(words.key, words.stream, words.first // RUN + at // RUN, skip, drawn)
         for i in range(min(16, n - done)):
             p = (done + i) * d
-            norm = np.sqrt(square_of(X, p, d, mask) + how.least)
+            norm = np.sqrt(point_square(X, p, d, mask) + how.least)
             shrink = how.bound / norm if norm > how.bound else 1.0
             e = int64(15) - exponent_above(norm * shrink)
             u = (np.float64(halves[skip + (at + i) % RUN]) + 0.5) * 2.0**-16
-            square = round_row(X, p, d, mask, shrink, power_of_two(e), u, phases, rows, i * wide)
+            square = round_row(X, p, d, mask, shrink, whole_power(e), u, phases, rows, i * wide)
             exponents[at + i] = e
             limits[at + i] = limit_of(square, how.most)
         base = at // TILE * pairs * TILE + at % TILE
@@ -223,7 +223,7 @@ def fill_words(key: U32Array, stream: int, group: int, skip: int, words: U32Arra
 
 
 @jit(inline=True)
-def square_of(X: Any, p: int, d: int, mask: F64Array) -> float:
+def point_square(X: Any, p: int, d: int, mask: F64Array) -> float:
     """The squared norm of the point at place p, nearly; up to 7 entries beyond it are read, and count for nothing."""
     whole = d // LANES * LANES
     a = splat(0.0, 8)
@@ -272,7 +272,7 @@ def spread_weights(w: F64Array, d: int, shift: int, table: I16Array) -> int:
         square += w[j] * w[j]
     norm = np.sqrt(square)
     a = shift + 14 - (exponent_above(norm) if norm > 0.0 else 0)
-    power = power_of_two(a)
+    power = whole_power(a)
     for j in range(d):
         whole = int64(np.rint(w[j] * power))
         high = (whole + (int64(1) << int64(shift - 1))) >> int64(shift)
@@ -368,7 +368,7 @@ def add_gradients(
     high, low, factors = stack(work.dtype, TILE), stack(work.dtype, TILE), stack(work.dtype, TILE)
     drawn = stack(key.dtype, DRAWN)
     halves = drawn.view(np.uint16)
-    scale, middle, skip = power_of_two(-at.exponent), power_of_two(at.shift), int64(words.first % RUN)
+    scale, middle, skip = whole_power(-at.exponent), whole_power(at.shift), int64(words.first % RUN)
     work[:] = 0
     sums[:] = 0
     for start in range(0, n, TILE):
@@ -380,7 +380,7 @@ def add_gradients(
         scores_into(X, base, table, high, low)
         exponents, limits = exponents_of[start : start + TILE], limits_of[start : start + TILE]
         for i in range(TILE):
-            powers[i] = power_of_two(-exponents[i])
+            powers[i] = whole_power(-exponents[i])
             scores[i] = fma(np.float64(high[i]), middle, np.float64(low[i])) * powers[i] * scale
         if n - start >= TILE:
             fill_derivatives(kind, rule[PARAMETER], address, scores, labels[start : start + TILE], slopes)

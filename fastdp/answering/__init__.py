@@ -22,6 +22,7 @@ _HOMES = {
     "Query": "queries.query",
     "Ratio": "ratio",
     "RangesRelease": "release_ranges",
+    "SynthesisEstimate": "synthesis.plan_synthesis",
     "SynthesisReport": "synthesis.synthesis_report",
     "SynthesizedDistribution": "synthesis.synthesize",
 }
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .queries.query import Query as Query
     from .ratio import Ratio as Ratio
     from .release_ranges import RangesRelease as RangesRelease
+    from .synthesis.plan_synthesis import SynthesisEstimate as SynthesisEstimate
     from .synthesis.synthesis_report import MeasuredTable as MeasuredTable
     from .synthesis.synthesis_report import SynthesisReport as SynthesisReport
     from .synthesis.synthesize import SynthesizedDistribution as SynthesizedDistribution

@@ -59,6 +59,7 @@ DECIDING: dict[str, Callable[[], Any]] = {
     "Domain": lambda: DOMAIN,
     "Partition": lambda: fastdp.partition({"a": [1, 2], "x": [3, 4]}, by="a", keys=[1]),
     "a part": lambda: fastdp.partition({"a": [1, 2], "x": [3, 4]}, by="a", keys=[1])[1],
+    "Plan": lambda: fastdp.plan_releases([{"mechanism": "laplace", "sensitivity": 1, "error": 10.0}]),
     "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0]),
     "Conjunction": lambda: fastdp.Conjunction({"a": 1}),
     "Product": lambda: fastdp.Product({"a": np.array([True, False, True]), "b": ["f"]}),
@@ -89,6 +90,10 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "mwem": lambda: fastdp.mwem(RECORDS, CODES, fastdp.marginals(CODES, 1), rounds=1, **PRICE),
     "release_marginals": lambda: fastdp.release_marginals(RECORDS, CODES, [["a"]], fit="entropic", **PRICE),
     "synthesize": lambda: fastdp.synthesize(RECORDS, CODES, **PRICE),
+    "a planned release": lambda: made("Plan")[0],
+    "a number": lambda: fastdp.statistics.count(RECORDS[:, 0], epsilon=1.0),
+    "counts": lambda: fastdp.statistics.bincount(RECORDS[:, 1], 2, epsilon=1.0),
+    "best_of": lambda: fastdp.best_of(lambda budget: (1, 2.0), 2, epsilon=1.0),
     "a report": lambda: fastdp.synthesize(RECORDS, CODES, **PRICE).report,
     "release_ranges": lambda: fastdp.release_ranges(np.arange(9.0), [0.0, 4.0, 9.0], **PRICE),
     "Estimate": lambda: fastdp.bounds.mwem(10_000, CODES, fastdp.marginals(CODES, 1), **PRICE),
@@ -146,7 +151,7 @@ BASES = {"Accounted", "Custom", "ConvexSet", "Guarantee", "HasGuarantee", "Hypot
 
 
 def test_every_public_class_is_among_them() -> None:
-    modules = [fastdp, fastdp.privacy, losses, sets, answering, learning, optimizing]
+    modules = [fastdp, fastdp.privacy, losses, sets, answering, learning, optimizing, fastdp.statistics]
     public_names = {(module, name) for module in modules for name in dir(module) if not name.startswith("_")}
     classes = {getattr(module, name) for module, name in public_names if isinstance(getattr(module, name), type)}
     homes = {module.__name__ for module in modules}

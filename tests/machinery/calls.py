@@ -289,6 +289,7 @@ SPECIAL: dict[str, _Named] = {
     "bounds.gaussian": _Named(rho=0.1),
     "learning.Chosen.predict": _Named(X=lambda s: np.ones((4, 3))),
     "answering.MarginalsRelease.table": _Named(names=["a"]),
+    "answering.SynthesisReport.table": _Named(names=["a"]),
     "records.PackedRows.select": _Named(columns=[0]),
     "compose": _Named(delta=1e-6),
     "bounds.private_multiplicative_weights": _Named(n=10**6),
@@ -400,6 +401,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "answering.SynthesizedDistribution": lambda: fastdp.synthesize(
         RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ),
+    "answering.SynthesisEstimate": lambda: fastdp.plan_synthesis(1000, DOMAIN, epsilon=1.0, delta=1e-6),
     "answering.SynthesisReport": lambda: fastdp.synthesize(
         RECORDS, DOMAIN, epsilon=1.0, delta=1e-6, rng=fastdp.Randomness(1)
     ).report,

@@ -28,6 +28,7 @@ from .synthesis_plan import SynthesisPlan
 
 _MARGIN = 2.0**-40  # for the rounding of shares
 _MOST_NOISE = 0.5  # of a table's mass: with more, a choice of tables is better
+_LEAST_MU = 2.0**-36  # of a table: no less can be drawn, and nothing would be seen
 _LEAST_SHARE = 1e-4  # of what is left, below which a table is not measured
 
 
@@ -111,7 +112,7 @@ def measure_distances(
 def whole_plan(total: float, plan: SynthesisPlan, rest: float) -> Plan | None:
     """All tables of a workload, where one tree holds them and their noise leaves something to be seen."""
     mu = rest / squared_change(plan.neighbors) ** 0.5
-    for tables in plan.whole:
+    for tables in plan.whole if mu > _LEAST_MU else ():
         # shares between the least mean error of a cell, cells^(2/3), and the least largest one, the same for all
         sizes = {these: prod(plan.domain.sizes[p] for p in these) for these in tables}
         each = tuple(Candidate(these, isqrt(isqrt(sizes[these])), weight, 0.0) for these, weight in tables.items())
@@ -126,7 +127,7 @@ def whole_plan(total: float, plan: SynthesisPlan, rest: float) -> Plan | None:
 def chosen_tables(candidates: Sequence[Candidate], total: float, plan: SynthesisPlan, rest: float) -> Plan:
     """The tables to measure: those that at least may have less noise than there are records."""
     graph = ChordalGraph.of(plan.domain.sizes, JunctionTree(plan.domain.sizes, plan.forced).cliques)
-    if plan.distances is None:
+    if plan.distances is None or rest <= _LEAST_MU:
         return plan_tables(graph, (), 1.0, 0.0, plan.limits)
     mu = rest / squared_change(plan.neighbors) ** 0.5
     useful = [each for each in candidates if MEAN_NOISE * each.cells / mu < 2 * total]
@@ -149,6 +150,6 @@ def further_noises(
     square = (rest * (1 - _MARGIN)) ** 2
     changed, noises = squared_change(plan.neighbors), []
     for these, share in zip(found, shares_of(list(found.values()), known, square), strict=True):
-        if share > _LEAST_SHARE * square:
+        if share > max(_LEAST_SHARE * square, _LEAST_MU**2):
             noises.append((these, noise_of((share * (1 - _MARGIN)) ** 0.5, changed, changed)))
     return noises

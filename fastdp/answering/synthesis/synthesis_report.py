@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...records.domain import display_count
+from ...support.checks import items_of
 from ...support.frozen import frozen
 from ...support.public_paths import public_as
 from ...support.results import Displayed, DisplayLines
+from ...support.shown import shown
 from .junction_tree import JunctionTree
 from .measured import Measured
 from .measuring import Measurements
@@ -100,13 +102,13 @@ class SynthesisReport(Displayed):
         records. From 0 to 2, but for the noise."""
         return {(one, other): distance for one, other, distance in self._distances}
 
-    def table(self, *columns: str) -> MeasuredTable:
+    def table(self, names: Iterable[str]) -> MeasuredTable:
         """The measured table of these attributes.
 
         Parameters
         ----------
-        *columns : str
-            Their names, in any order.
+        names : iterable of str
+            The attributes, in any order.
 
         Returns
         -------
@@ -115,13 +117,14 @@ class SynthesisReport(Displayed):
 
         Raises
         ------
-        KeyError
+        ValueError
             If it was not measured.
         """
+        given = [names] if isinstance(names, str) else items_of("names", names, "names of attributes", most=2**14)
         for each in self.tables:
-            if set(each.columns) == set(columns):
+            if sorted(each.columns) == sorted(map(str, given)):
                 return each
-        raise KeyError(f"columns={columns!r}: must be those of a table that was measured; `.tables` lists them")
+        raise ValueError(f"names={shown(given)}: must be those of a table that was measured; `.tables` lists them")
 
     def _display(self) -> DisplayLines:
         pairs = [each for each in self.tables if len(each.columns) == 2]
@@ -203,7 +206,7 @@ def report_of(plan: SynthesisPlan, measured: Measurements, tree: JunctionTree, f
             (names[each.columns[0]], names[each.columns[1]], each.distance / measured.total)
             for each in measured.candidates
         ),
-        distance_sigma=0.0 if plan.distances is None else plan.distances.sigma / measured.total,
+        distance_sigma=plan.distances.sigma / measured.total if plan.distances and measured.candidates else 0.0,
         n=measured.total,
         mu=measured.mu,
         steps=fit.steps,

@@ -69,7 +69,7 @@ def test_the_report_states_what_was_measured() -> None:
     made = synthesize(people(), DOMAIN, **PRICE, **CHOOSING, neighbors="add-remove", rng=Randomness(seed=1))
     report = made.report
     assert isinstance(report, SynthesisReport)
-    table = report.table("sex", "job")
+    table = report.table(["sex", "job"])
     assert isinstance(table, MeasuredTable)
     assert table.columns == ("job", "sex")
     assert table.noisy.shape == table.fitted.shape == (4, 2)
@@ -84,8 +84,8 @@ def test_the_report_states_what_was_measured() -> None:
         assert word in text
     assert "<svg" in page
     assert page.count("<rect") >= 6
-    with pytest.raises(KeyError, match="must be those of a table that was measured"):
-        report.table("sex", "code", "pay")
+    with pytest.raises(ValueError, match=r"^names=.*: must be those of a table that was measured"):
+        report.table(["sex", "code", "pay"])
 
 
 def test_it_is_charged_once_and_before_anything_is_drawn() -> None:
@@ -141,6 +141,18 @@ def test_one_value_and_as_many_values_as_records(sizes: dict[str, int], relation
     assert made.sample(9).shape == (9, len(sizes))
 
 
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-7, 1e-9, 1e-11, 1e-13, 700.0])
+@pytest.mark.parametrize("names", [["job", "sex", "code"], ["code"]])
+def test_any_epsilon_is_refused_beforehand_or_gives_a_table(epsilon: float, names: list[str]) -> None:
+    with Budget(epsilon=1000.0, delta=0.5) as budget:
+        try:
+            made = synthesize(people(200), DOMAIN.project(names), epsilon=epsilon, delta=1e-9, rng=Randomness(seed=1))
+        except ValueError:  # sigma beyond 2^40
+            assert not len(budget.releases)
+        else:
+            assert made.marginal(names).sum() == pytest.approx(1)
+
+
 def test_impossible_cells_have_no_record() -> None:
     never = [Conjunction({"sex": "m", "job": "nurse"}), Product({"sex": ["f"], "job": ["driver"], "code": [1, 2]})]
     made = synthesize(people(1000), DOMAIN, epsilon=0.1, delta=1e-6, impossible=never, rng=Randomness(seed=2))
@@ -165,6 +177,24 @@ def test_limits_hold_and_are_no_clock() -> None:
     assert small.report.cells <= 2000
 
 
+@pytest.mark.parametrize("limits", [{}, CHOOSING])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_an_estimate_before_anything_is_spent(limits: dict[str, Any], relation: Any) -> None:
+    with Budget(epsilon=1e-9) as budget:
+        estimate = fastdp.plan_synthesis(20_000, DOMAIN, **PRICE, **limits, neighbors=relation)
+    assert not len(budget.releases)
+    made = synthesize(people(), DOMAIN, **PRICE, **limits, neighbors=relation, rng=Randomness(seed=1))
+    report = made.report
+    assert estimate.whole == (not report.distances) == (not limits)
+    assert estimate.distance_sigma == pytest.approx(report.distance_sigma, rel=0.02)
+    assert estimate.cells >= report.cells
+    several = [each for each in report.tables if len(each.columns) > 1]
+    found = np.mean([0.8 * each.sigma * each.noisy.size / report.n for each in several])
+    assert estimate.table_error / 3 < found < 3 * estimate.table_error
+    assert estimate.tables == (4 if estimate.whole else 6)
+    assert "noise" in repr(estimate)
+
+
 def test_a_workload_says_what_matters() -> None:
     made = synthesize(people(), DOMAIN, **PRICE, workload=[["sex", "pay"], ["code"]], rng=Randomness(seed=1))
     assert [each.columns for each in made.report.tables if len(each.columns) == 2] == [("sex", "pay")]
@@ -172,7 +202,7 @@ def test_a_workload_says_what_matters() -> None:
         synthesize(
             people(), DOMAIN, **PRICE, workload=[["sex", "pay"], ["job", "sex"]], importance=weights,
             rng=Randomness(seed=1),
-        ).report.table("job", "sex").sigma
+        ).report.table(["job", "sex"]).sigma
         for weights in ([1.0, 1.0], [1.0, 50.0])
     ]  # fmt: skip
     assert by_weight[1] < 0.8 * by_weight[0]
