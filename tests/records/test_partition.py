@@ -1,5 +1,6 @@
 """Parts of records: what they hold, what they cost, and that nothing treats their number of records as public."""
 
+import datetime
 import inspect
 import json
 import pickle
@@ -364,6 +365,35 @@ def test_dask_parts_have_the_same_bits():
 def test_rows_pickle_with_their_part():
     part = fastdp.partition(SOME, by="k", keys=["a"])["a"]
     assert pickle.loads(pickle.dumps(part)).part == part.part
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [datetime.date(2024, 1, day) for day in (1, 2, 3)],
+        ["x" * 99 + end for end in "abc"],
+        [Fraction(10**80, 3), Fraction(10**80 + 1, 3)],
+    ],
+)
+def test_keys_that_are_shown_alike_are_parts_of_their_own(keys):
+    """A path that is the text of its key alone would add up what is released on different keys."""
+    parts = fastdp.partition({"k": np.array([*keys, *keys], object), "x": np.arange(2 * len(keys))}, "k", keys)
+    assert len({part.part for part in parts.values()}) == len(keys)
+    budget = fastdp.Budget(epsilon=1.0, **AR)
+    for part in parts.values():
+        statistics.count(part["x"], epsilon=0.5, budget=budget, **AR)
+    assert budget.spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize("part", [[["a", "k"]], 3])
+def test_no_parameter_of_a_stored_charge_is_taken_for_a_part(part, tmp_path):
+    budget = fastdp.Budget.open(f"sqlite:///{tmp_path}/b.db", epsilon=1.0, **AR)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="parameters: '@part': must be another name"):
+            budget.charge(fastdp.PureDP(0.5, **AR), "mine", parameters={"@part": part})
+    assert budget.spent.epsilon == 0
+    budget.charge(fastdp.PureDP(0.5, **AR), "mine", parameters={"part": part})
+    assert fastdp.Budget.open(f"sqlite:///{tmp_path}/b.db").spent.epsilon == 0.5
 
 
 # --- what a callback does is not the call's
