@@ -7,35 +7,53 @@ end; 0 <= q <= last. Sums are exact, and wrap beyond int64, which the callers ex
 from __future__ import annotations
 
 from .compile import jit
-from .lanes import F64Array, I64Array, bits_of, int64
+from .lanes import F64Array, I64Array, bits_of, float64, int64
 
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: added to a float below 2^51, it leaves the nearest integer in the low bits
+_ROUND = (
+    6755399441055744.0  # 1.5 * 2^52: so many units, added to less than 2^51, leave the nearest multiple in the bits
+)
 SHIFT = 26  # squares are summed in two parts: the low bits, and what is above them
 _LOW = 2**SHIFT - 1
 
 
 @jit
-def sum_clamped_floats(values: F64Array, scale: float, low: float, high: float) -> tuple[int, int]:
-    """The sum of q over floats, and how many of them are NaN, which count as 0.
-
-    q = rint(min(max(values[i] * scale, low), high)) - low
+def count_nan(values: F64Array) -> int:
+    """How many floats are NaN.
 
     Shapes    values float64[n] or float32[n]
-    Cost      about 0.3 ns a number in cache; the memory's speed beyond
+    Cost      about 0.1 ns a number in cache
+    Used by   the sums below, which look again where there is one
+    Oracle    numpy.isnan
+    """
+    missing = int64(0)
+    for i in range(values.size):
+        missing += int64(values[i] != values[i])
+    return missing
+
+
+@jit
+def sum_clamped_floats(values: F64Array, unit: float, low: float, high: float) -> tuple[int, int]:
+    """The sum of q over floats, and how many of them are NaN, which count as 0.
+
+    q = rint(min(max(values[i] / unit, low), high)) - low
+
+    Shapes    values float64[n] or float32[n]
+    Cost      about 0.1 ns a number in cache; the memory's speed beyond
     Source    fastdp/statistics/statistics.md, lemma 1
-    Requires  scale a power of two; low < high integers, both within 2^50; n (high - low) < 2^63
+    Requires  unit a power of two from 2^-900 to 2^900; low < high integers, both within 2^50; n (high - low) < 2^63
     Used by   fastdp/statistics/clamped.py
     Oracle    tests/statistics/test_statistics.py::integer_of
     """
-    first = bits_of(low + _ROUND)
-    total = missing = int64(0)
+    least, most, shift = low * unit, high * unit, _ROUND * unit
+    total = int64(0)
+    nan = False
     for i in range(values.size):
-        x = values[i] * scale
-        inside = x if x > low else low  # a NaN compares false
-        inside = inside if inside < high else high
-        total += bits_of(inside + _ROUND) - first
-        missing += int64(x != x)
-    return total, missing
+        x = float64(values[i])
+        inside = x if x > least else least  # a NaN compares false
+        inside = inside if inside < most else most
+        total += bits_of(inside + shift)
+        nan |= x != x
+    return total - values.size * bits_of(least + shift), count_nan(values) if nan else 0
 
 
 @jit
@@ -60,7 +78,7 @@ def sum_clamped_integers(values: I64Array, low: int, high: int) -> int:
 
 
 @jit
-def sum_clamped_squares(values: F64Array, scale: float, low: float, high: float) -> tuple[int, int, int, int]:
+def sum_clamped_squares(values: F64Array, unit: float, low: float, high: float) -> tuple[int, int, int, int]:
     """The sums of q, of the low bits of q^2, and of what is above them; and how many are NaN, which count as 0.
 
     q^2 = above * 2^26 + below
@@ -73,16 +91,18 @@ def sum_clamped_squares(values: F64Array, scale: float, low: float, high: float)
     Used by   fastdp/statistics/clamped.py
     Oracle    tests/statistics/test_statistics.py::integer_of
     """
-    first = bits_of(low + _ROUND)
-    total = below = above = missing = int64(0)
+    least, most, shift = low * unit, high * unit, _ROUND * unit
+    first = bits_of(least + shift)
+    total = below = above = int64(0)
+    nan = False
     for i in range(values.size):
-        x = values[i] * scale
-        inside = x if x > low else low
-        inside = inside if inside < high else high
-        q = bits_of(inside + _ROUND) - first
+        x = float64(values[i])
+        inside = x if x > least else least
+        inside = inside if inside < most else most
+        q = bits_of(inside + shift) - first
         square = (q & 0xFFFFFFFF) * (q & 0xFFFFFFFF)
         total += q
         below += square & _LOW
         above += square >> SHIFT
-        missing += int64(x != x)
-    return total, below, above, missing
+        nan |= x != x
+    return total, below, above, count_nan(values) if nan else 0

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..support import boundary
-from ..support.calls import PartPath, part_that_is_read
+from ..support.calls import PartPath
+from ..support.parts_read import part_that_is_read
 from ..support.shown import shown
 from .blocks import around, check_thread
 from .budget import Budget, BudgetExceeded

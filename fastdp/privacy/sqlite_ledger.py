@@ -34,7 +34,7 @@ WHERE EXISTS (SELECT 1 FROM charges WHERE budget = :budget AND number = :number 
   AND (:fate = 'returned' OR (SELECT count(*) FROM refusals WHERE budget = :budget) <= :allowed)
 """
 _FATE = "SELECT fate FROM fates WHERE budget = ? AND number = ? AND digest = ?"
-_PART = "@part"  # among the parameters of a charge: which part of a partition it is on; no parameter has such a name
+_PART = "@part"  # among the parameters of a charge: which part of a partition it is on; no parameter may have this name
 _NOTHING_BEFORE = "fastdp ledger"  # what the digest of the first charge goes on from
 
 
@@ -154,7 +154,10 @@ class SqliteLedger:
     def _facts_of(self, charge: Charge, number: int) -> list[Any]:
         """All columns of a row but its digest. A number that comes once makes it differ from all others."""
         charge.made = _now()
-        stated = plain(charge.parameters) | ({_PART: charge.part} if charge.part else {})
+        stated = plain(charge.parameters)
+        if _PART in stated:  # who reads the row would take the charge for one on a part, which it is not
+            raise ValueError(f"parameters: {_PART!r}: must be another name, as stored ledgers use this one")
+        stated |= {_PART: charge.part} if charge.part else {}
         return [
             number, as_text(charge.guarantee), charge.item, charge.mechanism,
             json.dumps(stated, allow_nan=False), *charge.origin, charge.made, os.getpid(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -119,7 +120,7 @@ def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
     coder = _Coder(found)
     name = by if isinstance(by, str) else f"column {by}"
     number = secrets.token_hex(8)
-    paths = [(*rows.part, (number, f"{name}={shown(key)}")) for key in found]
+    paths = [(*rows.part, (number, f"{name}={text}")) for text in _texts(found)]
     if block := rows.one_block():
         parts: list[Rows] = _parts_in_memory(block, rows.names, coder(block.entries(at), block.coded(at)), paths)
     else:
@@ -127,6 +128,13 @@ def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
         columns = tuple(range(rows.width))
         parts = [_PartElsewhere(division, i, columns, path) for i, path in enumerate(paths)]
     return Partition(name, dict(zip(found, parts, strict=True)))
+
+
+def _texts(keys: Sequence[Any]) -> list[str]:
+    """What budgets call the parts: each by its key, with its place where several keys are shown alike, as dates are."""
+    texts = [shown(key) for key in keys]
+    often = Counter(texts)
+    return [text if often[text] == 1 else f"{text}, key {place}" for place, text in enumerate(texts)]
 
 
 class _Coder:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..support.calls import read_part
 from ..support.columns import column_of, comes_from, has, pyarrow
+from ..support.parts_read import read_part
 from .arrays import MemoryRows, array_rows, columns_rows
 from .engines import engine_of, open_collection
 from .rows import Rows

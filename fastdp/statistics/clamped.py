@@ -6,6 +6,7 @@ A number is clamped to the bounds and put on a grid, a power of two, counted fro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,6 +32,7 @@ _BITS = 30  # of the last integer, where noise does not ask for more
 _LEAST_BITS = 8
 _EXACT = 50  # bits of a float that the kernels round exactly
 _SUMS = 62  # bits of a sum
+_ONE_BLOCK = 2**20  # numbers that are read at once; n last < 2^63, as for smaller blocks
 
 
 class Bits(NamedTuple):
@@ -159,10 +161,10 @@ class ClampedColumn:
             values, missing = self._read(block, grid)
             if grid.integers:
                 return Sums(sum_clamped_integers(values, first, end), 0, block.n - missing)
-            total, nans = sum_clamped_floats(values, 1 / grid.unit, float(first), float(end))
+            total, nans = sum_clamped_floats(values, grid.unit, float(first), float(end))
             return Sums(total, 0, block.n - self._allowed(missing + nans))
 
-        return self.rows.merge(statistic, Sums.plus)
+        return self._merged(statistic)
 
     def squares(self, grid: Grid) -> Sums:
         """The same with the sum of squares."""
@@ -173,9 +175,15 @@ class ClampedColumn:
         def statistic(block: Block) -> Sums:
             values, missing = self._read(block, grid)
             values = as_compiled(np.asarray(values, np.float64 if grid.integers else None))
-            total, below, above, nans = sum_clamped_squares(values, 1 / grid.unit, first, end)
+            total, below, above, nans = sum_clamped_squares(values, grid.unit, first, end)
             return Sums(total, (above << SHIFT) + below, block.n - self._allowed(missing + nans))
 
+        return self._merged(statistic)
+
+    def _merged(self, statistic: Callable[[Block], Sums]) -> Sums:
+        """Of all blocks; of one that is all, where a number takes less time than a block does."""
+        if self.rows.n <= _ONE_BLOCK and (block := self.rows.one_block()) is not None:
+            return statistic(block)
         return self.rows.merge(statistic, Sums.plus)
 
     def _read(self, block: Block, grid: Grid) -> tuple[NDArray[Any], int]:

@@ -137,11 +137,16 @@ def _told(error: BaseException, payer: Any) -> BaseException:
 def is_told_again(above: int = 1) -> bool:
     """Whether a public function is under way in the frames above the calling one, up to the first that is a user's."""
     frame: FrameType | None = sys._getframe(1 + above)
-    while frame is not None and not _is_users(frame):
-        if frame.f_globals.get("_told") is _told and "_inside" in frame.f_globals:
+    while frame is not None and not is_users(frame):
+        if is_public_function(frame):
             return True
         frame = frame.f_back
     return False
+
+
+def is_public_function(frame: FrameType) -> bool:
+    """Whether this is the frame that `boundary` puts around a public function."""
+    return frame.f_globals.get("_told") is _told and "_inside" in frame.f_globals
 
 
 def is_raised_by_us(error: BaseException) -> bool:
@@ -177,7 +182,7 @@ def _strip(error: BaseException, seen: set[int]) -> None:
 def _allowed(other: BaseException | None, seen: set[int]) -> BaseException | None:
     """Of what led to an error, the first that is a caller's own, or that a callback has raised."""
     while other is not None and id(other) not in seen:
-        if other.__traceback__ is not None and _is_users(other.__traceback__.tb_frame):
+        if other.__traceback__ is not None and is_users(other.__traceback__.tb_frame):
             return other  # from outside of the call, or raised and caught inside of a callback
         after = other.__cause__ or other.__context__
         _strip(other, seen)
@@ -201,7 +206,8 @@ def _package(frame: FrameType) -> str:
     return name.partition(".")[0]
 
 
-def _is_users(frame: FrameType) -> bool:
+def is_users(frame: FrameType) -> bool:
+    """Whether this is code of the caller's: neither ours nor of a library that we call."""
     package = _package(frame)
     return package != "fastdp" and package not in _CALLED and package not in sys.stdlib_module_names
 
@@ -210,7 +216,7 @@ def _of_callbacks(traceback: TracebackType | None) -> TracebackType | None:
     """The frames of the user's callbacks, and of what they called."""
     kept, inside = [], False
     for each in _frames(traceback):
-        inside = _package(each.tb_frame) != "fastdp" and (inside or _is_users(each.tb_frame))
+        inside = _package(each.tb_frame) != "fastdp" and (inside or is_users(each.tb_frame))
         if inside:
             kept.append(each)
     made = None
@@ -223,9 +229,9 @@ def _clear(traceback: list[TracebackType]) -> None:
     """Empty the frames that have ended and are no callback's: those that a callback's frame leads back to, too."""
     for each in traceback:
         frame: FrameType | None = each.tb_frame
-        if frame is not None and _is_users(frame):
+        if frame is not None and is_users(frame):
             frame = frame.f_back
-        while frame is not None and not _is_users(frame):
+        while frame is not None and not is_users(frame):
             with suppress(RuntimeError):  # it is running
                 frame.clear()
             frame = frame.f_back
@@ -241,7 +247,7 @@ def _is_foreign(traceback: TracebackType) -> bool:
     frame = traceback.tb_frame
     if _package(frame) == "fastdp":
         return _opcode(traceback) not in ("RAISE_VARARGS", "RERAISE")
-    return _package(frame) in _READERS and not any(_is_users(each.tb_frame) for each in _frames(traceback))
+    return _package(frame) in _READERS and not any(is_users(each.tb_frame) for each in _frames(traceback))
 
 
 def _withhold(error: BaseException, traceback: TracebackType) -> None:

@@ -1,8 +1,8 @@
 """The public call that is under way: the relation that it was asked for, and the part of a partition that it reads.
 
 A part has a private number of records, so whatever reads one must be asked for add-remove neighbours; and what it
-releases is charged to that part. Both are seen to here, where records are opened and where releases are charged, so
-that no function in between can forget them. ../records/partition.md says why that is what has to be seen to.
+releases is charged to that part. parts_read.py sees to both, where records are opened and where releases are charged,
+so that no function in between can forget them. ../records/partition.md says why that is what has to be seen to.
 """
 
 from __future__ import annotations
@@ -37,20 +37,6 @@ class Call:
             _current.reset(self._token)
 
 
-def read_part(part: PartPath) -> None:
-    """Let the call that is under way read a part; ValueError where it may not."""
-    call = _current.get()
-    if call is None or call.neighbors != "add-remove":
-        given = "" if call is None or call.neighbors is None else f"={call.neighbors!r}"
-        raise ValueError(
-            f"neighbors{given}: must be 'add-remove' for a part of a partition, whose number of records is private"
-        )
-    if call.part not in ((), part):
-        raise ValueError("records: are of two parts: must be of one")
-    call.part = part
-
-
-def part_that_is_read() -> PartPath:
-    """The part that the call under way reads; empty where it reads none."""
-    call = _current.get()
-    return () if call is None else call.part
+def current() -> Call | None:
+    """The call that this context is in; it may be one around a user's callback: parts_read.py tells."""
+    return _current.get()

@@ -1,5 +1,6 @@
 """Parts of records: what they hold, what they cost, and that nothing treats their number of records as public."""
 
+import datetime
 import inspect
 import json
 import pickle
@@ -364,3 +365,82 @@ def test_dask_parts_have_the_same_bits():
 def test_rows_pickle_with_their_part():
     part = fastdp.partition(SOME, by="k", keys=["a"])["a"]
     assert pickle.loads(pickle.dumps(part)).part == part.part
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [datetime.date(2024, 1, day) for day in (1, 2, 3)],
+        ["x" * 99 + end for end in "abc"],
+        [Fraction(10**80, 3), Fraction(10**80 + 1, 3)],
+    ],
+)
+def test_keys_that_are_shown_alike_are_parts_of_their_own(keys):
+    """A path that is the text of its key alone would add up what is released on different keys."""
+    parts = fastdp.partition({"k": np.array([*keys, *keys], object), "x": np.arange(2 * len(keys))}, "k", keys)
+    assert len({part.part for part in parts.values()}) == len(keys)
+    budget = fastdp.Budget(epsilon=1.0, **AR)
+    for part in parts.values():
+        statistics.count(part["x"], epsilon=0.5, budget=budget, **AR)
+    assert budget.spent.epsilon == 0.5
+
+
+@pytest.mark.parametrize("part", [[["a", "k"]], 3])
+def test_no_parameter_of_a_stored_charge_is_taken_for_a_part(part, tmp_path):
+    budget = fastdp.Budget.open(f"sqlite:///{tmp_path}/b.db", epsilon=1.0, **AR)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="parameters: '@part': must be another name"):
+            budget.charge(fastdp.PureDP(0.5, **AR), "mine", parameters={"@part": part})
+    assert budget.spent.epsilon == 0
+    budget.charge(fastdp.PureDP(0.5, **AR), "mine", parameters={"part": part})
+    assert fastdp.Budget.open(f"sqlite:///{tmp_path}/b.db").spent.epsilon == 0.5
+
+
+# --- what a callback does is not the call's
+
+
+def with_callback(function):
+    """Medians of two parts, in which a callback runs once each; what a budget was charged."""
+    rng = np.random.default_rng(0)
+    parts = fastdp.partition({"k": np.arange(400) % 2, "x": rng.random(400)}, by="k", keys=[0, 1])
+    budget = fastdp.Budget(epsilon=9.0, **AR)
+    done = set()
+    for key, part in parts.items():
+
+        def progress(*_, key=key):
+            if key not in done:
+                done.add(key)
+                function(budget)
+
+        fastdp.quantiles(part["x"], [0.25, 0.5], epsilon=0.25, budget=budget, progress=progress, **AR)
+    assert done == {0, 1}
+    return budget
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda budget: fastdp.laplace(400, sensitivity=1.0, epsilon=0.5, budget=budget, **AR),
+        lambda budget: fastdp.AboveThreshold(1.0, sensitivity=1.0, epsilon=0.5, budget=budget, **AR),
+        lambda budget: statistics.count(np.arange(400), epsilon=0.5, budget=budget, **AR),
+    ],
+)
+def test_releases_of_callbacks_are_not_on_the_part(release):
+    """The mutant that charges the part for whatever is released while a call reads it is caught."""
+    budget = with_callback(release)
+    mine = [row for row in budget.releases if row.mechanism == "quantiles"]
+    others = [row for row in budget.releases if row.mechanism != "quantiles"]
+    assert len(others) == 2
+    assert all("part" in row.parameters for row in mine)
+    assert not any("part" in row.parameters for row in others)
+    assert budget.spent.epsilon == pytest.approx(0.25 + 0.5 * len(others))
+
+
+def test_callbacks_read_no_part_because_the_call_may():
+    part = fastdp.partition(SOME, by="k", keys=["a"])["a"]["x"]
+
+    def refused(_):
+        with pytest.raises(ValueError, match="must be 'add-remove' for a part"):
+            fastdp.pack(part)
+
+    with_callback(refused)

@@ -34,12 +34,12 @@ def test_kernels_against_rationals(dtype, unit, first, last):
     with np.errstate(over="ignore"):
         values = np.array([*WILD, *rng.uniform(low - 1, high + 1, 500), *(low + np.arange(9) * unit / 4)], dtype)
     wanted = [integer_of(x, unit, first, last) for x in values]
-    assert sum_clamped_floats(values, 1 / unit, float(first), float(first + last)) == (sum(wanted), 0)
-    total, below, above, missing = sum_clamped_squares(values, 1 / unit, float(first), float(first + last))
+    assert sum_clamped_floats(values, unit, float(first), float(first + last)) == (sum(wanted), 0)
+    total, below, above, missing = sum_clamped_squares(values, unit, float(first), float(first + last))
     assert (total, (above << SHIFT) + below, missing) == (sum(wanted), sum(q * q for q in wanted), 0)
     values[::7] = np.nan
     wanted = [integer_of(x, unit, first, last) for x in values if x == x]
-    assert sum_clamped_floats(values, 1 / unit, float(first), float(first + last)) == (
+    assert sum_clamped_floats(values, unit, float(first), float(first + last)) == (
         sum(wanted),
         len(values) - len(wanted),
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 import fastdp
 
-from ...peers.inputs import int_values
-from ..registry import Call, Side, beside, make_case
+from ...peers.inputs import float_values, int_values
+from ..registry import Call, Side, beside, faster, make_case
 from .inputs import N
 
 _case = partial(make_case, "noise")
@@ -23,8 +25,13 @@ def _mean(n: int) -> Call:
     return lambda: fastdp.laplace(int(values.clip(0, MOST).sum()), sensitivity=MOST, epsilon=1.0) / n
 
 
-def _numpy_mean(n: int) -> Call:
-    values, rng = int_values(n), np.random.default_rng()
+def _statistic(n: int) -> Call:
+    values = float_values(n)
+    return lambda: float(fastdp.statistics.mean(values, bounds=(0, MOST), epsilon=1.0))
+
+
+def _numpy_mean(n: int, values_of: Callable[[int], Any] = int_values) -> Call:
+    values, rng = values_of(n), np.random.default_rng()
     return lambda: values.clip(0, MOST).mean() + rng.laplace(scale=MOST / n)
 
 
@@ -38,6 +45,16 @@ CASES = (
         (beside("diffprivlib", "mean", epsilon=1.0, most=MOST), None),
         oracle="a mean",
         drawn=lambda n: (int_values(n), _mean(n)()),
+        epsilon=1.0,
+    ),
+    _case(
+        "statistics-mean",
+        f"the mean of 10^6 float64 within 0 and {MOST:,}, clipped, with Laplace noise: statistics.mean",
+        N,
+        _statistic,
+        (Side("numpy", partial(_numpy_mean, values_of=float_values)), faster("numpy", avx512=4.0, avx2=3.0)),
+        oracle="a mean",
+        drawn=lambda n: (float_values(n).clip(0, MOST), _statistic(n)()),
         epsilon=1.0,
     ),
 )
