@@ -449,9 +449,10 @@ class Budget:
         self._check_process()
         self._check_open()
         guarantee = charge.guarantee
-        if guarantee.neighbors != self._filter.totals.neighbors:
+        relation = self._filter.totals.neighbors  # not the property, which a subclass may answer otherwise
+        if guarantee.neighbors != relation:
             raise ValueError(
-                f"neighbors={guarantee.neighbors!r}: this budget is for {self._filter.totals.neighbors!r} neighbours; state the "
+                f"neighbors={guarantee.neighbors!r}: this budget is for {relation!r} neighbours; state the "
                 "release's sensitivity under that relation, or use another budget"
             )
         before = self._ledger.reserve(charge, self._has_room)
