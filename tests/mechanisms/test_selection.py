@@ -781,7 +781,12 @@ NEGATIVE_NAN = np.array([0xFFF8000000000001], np.uint64).view(float)[0]
         (None, ValueError, r"^scores: "),
         ([[1], [2, 3]], ValueError, r"^scores: must be a number or a rectangular array"),
         (np.array([2**63, 0], np.uint64), ValueError, r"^scores: unsigned integers beyond 2\^63 - 1: must be below"),
-        ([2**63, 2**64 - 1], ValueError, r"^scores: unsigned integers beyond 2\^63 - 1: must be below"),
+        (
+            np.array([2**63, 2**64 - 1], np.uint64),
+            ValueError,
+            r"^scores: unsigned integers beyond 2\^63 - 1: must be below",
+        ),
+        ([2**63, 2**64 - 1], ValueError, r"^scores: a list with integers beyond int64: must be an array"),
         (np.ma.array([1, 2], mask=[0, 1]), ValueError, r"^scores: must not be a masked array"),
         ([2**53 + 1, 0.5], ValueError, r"^scores: a list of floats with integers beyond 2\^53"),
     ],
