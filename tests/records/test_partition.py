@@ -197,6 +197,7 @@ def test_no_error_on_labels_tells_how_many_records_a_part_has(n):
     for call in (
         lambda y: fastdp.private_erm(part["x"], y, loss=loss, over=ball, records=2, **options),
         lambda y: fastdp.noisy_projected_gradient_descent(part["x"], y, loss=loss, over=ball, records=2, **options),
+        lambda y: fastdp.learn_from_class(part["x"], y, epsilon=1.0, records=2, **AR),
         lambda y: fastdp.learn_tree(part["x"], y, records=2, epsilon=1.0, **AR),
     ):
         for y in (np.ones(n), [1] * n):
