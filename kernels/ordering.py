@@ -64,7 +64,7 @@ def widen_into(values: U32Array, least: Any, shift: Any, out: U64Array) -> None:
 
 
 @jit
-def count_runs(values: U64Array) -> int:
+def count_equal_runs(values: U64Array) -> int:
     """How many runs of equal values there are.
 
     #{i : i = 0 or values[i] != values[i - 1]}

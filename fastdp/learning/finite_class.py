@@ -269,7 +269,7 @@ class _Class(NamedTuple):
 
 
 def _class_of(predictions: Any, y: Any, X: Any, outside: Outside, *, may_be_empty: bool) -> _Class:
-    if is_collection(predictions) or (isinstance(predictions, Rows) and not predictions.gathers):
+    if is_collection(predictions) or (isinstance(predictions, Rows) and (predictions.part or not predictions.gathers)):
         _no_records(X)
         # an array has a hypothesis a row, as one of numpy's
         by_record = (

@@ -34,9 +34,9 @@ def tie_words(key: Key, first: int, count: int) -> NDArray[np.uint32]:
 
 def _order_ties(values: NDArray[np.uint64], lows: NDArray[np.uint32]) -> None:
     """Put the low bits of each run of equal numbers in order."""
-    from ..kernels.ordering import count_runs, key_runs_into
+    from ..kernels.ordering import count_equal_runs, key_runs_into
 
-    runs = count_runs(values)
+    runs = count_equal_runs(values)
     if runs == values.size:
         return
     if runs <= values.size // _LONG:

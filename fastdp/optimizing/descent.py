@@ -90,7 +90,7 @@ class PrivateDescent(Descent, Accounted):
         The length of the first step.
     bound : float or None
         The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; None where
-        no theorem bounds it.
+        no theorem bounds it. Where moments were bought it follows from them, and fails with probability 1e-5 more.
     history : numpy.ndarray or None
         w_0 .. w_T, one a row, if it was asked for.
     guarantee : Guarantee
@@ -308,7 +308,7 @@ def noisy_projected_gradient_descent(
         "auto": where public numbers promise that it helps, 4 % of the budget buy second moments and norms, from which
         the metric, the steps and the clip follow; only if delta > 0 and none of clip, noise, steps, step_size, average
         and resolution is given.
-        "declared": steps for the largest curvature that the declared bounds allow.
+        "declared": steps for the largest curvature that the declared bounds allow; `fastdp.bounds` bounds this one.
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place.
     outside : {"raise", "clip"}
@@ -340,7 +340,8 @@ def noisy_projected_gradient_descent(
     Guarantee    (epsilon, delta)-DP, for any data and any loss, however wrong its declared bounds
     Proof        descent.md, theorems 1 to 3, and points.md, lemma 1; measured_descent.md, theorem 1, where moments are
                  bought
-    Accuracy     `.bound` of the result (theorems 4 to 6; points.md, theorem 1), if the declared bounds hold
+    Accuracy     `.bound` of the result, if the declared bounds hold: theorems 4 to 6 and points.md, theorem 1; where
+                 moments are bought, measured_descent.md, theorem 3, from them
     Cost         a step reads the points once, 2 bytes a coordinate: 2.5 ms for a million of 20 coordinates
     Not covered  the time of a `Custom` loss
 

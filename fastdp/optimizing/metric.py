@@ -40,6 +40,11 @@ class Metric:
         self.whole: NDArray[np.float64] = np.rint(exact / self.unit)
         self.to_points = self.whole * self.unit
 
+    @property
+    def euclidean(self) -> bool:
+        """Whether H is the identity."""
+        return bool((self.values == 1.0).all())
+
     def point(self, z: Vector) -> Vector:
         """w of z."""
         return np.asarray(self.to_points @ z)

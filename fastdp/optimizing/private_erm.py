@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any, Literal, NamedTuple
 
@@ -57,9 +58,11 @@ class PrivateMinimum(Accounted):
     method : str
         "descent", "moments" or "exponential".
     bound : float or None
-        The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold.
+        The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; of a
+        descent that has bought second moments, what follows from them.
     promises : dict of str to float or None
-        The bound of every method; None: it does not apply, or has none.
+        The bound of every method by public numbers, by which they were compared; of "descent", that with
+        curvature="declared". None: it does not apply, or has none.
     refusals : dict of str to str
         Why a method does not apply.
     details : PrivateDescent, LeastSquares, VectorRelease or PrivateChoice
@@ -102,6 +105,7 @@ def private_erm(
     epsilon: float,
     delta: float = 0.0,
     method: Method = "auto",
+    curvature: Literal["auto", "declared"] = "auto",
     records: int | None = None,
     outside: Outside = "raise",
     progress: Progress = None,
@@ -129,6 +133,9 @@ def private_erm(
         "descent": `noisy_projected_gradient_descent`. "moments": `noisy_least_squares` for SquaredError, and the point
         nearest to `vector_mean` for SquaredDistance. "exponential": `exponential_erm`, in up to four dimensions.
         "auto": the least bound, where that of moments, which usually do far better than it, counts for a third.
+    curvature : {"auto", "declared"}
+        As in `noisy_projected_gradient_descent`: whether a descent may buy second moments, or takes the steps that the
+        declared bounds allow.
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place.
     outside : {"raise", "clip"}
@@ -159,7 +166,8 @@ def private_erm(
     -----
     Guarantee    (epsilon, delta)-DP
     Proof        that of the method; the choice among them depends on public numbers alone
-    Accuracy     `.bound` of the result; `bounds.private_erm`
+    Accuracy     `.bound` of the result; `bounds.private_erm` bounds beforehand what has curvature="declared", and
+                 whatever takes no descent
 
     Examples
     --------
@@ -172,12 +180,13 @@ def private_erm(
     'moments'
     """
     one_of("method", method, METHODS)
+    one_of("curvature", curvature, ("auto", "declared"))
     outside = parameters.outside(outside)
     asked = NoiseParameters.of(epsilon, delta, "auto", neighbors)
     records = public_count(records, neighbors)
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = records or points.n
-    plans = plans_of(problem, n, asked)
+    plans = plans_of(problem, n, asked, declared=curvature == "declared")
     excess, refusals = bounds_of(plans)
     if method == "auto":
         method = best_of(excess)
@@ -187,7 +196,8 @@ def private_erm(
             raise plan
         plan = _Choice(problem, n, asked)  # a Custom loss is refused in comparisons only
     w, details = plan.run(ErmRun(points, outside, progress, rng, budget))
-    return PrivateMinimum(w, method, excess[method], excess, refusals, details)
+    bound = details.bound if isinstance(details, PrivateDescent) else excess[method]
+    return PrivateMinimum(w, method, bound, excess, refusals, details)
 
 
 # --- the methods: public numbers first, then a run on the records
@@ -214,12 +224,14 @@ class ErmPlan(ABC):
 
 
 class _Descent(ErmPlan):
-    def __init__(self, problem: Problem, n: int, asked: NoiseParameters) -> None:
+    """Its bound is that of the declared way; a run that has bought moments states its own."""
+
+    def __init__(self, problem: Problem, n: int, asked: NoiseParameters, declared: bool = False) -> None:
         self._about = problem, n, asked
         given = GivenSteps(clip=problem.loss.lipschitz(problem.over))  # an error names the bound that it needs
         self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, given)
         self.bound = self._schedule.bound
-        self._measured = MeasuredPlan.of(problem, n, len(problem.start), asked)
+        self._measured = None if declared else MeasuredPlan.of(problem, n, len(problem.start), asked)
 
     def run(self, on: ErmRun) -> tuple[Vector, Details]:
         if self._measured is not None:
@@ -279,10 +291,12 @@ def _compared_choice(problem: Problem, n: int, asked: NoiseParameters) -> ErmPla
     return _Choice(problem, n, asked)
 
 
-def plans_of(problem: Problem, n: int, asked: NoiseParameters) -> dict[str, ErmPlan | ValueError]:
-    """What every method would do, or why it does not apply."""
+def plans_of(
+    problem: Problem, n: int, asked: NoiseParameters, declared: bool = False
+) -> dict[str, ErmPlan | ValueError]:
+    """What every method would do, or why it does not apply; `declared`: descents buy no moments."""
     makers: dict[str, Callable[[Problem, int, NoiseParameters], ErmPlan]] = {
-        "descent": _Descent,
+        "descent": partial(_Descent, declared=declared),
         "moments": _Mean if isinstance(problem.loss, SquaredDistance) else _Moments,
         "exponential": _compared_choice,
     }

@@ -301,9 +301,9 @@ class Budget:
     def left(self) -> PureDP:
         """The largest further release of pure DP that fits, and was not declared."""
         if self._refusals.exceeded:
-            return PureDP(0.0, neighbors=self.neighbors)
+            return PureDP(0.0, neighbors=self._filter.totals.neighbors)
         largest = self._filter.largest(PureDP, self._ledger.sums(), self._has_room)
-        return PureDP(largest, neighbors=self.neighbors)
+        return PureDP(largest, neighbors=self._filter.totals.neighbors)
 
     @property
     def releases(self) -> Releases:
@@ -348,7 +348,7 @@ class Budget:
         if not isinstance(guarantee, Guarantee):
             raise ValueError(f"guarantee={shown(guarantee)}: must be a guarantee, such as PureDP(0.1)")
         mine = processes.here.number == self._process or self._ledger.is_stored
-        ours = mine and guarantee.neighbors == self.neighbors
+        ours = mine and guarantee.neighbors == self._filter.totals.neighbors
         return ours and not self._refusals.exceeded and self._has_room(self._ledger.sums().placed(Charge(guarantee)))
 
     def __repr__(self) -> str:
@@ -449,9 +449,10 @@ class Budget:
         self._check_process()
         self._check_open()
         guarantee = charge.guarantee
-        if guarantee.neighbors != self.neighbors:
+        relation = self._filter.totals.neighbors  # not the property, which a subclass may answer otherwise
+        if guarantee.neighbors != relation:
             raise ValueError(
-                f"neighbors={guarantee.neighbors!r}: this budget is for {self.neighbors!r} neighbours; state the "
+                f"neighbors={guarantee.neighbors!r}: this budget is for {relation!r} neighbours; state the "
                 "release's sensitivity under that relation, or use another budget"
             )
         before = self._ledger.reserve(charge, self._has_room)

@@ -41,6 +41,8 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
         if rows.width == 1:
             raise ValueError(f"y={shown(y)}: must not be the only column")
         return rows.select([j for j in range(rows.width) if j != at]).attach_labels(rows.select([at]))
+    if rows.part and y is not None:  # the shape that an array must have would tell how many records the part has
+        raise ValueError(f"y: type {type_of(y)}: must be a column of the same part as X, or its name")
     if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
         raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
     return (rows, None) if y is None else rows.attach_labels(column_rows("y", y) if is_collection(y) else y)

@@ -50,7 +50,7 @@ def test_runs_are_those_of_groupby(distinct):
         values = np.sort(draw.integers(0, distinct, n).astype(np.uint64))
         lows, keys = draw.integers(0, 2**32, n, np.uint32), np.empty(n, np.uint64)
         runs = [list(group) for _, group in itertools.groupby(values.tolist())]
-        assert kernels.count_runs(values) == len(runs)
+        assert kernels.count_equal_runs(values) == len(runs)
         kernels.key_runs_into(values, lows, keys)
         numbers = [i for i, run in enumerate(runs) for _ in run]
         assert keys.tolist() == [(i << 32) + low for i, low in zip(numbers, lows.tolist(), strict=True)]

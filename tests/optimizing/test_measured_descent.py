@@ -17,6 +17,7 @@ from fastdp.optimizing.metric import Metric, MetricPoints, in_coordinates
 from fastdp.optimizing.points import Points
 from fastdp.optimizing.problem import Problem
 from fastdp.optimizing.step_noise import NoiseParameters, limit_of
+from fastdp.optimizing.step_schedule import DescentSchedule, GivenSteps
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.PrivacyWarning")
 
@@ -184,6 +185,8 @@ def test_where_nothing_is_bought() -> None:
     assert plan_of(n=50, d=40, epsilon=0.1) is None
     assert plan_of(over=sets.Ball(1.0)) is None
     assert plan_of(d=2000, n=10**7) is None
+    assert plan_of(d=2) is None
+    assert plan_of(d=3) is not None
     assert plan_of(loss=losses.Hinge(x_norm=1)) is None
     assert plan_of(loss=losses.Huber(0.5)) is None
     assert plan_of(loss=losses.Huber(0.5, x_norm=1)) is not None
@@ -236,7 +239,7 @@ def test_a_regulariser_and_other_losses() -> None:
 
 def test_few_records_and_none() -> None:
     plain = {"neighbors": "add-remove", "records": 5000, "rng": Randomness(seed=7)}
-    for n, d in ((0, 3), (1, 3), (1, 1), (50, 1), (0, 1), (0, 1), (0, 1), (0, 1)):  # noise below 0 in half of them
+    for n, d in ((0, 3), (1, 3), (50, 3), *[(0, 3)] * 6):  # noise below 0 in some of them
         fit = fit_of(np.ones((n, d)) / d, np.ones(n), **plain)
         assert fit.moments is not None
         assert np.isfinite(fit.w).all()
@@ -244,6 +247,46 @@ def test_few_records_and_none() -> None:
         fit_of(np.full((100, 3), np.nan), np.ones(100), **plain)
     fit = fit_of(np.full((100, 3), 1e300), np.ones(100), outside="clip", **plain)
     assert np.isfinite(fit.w).all()
+
+
+def test_a_clip_does_not_cut_what_all_records_have() -> None:
+    """Records on a sphere, few of which are at the wrong side: a clip below their norm moves the minimum."""
+    for n, d in ((300, 4), (1000, 3)):
+        plan, sphere = plan_of(n=n, d=d, epsilon=10.0), np.eye(d) / d
+        metric = Metric(np.ones(d), np.eye(d))
+        edges = public.edges_of(plan, metric)
+        counts = np.append(np.zeros(len(edges) - 1), n)
+        assert public.least_clip(plan, sphere, metric, counts, edges) == plan.slope * edges[-1]
+        few = np.append(np.full(len(edges) - 1, n / (len(edges) - 1)), 0.0)
+        assert public.least_clip(plan, sphere, metric, few, edges) < plan.slope * edges[-1]
+
+
+def test_a_path_is_no_shorter_than_the_declared_one() -> None:
+    """On a sphere of three dimensions the prediction takes a path a third as long, and ends far from the minimum."""
+    d = 3
+    plan, gram = plan_of(n=2000, d=d, epsilon=10.0), np.eye(d) / d
+    declared = DescentSchedule.of(plan.problem, 2000, d, plan.asked, GivenSteps()).rates
+    assert plan.declared_path(d) == pytest.approx(len(declared) * declared[0], rel=0.01)
+    euclidean = public.Choice(Metric(np.ones(d), np.eye(d)), 0.25 / d)
+    path, _ = public.best_path(plan, gram, euclidean, plan.slope, public.MOST_STEPS)
+    assert path >= 0.99 * len(declared) * declared[0]
+
+
+def test_a_bound_is_that_of_the_way_that_was_taken() -> None:
+    X, y = table(4000, 5)
+    common: dict[str, Any] = {"loss": LOGISTIC, "over": sets.Ball(10), "epsilon": 1.0, "delta": 1e-6}
+    known = fastdp.bounds.noisy_projected_gradient_descent(4000, 5, **common)
+    assert fit_of(X, y, curvature="declared").bound == known
+    assert fit_of(X, y).bound != known
+    bought = fastdp.private_erm(X, y, method="descent", **common)
+    assert bought.details.moments is not None
+    assert bought.bound == bought.details.bound != bought.promises["descent"]
+    told = fastdp.bounds.private_erm(4000, 5, **common).excess["descent"]
+    declared = fastdp.private_erm(X, y, method="descent", curvature="declared", **common)
+    assert declared.details.moments is None
+    assert declared.bound == declared.details.bound == declared.promises["descent"] == told
+    with pytest.raises(ValueError, match=r"^curvature='none': must be"):
+        fastdp.private_erm(X, y, curvature="none", **common)  # type: ignore[arg-type]
 
 
 def test_private_erm_and_the_estimator_take_it() -> None:

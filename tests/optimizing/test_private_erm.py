@@ -100,7 +100,8 @@ def test_auto_takes_the_least_bound_and_returns_those_of_bounds(name: str, neigh
         X, y = records(name, n, d)
         over = sets.Box(-0.5, 0.6) if name in ("distance", "deviation") else sets.Ball(1.0)
         common: Options = {"loss": LOSSES[name], "over": over, "neighbors": neighbors, **PRICE}
-        fit = fit_of(X, y, records=n if neighbors == "add-remove" else None, rng=Randomness(seed=1), **common)
+        more: Options = {"records": n if neighbors == "add-remove" else None, "rng": Randomness(seed=1)}
+        fit = fit_of(X, y, curvature="declared", **more, **common)
         told = bounds.private_erm(n, d, **common)
         assert fit.promises == told.excess
         assert fit.refusals == told.refusals

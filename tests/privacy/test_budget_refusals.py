@@ -15,6 +15,7 @@ import pytest
 
 import fastdp
 from fastdp import ApproxDP, Budget, BudgetExceeded, Domain, DomainError, PrivacyWarning, PureDP, Randomness
+from fastdp.privacy.ledger import MemoryLedger
 from fastdp.privacy.refusals import Refusals
 from fastdp.randomness.charged_keys import ChargedKeys
 
@@ -411,10 +412,14 @@ def test_what_is_under_way_is_refused_in_the_same_words() -> None:
     assert said["good"] == said["bad"]
 
 
+def ledger() -> MemoryLedger:
+    return MemoryLedger(Budget(epsilon=1)._ledger.sums())
+
+
 def test_the_place_of_each_is_its_own() -> None:
     """Of many threads that are refused at once, as many are told as there may be."""
     for _ in range(20):
-        refusals, start = Refusals(3), threading.Barrier(16)
+        refusals, start = Refusals(3, ledger()), threading.Barrier(16)
 
         def one(_: int) -> bool:
             start.wait()  # noqa: B023
@@ -427,7 +432,8 @@ def test_the_place_of_each_is_its_own() -> None:
 
 def test_one_that_comes_between_takes_the_next_place() -> None:
     """Between being written and being told, as a thread or a signal handler may."""
-    refusals, between = Refusals(0), []
+    counting = ledger()
+    refusals, between = Refusals(0, counting), []
 
     class Interrupted(list[object]):
         def append(self, each: object) -> None:
@@ -435,7 +441,7 @@ def test_one_that_comes_between_takes_the_next_place() -> None:
             if len(self) == 1:
                 between.append(refusals.count(DomainError()))
 
-    refusals._counted = Interrupted()
+    counting._refused = Interrupted()
     assert refusals.count(DomainError()) is False
     assert between == [True]
 

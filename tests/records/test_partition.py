@@ -187,6 +187,24 @@ def test_two_parts_are_not_one():
         )
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_no_error_on_labels_tells_how_many_records_a_part_has(n):
+    """An array of labels would be refused by its shape, and not by that of one length."""
+    columns = {"k": ["a", "b", "a"], "x": [0.5, 0.1, 0.2], "z": [1.0, 0.0, 1.0]}
+    part = fastdp.partition(columns, by="k", keys=["a"])["a"]
+    options = {"epsilon": 1.0, "delta": 1e-6, **AR}
+    loss, ball = fastdp.losses.SquaredError(x_norm=1, y_bound=1), fastdp.sets.Ball(1)
+    for call in (
+        lambda y: fastdp.private_erm(part["x"], y, loss=loss, over=ball, records=2, **options),
+        lambda y: fastdp.noisy_projected_gradient_descent(part["x"], y, loss=loss, over=ball, records=2, **options),
+        lambda y: fastdp.learn_from_class(part["x"], y, epsilon=1.0, records=2, **AR),
+        lambda y: fastdp.learn_tree(part["x"], y, records=2, epsilon=1.0, **AR),
+    ):
+        for y in (np.ones(n), [1] * n):
+            with pytest.raises(ValueError, match=r"y: type .*: must be a column of the same part as X, or its name"):
+                call(y)
+
+
 # --- what parts cost
 
 

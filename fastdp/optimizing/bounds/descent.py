@@ -97,7 +97,7 @@ def noisy_projected_gradient_descent(
     n: int, d: int, *, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0, noise: Noise = "auto",
     steps: int | None = None, average: bool | None = None, neighbors: Neighbors = "replace-one",
 ) -> float:  # fmt: skip
-    """Bound the expected excess risk of `noisy_projected_gradient_descent`.
+    """Bound the expected excess risk of `noisy_projected_gradient_descent` by the declared bounds.
 
     Parameters
     ----------
@@ -125,10 +125,13 @@ def noisy_projected_gradient_descent(
     Returns
     -------
     float
-        At most this in expectation, if the declared bounds hold: `.bound` of a run.
+        At most this in expectation, if the declared bounds hold: `.bound` of a run with curvature="declared".
 
     Notes
     -----
+    Not covered  runs that buy second moments (`.moments` of the result is not None), the default where delta > 0 and
+                 public numbers promise that it helps: their bound follows from what was bought, and is `.bound` of
+                 the result. It may be larger than this one, although outcomes are usually far better
     Theorem      R^2/(2 eta T) + eta (G^2 + V)/2 for average=True, the lecture's Theorem 3 (descent.md, theorem 4);
                  falling steps and the last point: theorems 5 and 6
 
@@ -154,7 +157,7 @@ def noisy_projected_gradient_descent_n(
     d: int, *, excess: float, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
 ) -> int:  # fmt: skip
-    """Find how many records give `noisy_projected_gradient_descent` so small an excess risk.
+    """Find how many records give `noisy_projected_gradient_descent` so small a bound, with curvature="declared".
 
     Parameters
     ----------
@@ -186,7 +189,7 @@ def noisy_projected_gradient_descent_epsilon(
     n: int, d: int, *, excess: float, loss: Any, over: ConvexSet, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
 ) -> float:  # fmt: skip
-    """Find the least epsilon that gives `noisy_projected_gradient_descent` so small an excess risk.
+    """Find the least epsilon that gives `noisy_projected_gradient_descent` so small a bound, with curvature="declared".
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def private_erm(
     n: int, d: int, *, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
 ) -> ExcessBounds:  # fmt: skip
-    """Bound the expected excess risk of `private_erm` by each of its methods.
+    """Bound the expected excess risk of `private_erm` by each of its methods, with curvature="declared".
 
     Parameters
     ----------
@@ -66,6 +66,11 @@ def private_erm(
     -------
     ExcessBounds
         The bounds, and the method that is taken.
+
+    Notes
+    -----
+    Not covered  descents that buy second moments, the default of `private_erm` where public numbers promise that it
+                 helps: their bound is known with the result, `.bound`
 
     Examples
     --------
@@ -92,7 +97,7 @@ def private_erm_n(
     d: int, *, excess: float, loss: Any, over: ConvexSet, epsilon: float, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
 ) -> int:  # fmt: skip
-    """Find how many records give `private_erm` so small an excess risk.
+    """Find how many records give `private_erm` so small a bound, with curvature="declared".
 
     Parameters
     ----------
@@ -124,7 +129,7 @@ def private_erm_epsilon(
     n: int, d: int, *, excess: float, loss: Any, over: ConvexSet, delta: float = 0.0,
     neighbors: Neighbors = "replace-one",
 ) -> float:  # fmt: skip
-    """Find the least epsilon that gives `private_erm` so small an excess risk.
+    """Find the least epsilon that gives `private_erm` so small a bound, with curvature="declared".
 
     Parameters
     ----------

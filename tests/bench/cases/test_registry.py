@@ -138,6 +138,7 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("ranges", "np.histogram, even bins", 2, 2),
         ("ranges", "np.histogram, edges", 2, 2),
         ("ranges-integers", "np.histogram, edges", 2, 2),
+        ("nearest-tables", "numpy", 3, 3),
         ("tree-fit", None, 2.0, 2.0),
         ("tree-sample", None, 1.0, 1.0),
         ("tree-sample", "numpy", 1.5, 1.5),
