@@ -7,6 +7,7 @@ end; 0 <= q <= last. Sums are exact, and wrap beyond int64, which the callers ex
 from __future__ import annotations
 
 from .compile import jit
+from .draw_bits import count_nan
 from .lanes import F64Array, I64Array, bits_of, float64, int64
 
 _ROUND = (
@@ -14,21 +15,6 @@ _ROUND = (
 )
 SHIFT = 26  # squares are summed in two parts: the low bits, and what is above them
 _LOW = 2**SHIFT - 1
-
-
-@jit
-def count_nan(values: F64Array) -> int:
-    """How many floats are NaN.
-
-    Shapes    values float64[n] or float32[n]
-    Cost      about 0.1 ns a number in cache
-    Used by   the sums below, which look again where there is one
-    Oracle    numpy.isnan
-    """
-    missing = int64(0)
-    for i in range(values.size):
-        missing += int64(values[i] != values[i])
-    return missing
 
 
 @jit

@@ -31,9 +31,9 @@ def with_sign(magnitude: float, sign: int) -> float:
 def count_nan(values: F64Array) -> int:
     """How many entries are NaN: a loop that vectorises, to find the stretches that hold one.
 
-    Shapes    values float64[n]
+    Shapes    values float64[n] or float32[n]
     Cost      at memory speed
-    Used by   noise
+    Used by   noise, clamped_sums
     Oracle    numpy
     """
     count = 0

@@ -289,6 +289,9 @@ SPECIAL: dict[str, _Named] = {
     "bounds.gaussian": _Named(rho=0.1),
     "learning.Chosen.predict": _Named(X=lambda s: np.ones((4, 3))),
     "answering.MarginalsRelease.table": _Named(names=["a"]),
+    "answering.MarginalsRelease.to_frame": _Named(names=["a"]),
+    "statistics.LabelCounts.dp_event": _Named(leak=1e-6),
+    "statistics.LabelSums.dp_event": _Named(leak=1e-6),
     "answering.SynthesisReport.table": _Named(names=["a"]),
     "records.PackedRows.select": _Named(columns=[0]),
     "compose": _Named(delta=1e-6),
@@ -316,7 +319,14 @@ def _fitted(kind: str) -> Any:
     options = {"epsilon": 50.0, "random_state": 1} | ({"bounds": (0, 1)} if "bounds" in parameters else {})
     options |= {"y_bounds": (0, 1)} if "y_bounds" in parameters else {}
     options |= {"thresholds": [0.5]} if "thresholds" in parameters else {}
+    options |= {name: value for name, value in _searched().items() if name in parameters}
     return made(**options).fit(X, (X[:, 0] > 0.5).astype(int))
+
+
+def _searched() -> dict[str, Any]:
+    """What a search is over."""
+    box = surface.module_of("fastdp.sklearn").BoxClassifier
+    return {"estimator": box(bounds=(0, 1)), "param_grid": {"method": ["auto", "peel"]}, "k": 3}
 
 
 def _learned(name: str, **options: Any) -> Any:
@@ -549,7 +559,7 @@ def _estimator(name: str, kind: Any) -> Callable[[np.random.Generator], Call]:
     def make(rng: np.random.Generator) -> Call:
         _, arguments, keywords = _call(name, Scene(rng), kind)
         X = rng.uniform(0, 1, (60, 2))
-        known = {"bounds": (0, 1), "y_bounds": (0, 1), "thresholds": [0.5], "random_state": 1}
+        known = {"bounds": (0, 1), "y_bounds": (0, 1), "thresholds": [0.5], "random_state": 1} | _searched()
         keywords |= {key: value for key, value in known.items() if key in keywords}
         return fit, arguments, {**keywords, "X": X, "y": (X[:, 0] > 0.5).astype(int)}
 
