@@ -62,6 +62,21 @@ def _quantiles(n: int) -> Any:
     return lambda: fastdp.quantiles(array, CENTILES, epsilon=EPSILON)
 
 
+def tied(n: int) -> Any:
+    """Integers of which each occurs some eight times."""
+    return values("int64", n) % max(8, n // 8)
+
+
+def _quantiles_of_ties(n: int) -> Any:
+    array = tied(n)
+    return lambda: fastdp.quantiles(array, CENTILES, epsilon=EPSILON)
+
+
+def _median_of_ties(n: int) -> Call:
+    array = tied(n)
+    return lambda: fastdp.median(array, epsilon=EPSILON)
+
+
 def _median(n: int) -> Call:
     array = values("float64", n)
     return lambda: fastdp.median(array, epsilon=EPSILON)
@@ -121,6 +136,16 @@ CASES = (
         (_sort("float64"), None),
         oracle="many ranks",
         drawn=lambda n: (values("float64", n), CENTILES, _quantiles(n)()),
+        epsilon=EPSILON,
+    ),
+    _case(
+        "quantiles-ties",
+        "99 quantiles of 10^6 int64 with ties, beside one median",
+        MILLION,
+        _quantiles_of_ties,
+        (Side("fastdp.median", _median_of_ties), None),
+        oracle="many ranks",
+        drawn=lambda n: (tied(n), CENTILES, _quantiles_of_ties(n)()),
         epsilon=EPSILON,
     ),
     _case(

@@ -103,7 +103,6 @@ def test_the_case_of_a_mechanism_calls_it(name: str) -> None:
 
 # what has no case: why not
 NOT_RUN = {
-    "descend_margins": "only on a grid of the caller's own: else few records go by columns, others are integers",
     "derivatives_into": "what a Custom loss reports to its author",
     "distance": "is no call from Python: attributes of plans have the same name",
     "log_exponential": "exact.log_exponential, which is Python, has the same name",
@@ -117,6 +116,7 @@ LARGE = {
     "answer-scattered": 1 << 14,
     "conjunction-scattered": 1 << 14,
     "release-pairs": 20_000,
+    "quantiles-ties": 20_000,
     "descent-two-threads": 220_000,
 }
 # long, and by kernels that other cases run, too

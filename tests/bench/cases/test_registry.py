@@ -204,6 +204,7 @@ def test_the_targets_of_the_learning_room_are_all_there() -> None:
     assert set(without) == {
         *("peel-1", "peel-3", "peel-30", "interior-point-candidates", "box-peel", "box-interior-point", "concepts"),
         *("conjunction-by-greedy", "conjunction-by-counts", "conjunction-by-elimination", "pack", "error", "quantile"),
+        "quantiles-ties",
         *("conjunction-by-search", "box-grid", "decision-list"),
         *("box-exponential", "interior-point-prefix"),
     }
