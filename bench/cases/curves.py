@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fastdp import sets
+from fastdp.optimizing.step_noise import FEW_COLUMNS, FEW_RECORDS
 
 from ..peers.inputs import float_scores, int_values
 from . import selection
@@ -132,6 +133,11 @@ def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *
     def size(x: int) -> int:
         return ENTRIES // x if by_dimension else x
 
+    def read(x: int) -> float:
+        """Integer points and, for each record, a label, an exponent and a limit; few records stay floats."""
+        few = width(x) <= FEW_COLUMNS and size(x) <= FEW_RECORDS
+        return 8 + 8 / width(x) if few else 2 + 12 / width(x)
+
     return Curve(
         name=f"curve-descent-{name}",
         room="optimizing",
@@ -141,8 +147,7 @@ def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *
         points=points,
         ours=lambda x: descent.our_descent("squared", width(x), "float64", STEPS, **more),
         numpy=lambda x: descent.numpy_descent("squared", width(x), "float64", STEPS, box=box).make,
-        # of integer points and, for each record, a label, an exponent and a limit
-        traffic=lambda x: Traffic(read=2 + 12 / width(x), held=(8 + 8 / width(x)) / STEPS),
+        traffic=lambda x: Traffic(read=read(x), held=(8 + 8 / width(x)) / STEPS),
         oracle=f"clipped descent{' in a box' * box}",
         drawn=lambda x: descent.drawn_descent("squared", size(x), width(x), "float64", STEPS, **more),
         size=size,

@@ -117,9 +117,10 @@ class Counts(Accounted, Displayed):
         for j, (name, bins) in enumerate(zip(self.domain.names, self.domain.bins, strict=True)):
             if bins is None:
                 frame[name] = self.domain.decode_column(j, places[j])
-            else:  # the place after the last interval, -1, is of missing entries
+            else:
                 intervals = pandas.IntervalIndex.from_breaks(bins.edges, closed="left")
-                frame[name] = intervals.take(np.where(places[j] < len(intervals), places[j], -1), fill_value=np.nan)
+                listed = [*intervals, np.nan]  # the place after the last interval is of missing entries
+                frame[name] = [listed[place] for place in places[j].tolist()]
         return pandas.DataFrame({**frame, "count": self.counts.ravel()})
 
     def _display(self) -> DisplayLines:

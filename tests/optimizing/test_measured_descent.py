@@ -251,7 +251,7 @@ def test_few_records_and_none() -> None:
 
 def test_a_clip_does_not_cut_what_all_records_have() -> None:
     """Records on a sphere, few of which are at the wrong side: a clip below their norm moves the minimum."""
-    for n, d in ((300, 4), (1000, 3)):
+    for n, d in ((1200, 4), (1000, 3)):
         plan, sphere = plan_of(n=n, d=d, epsilon=10.0), np.eye(d) / d
         metric = Metric(np.ones(d), np.eye(d))
         edges = public.edges_of(plan, metric)
