@@ -35,7 +35,7 @@ def run_python(code: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, *FLAGS, "-c", code],
         env=os.environ | {"PYTHONPATH": str(TESTS.parent)} | environment,
-        cwd=TESTS,
+        cwd=TESTS / "house",  # where no module has a name of the standard library
         capture_output=True,
         text=True,
         timeout=1800,

@@ -413,7 +413,7 @@ def mechanisms():
 
 # a choice of the best in parts: the bound is that of exponential_mechanism, or of top_k
 SAME = {"gumbel_max": "exponential_mechanism"}
-NOT_YET = set()
+NOT_YET = {"synthesize"}  # plan_synthesis states the noise that is expected, which is no bound
 
 
 @pytest.mark.parametrize("name", sorted(mechanisms()))

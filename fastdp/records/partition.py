@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.boundary import boundary
 from ..support.calls import PartPath
 from ..support.checks import items_of
 from ..support.columns import Array, Coded, Column, Entries
@@ -64,6 +65,7 @@ class Partition(Frozen, Mapping[Any, Rows]):
         return f"<Partition by {self._by!r}: {len(self):,} parts>"
 
 
+@boundary
 def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
     """Divide records into disjoint parts, by what a column says.
 

@@ -151,6 +151,7 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
                 raise ValueError(f"param_grid: {name!r}: must be a parameter of the estimator that no price depends on")
         return settings
 
+    @boundary
     def predict(self, X: Any) -> Any:
         """The labels that the best fit predicts.
 

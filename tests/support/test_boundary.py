@@ -67,11 +67,12 @@ def error_of(function, *arguments, **keywords):
 
 
 READ_RECORDS = {
-    "error", "exponential_erm", "exponential_mechanism", "gaussian", "interior_point", "laplace", "learn_box",
+    "best_of", "error", "exponential_erm", "exponential_mechanism", "gaussian", "interior_point", "laplace",
+    "learn_box",
     "learn_conjunction", "learn_decision_list", "learn_from_class", "learn_tree", "median", "mwem",
     "noisy_least_squares", "noisy_projected_gradient_descent", "nonprivate_excess_risk", "nonprivate_minimum", "pack",
-    "permute_and_flip", "private_erm", "projected_gradient_descent", "quantile", "quantiles",
-    "release_marginals", "release_ranges", "top_k", "vector_mean", "vector_sum",
+    "partition", "permute_and_flip", "private_erm", "projected_gradient_descent", "quantile", "quantiles",
+    "release_marginals", "release_ranges", "synthesize", "top_k", "vector_mean", "vector_sum",
 }  # fmt: skip
 METHODS = {
     "AboveThreshold.above", "AboveThreshold.first_above", "SparseVector.above", "SparseVector.places_above",
@@ -81,8 +82,8 @@ METHODS = {
     "Domain.cells",
 }  # fmt: skip
 PUBLIC_NUMBERS = {
-    "compose", "get_num_threads", "marginals", "peeling_eta", "removal", "removal_eta", "set_num_threads", "share",
-    "warmup",
+    "compose", "get_num_threads", "marginals", "peeling_eta", "plan_releases", "plan_synthesis", "removal",
+    "removal_eta", "set_num_threads", "share", "warmup",
 }  # fmt: skip
 
 
