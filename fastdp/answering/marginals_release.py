@@ -16,6 +16,7 @@ from ..records.domain import Domain, display_count
 from ..support.checks import flag
 from ..support.public_paths import public_as
 from ..support.results import as_code
+from ..support.shown import shown
 from .least_squares_fit import Axes, Table, least_squares_of
 from .nearest_tables import nearest_tables
 from .queries.bound_query import BoundProduct
@@ -216,6 +217,8 @@ class MarginalsRelease(Accounted):
             If the library is not installed.
         """
         positions = self.domain.positions(names)
+        if len({*positions}) < len(positions):
+            raise ValueError(f"names={shown(names)}: must not repeat")
         table = self.table([self.domain.names[p] for p in positions], unbiased=unbiased)
         taken = {"fraction", "deviation"} & {self.domain.names[p] for p in positions}
         if taken:

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..support import extensions
+from ..support.checks import instance_of
+from ..support.shown import shown, type_of
 from .gaussian_dp import GaussianDP
-from .guarantees import ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, PureDP, Renyi
+from .guarantees import A_GUARANTEE, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, PureDP, Renyi
 from .profiles import Profile, with_profile
 from .subsampled_profiles import PoissonSubsampled  # which makes its kinds known
 
@@ -47,6 +49,7 @@ def as_json(guarantee: Guarantee) -> Json:
     ValueError
         Where its profile is of a class that is not fastdp's.
     """
+    instance_of(Guarantee, "guarantee", guarantee, A_GUARANTEE)
     made: Json = {"kind": type(guarantee).__name__, "neighbors": guarantee.neighbors}
     if isinstance(guarantee, AllOf):
         made["parts"] = [as_json(part) for part in guarantee.parts]
@@ -80,6 +83,8 @@ def from_json(stored: Mapping[str, Any]) -> Guarantee:
     ValueError
         Where it is none of those that `as_json` writes.
     """
+    if not isinstance(stored, Mapping):
+        raise ValueError(f"stored: type {type_of(stored)}: must be a mapping, as as_json writes it")
     rest = dict(stored)
     kind, profile = rest.pop("kind", None), rest.pop("profile", None)
     try:
@@ -94,7 +99,7 @@ def from_json(stored: Mapping[str, Any]) -> Guarantee:
             made = _KINDS[kind](**rest)
         return made if profile is None else with_profile(made, _profile_from_json(profile))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise ValueError(f"{json.dumps(stored)[:200]}: is no guarantee that this version of fastdp knows") from None
+        raise ValueError(f"stored={shown(stored)}: is no guarantee that this version of fastdp knows") from None
 
 
 def as_text(guarantee: Guarantee) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support import parameters
-from ..support.checks import check_fits
+from ..support.checks import check_fits, length_of
 from ..support.columns import Entries, has, objects
 from ..support.errors import DomainError
 from ..support.parameters import Outside
@@ -99,7 +99,7 @@ def _present(entries: Entries) -> Entries:
 def _one_column(values: Any, *, integers: bool, outside: Outside, skip_missing: bool) -> Rows:
     """The values as records of one column; a list holds integers, or floats."""
     if isinstance(values, list | tuple | range):
-        check_fits("values", values, 16 * len(values), "so many numbers")
+        check_fits("values", values, 16 * length_of("values", values), "so many numbers")
         values = _array_of(values, integers=integers, outside=outside, skip_missing=skip_missing)
     return one_column(values)
 

@@ -150,6 +150,7 @@ class _Coder:
         for place, key in enumerate(keys):
             plain = key.item() if isinstance(key, np.generic) else key
             try:
+                hash(key)
                 repeats = plain in self._codes or (is_missing(plain) and self._missing != _NOWHERE)
             except TypeError:
                 raise ValueError(f"keys[{place}]: must have a hash, as labels have") from None

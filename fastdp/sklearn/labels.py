@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from ..records.outside_domain import is_missing
+from ..support.checks import plain_array
 from ..support.errors import DomainError, PrivacyWarning, levels_to_caller
 from ..support.shown import shown
 from .base import MISSING_LABELS, PrivateEstimator
@@ -79,7 +80,7 @@ def declared_classes(classes: Any) -> NDArray[Any] | None:
         raise ValueError(f"classes={shown(classes)}: {_NO_LABELS}")
     if not alike:
         raise ValueError(f"classes={shown(classes)}: {_RULE}")
-    return np.asarray([negative, positive])
+    return plain_array("classes", [negative, positive], _RULE)
 
 
 def observed_classes(y: NDArray[Any]) -> NDArray[Any]:

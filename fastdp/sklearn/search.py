@@ -149,6 +149,8 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         for name in sorted({name for setting in settings for name in setting}):
             if name in ("epsilon", "delta", "budget", "random_state") or name not in takes:
                 raise ValueError(f"param_grid: {name!r}: must be a parameter of the estimator that no price depends on")
+        if not settings:
+            raise ValueError("param_grid: must hold at least one setting")
         return settings
 
     @boundary

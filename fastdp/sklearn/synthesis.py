@@ -241,6 +241,8 @@ class MWEMSynthesizer(OneToOneFeatureMixin, TransformerMixin, DensityMixin, Priv
     def _columns(self, X: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """What holds the codes or labels of the domain."""
         columns = X if self._grid is None else self._grid.cells(X, self.outside)
+        if columns.ndim != 2 or columns.shape[1] != len(self.domain_):
+            raise ValueError(f"X: shape {columns.shape}: must have {len(self.domain_)} columns")
         return dict(zip(self.domain_.names, columns.T, strict=True))
 
 

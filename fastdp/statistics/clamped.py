@@ -20,7 +20,7 @@ from ..privacy.guarantees import Neighbors
 from ..records.number_column import one_column
 from ..records.outside_domain import numbers_or_nan
 from ..records.rows import Block, Rows
-from ..support.checks import check_fits, items_of, moderate, one_of, plain_integer
+from ..support.checks import check_fits, items_of, length_of, moderate, one_of, plain_integer
 from ..support.columns import Entries, as_compiled, objects
 from ..support.errors import DomainError
 from ..support.shown import shown
@@ -233,7 +233,7 @@ def _floats_of(values: Any) -> Any:
     """A list as floats, with NaN for what is no number; anything else as it is."""
     if not isinstance(values, list | tuple | range):
         return values
-    check_fits("values", values, 16 * len(values), "so many numbers")
+    check_fits("values", values, 16 * length_of("values", values), "so many numbers")
     if {*map(type, values)} <= {bool, int, float}:
         with suppress(OverflowError):  # an integer beyond every float
             return np.array(values, np.float64)

@@ -147,6 +147,14 @@ def check_fits(name: str, value: Any, needed: int, what: str) -> None:
         )
 
 
+def length_of(name: str, value: Any) -> int:
+    """How many entries a list or a range has; ValueError for a range beyond all memory."""
+    try:
+        return len(value)
+    except OverflowError:
+        raise ValueError(f"{name}={shown(value)}: must be shorter") from None
+
+
 def check_records(records: Any, neighbors: str) -> None:
     """ValueError unless a public number of records is given where the number itself is private, and only there."""
     if (records is None) == (neighbors == "add-remove"):

@@ -50,7 +50,7 @@ NAMED = re.compile(r"^[\w.(][\w.\[\]'\"*()/, ^-]*(=|: |:\n)", re.DOTALL)
 # what begins so shows a public name or parameter, an element of a list of which may be what was marked
 _PUBLIC_WORDS = (
     "guarantee=", "order=", "thresholds: ", "attribute=", "column=", "data=", "workload: ", "X: column",
-    "y: Unknown label", "inside=",
+    "y: Unknown label", "inside=", "by: must have",
 )  # fmt: skip
 _PUBLIC_NUMBERS = (
     "epsilon=", "sigma=", "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=",

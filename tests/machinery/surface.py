@@ -34,6 +34,8 @@ LEFT_OUT = {
     "losses.Loss": "a base class; its methods are called of its kinds",
     "sets.ConvexSet": "a base class; its methods are called of its kinds",
     "records.PackedRows": "what mechanisms read records by",
+    "Partition": "made by partition: a mapping",
+    "Plan": "made by plan_releases: a table",
 }
 """Names, and beginnings of names, that are not called by themselves."""
 
