@@ -142,7 +142,8 @@ def quantile(
     >>> bool(abs(np.mean(incomes < top_tenth) - 0.9) < 0.01)
     True
     """
-    if isinstance(q, list | tuple | range) or (has(q, "ndim") and isinstance(q.ndim, int) and q.ndim > 0):
+    given: Any = q
+    if isinstance(q, list | tuple | range) or (has(q, "ndim") and isinstance(given.ndim, int) and given.ndim > 0):
         return quantiles(
             values, q, domain_bits=domain_bits, signed=signed, epsilon=epsilon, outside=outside, progress=progress,
             rng=rng, budget=budget, neighbors=neighbors,
