@@ -217,8 +217,8 @@ class MarginalsRelease(Accounted):
             If the library is not installed.
         """
         positions = self.domain.positions(names)
-        if len({*positions}) < len(positions):
-            raise ValueError(f"names={shown(names)}: must not repeat")
+        if not positions or len({*positions}) < len(positions):
+            raise ValueError(f"names={shown(names)}: must be names of attributes, none of them twice")
         table = self.table([self.domain.names[p] for p in positions], unbiased=unbiased)
         taken = {"fraction", "deviation"} & {self.domain.names[p] for p in positions}
         if taken:

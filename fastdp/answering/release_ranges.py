@@ -170,12 +170,13 @@ class RangesRelease(Accounted, Displayed):
             if shares.ndim != 1 or shares.dtype.kind not in "iuf" or not ((shares >= 0) & (shares <= 1)).all():
                 raise ValueError(f"q: shape {shares.shape}, dtype {shares.dtype}: must be numbers in [0, 1]")
             return np.array([self.quantile(each) for each in shares.tolist()])
-        if isinstance(q, bool) or not isinstance(q, int | float | np.number) or not 0 <= q <= 1:
+        if isinstance(q, bool) or not isinstance(q, int | float | np.integer | np.floating) or not 0 <= q <= 1:
             raise ValueError(f"q={shown(q)}: must be in [0, 1]")
         running = self._running
         place = min(int(np.searchsorted(running, q)), running.size - 1)
         before, here = (running[place - 1] if place else 0.0), running[place]
-        share = (q - before) / (here - before) if here > before else 0.0
+        with np.errstate(all="ignore"):
+            share = (q - before) / (here - before) if here > before else 0.0
         return self.bins[0].within(place, min(max(float(share), 0.0), 1.0))
 
     @cached_property

@@ -209,7 +209,7 @@ class Vectors:
 def _shape_of(value: Any) -> tuple[Any, ...]:
     """The shape of what brings several numbers; () of a single one, and of what is none."""
     if isinstance(value, list | tuple | range):
-        return (len(value),)
+        return (checks.length_of("value", value),)
     return tuple(value.shape) if has(value, "shape") and isinstance(value.shape, tuple) else ()
 
 

@@ -53,6 +53,8 @@ class Terms(NamedTuple):
     @classmethod
     def of(cls, tau: Fraction, eta: Fraction) -> Terms:
         rate = eta / tau.denominator
+        if not rate:
+            raise ValueError("epsilon: is too small for so many quantiles: must be larger")
         return cls(tau.numerator, tau.denominator, *steps_of(rate), float(rate))
 
 

@@ -15,7 +15,7 @@ from ..privacy.budget import Budget
 from ..randomness.keys import Randomness
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer, probability
+from ..support.checks import check_fits, integer, length_of, plain_array, probability
 from ..support.parameters import MOST_STEPS
 from ..support.shown import shown
 from .base import PrivateEstimator
@@ -119,7 +119,9 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
         k, epsilon = integer("k", self.k, least=1, most=MOST_STEPS), parameters.epsilon(self.epsilon)
         share = probability("score_share", self.score_share, toward=0)
         rng = self._randomness()
-        source, labels = rng or Randomness(), np.asarray(y)
+        if isinstance(y, list | tuple | range):
+            check_fits("y", None, 16 * length_of("y", y), "so many labels")
+        source, labels = rng or Randomness(), plain_array("y", y, "labels")
 
         def run(own: Budget) -> tuple[Any, float]:
             setting = settings[int(source.words(1)[0] % np.uint64(len(settings)))]
@@ -144,8 +146,8 @@ class PrivateSearch(ClassifierMixin, PrivateEstimator):
             raise ValueError(f"estimator={shown(self.estimator)}: must be a classifier of fastdp.sklearn")
         try:
             settings: list[dict[str, Any]] = list(ParameterGrid(self.param_grid))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"param_grid: {error}") from None
+        except (TypeError, ValueError):
+            raise ValueError("param_grid: must be a mapping of names to lists of values, or some of them") from None
         for name in sorted({name for setting in settings for name in setting}):
             if name in ("epsilon", "delta", "budget", "random_state") or name not in takes:
                 raise ValueError(f"param_grid: {name!r}: must be a parameter of the estimator that no price depends on")

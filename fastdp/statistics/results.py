@@ -101,7 +101,10 @@ class Counts(Accounted, Displayed):
         return len(self.counts)
 
     def __getitem__(self, place: Any) -> Any:
-        return self.counts[place]
+        try:
+            return self.counts[place]
+        except (OverflowError, ValueError):
+            raise IndexError("place: must be a place in the counts, as numpy takes it") from None
 
     @property
     def edges(self) -> Any:

@@ -54,7 +54,7 @@ _PUBLIC_WORDS = (
 )  # fmt: skip
 _PUBLIC_NUMBERS = (
     "epsilon=", "sigma=", "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=",
-    "column=", "c=[", "data: column name", "attributes: ", "rate=", "method=",
+    "column=", "c=[", "data: column name", "attributes: ", "rate=", "method=", "on_records=",
 )  # fmt: skip
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops
