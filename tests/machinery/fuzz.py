@@ -58,7 +58,7 @@ _PUBLIC_NUMBERS = (
 )  # fmt: skip
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops
-_CALLBACKS = ("callback", "progress", "function", "derivative", "value", "h", "kind", "scores", "curve")
+_CALLBACKS = ("run", "callback", "progress", "function", "derivative", "value", "h", "kind", "scores", "curve")
 _HEAD = 80  # bytes of the line that names the call a child is at
 
 
