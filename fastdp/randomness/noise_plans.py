@@ -8,7 +8,7 @@ stands where.
 from __future__ import annotations
 
 from decimal import Context, Decimal
-from math import exp
+from math import exp, expm1
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,8 +68,7 @@ NoisePlan = LaplacePlan | GaussianPlan
 
 def laplace_variance(scale: float) -> float:
     """Of discrete Laplace noise of this scale: 2 q / (1 - q)^2, q = e^(-1/scale)."""
-    q = exp(-1 / scale)
-    return 2 * q / (1 - q) ** 2
+    return 2 * exp(-1 / scale) / expm1(-1 / scale) ** 2
 
 
 def scale_in_range(scale: float, name: str) -> float:

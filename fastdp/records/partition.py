@@ -239,7 +239,27 @@ class _TakenColumn(Column):
         return None if found is None else (found[0][self._at[start:stop]], found[1])
 
 
-class _PartInMemory(Frozen, MemoryRows):
+_NO_ARRAY = (
+    "records: a part of a partition: must be given to a function with neighbors='add-remove', as how many records it "
+    "has is private"
+)
+
+
+class _Part(Frozen, Rows):
+    """A part, wherever its records are."""
+
+    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
+        return self.select([columns] if isinstance(columns, str | int) else list(columns))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
+    def __repr__(self) -> str:  # without the number of records, which is private
+        which = ", ".join(text for _, text in self.part)
+        return f"<part of a partition, {which}: {self.width:,} columns>"
+
+
+class _PartInMemory(_Part, MemoryRows):
     """A part of records that are in memory."""
 
     def __init__(self, columns: Sequence[Column], names: Names, n: int, part: PartPath) -> None:
@@ -249,15 +269,6 @@ class _PartInMemory(Frozen, MemoryRows):
     def select(self, columns: Sequence[str | int]) -> _PartInMemory:
         at = positions_of(columns, self.names, self.width)
         return _PartInMemory([self._columns[j] for j in at], names_at(at, self.names), self.n, self.part)
-
-    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
-        return _chosen(self, columns)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise ValueError(_NO_ARRAY)
-
-    def __repr__(self) -> str:
-        return _as_text(self)
 
 
 def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], paths: Sequence[PartPath]) -> list[Rows]:
@@ -298,7 +309,7 @@ class _Division(NamedTuple):
         return starts, before
 
 
-class _PartElsewhere(Frozen, Rows):
+class _PartElsewhere(_Part):
     """A part of records that are read block by block: in files, or by an engine."""
 
     def __init__(self, division: _Division, code: int, columns: tuple[int, ...], part: PartPath) -> None:
@@ -313,15 +324,6 @@ class _PartElsewhere(Frozen, Rows):
     def select(self, columns: Sequence[str | int]) -> _PartElsewhere:
         at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
         return _PartElsewhere(self._division, self._code, at, self.part)
-
-    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
-        return _chosen(self, columns)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise ValueError(_NO_ARRAY)
-
-    def __repr__(self) -> str:
-        return _as_text(self)
 
     def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
         coder, code, by, starts = self._division.coder, self._code, self._by_at, self._starts
@@ -366,19 +368,3 @@ class _PartElsewhere(Frozen, Rows):
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         every = self._division.rows.dtypes()
         return tuple(every[j] for j in self._columns)
-
-
-_NO_ARRAY = (
-    "records: a part of a partition: must be given to a function with neighbors='add-remove', as how many records it "
-    "has is private"
-)
-
-
-def _chosen(rows: Rows, columns: str | int | Sequence[str | int]) -> Rows:
-    return rows.select([columns] if isinstance(columns, str | int) else list(columns))
-
-
-def _as_text(rows: Rows) -> str:
-    """Without the number of records, which is private."""
-    which = ", ".join(text for _, text in rows.part)
-    return f"<part of a partition, {which}: {rows.width:,} columns>"

@@ -46,6 +46,18 @@ class _Labelled:
         columns = [each.tolist() if each.dtype.kind not in "mM" else list(each) for each in self.columns.values()]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
+    @property
+    def _main(self) -> Array:
+        """The numbers that the release is about, one for each label."""
+        return self.counts
+
+    def to_dict(self) -> dict[Any, Any]:
+        """The counts by label; of sums the sums."""
+        return dict(zip(self.labels, self._main.tolist(), strict=True))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self._main, dtype) if copy or dtype is not None else self._main
+
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each label."""
         return pandas_library().DataFrame({**self.columns, **self._numbers()})
@@ -78,13 +90,6 @@ class LabelCounts(_Labelled, Accounted, Displayed):
     guarantee : Guarantee
         Of the release.
     """
-
-    def to_dict(self) -> dict[Any, int]:
-        """The counts by label."""
-        return dict(zip(self.labels, self.counts.tolist(), strict=True))
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return np.array(self.counts, dtype) if copy or dtype is not None else self.counts
 
     def _display(self) -> DisplayLines:
         some = zip(self.labels[:_SHOWN], self.counts[:_SHOWN].tolist(), strict=True)
@@ -120,12 +125,9 @@ class LabelSums(_Labelled, Accounted, Displayed):
     def _numbers(self) -> dict[str, Array]:
         return {"count": self.counts, "sum": self.sums, "mean": self.means}
 
-    def to_dict(self) -> dict[Any, float]:
-        """The sums by label."""
-        return dict(zip(self.labels, self.sums.tolist(), strict=True))
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return np.array(self.sums, dtype) if copy or dtype is not None else self.sums
+    @property
+    def _main(self) -> Array:
+        return self.sums
 
     def _display(self) -> DisplayLines:
         some = zip(self.labels[:_SHOWN], self.sums[:_SHOWN].tolist(), self.counts[:_SHOWN].tolist(), strict=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import sinh, sqrt
+from math import sqrt
 from typing import Any
 
 from ..mechanisms.noise import CalibratedNoise, gaussian_noise, laplace_noise
 from ..privacy.calibration import MAX_EPSILON, SMALLEST
 from ..privacy.guarantees import Neighbors
-from ..randomness.noise_plans import LaplacePlan
+from ..randomness.noise_plans import LaplacePlan, laplace_variance
 from ..support import parameters
 from ..support.rounding import root_up
 
@@ -26,7 +26,6 @@ def integer_noise_for(
 
 def deviation_of(noise: CalibratedNoise) -> float:
     """The standard deviation of each draw."""
-    if not isinstance(noise.plan, LaplacePlan):
-        return noise.plan.sigma  # of the discrete Gaussian's, which is at most that
-    half = 1 / (2 * noise.plan.scale)
-    return 0.0 if half > 700 else 1 / (sqrt(2) * sinh(half))
+    if isinstance(noise.plan, LaplacePlan):
+        return sqrt(laplace_variance(noise.plan.scale))
+    return noise.plan.sigma  # of the discrete Gaussian's, which is at most that
