@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="make test-peers brings it")
 
-import fastdp  # noqa: E402
+import fastdp
 
 PAGE = Path(__file__).parents[2] / "docs/connect/spark.md"
 pytestmark = [
@@ -58,7 +58,6 @@ def test_files_have_the_same_bits(page, tmp_path):
 
 
 def test_a_record_outside_the_domain_is_an_error_here(page):
-    with fastdp.Budget(epsilon=1.0) as budget:
-        with pytest.raises(fastdp.DomainError, match="age"):
-            fastdp.release_marginals(page["far"], fastdp.Domain(age=50), [["age"]], epsilon=1.0)
+    with fastdp.Budget(epsilon=1.0) as budget, pytest.raises(fastdp.DomainError, match="age"):
+        fastdp.release_marginals(page["far"], fastdp.Domain(age=50), [["age"]], epsilon=1.0)
     assert not budget.releases
