@@ -107,6 +107,14 @@ def payers_of(budget: Budget | Payers | None) -> Payers:
     return Payers.on(what_is_read(), _ambient() if budget is None else [budget])
 
 
+def prefers_gaussian(payers: Iterable[Budget]) -> bool:
+    """Whether one of these budgets adds up rhos or squares of mu, or what has been declared to it.
+
+    Laplace noise of the same variance takes many times as much of those: "auto" is Gaussian noise there.
+    """
+    return any(budget.theorem != "basic" or budget.declared for budget in payers)
+
+
 def _ambient() -> list[Budget]:
     """The budgets whose blocks are open around this code, the innermost first."""
     budgets = list({id(block.budget): block.budget for block in around()}.values())

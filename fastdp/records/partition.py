@@ -30,7 +30,7 @@ from .sources import opened
 from .subsets import Source, SubsetElsewhere, SubsetInMemory
 
 _WIDEST_TABLE = 2**20  # of keys that are integers
-_NOWHERE = -1  # the code of a record that is in no part
+NOWHERE = -1  # the code of a record that is in no part
 
 
 @public_as("fastdp")
@@ -117,7 +117,7 @@ def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
     with called("data"):
         at = position_of(by, rows.names, rows.width)
     found = items_of("keys", keys, "the values of the column that have a part", most=MOST_LABELS)
-    coder = _Coder(found)
+    coder = KeyCoder(found)
     name = by if isinstance(by, str) else f"column {by}"
     number = secrets.token_hex(8)
     part, persons = rows.which
@@ -138,19 +138,19 @@ def _texts(keys: Sequence[Any]) -> list[str]:
     return [text if often[text] == 1 else f"{text}, key {place}" for place, text in enumerate(texts)]
 
 
-class _Coder:
-    """Which key each entry of a column is: its place, or _NOWHERE. A function of that entry alone."""
+class KeyCoder:
+    """Which key each entry of a column is: its place, or NOWHERE. A function of that entry alone."""
 
     def __init__(self, keys: Sequence[Any]) -> None:
         if not keys:
             raise ValueError("keys: must be at least one")
         self._codes: dict[Any, int] = {}
-        self._missing = _NOWHERE
+        self._missing = NOWHERE
         for place, key in enumerate(keys):
             plain = key.item() if isinstance(key, np.generic) else key
             try:
                 hash(key)
-                repeats = plain in self._codes or (is_missing(plain) and self._missing != _NOWHERE)
+                repeats = plain in self._codes or (is_missing(plain) and self._missing != NOWHERE)
             except TypeError:
                 raise ValueError(f"keys[{place}]: must have a hash, as labels have") from None
             if repeats:
@@ -164,7 +164,7 @@ class _Coder:
         self._low, self._table = 0, np.zeros(0, np.int32)
         if len(integers) == len(self._codes) and integers and max(integers) - min(integers) < _WIDEST_TABLE:
             self._low = min(integers)
-            self._table = np.full(max(integers) - self._low + 1, _NOWHERE, np.int32)
+            self._table = np.full(max(integers) - self._low + 1, NOWHERE, np.int32)
             for key, place in self._codes.items():
                 self._table[key - self._low] = place
 
@@ -181,11 +181,11 @@ class _Coder:
         values, kind = entries.values, np.iinfo(entries.values.dtype)
         low, high = max(self._low, int(kind.min)), min(self._low + self._table.size - 1, int(kind.max))
         if low > high:
-            codes = np.full(len(values), _NOWHERE, np.int32)
+            codes = np.full(len(values), NOWHERE, np.int32)
         else:
             inside = (values >= low) & (values <= high)
             places = np.where(inside, values, values.dtype.type(low)).astype(np.int64) - self._low
-            codes = np.where(inside, self._table[places], np.int32(_NOWHERE))
+            codes = np.where(inside, self._table[places], np.int32(NOWHERE))
         if entries.missing is not None:
             codes[entries.missing] = self._missing
         return codes
@@ -194,9 +194,9 @@ class _Coder:
         if is_missing(label):
             return self._missing
         try:
-            return self._codes.get(label, _NOWHERE)
+            return self._codes.get(label, NOWHERE)
         except TypeError:  # without a hash
-            return _NOWHERE
+            return NOWHERE
 
 
 def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], every: Sequence[Which]) -> list[Rows]:
@@ -214,11 +214,11 @@ class _Division(NamedTuple):
     """Records that are read block by block, and how many of each part a block has."""
 
     by: int
-    coder: _Coder
+    coder: KeyCoder
     counts: Mapping[int, NDArray[np.int64]]  # by the first record of the block
 
     @classmethod
-    def of(cls, rows: Rows, by: int, coder: _Coder, parts: int) -> _Division:
+    def of(cls, rows: Rows, by: int, coder: KeyCoder, parts: int) -> _Division:
         def statistic(block: Block) -> dict[int, NDArray[np.int64]]:
             codes = coder(block.entries(0), block.coded(0))
             return {block.first: np.bincount(codes[codes >= 0], minlength=parts)}

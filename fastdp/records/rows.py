@@ -23,7 +23,7 @@ from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .bit_words import as_bits, pack_bytes, pack_flags
 from .column_names import Names, label_of, position_of
-from .exact_sums import ExactSum
+from .exact_sums import ExactSum, integers
 from .outside_domain import bits_of, numbers_or_nan
 
 T = TypeVar("T")
@@ -264,7 +264,7 @@ class PartsInMemory(Parts[T]):
     def total(self, statistic: Callable[[T], Any]) -> NDArray[np.int64]:
         parts = self._parts
         if len(parts) == 1:
-            return np.asarray(statistic(parts[0]))
+            return integers(statistic(parts[0]))
         total = ExactSum()
 
         def add(start: int, stop: int) -> None:

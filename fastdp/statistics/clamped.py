@@ -6,6 +6,7 @@ A number is clamped to the bounds and put on a grid, a power of two, counted fro
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from numpy.typing import NDArray
 
 from ..privacy.guarantees import Neighbors
 from ..records.number_column import one_column
+from ..records.number_line import Positions
 from ..records.outside_domain import numbers_or_nan
+from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block, Rows
-from ..support.checks import check_fits, items_of, length_of, moderate, one_of, plain_integer
+from ..support.checks import MAX_INT64, check_fits, items_of, length_of, moderate, one_of, plain_integer
 from ..support.columns import Entries, as_compiled, objects
 from ..support.errors import DomainError
 from ..support.shown import shown
@@ -104,6 +107,11 @@ def _end(bounds: Any, end: Any) -> Fraction:
 def noise_bits(epsilon: float) -> int:
     """The bits of a sensitivity that leave room for its noise: below 2^39 units."""
     return 38 + floor(log2(epsilon))
+
+
+def within_int64(number: int) -> int:
+    """The nearest integer of 64 bits, which moves no two further apart."""
+    return max(-MAX_INT64 - 1, min(MAX_INT64, number))
 
 
 class Sums(NamedTuple):
@@ -213,6 +221,19 @@ class ClampedColumn:
         if missing is None or not self._allowed(int(missing.sum())):
             missing = None
         return found - first, missing
+
+    def positions(self, grid: Grid) -> Positions | RankSearch:
+        """The integers of the entries that are not missing, as positions from which quantiles are chosen."""
+
+        def places(block: Block) -> NDArray[np.uint64]:
+            found, missing = self.integers(block, grid)
+            return (found if missing is None else found[~missing]).astype(np.uint64)
+
+        if may_gather(self.rows):
+            parts = self.rows.merge(lambda block: [places(block)], operator.add)
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        m = int(self.rows.total(lambda block: np.array([[places(block).size]], np.int64))[0, 0])
+        return RankSearch(self.rows, places, grid.last, m=m)
 
     def _allowed(self, missing: int) -> int:
         if missing and self.missing == "raise":
