@@ -135,7 +135,7 @@ class ClampedColumn:
 
     def __init__(self, values: Any, missing: Any, neighbors: Neighbors, at: int = 0) -> None:
         self.missing: Missing = one_of("missing", missing, MISSING)
-        self.rows: Rows = values if at else one_column(_floats_of(values))
+        self.rows: Rows = values if at else one_column(floats_of_list(values))
         if not self.rows.n and neighbors == "replace-one":
             raise ValueError("values: must hold at least one")
         self._at = at
@@ -250,7 +250,7 @@ def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.ascontiguousarray(values, np.int64)
 
 
-def _floats_of(values: Any) -> Any:
+def floats_of_list(values: Any) -> Any:
     """A list as floats, with NaN for what is no number; anything else as it is."""
     if not isinstance(values, list | tuple | range):
         return values

@@ -17,6 +17,7 @@ from ..privacy.reservations import prefers_gaussian
 from ..randomness.noise_plans import LaplacePlan, laplace_variance
 from ..support import parameters
 from ..support.rounding import root_up
+from .shares import Price
 
 
 def integer_noise_for(
@@ -35,6 +36,14 @@ def integer_noise_for(
         return gaussian
     laplace = laplace_noise(True, entries, float(l1), epsilon, None, neighbors)
     return min(laplace, gaussian, key=deviation_of)
+
+
+def noise_at(entries: int, l1: int, squared_l2: int, price: Price, neighbors: Neighbors) -> CalibratedNoise:
+    """The same at the price that a plan leaves to a release: Laplace noise for an epsilon, Gaussian for a rho."""
+    if price.rho is not None:
+        return gaussian_noise(True, entries, root_up(squared_l2), price.rho, None, None, None, neighbors)
+    assert price.epsilon is not None
+    return laplace_noise(True, entries, float(l1), price.epsilon, None, neighbors)
 
 
 def deviation_of(noise: CalibratedNoise) -> float:

@@ -28,7 +28,7 @@ RESULTS = {
     "fastdp.optimizing": "Descent ExcessBounds LeastSquares PrivateChoice PrivateDescent PrivateMinimum VectorRelease",
     "fastdp.privacy": "Release Releases Removal",
     "fastdp.records": "Engine PackedRows",
-    "fastdp.statistics": "Counts LabelCounts LabelSums Number",
+    "fastdp.statistics": "ColumnSummary Counts Description LabelCounts LabelSums Number",
 }
 FEW = {
     "fastdp": [

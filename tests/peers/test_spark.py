@@ -59,5 +59,5 @@ def test_files_have_the_same_bits(page, tmp_path):
 
 def test_a_record_outside_the_domain_is_an_error_here(page):
     with fastdp.Budget(epsilon=1.0) as budget, pytest.raises(fastdp.DomainError, match="age"):
-        fastdp.release_marginals(page["far"], fastdp.Domain(age=50), [["age"]], epsilon=1.0)
+        fastdp.release_marginals(page["far"], fastdp.Domain(age=50), [["age"]], epsilon=1.0, delta=0.0)
     assert not budget.releases
