@@ -15,6 +15,7 @@ from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries
+from .even_bins import counter_of
 from .rows import Block, Rows
 from .sources import rows_of
 
@@ -47,6 +48,10 @@ def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[
             f"domain: {display_count(domain.size)} cells: must be at most 2^31 to count the records in each"
         )
     rows = of_domain(data, domain, outside)
+    if len(domain) == 1 and (bins := domain.bins[0]) is not None:
+        counted = counter_of(bins, rows.dtypes()[0], domain.names[0], outside)
+        if counted is not None:
+            return rows.total(counted)
     sizes = np.array(domain.sizes, np.int64)
     dtype = np.result_type(*(code_type(size) for size in domain.sizes))
 
