@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.arrays import MemoryRows
+from ..records.cell_counts import CellCounts, cells_below
 from ..records.exact_sums import Halves, add_halves, halves_of
-from ..records.rows import Block, cells_below
+from ..records.rows import Block
 from ..records.sources import rows_of
 from ..support.boundary import without_values
 from ..support.columns import Array, Column, Entries, column_of, comes_from
@@ -170,12 +171,10 @@ class Count(Work[SomeCounts]):
         self._cells_of, self._size = cells_of, size
 
     def of(self, blocks: Iterator[Block]) -> SomeCounts:
-        from ..kernels.histograms import count_cells_into
-
-        counts = np.zeros(self._size, np.int64)
+        counts = CellCounts(self._size)
         for block in blocks:
-            count_cells_into(cells_below(self._cells_of(block), self._size), counts)
-        return self._short(counts)
+            counts.add(cells_below(self._cells_of(block), self._size))
+        return self._short(counts.total())
 
     def combine(self, one: SomeCounts, other: SomeCounts) -> SomeCounts:
         counts = self.dense(one)
