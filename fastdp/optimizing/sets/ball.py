@@ -52,8 +52,11 @@ class Ball(ConvexSet):
 
     def of_dimension(self, d: int) -> Ball:
         d = self._same(d)
-        at = self.at if self.dimension is not None else self.at * d
-        return Ball(self.radius, np.array(at), self.order)
+        if self.dimension is not None:
+            return self
+        ours = object.__new__(Ball)  # all is checked already
+        ours.__dict__.update(self.__dict__, at=self.at * d, dimension=d)
+        return ours
 
     @property
     def center(self) -> Vector:
