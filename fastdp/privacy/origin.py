@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from ..support.public_paths import public_as
 from ..support.version import VERSION
+from .neighbors import unit_of
 
 OPERATING_SYSTEM, SEED = "operating system", "seed"
 
@@ -48,6 +49,11 @@ class Originated:
         """What a guarantee states is charged as it stands, so the kinds are those that are proven here."""
         if not cls.__module__.startswith("fastdp."):
             raise TypeError(f"{cls.__name__}: must not derive from a guarantee; make one of the kinds that there are")
+
+    @property
+    def unit(self) -> str | None:
+        """Whose column tells persons apart, where it is about persons; None where it is about records."""
+        return unit_of(self.neighbors)
 
     @property
     def seeded(self) -> bool:

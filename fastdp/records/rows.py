@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.calls import PartPath
+from ..support.calls import ALL, Which
 from ..support.columns import Array, Coded, Column, Entries
 from ..support.errors import DomainError
 from ..support.parameters import Outside
@@ -145,7 +145,7 @@ class Rows(ABC):
     n, width   how many records and columns
     names      of the columns, or None when they have positions only
     gathers    whether one number for each record may be brought together in this process
-    part       which part of a partition they are, whose number of records is private; empty for all others; it stays
+    which      which part of a partition they are, or a choice of each person's: then their number is private; it stays
 
     A function that is given to a method may run on several threads at once, or in another process, to which it is sent:
     it must not keep its block, change anything outside of itself, or depend on where the records are.
@@ -155,11 +155,11 @@ class Rows(ABC):
     width: int
     names: Names
     gathers: bool = True
-    _part: PartPath = ()
+    _which: Which = ALL
 
     @property
-    def part(self) -> PartPath:
-        return self._part
+    def which(self) -> Which:
+        return self._which
 
     @abstractmethod
     def select(self, columns: Sequence[str | int]) -> Rows:
