@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.calls import PartPath
+from ..support.calls import ALL, Which
 from ..support.columns import Array, Coded, Column, Entries
 from ..support.errors import DomainError
 from ..support.parameters import Outside
@@ -24,7 +24,7 @@ from ..support.threads import run_chunks
 from .bit_words import as_bits, pack_bytes, pack_flags
 from .cell_counts import CellCounts, cells_below
 from .column_names import Names, label_of, position_of
-from .exact_sums import ExactSum
+from .exact_sums import ExactSum, integers
 from .outside_domain import bits_of, numbers_or_nan
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class Rows(ABC):
     n, width   how many records and columns
     names      of the columns, or None when they have positions only
     gathers    whether one number for each record may be brought together in this process
-    part       which part of a partition they are, whose number of records is private; empty for all others; it stays
+    which      which part of a partition they are, or a choice of each person's: then their number is private; it stays
 
     A function that is given to a method may run on several threads at once, or in another process, to which it is sent:
     it must not keep its block, change anything outside of itself, or depend on where the records are.
@@ -156,11 +156,11 @@ class Rows(ABC):
     width: int
     names: Names
     gathers: bool = True
-    _part: PartPath = ()
+    _which: Which = ALL
 
     @property
-    def part(self) -> PartPath:
-        return self._part
+    def which(self) -> Which:
+        return self._which
 
     @abstractmethod
     def select(self, columns: Sequence[str | int]) -> Rows:
@@ -266,7 +266,7 @@ class PartsInMemory(Parts[T]):
     def total(self, statistic: Callable[[T], Any]) -> NDArray[np.int64]:
         parts = self._parts
         if len(parts) == 1:
-            return np.asarray(statistic(parts[0]))
+            return integers(statistic(parts[0]))
         total = ExactSum()
 
         def add(start: int, stop: int) -> None:
