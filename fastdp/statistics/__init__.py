@@ -18,7 +18,7 @@ _HOMES = {
     "bincount": "counts",
     "count": "counts",
     "count_by": "groups",
-    "describe": "describe",
+    "describe": "summaries",
     "histogram": "counts",
     "mean": "means",
     "quantiles": ".mechanisms.many_quantiles",
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from .counts import bincount as bincount
     from .counts import count as count
     from .counts import histogram as histogram
-    from .describe import describe as describe
     from .description import ColumnSummary as ColumnSummary
     from .description import Description as Description
     from .groups import count_by as count_by
@@ -63,5 +62,6 @@ if TYPE_CHECKING:
     from .means import variance as variance
     from .results import Counts as Counts
     from .results import Number as Number
+    from .summaries import describe as describe
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)
