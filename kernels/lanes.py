@@ -430,6 +430,27 @@ def call_at(typing: Any, address: Any, x: Any, y: Any) -> Any:
 
 
 @emit
+def call_into(typing: Any, address: Any, w: Any, x: Any, y: Any, d: Any, out: Any) -> Any:
+    """What the C function `int64 f(double *w, int64 p, double *x, int64 d, double y, double *out)` returns.
+
+    w and out have p entries, as many as w says; x has d and perhaps more.
+    """
+    if not (_is_vector(w) and _is_vector(x) and _is_vector(out)):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        whole, number = ir.IntType(64), ir.DoubleType()
+        kinds = [number.as_pointer(), whole, number.as_pointer(), whole, number, number.as_pointer()]
+        function = builder.inttoptr(args[0], ir.FunctionType(whole, kinds).as_pointer())
+        held = [context.make_array(array)(context, builder, arg) for array, arg in ((w, args[1]), (x, args[2]))]
+        size = builder.extract_value(held[0].shape, 0)
+        into = context.make_array(out)(context, builder, args[5]).data
+        return builder.call(function, [held[0].data, size, held[1].data, args[4], args[3], into])
+
+    return types.int64(types.int64, w, x, types.float64, types.int64, out), generate
+
+
+@emit
 def popcount(typing: Any, x: Any) -> Any:
     """How many bits of a uint64 are set, as an int64."""
 
