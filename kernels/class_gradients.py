@@ -150,7 +150,7 @@ sum_classes.__doc__ = """Add the clipped gradients of multinomial logistic regre
     Used by   fastdp/optimizing/families.py
     Oracle    tests/oracles/softmax.py::clipped_gradients
     """
-sum_plain_classes.__doc__ = """Add gradients as floats, neither rounded nor, at a limit of infinity, clipped; NOT PRIVATE.
+sum_plain_classes.__doc__ = """Add gradients as floats, neither rounded nor, at a limit of inf, clipped; NOT PRIVATE.
 
     Like      sum_classes
     Shapes    as there; out float64[k d]

@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from .address_calls import call_into
 from .clipping import LEAST_SQUARE, ClipRule, clipped_one, rule_of
 from .compile import jit
 from .gradients import move_floats, move_integers
-from .lanes import F64Array, call_into, fma, load, splat, store, tree_sum, truncate
+from .lanes import F64Array, fma, load, splat, store, tree_sum, truncate
 from .layout import LANES, MOST_SUMMED
 
-_HUGE, _SMALLER, _LARGER = 2.0**500, 2.0**-600, 2.0**600
+_HUGE, _SMALLER = 2.0**500, 2.0**-600
 
 
 @jit(inline=True)
 def factor_of(gradient: F64Array, rule: ClipRule) -> float:
     """What a gradient is multiplied by, so that it is no longer than the clip; 0 if it is not finite.
 
-    A huge one is divided by a power of two in place, as the square of its norm would be infinite.
+    A huge one, whose square would be infinite, is divided by a power of two in place: it is longer than any clip.
     """
     finite, most = True, 0.0
     for j in range(gradient.size):
@@ -31,16 +32,16 @@ def factor_of(gradient: F64Array, rule: ClipRule) -> float:
         most = max(most, size)
     if not finite:
         return 0.0
-    derivative = 1.0
-    if most > _HUGE:
-        derivative = _LARGER
+    huge = most > _HUGE and rule.limit < np.inf
+    if huge:
         for j in range(gradient.size):
             gradient[j] *= _SMALLER
     square = splat(0.0, 8)
     for j in range(0, gradient.size, LANES):
         v = load(gradient, j, 8)
         square = fma(v, v, square)
-    return clipped_one(derivative, np.sqrt(tree_sum(square) + LEAST_SQUARE), rule.unit, rule.limit)
+    norm = np.sqrt(tree_sum(square) + LEAST_SQUARE)
+    return rule.limit / norm if huge else clipped_one(1.0, norm, rule.unit, rule.limit)
 
 
 def _make_sum(exact: bool) -> Any:
@@ -97,7 +98,7 @@ sum_given.__doc__ = """Add the clipped gradients that a function of the user's o
     Used by   fastdp/optimizing/families.py
     Oracle    tests/oracles/softmax.py::clipped_vectors
     """
-sum_plain_given.__doc__ = """Add gradients as floats, neither rounded nor, with a limit of infinity, clipped; NOT PRIVATE.
+sum_plain_given.__doc__ = """Add gradients as floats, neither rounded nor, at a limit of inf, clipped; NOT PRIVATE.
 
     Like      sum_given
     Shapes    as there; out float64[p]

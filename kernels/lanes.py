@@ -6,9 +6,9 @@ the three scalar operations that Python has no word for: the bits of a float, th
 widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits
 are the same everywhere.
 
-LLVM IR is built here, in pair_lanes.py for lanes of int16 and in int_or_float.py for numbers of either type; nowhere
-else. Lane counts and rotation
-distances are compile-time constants: literals, or globals that hold a plain int.
+LLVM IR is built here, in pair_lanes.py for lanes of int16, in int_or_float.py for numbers of either type and in
+address_calls.py for calls; nowhere else. Lane counts and rotation distances are compile-time constants: literals, or
+globals that hold a plain int.
 """
 
 import operator
@@ -415,39 +415,6 @@ def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
         return builder.fma(*args)
 
     return types.float64(types.float64, types.float64, types.float64), generate
-
-
-@emit
-def call_at(typing: Any, address: Any, x: Any, y: Any) -> Any:
-    """What the C function `double f(double, double)` at an address says of x and y."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number = ir.DoubleType()
-        function = builder.inttoptr(args[0], ir.FunctionType(number, [number, number]).as_pointer())
-        return builder.call(function, args[1:])
-
-    return types.float64(types.int64, types.float64, types.float64), generate
-
-
-@emit
-def call_into(typing: Any, address: Any, w: Any, x: Any, y: Any, d: Any, out: Any) -> Any:
-    """What the C function `int64 f(double *w, int64 p, double *x, int64 d, double y, double *out)` returns.
-
-    w and out have p entries, as many as w says; x has d and perhaps more.
-    """
-    if not (_is_vector(w) and _is_vector(x) and _is_vector(out)):
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        whole, number = ir.IntType(64), ir.DoubleType()
-        kinds = [number.as_pointer(), whole, number.as_pointer(), whole, number, number.as_pointer()]
-        function = builder.inttoptr(args[0], ir.FunctionType(whole, kinds).as_pointer())
-        held = [context.make_array(array)(context, builder, arg) for array, arg in ((w, args[1]), (x, args[2]))]
-        size = builder.extract_value(held[0].shape, 0)
-        into = context.make_array(out)(context, builder, args[5]).data
-        return builder.call(function, [held[0].data, size, held[1].data, args[4], args[3], into])
-
-    return types.int64(types.int64, w, x, types.float64, types.int64, out), generate
 
 
 @emit

@@ -46,7 +46,18 @@ class Summand(ABC):
     x_norm: float | None
 
     def dimension(self, columns: int) -> int:
-        """How many coordinates w has, for points of so many."""
+        """Count the coordinates of w.
+
+        Parameters
+        ----------
+        columns : int
+            How many the records' points have.
+
+        Returns
+        -------
+        int
+            As many as a gradient has.
+        """
         return columns
 
     @property

@@ -8,7 +8,6 @@ from math import inf
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...support.checks import flag, integer, non_negative
 from ...support.shown import shown
