@@ -40,7 +40,7 @@ help:
 	@echo 'make sanitize    the C interface under sanitizers, kernels that check indices, memory that fails'
 	@echo 'make coverage    which branches of fastdp/ the suite takes'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
-	@echo 'make test-peers  the adapters whose libraries are large: mbi, smartnoise-synth'
+	@echo 'make test-peers  what works with large libraries: mbi, smartnoise-synth, Spark where Java is'
 	@echo 'make wheel       wheel and sdist, into dist/'
 	@echo 'make clean       remove everything that these made'
 
@@ -97,6 +97,10 @@ test-peers: $(PEERS)/mbi/.ready $(PEERS)/smartnoise/.ready
 	  $(PEERS)/$$name/bin/python -m pytest tests/peers/test_$$name.py && \
 	  $(PEERS)/$$name/bin/python -m pytest tests/house/test_docs.py -k "$$name" || exit 1; \
 	done
+	@if java -version >/dev/null 2>&1; then \
+	  $(MAKE) --no-print-directory $(PEERS)/spark/.ready && \
+	  $(PEERS)/spark/bin/python -m pytest tests/peers/test_spark.py; \
+	else echo 'no Java: tests/peers/test_spark.py is not run'; fi
 
 wheel: $(VENV)/.ready
 	@rm -rf build dist
@@ -124,6 +128,14 @@ $(PEERS)/mbi/.ready: pyproject.toml
 	@mkdir -p $(PEERS)
 	@$(call make_venv,$(PEERS)/mbi,$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
 	@$(PEERS)/mbi/bin/python -m pip install -q --config-settings editable_mode=compat -e '.[mbi]' 'pytest>=8' 'pandas>=2'
+	@touch $@
+
+# Spark wants pandas below 3, and says so by a warning.
+$(PEERS)/spark/.ready: pyproject.toml
+	@mkdir -p $(PEERS)
+	@$(call make_venv,$(PEERS)/spark,$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
+	@$(PEERS)/spark/bin/python -m pip install -q --config-settings editable_mode=compat -e '.[arrow]' 'pytest>=8' \
+	  'pyspark>=4' 'pandas>=2.2,<3'
 	@touch $@
 
 # smartnoise-synth asks for opacus, and so for torch with several GB of CUDA, and for mbi < 2. Its base class, its

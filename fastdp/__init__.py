@@ -98,6 +98,7 @@ _MODULES = {
     "kernels": "kernels",
     "losses": "optimizing.losses",
     "privacy": "privacy",
+    "records": "records",
     "sets": "optimizing.sets",
     "statistics": "statistics",
 }

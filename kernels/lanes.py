@@ -1,10 +1,10 @@
 """SIMD lanes as values: what a loop cannot say, said in the words of the formula.
 
 `Lanes(dtype, n)` is a numba type: n numbers that sit side by side in vector registers. It has the operators +, -, *
-and, for integers, ^ and |, and the few functions below, so that a vector kernel reads as its formula. Beside them stand
-the three scalar operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM splits or
-widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so the bits
-are the same everywhere.
+and, for integers, ^, | and &, and the few functions below, so that a vector kernel reads as its formula. Beside them
+stand the three scalar operations that Python has no word for: the bits of a float, the float of bits, and fma. LLVM
+splits or widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so
+the bits are the same everywhere.
 
 LLVM IR is built here, in pair_lanes.py for lanes of int16, in int_or_float.py for numbers of either type and in
 address_calls.py for calls; nowhere else. Lane counts and rotation distances are compile-time constants: literals, or
@@ -362,6 +362,7 @@ _operator(operator.sub, "sub", "fsub")
 _operator(operator.mul, "mul", "fmul")
 _operator(operator.xor, "xor")
 _operator(operator.or_, "or_")
+_operator(operator.and_, "and_")
 
 
 @emit

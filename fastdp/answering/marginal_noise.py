@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, log2, sqrt
+from math import log2, sqrt
 from typing import Literal
 
-import numpy as np
-
-from ..privacy.budget import Budget
 from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_ratio, gaussian_sigma
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..privacy.profiles import DiscreteLaplace, with_profile
 from ..randomness.noise_plans import NoisePlan, gaussian_plan, laplace_plan, laplace_variance, scale_in_range
 from ..support import parameters
-from ..support.rounding import down, lower, up
+from ..support.rounding import down, lower, root_up, up
 from ..support.shown import shown
 from .queries.marginals import Marginals
 
@@ -65,11 +61,6 @@ def marginal_noise(
     return laplace if laplace.sigma <= gaussian.sigma else gaussian
 
 
-def prefers_gaussian(payers: Iterable[Budget]) -> bool:
-    """Whether one of these budgets adds up rhos or squares of mu, or what has been declared to it."""
-    return any(budget.theorem != "basic" or budget.declared for budget in payers)
-
-
 def _laplace(epsilon: float, delta: float, neighbors: Neighbors, changed: int) -> MarginalNoise:
     plan = laplace_plan(scale_in_range(up(changed / lower(epsilon)), "tables / epsilon"))
     pure = with_profile(PureDP(epsilon, neighbors=neighbors), DiscreteLaplace(plan.scale, changed))
@@ -91,11 +82,3 @@ def _gaussian(epsilon: float, delta: float, neighbors: Neighbors, changed: int, 
     mu = gaussian_mu(sensitivity, gaussian.sigma, cells)
     guarantee = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
     return MarginalNoise(epsilon, delta, bits, gaussian, gaussian.sigma * 2.0**-bits, guarantee)
-
-
-def root_up(x: int) -> float:
-    """The square root, rounded up."""
-    root = sqrt(x)
-    while Fraction(root) ** 2 < x:
-        root = float(np.nextafter(root, inf))
-    return root

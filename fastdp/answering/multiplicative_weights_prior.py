@@ -15,12 +15,12 @@ from ..records.domain import Domain
 from ..records.rows import Rows
 from ..support.parameters import Outside
 from ..support.progress import Report
+from ..support.rounding import root_up
 from .dense_weights import DenseWeights, Precision, weights_of
 from .entropic_fit import bytes_of_fit, fit_entropic
 from .factored_weights import FactoredWeights
 from .least_squares_fit import LeastSquares
 from .marginal_counts import count_tables
-from .marginal_noise import root_up
 from .marginal_transform import as_tables, flat_of, marginal_tables
 from .measurements import Measurement
 from .memory import usable_memory

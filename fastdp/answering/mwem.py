@@ -11,6 +11,7 @@ from typing import Any
 
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
+from ..privacy.reservations import prefers_gaussian
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..records.domain import Domain, check_domain
@@ -21,7 +22,6 @@ from ..support.checks import MAX_INT64, check_records, integer, large_integer, o
 from ..support.parameters import Outside
 from ..support.progress import Progress, reporting
 from ..support.public_paths import public_as
-from .marginal_noise import prefers_gaussian
 from .memory import check_room
 from .mwem_average import AveragePlan
 from .mwem_measured import MeasuredPlan

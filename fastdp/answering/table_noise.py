@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
+from ..privacy.reservations import prefers_gaussian
 from ..randomness.noise_draws import add_noise
 from ..support.checks import one_of, plain_array
 from .least_squares_fit import Axes, LeastSquares, Table
-from .marginal_noise import MarginalNoise, NoiseKind, marginal_noise, prefers_gaussian
+from .marginal_noise import MarginalNoise, NoiseKind, marginal_noise
 from .marginal_transform import as_tables
 from .queries.marginals import Marginals
 from .residual_measurement import measure_residuals, tables_to_count

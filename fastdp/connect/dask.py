@@ -8,33 +8,27 @@ next: a partition that is lost with its worker, and computed anew, has the same 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import count
 from math import isnan
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..records.column_names import at_least_one, label_of, positions_of
-from ..records.exact_sums import joined
-from ..records.rows import Block, PerRecord, Rows
-from ..records.sources import rows_of
+from ..records.engine import Engine
+from ..records.engine_jobs import Failure, Job, Summary
+from ..records.rows import Rows
 from ..support.boundary import boundary
-from ..support.columns import Array, Entries, comes_from
-from ..support.threads import alone
-from .partitions import Count, Failure, Job, Merge, Reader, Total, Work, combine, summarise
+from ..support.columns import comes_from
 from .requirements import is_older
-
-T = TypeVar("T")
 
 _OLDEST = "2024.8"
 _AT_ONCE = 8  # summaries that are combined in one task
 _MUST = "must be a Dask array of two dimensions, or a Dask DataFrame"
 
 
-class DaskRows(Rows):
+class DaskRows(Engine):
     """The records of a Dask collection, in the order of its partitions.
 
     Lengths of partitions that Dask does not know are computed once. All functions take rows in place of the collection,
@@ -55,43 +49,12 @@ class DaskRows(Rows):
     <DaskRows: 10,000 records, 3 columns>
     """
 
-    gathers = False
-
     @boundary
     def __init__(self, data: Any, name: str = "") -> None:
         self._collection = _Collection(data, name)
-        self._columns = tuple(range(len(self._collection.types)))
-        self._labels: tuple[_Collection, int] | None = None
-        self._choose(self._columns)
-
-    def _choose(self, at: Sequence[int]) -> None:
-        self._columns = tuple(self._columns[j] for j in at)
-        self.width = at_least_one(self._columns)
-        names = self._collection.names
-        self.names = None if names is None else tuple(names[j] for j in self._columns)
-        self.n = sum(self._collection.lengths)
-
-    def _copy(self) -> DaskRows:
-        rows = DaskRows.__new__(DaskRows)
-        rows.__dict__.update(self.__dict__)
-        return rows
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("rows of a Dask collection stay where they were made: send the collection, and make them anew")
-
-    def select(self, columns: Sequence[str | int]) -> Rows:
-        rows = self._copy()
-        rows._choose(positions_of(columns, self.names, self.width))
-        return rows
-
-    def dtypes(self) -> tuple[np.dtype[Any], ...]:
-        return tuple(self._collection.types[j] for j in self._columns)
-
-    def one_block(self) -> Block | None:
-        return None
-
-    def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
-        return function  # what were kept would lie elsewhere than the records, some day
+        super().__init__(self._collection.empty, self._collection.lengths, name=name or "data")
+        if name and self.width != 1:
+            raise ValueError(f"{name}: {self.width} columns: must be one")
 
     def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
         if not isinstance(labels, DaskRows):
@@ -100,53 +63,20 @@ class DaskRows(Rows):
                 "name of one of its columns, as X is a Dask collection"
             )
         self._collection.check_labels(labels._collection)
-        rows = self._copy()
-        rows._labels = labels._collection, labels._columns[0]
-        return rows, labels
+        return self._with_labels(labels), labels
 
-    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
-        def labels(block: Block) -> Array:
-            assert block.labels is not None
-            return np.ascontiguousarray(read(block.labels), dtype)
-
-        return labels
-
-    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
-        return joined(self._run(Total(statistic)))
-
-    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
-        return self._run(Merge(statistic, combine))
-
-    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
-        counting = Count(cells_of, size)
-        return counting.dense(self._run(counting))
-
-    def _run(self, work: Work[T]) -> T:
+    def run(self, job: Job[Any], columns: list[int]) -> Summary | Failure:
         """One computation of Dask's."""
-        readers, partitions, nothing = self._sources()
-        job = Job(work, *readers)
-        if not self.n:
-            with alone():
-                return work.of(job.blocks(0, 0, *nothing))
-        summary = _compute_tree(job, self._collection.lengths, partitions)
-        if isinstance(summary, Failure):
-            raise summary.error
-        found: T = summary
-        return found
+        partitions = [self._collection.partitions(columns)]
+        if self._labels is not None and not self._has(self._labels[0]):
+            there, label = self._labels
+            assert isinstance(there, DaskRows)
+            partitions.append(there._collection.partitions(there._asked((label,))))
+        return _compute_tree(job, self.lengths, partitions)
 
-    def _sources(self) -> tuple[tuple[Reader, Reader | None], list[list[Any]], list[Any]]:
-        """How partitions of records and labels are read; these partitions; and the same without records."""
-        here = self._collection
-        if self._labels is None or self._labels[0] is here:
-            at = self._columns if self._labels is None else (*self._columns, self._labels[1])
-            reader = here.reader(at, labelled=self._labels is not None)
-            return (reader, None), [here.partitions(at)], [here.nothing(at)]
-        there, label = self._labels
-        return (
-            (here.reader(self._columns), there.reader((label,))),
-            [here.partitions(self._columns), there.partitions((label,))],
-            [here.nothing(self._columns), there.nothing((label,))],
-        )
+    def _asked(self, columns: tuple[int, ...]) -> list[int]:
+        """Of a DataFrame only those that are asked for are read."""
+        return super()._asked(columns) if self._collection.is_frame else list(range(len(self._all_types)))
 
 
 def open_rows(data: Any, name: str = "") -> DaskRows:
@@ -155,26 +85,23 @@ def open_rows(data: Any, name: str = "") -> DaskRows:
 
 
 class _Collection:
-    """A Dask array or DataFrame: its partitions, and everything about them that needs no computation.
+    """A Dask array or DataFrame: its partitions, and how long they are.
 
-    names, types    of the columns
+    is_frame    whether it is a DataFrame
+    empty       the same without records
     """
 
     def __init__(self, data: Any, name: str) -> None:
         _check_version()
         self._name = name or "data"
         meta = getattr(data, "_meta", None)
-        self._is_frame = hasattr(data, "npartitions") and comes_from(meta, "pandas", "DataFrame", "Series")
-        if self._is_frame:
-            self._data, self._empty = self._of_pandas(data, bool(name))
+        self.is_frame = hasattr(data, "npartitions") and comes_from(meta, "pandas", "DataFrame", "Series")
+        if self.is_frame:
+            self._data, self.empty = self._of_pandas(data, bool(name))
         elif comes_from(data, "dask", "Array"):
-            self._data, self._empty = self._of_numpy(data, bool(name))
+            self._data, self.empty = self._of_numpy(data, bool(name))
         else:
             raise ValueError(f"{self._name}: type {type(data).__name__}: {_MUST}")
-        local = rows_of(self._empty)
-        if name and local.width != 1:
-            raise ValueError(f"{name}: {local.width} columns: must be one")
-        self.names, self.types = local.names, local.dtypes()
         self._made: dict[tuple[int, ...], list[Any]] = {}
 
     def _of_pandas(self, data: Any, is_column: bool) -> tuple[Any, Any]:
@@ -202,7 +129,7 @@ class _Collection:
     @property
     def _known(self) -> tuple[int, ...] | None:
         """How many records partitions have, as far as that takes no computing."""
-        if self._is_frame or any(map(isnan, self._data.chunks[0])):
+        if self.is_frame or any(map(isnan, self._data.chunks[0])):
             return None
         return tuple(map(int, self._data.chunks[0]))
 
@@ -213,7 +140,8 @@ class _Collection:
         if (known := self._known) is not None:
             return known
         length = dask.delayed(len, pure=False)
-        return tuple(map(int, _compute(*(length(part) for part in self.partitions((0,))))))
+        first = [0] if self.is_frame else list(range(self.empty.shape[1]))
+        return tuple(map(int, _compute(*(length(part) for part in self.partitions(first)))))
 
     def check_labels(self, labels: _Collection) -> None:
         """ValueError unless labels lie as records do."""
@@ -226,33 +154,13 @@ class _Collection:
             if found != wanted:
                 raise ValueError(f"y: {found} labels in partition {i}: must be {wanted}, as X has records there")
 
-    def _kept(self, columns: tuple[int, ...]) -> list[int]:
-        """The columns of a partition: of a DataFrame only those that are asked for are read."""
-        return sorted(set(columns)) if self._is_frame else list(range(len(self.types)))
-
-    def partitions(self, columns: tuple[int, ...]) -> list[Any]:
-        kept = tuple(self._kept(columns))
+    def partitions(self, columns: Sequence[int]) -> list[Any]:
+        """Its partitions, with these columns only."""
+        kept = tuple(columns)
         if kept not in self._made:
-            some = self._data if len(kept) == len(self.types) else self._data[list(self._data.columns[list(kept)])]
+            some = self._data if len(kept) == self.empty.shape[1] else self._data[list(self._data.columns[list(kept)])]
             self._made[kept] = list(np.ravel(_as_it_lies(some)))
         return self._made[kept]
-
-    def nothing(self, columns: tuple[int, ...]) -> Any:
-        return self._empty.iloc[:, self._kept(columns)] if self._is_frame else self._empty
-
-    def reader(self, columns: tuple[int, ...], *, labelled: bool = False) -> Reader:
-        kept = self._kept(columns)
-        return Reader(
-            tuple(self._name if self._name == "y" else label_of(j, self.names) for j in columns),
-            tuple(kept.index(j) for j in columns),
-            tuple(None if self._is_category(j) else self.types[j] for j in columns),
-            None if self.names is None else tuple(self.names[j] for j in columns),
-            tuple(self._empty.columns[kept] if self._is_frame else kept),
-            labelled,
-        )
-
-    def _is_category(self, j: int) -> bool:
-        return self._is_frame and comes_from(self._empty.iloc[:, j].array, "pandas", "Categorical")
 
 
 def _as_it_lies(some: Any) -> Any:
@@ -266,14 +174,14 @@ def _as_it_lies(some: Any) -> Any:
     return some.simplify().to_delayed(optimize_graph=False)
 
 
-def _compute_tree(job: Job[Any], lengths: Sequence[int], partitions: list[list[Any]]) -> Any:
+def _compute_tree(job: Job[Any], lengths: Sequence[int], partitions: list[list[Any]]) -> Summary | Failure:
     """The result of a job on all partitions: each task combines a few summaries, the next one a few of its results."""
     import dask
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
 
     name, number = f"fastdp-{secrets.token_hex(8)}", count()
-    of_partition, of_several = dask.delayed(summarise, pure=False), dask.delayed(combine, pure=False)
+    of_partition, of_several = dask.delayed(_summarise, pure=False), dask.delayed(_combine, pure=False)
 
     def key() -> str:
         return f"{name}-{next(number)}"
@@ -292,8 +200,17 @@ def _compute_tree(job: Job[Any], lengths: Sequence[int], partitions: list[list[A
     every = {k: task for layer, some in tasks[0].dask.layers.items() if layer not in known for k, task in some.items()}
     graph = HighLevelGraph.from_collections(name, every, dependencies=list(sources))
     delayed: Any = Delayed  # without types
+    found: Summary | Failure
     (found,) = _compute(delayed(tasks[0].key, graph, layer=name))
     return found
+
+
+def _summarise(job: Job[Any], first: int, n: int, part: Any, labels: Any = None) -> Summary | Failure:
+    return job(part, first, n, labels)
+
+
+def _combine(job: Job[Any], *summaries: Summary | Failure) -> Summary | Failure:
+    return job.combine(*summaries)
 
 
 def _compute(*tasks: Any) -> tuple[Any, ...]:

@@ -18,7 +18,8 @@ from typing import Any
 from ..kernels.layout import LN2
 from ..privacy.guarantee_forms import Form
 from ..privacy.guarantees import A_GUARANTEE, Guarantee, Neighbors, PureDP
-from ..support import parameters, rounding
+from ..privacy.neighbors import check_relation, kind_of
+from ..support import rounding
 from ..support.checks import instance_of, items_of, small_delta
 from ..support.parameters import MOST_QUERIES
 from ..support.rounding import down
@@ -67,13 +68,14 @@ def dp_event(guarantee: Guarantee, accountant: Any = None, *, leak: float = 0.0)
     library = _library()
     leak = small_delta("leak", leak)
     form = _form(guarantee, leak)
+    neighbors = kind_of(guarantee.neighbors)  # whose they are, no event states
     if accountant is not None:
-        _check_relation(library, guarantee.neighbors, accountant)
+        _check_relation(library, neighbors, accountant)
         if isinstance(accountant, library.rdp.RdpAccountant):
-            return _for_renyi(library.dp_event, form, guarantee.neighbors)
+            return _for_renyi(library.dp_event, form, neighbors)
         if isinstance(accountant, library.pld.PLDAccountant):
-            return _for_losses(library, form, guarantee.neighbors)
-    return _for_all(library, form, guarantee.neighbors)
+            return _for_losses(library, form, neighbors)
+    return _for_all(library, form, neighbors)
 
 
 def composed(guarantees: Iterable[Guarantee], accountant: Any = None) -> Any:
@@ -93,6 +95,8 @@ def composed(guarantees: Iterable[Guarantee], accountant: Any = None) -> Any:
     """
     given = items_of("guarantees", guarantees, "several guarantees", most=MOST_QUERIES)
     events = [dp_event(guarantee, accountant) for guarantee in given]
+    if len({guarantee.unit for guarantee in given}) > 1:
+        raise ValueError("guarantees: must all be for records, or for the same persons")
     made = _library().dp_event
     return made.ComposedDpEvent(events) if events else made.NoOpDpEvent()
 
@@ -110,9 +114,9 @@ def relation_of(neighbors: Neighbors) -> Any:
     dp_accounting.NeighboringRelation
         Theirs.
     """
-    parameters.neighbors(neighbors)
+    check_relation(neighbors)
     relation = _library().NeighboringRelation
-    return relation.REPLACE_ONE if neighbors == "replace-one" else relation.ADD_OR_REMOVE_ONE
+    return relation.REPLACE_ONE if kind_of(neighbors) == "replace-one" else relation.ADD_OR_REMOVE_ONE
 
 
 # --- what a guarantee states

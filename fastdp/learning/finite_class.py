@@ -30,6 +30,7 @@ from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
 from ..support import parameters
 from ..support.boundary import boundary
+from ..support.calls import ALL
 from ..support.checks import are_nested, plain_array, public_count
 from ..support.columns import Entries, has
 from ..support.errors import DomainError
@@ -269,7 +270,8 @@ class _Class(NamedTuple):
 
 
 def _class_of(predictions: Any, y: Any, X: Any, outside: Outside, *, may_be_empty: bool) -> _Class:
-    if is_collection(predictions) or (isinstance(predictions, Rows) and (predictions.part or not predictions.gathers)):
+    are_rows = isinstance(predictions, Rows)
+    if is_collection(predictions) or (are_rows and (predictions.which != ALL or not predictions.gathers)):
         _no_records(X)
         # an array has a hypothesis a row, as one of numpy's
         by_record = (

@@ -222,6 +222,12 @@ def shares_of(qs: Any) -> list[Fraction]:
     return list(map(decimal_value, _floats_of(qs)))
 
 
+def shares_in_order(qs: Any) -> Shares:
+    """The same, each once and in order; there may be none."""
+    given = items_of("qs", qs, "a sequence of numbers between 0 and 1", most=MOST_QUANTILES)
+    return in_order(shares_of(given)) if given else Shares()
+
+
 def _floats_of(qs: Any) -> list[float]:
     given = items_of("qs", qs, "a sequence of numbers between 0 and 1", most=MOST_QUANTILES)
     if not given:

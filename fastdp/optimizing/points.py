@@ -124,15 +124,15 @@ class Points:
             )
 
     def _read_norms(self) -> NDArray[np.int64]:
-        """Whether there are norms that are not finite, and some beyond the bound."""
+        """Whether there are norms that are not finite, and, if there are none, whether some are beyond the bound."""
         norms = self._norms = self.rows.keep(self._norms_of, np.float64) if self._keeps_norms else self._norms_of
         labels, bound = self._labels, self._bound
 
         def statistic(block: Block) -> list[int]:
             if labels is not None:
                 labels(block)  # fails where one is outside
-            found = norms(block)
-            return [int(not np.isfinite(found).all()), int((found > bound * (1 + TOLERANCE)).any())]
+            largest = norms(block).max(initial=0.0)  # NaN where there is one
+            return [int(not largest < inf), int(largest > bound * (1 + TOLERANCE))]
 
         return self.rows.total(statistic)
 

@@ -337,6 +337,7 @@ def _choose(found: dict[str, CoordinateNoise], noise: Noise) -> CoordinateNoise:
     return found[noise]
 
 
+@lru_cache(256)
 def guarantee_of(asked: NoiseParameters, grid: SumGrid, d: int, steps: int) -> Guarantee:
     """The guarantee of `steps` sums of d entries with this noise: the total, and what it comes to as zCDP."""
     epsilon, delta, _, neighbors = asked

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import covering_nets, losses
+from ..kernels import covering_nets, losses, tangents
 from ..support.warmup import Steps
 from .descent import walk
 from .grid_points import GridPoints
@@ -37,6 +37,10 @@ def _add_losses() -> None:
         if number != losses.CUSTOM:  # which calls a function that is not there
             add(columns, one, one, net, 1.0, 0, 1.0, 1.0, out)
     losses.losses_into(losses.SQUARED, 1.0, 0, one, one, np.empty(3))
+    sums, two = np.zeros((2, tangents.SUMS), np.int64), np.zeros((2, 4))
+    for add in tangents.TANGENTS.values():
+        add(columns, one, one, net, 1.0, 0, 1.0, 1.0, 1.0, sums)
+    tangents.raise_bounds(net, np.zeros(2), two, two, 0.0, 0.0, np.zeros(2))
 
 
 def _descend(loss: Any, dtype: Any) -> None:

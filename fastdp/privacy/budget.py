@@ -24,6 +24,7 @@ from .declared import Declared, DeclaredSums, stated
 from .filters import Filter, Theorem, Totals
 from .guarantees import A_GUARANTEE, Guarantee, Neighbors, PureDP
 from .ledger import FINAL, Charge, Ledger, MemoryLedger, Sums
+from .neighbors import kind_of, mismatch, of_persons, unit_of
 from .origin import ELSEWHERE, short_form, with_origin
 from .refusals import ALLOWED, Refusals, reason
 from .releases import Release, Releases
@@ -59,6 +60,9 @@ class Budget:
         rhos. A total that is a rho or a mu has one sum, of rhos or of squares of mu.
     neighbors : {"replace-one", "add-remove"}
         The relation that all its releases must have.
+    unit : str, optional
+        For persons: the column that tells them apart. All releases must be for such persons, as those on
+        `fastdp.limit_rows(data, unit=...)` are; what is for records is refused.
     refusals : int >= 0
         How many releases may fail because of their records (a value outside of the domain, a missing entry), which is
         told without noise. One more closes the budget: whatever is asked of it then is refused. Errors of parameters
@@ -104,12 +108,13 @@ class Budget:
         mu: float | None = None,
         theorem: Theorem = "basic",
         neighbors: Neighbors = "replace-one",
+        unit: str | None = None,
         refusals: int = ALLOWED,
         declared: Iterable[Counted] | None = None,
     ) -> None:
         totals = Totals.of(
-            epsilon=epsilon, delta=delta, rho=rho, mu=mu, theorem=theorem, neighbors=neighbors, refusals=refusals,
-            declared=declared,
+            epsilon=epsilon, delta=delta, rho=rho, mu=mu, theorem=theorem, neighbors=of_persons(neighbors, unit),
+            refusals=refusals, declared=declared,
         )  # fmt: skip
         kept = Filter(totals)
         self._begin(kept, MemoryLedger(kept.nothing), None)
@@ -132,6 +137,7 @@ class Budget:
         mu: float | None = None,
         theorem: Theorem | None = None,
         neighbors: Neighbors | None = None,
+        unit: str | None = None,
         refusals: int | None = None,
         declared: Iterable[Counted] | None = None,
     ) -> Budget:
@@ -158,6 +164,8 @@ class Budget:
             Which sums are kept.
         neighbors : {"replace-one", "add-remove"}, optional
             The relation that all its releases must have.
+        unit : str, optional
+            The column that tells persons apart.
         refusals : int >= 0, optional
             How many releases may fail because of their records.
         declared : sequence of Guarantee or tuple of Guarantee and int, optional
@@ -196,7 +204,8 @@ class Budget:
         from .sqlite_ledger import SqliteLedger, open_budget  # which imports sqlite3
 
         given: dict[str, Any] = {
-            "epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "theorem": theorem, "neighbors": neighbors,
+            "epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "theorem": theorem,
+            "neighbors": neighbors if unit is None else of_persons(neighbors or "replace-one", unit),
             "refusals": refusals, "declared": declared,
         }  # fmt: skip
         file, key, totals = open_budget(url, name, given)
@@ -260,6 +269,11 @@ class Budget:
     def neighbors(self) -> Neighbors:
         """The relation that all releases have."""
         return self._filter.totals.neighbors
+
+    @property
+    def unit(self) -> str | None:
+        """What tells persons apart; None where the budget is for records."""
+        return unit_of(self._filter.totals.neighbors)
 
     @property
     def refusals(self) -> int:
@@ -364,9 +378,10 @@ class Budget:
         declared = f", declared=<{items}>" if self._declared else ""
         still_open = f", {sum(k for _, k in self.still_open)} of {items} declared are open" if self._declared else ""
         made = "Budget(" if self._home is None else f"Budget.open({self._home[0]!r}, name={self._home[1]!r}, "
+        unit = "" if self.unit is None else f", unit={self.unit!r}"
         return (
-            f"{made}{name}={value!r}{delta}, theorem={totals.theorem!r}, neighbors={totals.neighbors!r}"
-            f"{refusals}{declared})  # spent {short_form(self.spent)}, {releases} "
+            f"{made}{name}={value!r}{delta}, theorem={totals.theorem!r}, neighbors={kind_of(totals.neighbors)!r}"
+            f"{unit}{refusals}{declared})  # spent {short_form(self.spent)}, {releases} "
             f"release{'s' if releases != 1 else ''}{doubt}{still_open}{refused}"
             f"{': closed' if self._refusals.exceeded else ''}"
         )
@@ -451,10 +466,7 @@ class Budget:
         guarantee = charge.guarantee
         relation = self._filter.totals.neighbors  # not the property, which a subclass may answer otherwise
         if guarantee.neighbors != relation:
-            raise ValueError(
-                f"neighbors={guarantee.neighbors!r}: this budget is for {relation!r} neighbours; state the "
-                "release's sensitivity under that relation, or use another budget"
-            )
+            raise ValueError(mismatch(relation, guarantee.neighbors))
         before = self._ledger.reserve(charge, self._has_room)
         if before is None:
             return

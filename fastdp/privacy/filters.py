@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from ..support import parameters
-from ..support.checks import integer, one_of, positive, small_delta
+from ..support.checks import integer, positive, small_delta
 from ..support.search import greatest_float
 from ..support.shown import shown
 from .account_limits import SUMS, account_limits, never_fits, rho_at
@@ -20,8 +20,9 @@ from .conversions import epsilon_of_rho, pure_of_rho
 from .declared import Declared, DeclaredSums
 from .gaussian_curve import epsilon_of_mu
 from .gaussian_dp import GaussianDP
-from .guarantees import NEIGHBORS, ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from .guarantees import ZCDP, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from .ledger import Charge, Sums
+from .neighbors import check_relation
 from .origin import SEEDED, with_origin
 from .refusals import ALLOWED, MOST
 from .stored_forms import as_json, from_json
@@ -72,7 +73,7 @@ class Totals(NamedTuple):
             _check_one_sum(name, delta, theorem, declared)
         elif theorem in ("zcdp", "gaussian") and not delta:
             raise ValueError(f"theorem={theorem!r}: needs a delta > 0; with delta=0 use theorem='basic'")
-        neighbors = one_of("neighbors", neighbors, NEIGHBORS)
+        neighbors = check_relation(neighbors)
         totals = Totals(epsilon, delta, rho, mu, theorem, neighbors, ALLOWED, None)  # type: ignore[arg-type]
         if declared is not None:
             totals = totals._replace(declared=Declared(declared, totals.bounds_epsilon, theorem))

@@ -22,7 +22,7 @@ from .curves import ORDERS, discrete_laplace_curve, laplace_curve, least, linear
 from .guarantee_forms import Form
 from .neighbors import NEIGHBORS as NEIGHBORS
 from .neighbors import Neighbors as Neighbors
-from .neighbors import one_relation
+from .neighbors import check_relation, kind_of, one_relation, replacing
 from .origin import Origin, Originated, common_origin, with_origin
 from .profiles import DiscreteLaplace, Laplace, Profile, with_profile
 
@@ -48,7 +48,7 @@ class Guarantee(Originated):
     at_least: float = field(default=0.0, init=False, compare=False, repr=False)  # of a result: no less could follow
 
     def __post_init__(self) -> None:
-        parameters.neighbors(self.neighbors)
+        check_relation(self.neighbors)
 
     def forms(self) -> tuple[Form, ...]:
         """The same guarantee in every form that follows from it; each is true by itself."""
@@ -112,7 +112,7 @@ class Guarantee(Originated):
             False where it is false, and where it is not proven.
         """
         if self.neighbors != instance_of(Guarantee, "other", other, A_GUARANTEE).neighbors:
-            if self.neighbors == "replace-one":
+            if kind_of(self.neighbors) == "replace-one":
                 return False
             try:
                 changed = self.to_replace_one()
@@ -136,9 +136,9 @@ class Guarantee(Originated):
         -----
         Proof    guarantees.md, theorem 2.
         """
-        if self.neighbors == "replace-one":
+        if kind_of(self.neighbors) == "replace-one":
             return self
-        return with_origin(replace(self.group(2), neighbors="replace-one"), self.origin)
+        return with_origin(replace(self.group(2), neighbors=replacing(self.neighbors)), self.origin)
 
     def group(self, size: int) -> Guarantee:
         """The same for groups of `size` records at once.
@@ -298,7 +298,8 @@ class ZCDP(Guarantee):
         return any(form.rho <= self.rho and not form.leak for form in stronger.forms())
 
     def _group(self, size: int) -> Guarantee:
-        return ZCDP(up(size**2 * Fraction(self.rho)), neighbors=self.neighbors)
+        mu = inf if self.mu == inf else up(size * Fraction(self.mu))
+        return ZCDP(up(size**2 * Fraction(self.rho)), neighbors=self.neighbors, mu=mu)
 
     def _stated(self) -> str:
         return f"{self.rho:.6g}-zCDP"

@@ -7,12 +7,12 @@ whose release was seeded says so wherever it goes: in results, rows of budgets, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import fields
 from typing import NamedTuple, TypeVar
 
 from ..support.public_paths import public_as
 from ..support.version import VERSION
+from .neighbors import unit_of
 
 OPERATING_SYSTEM, SEED = "operating system", "seed"
 
@@ -51,6 +51,11 @@ class Originated:
             raise TypeError(f"{cls.__name__}: must not derive from a guarantee; make one of the kinds that there are")
 
     @property
+    def unit(self) -> str | None:
+        """Whose column tells persons apart, where it is about persons; None where it is about records."""
+        return unit_of(self.neighbors)
+
+    @property
     def seeded(self) -> bool:
         """Whether it is of a release whose noise came from a seed: then nothing is private from who knows the seed."""
         return self.origin is not None and self.origin.words == SEED
@@ -77,8 +82,8 @@ def with_origin(guarantee: T, origin: Origin | None) -> T:
     """The same guarantee of a release with this origin; None leaves it as it is."""
     if origin is None or origin == guarantee.origin:
         return guarantee
-    twin = copy(guarantee)
-    object.__setattr__(twin, "origin", origin)
+    twin = object.__new__(type(guarantee))
+    twin.__dict__.update(guarantee.__dict__, origin=origin)  # as copy() does, in a third of its time
     if parts := getattr(guarantee, "parts", ()):  # all of them are of this release
         object.__setattr__(twin, "parts", tuple(with_origin(part, origin) for part in parts))
     return twin

@@ -139,6 +139,7 @@ class Removal(Guarantee):
     one_signed: bool
 
     def __post_init__(self) -> None:
+        parameters.neighbors(self.neighbors)  # of records: a curve has no form for groups
         super().__post_init__()
         eta = _eta(self.eta)
         if not isinstance(self.one_signed, bool):

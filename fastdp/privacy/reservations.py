@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..support import boundary
-from ..support.calls import PartPath
-from ..support.parts_read import part_that_is_read
+from ..support.calls import ALL, Which
+from ..support.parts_read import what_is_read
 from ..support.shown import shown
 from .blocks import around, check_thread
 from .budget import Budget, BudgetExceeded
 from .guarantees import Guarantee
 from .ledger import FINAL, RETURNED, Charge
 from .origin import SECURE, Origin
+from .persons import for_persons
 from .refusals import depends_on_records, forget, reason
 
 
@@ -40,14 +41,19 @@ class Reservation:
     ) -> None:
         self._reserved: list[tuple[Budget, Charge]] = []
         payers = payers_of(budget)
-        if payers.part:
-            parameters = {**parameters, "part": ", ".join(text for _, text in payers.part)}
+        part, persons = payers.which
+        stated = guarantee
+        if part:
+            parameters = {**parameters, "part": ", ".join(text for _, text in part)}
+        if persons is not None:
+            parameters = {**parameters, "person": f"{persons.unit}, at most {persons.at_most} rows"}
+            stated = for_persons(guarantee, persons.unit, at_most=persons.at_most)
         try:
             for each in payers:
-                owed = guarantee
-                if payers.part and each.neighbors != guarantee.neighbors:  # of a part, for add-remove neighbours
-                    owed = guarantee.to_replace_one()
-                made = Charge(owed, mechanism, parameters, self, origin, payers.part)
+                owed = stated
+                if payers.which != ALL and each.neighbors != stated.neighbors:  # of a part, for add-remove neighbours
+                    owed = stated.to_replace_one()
+                made = Charge(owed, mechanism, parameters, self, origin, part)
                 self._reserved.append((each, made))
                 each._reserve(made)
         except BaseException:
@@ -78,17 +84,17 @@ class Reservation:
 
 
 class Payers(tuple[Budget, ...]):
-    """Those whom a release is charged to, and the part of a partition that it is on.
+    """Those whom a release is charged to, and which of the records it is on.
 
     Its later steps are charged to the same, wherever they are taken.
     """
 
-    part: PartPath = ()
+    which: Which = ALL
 
     @classmethod
-    def on(cls, part: PartPath, budgets: Iterable[Budget]) -> Payers:
+    def on(cls, which: Which, budgets: Iterable[Budget]) -> Payers:
         payers = cls(budgets)
-        payers.part = part
+        payers.which = which
         return payers
 
 
@@ -98,7 +104,15 @@ def payers_of(budget: Budget | Payers | None) -> Payers:
         return budget
     if budget is not None and not isinstance(budget, Budget):
         raise ValueError(f"budget={shown(budget)}: must be a fastdp.Budget or None")
-    return Payers.on(part_that_is_read(), _ambient() if budget is None else [budget])
+    return Payers.on(what_is_read(), _ambient() if budget is None else [budget])
+
+
+def prefers_gaussian(payers: Iterable[Budget]) -> bool:
+    """Whether one of these budgets adds up rhos or squares of mu, or what has been declared to it.
+
+    Laplace noise of the same variance takes many times as much of those: "auto" is Gaussian noise there.
+    """
+    return any(budget.theorem != "basic" or budget.declared for budget in payers)
 
 
 def _ambient() -> list[Budget]:

@@ -8,7 +8,7 @@ wrong parameter or a record outside the domain has prevented. ../privacy/budget.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,10 @@ from ..privacy.blocks import counting
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee
 from ..privacy.origin import with_origin
+from ..privacy.persons import for_persons
 from ..privacy.reservations import Payers, Reservation, payers_of
 from ..privacy.reservations import check_open as check_open
+from ..support.parts_read import what_is_read
 from ..support.processes import here
 from .keys import Randomness, fresh_key, origin_of
 
@@ -106,7 +108,10 @@ class ChargedKeys:
         return [] if self._reservation is None else self._reservation.budgets
 
     def stating(self, guarantee: Stated) -> Stated:
-        """The guarantee of the release, which states what its keys came from."""
+        """The guarantee of the release, which states what its keys came from, and for persons what it is for them."""
+        persons = what_is_read().persons
+        if persons is not None:  # of the same kind, or several kinds
+            guarantee = cast("Stated", for_persons(guarantee, persons.unit, at_most=persons.at_most))
         return with_origin(guarantee, origin_of(self._rng))
 
     def _refuse(self) -> NoReturn:

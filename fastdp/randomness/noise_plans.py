@@ -8,6 +8,7 @@ stands where.
 from __future__ import annotations
 
 from decimal import Context, Decimal
+from functools import lru_cache
 from math import exp, expm1
 from typing import Any, NamedTuple
 
@@ -77,6 +78,7 @@ def scale_in_range(scale: float, name: str) -> float:
     return scale
 
 
+@lru_cache(1024)
 @sixty_digits
 def laplace_plan(scale: float) -> LaplacePlan:
     """The plan for discrete Laplace noise of this scale; noise.md, lemmas 2 and 3, derive the constants."""
@@ -91,6 +93,7 @@ def laplace_plan(scale: float) -> LaplacePlan:
     return LaplacePlan(exact.extra_bits(scale), scale, frozen(law))
 
 
+@lru_cache(1024)
 @sixty_digits
 def gaussian_plan(sigma: float) -> GaussianPlan:
     """The plan for discrete Gaussian noise of this sigma; noise.md, lemmas 4 and 5, derive the constants."""

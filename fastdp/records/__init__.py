@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING
 from ..support.public_paths import lazily
 
 _HOMES = {
+    "Engine": "engine",
     "PackedRows": "packed",
+    "check_engine": "engine_check",
 }
 
 if TYPE_CHECKING:
+    from .engine import Engine as Engine
+    from .engine_check import check_engine as check_engine
     from .packed import PackedRows as PackedRows
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

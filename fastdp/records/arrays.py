@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..support.columns import Array, Column, NumpyColumn, column_of
 from .column_names import Names, at_least_one, checked_names, label_of, names_at, positions_of
+from .exact_sums import integers
 from .rows import BLOCK_RECORDS, Block, LocalRows
+
+T = TypeVar("T")
 
 _BLOCK_VALUES = 2**21
 
@@ -45,9 +48,32 @@ class MemoryRows(LocalRows):
     def _block(self, first: int, n: int) -> Block:
         return Block(first, n, self._columns, self.names, first, self._matrix)
 
+    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
+        return integers(statistic(self._block(0, self.n))) if self._tasks <= 1 else super().total(statistic)
+
+    def _run(self, function: Callable[[Block], T], combine: Callable[[T, T], T] | None = None) -> list[T]:
+        if self._tasks <= 1:
+            return [function(self._block(0, self.n))]
+        return super()._run(function, combine)
+
     def _read(self, start: int, stop: int) -> Generator[Block, None, None]:
         for first in range(start * self._step, min(stop * self._step, self.n), self._step):
             yield self._block(first, min(self._step, self.n - first))
+
+
+class _ArrayColumns(Sequence[Column]):
+    """The columns of an array, each made when it is read: a wide array has thousands that nobody asks for."""
+
+    def __init__(self, data: Array) -> None:
+        self._data = data
+        if self:
+            self[0]  # all have its type, which may be an error
+
+    def __len__(self) -> int:
+        return int(self._data.shape[1])
+
+    def __getitem__(self, j: Any) -> Any:
+        return NumpyColumn(label_of(j, None), self._data[:, j])
 
 
 def array_rows(data: NDArray[Any]) -> MemoryRows:
@@ -60,8 +86,7 @@ def array_rows(data: NDArray[Any]) -> MemoryRows:
     if data.ndim != 2:
         hint = "; of one column, data[:, None]" if data.ndim == 1 else ""
         raise ValueError(f"data: shape {data.shape}: must have two dimensions, records and columns{hint}")
-    columns = [NumpyColumn(label_of(j, None), data[:, j]) for j in range(data.shape[1])]
-    return MemoryRows(columns, None, len(data), data if data.dtype.isnative else None)
+    return MemoryRows(_ArrayColumns(data), None, len(data), data if data.dtype.isnative else None)
 
 
 def columns_rows(names: list[Any] | None, columns: Sequence[Any], n: int | None = None) -> MemoryRows:

@@ -6,6 +6,9 @@ as the attributes, in their order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -42,12 +45,19 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
 
 def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell, in C order; only the codes of a few blocks are ever in memory."""
-    if domain.size > MOST_CELLS:
-        raise ValueError(
-            f"domain: {display_count(domain.size)} cells: must be at most 2^31 to count the records in each"
-        )
+    return histograms(data, domain, [range(len(domain))], outside)[0]
+
+
+def histograms(
+    data: Any, domain: Domain, groups: Sequence[Sequence[int]], outside: Outside = "raise"
+) -> list[NDArray[np.int64]]:
+    """The same for the tables of some groups of attributes, in one pass over the records; all attributes are read."""
     rows = of_domain(data, domain, outside)
-    sizes = np.array(domain.sizes, np.int64)
+    attributes = [np.array(group, np.int64) for group in groups]
+    sizes = [np.array([domain.sizes[p] for p in group], np.int64) for group in groups]
+    ends = list(accumulate((prod(domain.sizes[p] for p in group) for group in groups), initial=0))
+    if ends[-1] > MOST_CELLS:
+        raise ValueError(f"domain: {display_count(ends[-1])} cells: must be at most 2^31 to count the records in each")
     dtype = np.result_type(*(code_type(size) for size in domain.sizes))
 
     def cells(block: Block) -> NDArray[np.uint32]:
@@ -56,11 +66,13 @@ def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[
         codes = np.empty((len(domain), block.n), dtype)
         for j in range(len(domain)):
             codes[j] = codes_of(domain, j, block, outside)
-        out = np.empty(block.n, np.uint32)
-        number_cells_into(codes, sizes, out)
-        return out
+        out = np.empty((len(groups), block.n), np.uint32)
+        for k, of_group in enumerate(out):
+            number_cells_into(codes, attributes[k], sizes[k], of_group)
+            of_group += np.uint32(ends[k])
+        return out.reshape(-1)
 
-    return rows.count(cells, domain.size)
+    return np.split(rows.count(cells, ends[-1]), ends[1:-1])
 
 
 def check_codes(rows: Rows, domain: Domain, outside: Outside = "raise") -> None:

@@ -31,14 +31,19 @@ class ExactSum:
         return joined(self._halves)
 
 
-def halves_of(value: Any) -> Halves:
-    """Integers in two halves, of which many can be added before they are joined again."""
+def integers(value: Any) -> NDArray[np.int64]:
+    """A sum of one term, in memory of its own."""
     array = np.asarray(value)
     if array.dtype.kind not in "biu":
         raise ValueError(f"statistic: dtype {array.dtype}: must be integers")
     if array.dtype == np.uint64 and array.size and array.max() > np.uint64(2**63 - 1):
         raise OverflowError("statistic: must be below 2^63")
-    array = array.astype(np.int64)
+    return array.astype(np.int64)
+
+
+def halves_of(value: Any) -> Halves:
+    """Integers in two halves, of which many can be added before they are joined again."""
+    array = integers(value)
     high = np.asarray(array >> 32)
     array &= 0xFFFFFFFF
     return high, array

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.calls import ALL
 from ..support.checks import are_nested, is_due_to_entries, numbers_array, plain_integer
 from ..support.columns import Entries, NumpyColumn, comes_from, library_column
 from ..support.errors import DomainError
@@ -30,7 +31,7 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     with called("X"):
         rows = rows_of(X)
     if isinstance(y, Rows):
-        if y.part == () or y.part != rows.part:
+        if y.which == ALL or y.which != rows.which:
             raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
         return rows.attach_labels(y)
     if names_column(y):
@@ -41,11 +42,15 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
         if rows.width == 1:
             raise ValueError(f"y={shown(y)}: must not be the only column")
         return rows.select([j for j in range(rows.width) if j != at]).attach_labels(rows.select([at]))
-    if rows.part and y is not None:  # the shape that an array must have would tell how many records the part has
-        raise ValueError(f"y: type {type_of(y)}: must be a column of the same part as X, or its name")
+    if rows.which != ALL and y is not None:  # the shape that an array must have would tell how many records there are
+        raise ValueError(f"y: type {type_of(y)}: must be a column of the same {_noun(rows)} as X, or its name")
     if comes_from(X, "pandas", "DataFrame") and comes_from(y, "pandas", "Series") and not X.index.equals(y.index):
         raise ValueError("y: its index differs from that of X; y.to_numpy() matches them by position")
     return (rows, None) if y is None else rows.attach_labels(column_rows("y", y) if is_collection(y) else y)
+
+
+def _noun(rows: Rows) -> str:
+    return "part" if rows.which.part else "rows"
 
 
 def names_column(y: Any) -> bool:

@@ -106,8 +106,10 @@ def _one_column(values: Any, *, integers: bool, outside: Outside, skip_missing: 
 
 def one_column(values: Any) -> Rows:
     """A column, or a table of one column, as records."""
+    if is_collection(values):
+        return column_rows("values", values)
     is_table = (has(values, "ndim") and values.ndim == 2) or has(values, "columns")
-    if not isinstance(values, str | os.PathLike | Rows) and (not is_table or is_collection(values)):
+    if not isinstance(values, str | os.PathLike | Rows) and not is_table:
         return column_rows("values", values)
     with called("values"):
         rows = rows_of(values)

@@ -9,30 +9,28 @@ from __future__ import annotations
 import operator
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..support.boundary import boundary
-from ..support.calls import PartPath
+from ..support.calls import Which
 from ..support.checks import items_of
-from ..support.columns import Array, Coded, Column, Entries
+from ..support.columns import Coded, Entries
 from ..support.frozen import Frozen
 from ..support.parameters import MOST_LABELS
 from ..support.public_paths import public_as
 from ..support.shown import shown
-from .arrays import MemoryRows
-from .column_names import Names, at_least_one, called, names_at, position_of, positions_of
+from .column_names import Names, called, position_of
 from .outside_domain import distinct, is_missing
-from .rows import Block, PerRecord, Rows, labels_in_memory
+from .rows import Block, Rows
 from .sources import opened
-
-T = TypeVar("T")
+from .subsets import Source, SubsetElsewhere, SubsetInMemory
 
 _WIDEST_TABLE = 2**20  # of keys that are integers
-_NOWHERE = -1  # the code of a record that is in no part
+NOWHERE = -1  # the code of a record that is in no part
 
 
 @public_as("fastdp")
@@ -119,16 +117,17 @@ def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
     with called("data"):
         at = position_of(by, rows.names, rows.width)
     found = items_of("keys", keys, "the values of the column that have a part", most=MOST_LABELS)
-    coder = _Coder(found)
+    coder = KeyCoder(found)
     name = by if isinstance(by, str) else f"column {by}"
     number = secrets.token_hex(8)
-    paths = [(*rows.part, (number, f"{name}={text}")) for text in _texts(found)]
+    part, persons = rows.which
+    every = [Which((*part, (number, f"{name}={text}")), persons) for text in _texts(found)]
     if block := rows.one_block():
-        parts: list[Rows] = _parts_in_memory(block, rows.names, coder(block.entries(at), block.coded(at)), paths)
+        parts: list[Rows] = _parts_in_memory(block, rows.names, coder(block.entries(at), block.coded(at)), every)
     else:
-        division = _Division.of(rows, at, coder, len(paths))
+        division = _Division.of(rows, at, coder, len(every))
         columns = tuple(range(rows.width))
-        parts = [_PartElsewhere(division, i, columns, path) for i, path in enumerate(paths)]
+        parts = [SubsetElsewhere(rows, _Part(division, i), columns, which) for i, which in enumerate(every)]
     return Partition(name, dict(zip(found, parts, strict=True)))
 
 
@@ -139,19 +138,19 @@ def _texts(keys: Sequence[Any]) -> list[str]:
     return [text if often[text] == 1 else f"{text}, key {place}" for place, text in enumerate(texts)]
 
 
-class _Coder:
-    """Which key each entry of a column is: its place, or _NOWHERE. A function of that entry alone."""
+class KeyCoder:
+    """Which key each entry of a column is: its place, or NOWHERE. A function of that entry alone."""
 
     def __init__(self, keys: Sequence[Any]) -> None:
         if not keys:
             raise ValueError("keys: must be at least one")
         self._codes: dict[Any, int] = {}
-        self._missing = _NOWHERE
+        self._missing = NOWHERE
         for place, key in enumerate(keys):
             plain = key.item() if isinstance(key, np.generic) else key
             try:
                 hash(key)
-                repeats = plain in self._codes or (is_missing(plain) and self._missing != _NOWHERE)
+                repeats = plain in self._codes or (is_missing(plain) and self._missing != NOWHERE)
             except TypeError:
                 raise ValueError(f"keys[{place}]: must have a hash, as labels have") from None
             if repeats:
@@ -165,7 +164,7 @@ class _Coder:
         self._low, self._table = 0, np.zeros(0, np.int32)
         if len(integers) == len(self._codes) and integers and max(integers) - min(integers) < _WIDEST_TABLE:
             self._low = min(integers)
-            self._table = np.full(max(integers) - self._low + 1, _NOWHERE, np.int32)
+            self._table = np.full(max(integers) - self._low + 1, NOWHERE, np.int32)
             for key, place in self._codes.items():
                 self._table[key - self._low] = place
 
@@ -182,11 +181,11 @@ class _Coder:
         values, kind = entries.values, np.iinfo(entries.values.dtype)
         low, high = max(self._low, int(kind.min)), min(self._low + self._table.size - 1, int(kind.max))
         if low > high:
-            codes = np.full(len(values), _NOWHERE, np.int32)
+            codes = np.full(len(values), NOWHERE, np.int32)
         else:
             inside = (values >= low) & (values <= high)
             places = np.where(inside, values, values.dtype.type(low)).astype(np.int64) - self._low
-            codes = np.where(inside, self._table[places], np.int32(_NOWHERE))
+            codes = np.where(inside, self._table[places], np.int32(NOWHERE))
         if entries.missing is not None:
             codes[entries.missing] = self._missing
         return codes
@@ -195,176 +194,54 @@ class _Coder:
         if is_missing(label):
             return self._missing
         try:
-            return self._codes.get(label, _NOWHERE)
+            return self._codes.get(label, NOWHERE)
         except TypeError:  # without a hash
-            return _NOWHERE
+            return NOWHERE
 
 
-class _Source:
-    """The columns of records in memory, each read once however many parts take from it."""
-
-    def __init__(self, block: Block) -> None:
-        self._block = block
-        self._entries: dict[int, Entries] = {}
-        self._coded: dict[int, Coded | None] = {}
-
-    def entries(self, column: int) -> Entries:
-        if column not in self._entries:
-            self._entries[column] = self._block.entries(column)
-        return self._entries[column]
-
-    def coded(self, column: int) -> Coded | None:
-        if column not in self._coded:
-            self._coded[column] = self._block.coded(column)
-        return self._coded[column]
-
-
-class _TakenColumn(Column):
-    """The entries of a column at some places."""
-
-    def __init__(self, source: _Source, column: int, at: NDArray[np.intp]) -> None:
-        self.label = source.entries(column).label
-        self._source, self._column, self._at = source, column, at
-
-    def __len__(self) -> int:
-        return len(self._at)
-
-    def entries(self, start: int, stop: int) -> Entries:
-        values, missing, label = self._source.entries(self._column)
-        at = self._at[start:stop]
-        return Entries(values[at], None if missing is None else missing[at], label)
-
-    def coded(self, start: int, stop: int) -> Coded | None:
-        found = self._source.coded(self._column)
-        return None if found is None else (found[0][self._at[start:stop]], found[1])
-
-
-_NO_ARRAY = (
-    "records: a part of a partition: must be given to a function with neighbors='add-remove', as how many records it "
-    "has is private"
-)
-
-
-class _Part(Frozen, Rows):
-    """A part, wherever its records are."""
-
-    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
-        return self.select([columns] if isinstance(columns, str | int) else list(columns))
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise ValueError(_NO_ARRAY)
-
-    def __repr__(self) -> str:  # without the number of records, which is private
-        which = ", ".join(text for _, text in self.part)
-        return f"<part of a partition, {which}: {self.width:,} columns>"
-
-
-class _PartInMemory(_Part, MemoryRows):
-    """A part of records that are in memory."""
-
-    def __init__(self, columns: Sequence[Column], names: Names, n: int, part: PartPath) -> None:
-        super().__init__(columns, names, n)
-        self._part = part
-
-    def select(self, columns: Sequence[str | int]) -> _PartInMemory:
-        at = positions_of(columns, self.names, self.width)
-        return _PartInMemory([self._columns[j] for j in at], names_at(at, self.names), self.n, self.part)
-
-
-def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], paths: Sequence[PartPath]) -> list[Rows]:
-    small = codes.astype(np.int16) if len(paths) < 2**15 else codes  # of which numpy sorts by digits
+def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], every: Sequence[Which]) -> list[Rows]:
+    small = codes.astype(np.int16) if len(every) < 2**15 else codes  # of which numpy sorts by digits
     order = np.argsort(small, kind="stable")
-    ends = np.searchsorted(small[order], np.arange(len(paths) + 1))
-    source = _Source(block)
-    parts: list[Rows] = []
-    for i, path in enumerate(paths):
-        at = order[ends[i] : ends[i + 1]]
-        columns = [_TakenColumn(source, j, at) for j in range(block.width)]
-        parts.append(_PartInMemory(columns, names, len(at), path))
-    return parts
+    ends = np.searchsorted(small[order], np.arange(len(every) + 1))
+    source = Source(block)
+    return [
+        SubsetInMemory.at(source, order[ends[i] : ends[i + 1]], names, block.width, which)
+        for i, which in enumerate(every)
+    ]
 
 
 class _Division(NamedTuple):
     """Records that are read block by block, and how many of each part a block has."""
 
-    rows: Rows
     by: int
-    coder: _Coder
+    coder: KeyCoder
     counts: Mapping[int, NDArray[np.int64]]  # by the first record of the block
 
     @classmethod
-    def of(cls, rows: Rows, by: int, coder: _Coder, parts: int) -> _Division:
+    def of(cls, rows: Rows, by: int, coder: KeyCoder, parts: int) -> _Division:
         def statistic(block: Block) -> dict[int, NDArray[np.int64]]:
             codes = coder(block.entries(0), block.coded(0))
             return {block.first: np.bincount(codes[codes >= 0], minlength=parts)}
 
-        return cls(rows, by, coder, rows.select([by]).merge(statistic, operator.or_))
-
-    def starts(self, code: int) -> tuple[dict[int, int], int]:
-        """How many records of a part are before each block, and how many there are."""
-        starts, before = {}, 0
-        for first in sorted(self.counts):
-            starts[first] = before
-            before += int(self.counts[first][code])
-        return starts, before
+        return cls(by, coder, rows.select([by]).merge(statistic, operator.or_))
 
 
-class _PartElsewhere(_Part):
-    """A part of records that are read block by block: in files, or by an engine."""
+class _Part(NamedTuple):
+    """Those of one part."""
 
-    def __init__(self, division: _Division, code: int, columns: tuple[int, ...], part: PartPath) -> None:
-        rows = division.rows
-        self.names, self.width = names_at(columns, rows.names), at_least_one(columns)
-        self._division, self._code, self._columns, self._part = division, code, columns, part
-        self._starts, self.n = division.starts(code)
-        wanted = [*columns] if division.by in columns else [*columns, division.by]
-        self._read = rows.select(wanted)
-        self._by_at = wanted.index(division.by)
-
-    def select(self, columns: Sequence[str | int]) -> _PartElsewhere:
-        at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
-        return _PartElsewhere(self._division, self._code, at, self.part)
-
-    def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
-        coder, code, by, starts = self._division.coder, self._code, self._by_at, self._starts
-        names, width = self.names, self.width
-
-        def of_part(block: Block) -> T:
-            at = np.flatnonzero(coder(block.entries(by), block.coded(by)) == code)
-            source = _Source(block)
-            columns = [_TakenColumn(source, j, at) for j in range(width)]
-            return function(Block(starts.get(block.first, 0), len(at), columns, names, 0))
-
-        return of_part
-
-    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
-        return self._read.total(self._filtered(statistic))
-
-    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
-        return self._read.merge(self._filtered(statistic), combine)
-
-    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
-        return self._read.count(self._filtered(cells_of), size)
-
-    def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
-        self.merge(lambda block: function(block) is None, lambda a, b: a or b)  # whose errors come now
-        return function
-
-    def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
-        if not self.gathers:
-            raise ValueError("y: labels of a part of a Dask collection: must be read in this process: .compute() first")
-        return self, labels
-
-    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
-        return labels_in_memory(given, read, dtype)
-
-    def one_block(self) -> Block | None:
-        return None
+    division: _Division
+    code: int
 
     @property
-    def gathers(self) -> bool:  # type: ignore[override]
-        return self._division.rows.gathers
+    def reads(self) -> tuple[int, ...]:
+        return (self.division.by,)
 
-    def dtypes(self) -> tuple[np.dtype[Any], ...]:
-        every = self._division.rows.dtypes()
-        return tuple(every[j] for j in self._columns)
+    def starts(self) -> tuple[dict[int, int], int]:
+        starts, before = {}, 0
+        for first in sorted(self.division.counts):
+            starts[first] = before
+            before += int(self.division.counts[first][self.code])
+        return starts, before
+
+    def places(self, block: Block, at: Sequence[int]) -> NDArray[np.intp]:
+        return np.flatnonzero(self.division.coder(block.entries(at[0]), block.coded(at[0])) == self.code)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..support.calls import ALL
 from ..support.columns import column_of, comes_from, has, pyarrow
-from ..support.parts_read import read_part
+from ..support.parts_read import read_some
 from .arrays import MemoryRows, array_rows, columns_rows
 from .engines import engine_of, open_collection
 from .rows import Rows
@@ -24,8 +25,8 @@ _KINDS = (
 def rows_of(data: Any) -> Rows:
     """Records from whatever holds them, for the public call that is under way; arrays and columns are not copied."""
     rows = opened(data)
-    if rows.part:
-        read_part(rows.part)
+    if rows.which != ALL:
+        read_some(rows.which)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Counts, sums, means, variances and histograms of columns, shaped as numpy and pandas have them.
+"""Counts, sums, means, variances, histograms and summaries of columns, shaped as numpy and pandas have them.
 
 Each reads whatever records can be read from, and gives a result that converts by `float()`, `int()` or `np.asarray()`
 and says how large its noise is. statistics.md has the proofs.
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 from ..support.public_paths import lazily
 
 _HOMES = {
+    "ColumnSummary": "description",
     "Counts": "results",
+    "Description": "description",
     "LabelCounts": "label_results",
     "LabelSums": "label_results",
     "Number": "results",
     "bincount": "counts",
     "count": "counts",
     "count_by": "groups",
+    "describe": "summaries",
     "histogram": "counts",
     "mean": "means",
     "quantiles": ".mechanisms.many_quantiles",
@@ -25,13 +28,16 @@ _HOMES = {
 }
 
 __all__ = [
+    "ColumnSummary",
     "Counts",
+    "Description",
     "LabelCounts",
     "LabelSums",
     "Number",
     "bincount",
     "count",
     "count_by",
+    "describe",
     "histogram",
     "mean",
     "quantiles",
@@ -45,6 +51,8 @@ if TYPE_CHECKING:
     from .counts import bincount as bincount
     from .counts import count as count
     from .counts import histogram as histogram
+    from .description import ColumnSummary as ColumnSummary
+    from .description import Description as Description
     from .groups import count_by as count_by
     from .groups import sum_by as sum_by
     from .label_results import LabelCounts as LabelCounts
@@ -54,5 +62,6 @@ if TYPE_CHECKING:
     from .means import variance as variance
     from .results import Counts as Counts
     from .results import Number as Number
+    from .summaries import describe as describe
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

@@ -6,6 +6,7 @@ A number is clamped to the bounds and put on a grid, a power of two, counted fro
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from numpy.typing import NDArray
 
 from ..privacy.guarantees import Neighbors
 from ..records.number_column import one_column
+from ..records.number_line import Positions
 from ..records.outside_domain import numbers_or_nan
+from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block, Rows
-from ..support.checks import check_fits, items_of, length_of, moderate, one_of, plain_integer
+from ..support.checks import MAX_INT64, check_fits, items_of, length_of, moderate, one_of, plain_integer
 from ..support.columns import Entries, as_compiled, objects
 from ..support.errors import DomainError
 from ..support.shown import shown
@@ -106,6 +109,11 @@ def noise_bits(epsilon: float) -> int:
     return 38 + floor(log2(epsilon))
 
 
+def within_int64(number: int) -> int:
+    """The nearest integer of 64 bits, which moves no two further apart."""
+    return max(-MAX_INT64 - 1, min(MAX_INT64, number))
+
+
 class Sums(NamedTuple):
     """What is known of a column: sums of its integers, and of their squares where they were asked for."""
 
@@ -127,7 +135,7 @@ class ClampedColumn:
 
     def __init__(self, values: Any, missing: Any, neighbors: Neighbors, at: int = 0) -> None:
         self.missing: Missing = one_of("missing", missing, MISSING)
-        self.rows: Rows = values if at else one_column(_floats_of(values))
+        self.rows: Rows = values if at else one_column(floats_of_list(values))
         if not self.rows.n and neighbors == "replace-one":
             raise ValueError("values: must hold at least one")
         self._at = at
@@ -214,6 +222,19 @@ class ClampedColumn:
             missing = None
         return found - first, missing
 
+    def positions(self, grid: Grid) -> Positions | RankSearch:
+        """The integers of the entries that are not missing, as positions from which quantiles are chosen."""
+
+        def places(block: Block) -> NDArray[np.uint64]:
+            found, missing = self.integers(block, grid)
+            return (found if missing is None else found[~missing]).astype(np.uint64)
+
+        if may_gather(self.rows):
+            parts = self.rows.merge(lambda block: [places(block)], operator.add)
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        m = int(self.rows.total(lambda block: np.array([[places(block).size]], np.int64))[0, 0])
+        return RankSearch(self.rows, places, grid.last, m=m)
+
     def _allowed(self, missing: int) -> int:
         if missing and self.missing == "raise":
             raise DomainError(
@@ -229,7 +250,7 @@ def _signed(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.ascontiguousarray(values, np.int64)
 
 
-def _floats_of(values: Any) -> Any:
+def floats_of_list(values: Any) -> Any:
     """A list as floats, with NaN for what is no number; anything else as it is."""
     if not isinstance(values, list | tuple | range):
         return values

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import add_noise, integer_noise
 from ..records.bins import Bins
@@ -48,7 +48,8 @@ def count(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. Above 0, noise is Gaussian where that is less: where epsilon is large.
+        The delta of the release. Above 0, noise is Gaussian where that is less (where epsilon is large), or
+        where the budget adds up rhos.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -82,8 +83,9 @@ def count(
     True
     """
     rows = one_column(objects(values) if isinstance(values, list | tuple) else values)
-    noise = integer_noise_for(1, 1, 1, epsilon, delta, neighbors)
-    with ChargedKeys("count", noise.guarantee, noise.parameters, budget, rng) as keys:
+    payers = charged_here(budget)
+    noise = integer_noise_for(1, 1, 1, epsilon, delta, neighbors, payers)
+    with ChargedKeys("count", noise.guarantee, noise.parameters, payers, rng) as keys:
         noisy = _present(rows) + int(integer_noise(noise.plan, keys.take(), 1)[0])
     return Number(noisy, deviation_of(noise), keys.stating(noise.guarantee), "count")
 
@@ -113,7 +115,8 @@ def histogram(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. Above 0, noise is Gaussian where that is less: where epsilon is large.
+        The delta of the release. Above 0, noise is Gaussian where that is less (where epsilon is large), or
+        where the budget adds up rhos.
     outside : {"raise", "clip"}
         Values beyond the edges: a DomainError, or the first or the last bin; NaN and missing entries the first, unless
         they have a bin of their own.
@@ -180,7 +183,8 @@ def bincount(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. Above 0, noise is Gaussian where that is less: where epsilon is large.
+        The delta of the release. Above 0, noise is Gaussian where that is less (where epsilon is large), or
+        where the budget adds up rhos.
     outside : {"raise", "clip"}
         Other values: a DomainError, or the nearest integer; missing entries 0.
     rng : Randomness, optional
@@ -264,8 +268,9 @@ def _release(
     moved = 1 if parameters.neighbors(neighbors) == "add-remove" else 2  # one record leaves a cell, one comes
     if not rows.n and neighbors == "replace-one":
         raise ValueError("values: must hold at least one")
-    noise = integer_noise_for(domain.size, moved, moved, epsilon, delta, neighbors)
-    with ChargedKeys(name, noise.guarantee, {**noise.parameters, "cells": domain.size}, budget, rng) as keys:
+    payers = charged_here(budget)
+    noise = integer_noise_for(domain.size, moved, moved, epsilon, delta, neighbors, payers)
+    with ChargedKeys(name, noise.guarantee, {**noise.parameters, "cells": domain.size}, payers, rng) as keys:
         counts = count_cells(rows, domain, outside)
         add_noise(noise.plan, None, keys.take(), counts, counts)
     return Counts(counts.reshape(domain.sizes), domain, deviation_of(noise), keys.stating(noise.guarantee))

@@ -9,13 +9,13 @@ from typing import Any
 from ..mechanisms.noise import CalibratedNoise
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
-from ..randomness.charged_keys import ChargedKeys
+from ..privacy.reservations import Payers
+from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import MAX_INT64
-from .clamped import ClampedColumn, Grid, Missing, Sums, noise_bits
+from .clamped import ClampedColumn, Grid, Missing, Sums, noise_bits, within_int64
 from .noise import deviation_of, integer_noise_for
 from .results import Number
 
@@ -46,7 +46,8 @@ def sum(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. Above 0, noise is Gaussian where that is less: for one number, where epsilon is large.
+        The delta of the release. Above 0, noise is Gaussian where that is less (for one number, where epsilon is
+        large), or where the budget adds up rhos.
     missing : {"raise", "skip"}
         What becomes of missing entries, NaN, and objects that are no numbers: a DomainError, or they are left out.
     rng : Randomness, optional
@@ -89,8 +90,9 @@ def sum(
     grid = Grid.of(bounds, column.kind, column.bits(epsilon), from_zero=not column.knows_size)
     ends = abs(grid.first), abs(grid.first + grid.last)
     moved = grid.last if column.knows_size else max(*ends, grid.last if neighbors == "replace-one" else 0)
-    noise = integer_noise_for(1, moved, moved**2, epsilon, delta, neighbors)
-    with ChargedKeys("sum", noise.guarantee, _row(noise, bounds), budget, rng) as keys:
+    payers = charged_here(budget)
+    noise = integer_noise_for(1, moved, moved**2, epsilon, delta, neighbors, payers)
+    with ChargedKeys("sum", noise.guarantee, _row(noise, bounds), payers, rng) as keys:
         sums = column.sums(grid)
         exact = sums.total if column.knows_size else within_int64(grid.first * sums.present + sums.total)
         noisy = exact + int(integer_noise(noise.plan, keys.take(), 1)[0])
@@ -122,7 +124,8 @@ def mean(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. Above 0, noise is Gaussian where that is less: for one number, where epsilon is large.
+        The delta of the release. Above 0, noise is Gaussian where that is less (for one number, where epsilon is
+        large), or where the budget adds up rhos.
     missing : {"raise", "skip"}
         What becomes of missing entries, NaN, and objects that are no numbers: a DomainError, or they are left out; how
         many numbers there are is private then.
@@ -165,8 +168,9 @@ def mean(
     column = ClampedColumn(values, missing, parameters.neighbors(neighbors))
     epsilon = parameters.epsilon(epsilon)
     grid = Grid.of(bounds, column.kind, column.bits(epsilon))
-    released = _Share(column, grid.last, epsilon, delta, neighbors)
-    with ChargedKeys("mean", released.noise.guarantee, _row(released.noise, bounds), budget, rng) as keys:
+    payers = charged_here(budget)
+    released = _Share(column, grid.last, epsilon, delta, neighbors, payers)
+    with ChargedKeys("mean", released.noise.guarantee, _row(released.noise, bounds), payers, rng) as keys:
         sums = column.sums(grid)
         share, deviation = released.draw(released.parts(sums.total, sums.present), keys)
     value = grid.value(share * grid.last)
@@ -197,7 +201,8 @@ def variance(
     epsilon : float > 0
         The epsilon of the release.
     delta : float in [0, 1)
-        The delta of the release. Above 0, noise is Gaussian where that is less: for one number, where epsilon is large.
+        The delta of the release. Above 0, noise is Gaussian where that is less (for one number, where epsilon is
+        large), or where the budget adds up rhos.
     missing : {"raise", "skip"}
         What becomes of missing entries, NaN, and objects that are no numbers: a DomainError, or they are left out; how
         many numbers there are is private then.
@@ -243,8 +248,9 @@ def variance(
     finer = Fraction(2) ** (most - square.numerator.bit_length())  # so that one record adds at most about 2^most
     if column.knows_size:
         square = square * (column.n - 1) / column.n
-    released = _Share(column, int(square * finer) + 1, epsilon, delta, neighbors)
-    with ChargedKeys("variance", released.noise.guarantee, _row(released.noise, bounds), budget, rng) as keys:
+    payers = charged_here(budget)
+    released = _Share(column, int(square * finer) + 1, epsilon, delta, neighbors, payers)
+    with ChargedKeys("variance", released.noise.guarantee, _row(released.noise, bounds), payers, rng) as keys:
         sums = column.squares(grid)
         parts = released.parts(_squared_deviations(sums, finer), sums.present)
         share, deviation = released.draw(parts, keys, most=Fraction(1, 4))
@@ -265,12 +271,14 @@ class _Share:
     Where n is private, what is missing to the most is released as well: one record moves both by `last` together.
     """
 
-    def __init__(self, column: ClampedColumn, last: int, epsilon: float, delta: Any, neighbors: Neighbors) -> None:
+    def __init__(
+        self, column: ClampedColumn, last: int, epsilon: float, delta: Any, neighbors: Neighbors, payers: Payers
+    ) -> None:
         self.last = last
         self._n = column.n if column.knows_size else None
         entries = 1 if column.knows_size else 2
         twice = 2 if neighbors == "replace-one" and not column.knows_size else 1
-        self.noise = integer_noise_for(entries, twice * last, twice * last**2, epsilon, delta, neighbors)
+        self.noise = integer_noise_for(entries, twice * last, twice * last**2, epsilon, delta, neighbors, payers)
 
     def parts(self, total: int, present: int) -> list[int]:
         """What meets the noise: the sum, and where n is private what is missing to the most."""
@@ -287,11 +295,6 @@ class _Share:
         share = min(max(Fraction(noisy[0], everything), Fraction(0)), most)
         spread = hypot(1 - float(share), float(share)) if self._n is None else 1.0
         return share, deviation_of(self.noise) * spread / everything
-
-
-def within_int64(number: int) -> int:
-    """The nearest integer of 64 bits, which moves no two further apart."""
-    return max(-MAX_INT64 - 1, min(MAX_INT64, number))
 
 
 def _row(noise: CalibratedNoise, bounds: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from inspect import Parameter, signature
 from types import FrameType, TracebackType
 from typing import Any, TypeVar, cast
 
-from .calls import Call
+from .calls import Call, OfPersons
 
 F = TypeVar("F", bound=Callable[..., Any])
 E = TypeVar("E", bound=BaseException)
@@ -57,12 +57,14 @@ def _behind(function: F, quiet: Any) -> F:
     given = signature(function).parameters.values()
     arguments = ", ".join(_passed(each) for each in given)
     within = ["_quiet(all=_ignore)"] if quiet else []
+    shared = ""
     if quiet and any(each.name == "neighbors" for each in given):
         within.append("_call(neighbors)")
+        shared = _of_each_record(given)
     entered = f"with {', '.join(within)}: " if within else ""
     source = (
         f"def {function.__name__}({_declared(given)}):\n"
-        f"  try:\n"
+        f"  try:\n{shared}"
         f"    {entered}return _inside({arguments})\n"
         f"  except BaseException as _error:\n"
         f"    _error = _told(_error, {_payer(function.__name__, given)})\n"
@@ -72,6 +74,7 @@ def _behind(function: F, quiet: Any) -> F:
     known = {
         "__name__": function.__module__, "_inside": function, "_quiet": quiet, "_ignore": "ignore",
         "_without_values": without_values, "_told": _told, "_call": Call,
+        "_persons": _persons, "_shares": _shares,
     }  # fmt: skip
     tree = ast.parse(source)
     for node in ast.walk(tree):  # its one line is where the function begins
@@ -82,6 +85,41 @@ def _behind(function: F, quiet: Any) -> F:
     outside: Any = known[function.__name__]
     outside.__defaults__, outside.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return cast("F", update_wrapper(outside, function))
+
+
+def _of_each_record(given: Iterable[Parameter]) -> str:
+    """Statements of a function to which records of persons may be given: what it may cost for one of their records."""
+    names = [each.name for each in given]
+    records = ", ".join(each.name for each in given if each.kind is Parameter.POSITIONAL_OR_KEYWORD)
+    if "epsilon" not in names:
+        return ""
+    delta = "delta" if "delta" in names else "_"
+    return (
+        f"    _at_most = _persons({records})\n"
+        f"    if _at_most > 1: epsilon, {delta} = _shares(_at_most, epsilon, {'None' if delta == '_' else delta})\n"
+    )
+
+
+_shares_of: Callable[[int, Any, Any], tuple[Any, Any]] = lambda at_most, epsilon, delta: (epsilon, delta)  # noqa: E731
+
+
+def when_of_persons(shares: Callable[[int, Any, Any], tuple[Any, Any]]) -> None:
+    """Let `shares(at_most, epsilon, delta)` say what a call may cost for one record of a person who has so many."""
+    global _shares_of
+    _shares_of = shares
+
+
+def _persons(*given: Any) -> int:
+    """How many records each person has at most, where records of persons are given; 1 elsewhere."""
+    for each in given:
+        if issubclass(type(each), OfPersons) and (persons := each.which.persons) is not None:
+            return persons.at_most
+    return 1
+
+
+def _shares(at_most: int, epsilon: Any, delta: Any) -> tuple[Any, Any]:
+    """The same where a public function calls another, whose shares these are."""
+    return (epsilon, delta) if is_told_again(2) else _shares_of(at_most, epsilon, delta)
 
 
 def _payer(name: str, parameters: Iterable[Parameter]) -> str:

@@ -1,4 +1,4 @@
-"""Which part of a partition the public call that is under way reads, for those who read records and who charge for it.
+"""Which of the records the public call that is under way reads, for those who read them and who charge for it.
 
 What a user's callback does inside of a call is not that call's: neither do releases of the callback cost the part that
 the call reads, nor may the callback read a part because the call may. So a call counts only where no code of the user's
@@ -11,7 +11,7 @@ import sys
 from types import FrameType
 
 from .boundary import is_public_function, is_users
-from .calls import Call, PartPath, current
+from .calls import ALL, Call, Which, current
 
 
 def _call_under_way(inside_of_others: bool) -> Call | None:
@@ -28,23 +28,22 @@ def _call_under_way(inside_of_others: bool) -> Call | None:
     return None
 
 
-def read_part(part: PartPath) -> None:
-    """Let the call that is under way read a part; ValueError where it may not."""
+def read_some(which: Which) -> None:
+    """Let the call that is under way read some of the records; ValueError where it may not."""
     call = _call_under_way(inside_of_others=True)
     if call is None or call.neighbors != "add-remove":
         given = "" if call is None or call.neighbors is None else f"={call.neighbors!r}"
-        raise ValueError(
-            f"neighbors{given}: must be 'add-remove' for a part of a partition, whose number of records is private"
-        )
-    if call.part not in ((), part):
-        raise ValueError("records: are of two parts: must be of one")
-    call.part = part
+        what = "a part of a partition" if which.part else "rows of persons"
+        raise ValueError(f"neighbors{given}: must be 'add-remove' for {what}, whose number of records is private")
+    if call.which not in (ALL, which):
+        raise ValueError("records: are of two parts, or of two choices of rows: must be of one")
+    call.which = which
 
 
-def part_that_is_read() -> PartPath:
-    """The part that the call under way reads; empty where it reads none."""
+def what_is_read() -> Which:
+    """Which of the records the call under way reads; ALL where it reads no part of them."""
     noted = current()
-    if noted is None or not noted.part:
-        return ()
+    if noted is None or noted.which is ALL:
+        return ALL
     call = _call_under_way(inside_of_others=False)
-    return () if call is None else call.part
+    return ALL if call is None else call.which

@@ -98,8 +98,16 @@ def down(x: Decimal | Exact) -> float:
 
 
 def root_up(x: float) -> float:
-    """A float above sqrt(x): math.sqrt is rounded to nearest on every machine, hence the next one."""
-    return nextafter(math.sqrt(x), inf)
+    """The least float >= sqrt(x): integers decide whether math.sqrt, to nearest on every machine, has rounded down."""
+    root = math.sqrt(x)
+    if not root < inf:
+        return root
+    over, under = x.as_integer_ratio()
+    while True:
+        numerator, denominator = root.as_integer_ratio()
+        if numerator * numerator * under >= over * denominator * denominator:
+            return root
+        root = nextafter(root, inf)
 
 
 def decimal_value_up(x: Fraction) -> float:

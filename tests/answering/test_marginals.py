@@ -18,12 +18,13 @@ from fastdp.answering import entropic_fit as fits
 from fastdp.answering import marginal_counts
 from fastdp.answering import marginal_fits as release
 from fastdp.answering.least_squares_fit import LeastSquares
-from fastdp.answering.marginal_noise import marginal_noise, root_up
+from fastdp.answering.marginal_noise import marginal_noise
 from fastdp.answering.marginal_transform import as_tables
 from fastdp.answering.queries.marginals import Marginals
 from fastdp.answering.synthetic_distribution import SyntheticDistribution
 from fastdp.kernels import fits as kernels
 from fastdp.support.errors import AccuracyWarning
+from fastdp.support.rounding import root_up
 from tests import oracles
 from tests.conftest import Watched
 from tests.laws import assert_law, wrong_scales
@@ -87,7 +88,7 @@ def test_tables_are_counted(workload: Marginals, monkeypatch: pytest.MonkeyPatch
     for room in (2**18, 64, 8, 1):
         monkeypatch.setattr(marginal_counts, "_GROUP_CELLS", room)
         assert marginal_counts.count_tables(codes, by_code).tolist() == right.tolist()
-        groups = marginal_counts.groups_of(by_code)
+        groups = marginal_counts.groups_of(by_code, room)
         assert sorted(i for _, which in groups for i in which) == list(range(by_code.tables))
         for attributes, which in groups:
             assert all(set(by_code.positions[i]) <= set(attributes) for i in which)

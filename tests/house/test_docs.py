@@ -77,7 +77,7 @@ def test_python_on_the_pages(page, capsys):
 def test_only_these_pages_may_be_skipped():
     """Every other page is run wherever the tests are."""
     skippable = {page.name: needed[1] for page in PAGES if (needed := NEEDS.match(page.read_text()))}
-    assert skippable == {"mbi.md": "mbi", "smartnoise.md": "snsynth"}
+    assert skippable == {"mbi.md": "mbi", "smartnoise.md": "snsynth", "spark.md": "pyspark"}
 
 
 def test_the_first_example_prints_four_counts(capsys):

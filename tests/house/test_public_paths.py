@@ -27,8 +27,8 @@ RESULTS = {
     "fastdp.learning": "Chosen Hypothesis LearnedBox LearnedConjunction LearnedDecisionList LearnedTree",
     "fastdp.optimizing": "Descent ExcessBounds LeastSquares PrivateChoice PrivateDescent PrivateMinimum VectorRelease",
     "fastdp.privacy": "Release Releases Removal",
-    "fastdp.records": "PackedRows",
-    "fastdp.statistics": "Counts LabelCounts LabelSums Number",
+    "fastdp.records": "Engine PackedRows",
+    "fastdp.statistics": "ColumnSummary Counts Description LabelCounts LabelSums Number",
 }
 FEW = {
     "fastdp": [

@@ -93,6 +93,7 @@ MADE: dict[str, Callable[[], Any]] = DECIDING | {
     "synthesize": lambda: fastdp.synthesize(RECORDS, CODES, **PRICE),
     "a planned release": lambda: made("Plan")[0],
     "a number": lambda: fastdp.statistics.count(RECORDS[:, 0], epsilon=1.0),
+    "a description": lambda: fastdp.statistics.describe(RECORDS, {0: (0, 1)}, epsilon=1.0),
     "counts": lambda: fastdp.statistics.bincount(RECORDS[:, 1], 2, epsilon=1.0),
     "best_of": lambda: fastdp.best_of(lambda budget: (1, 2.0), 2, epsilon=1.0),
     "a report": lambda: fastdp.synthesize(RECORDS, CODES, **PRICE).report,

@@ -264,6 +264,12 @@ SPECIAL: dict[str, _Named] = {
     "statistics.bincount": _Named(values=lambda s: s.rng.integers(2, size=s.n), size=2),
     "statistics.count_by": _Named(by="a", delta=1e-6),
     "statistics.sum_by": _Named(by="b", column="a", bounds=(0.0, 3.0), delta=1e-6),
+    "statistics.describe": _Named(
+        data=lambda s: {"a": s.rng.integers(9, size=s.n), "b": s.rng.choice(["x", "y"], s.n)},
+        bounds=lambda s: {"a": (0, 9)},
+        categories=lambda s: {"b": ["x", "y"]},
+        qs=[0.5],
+    ),
     "statistics.variance": _Named(values=lambda s: s.rng.uniform(-50, 50, s.n)),
     "learn_tree": _Named(X=lambda s: s.points() > 0),
     "learning.LearnedTree.predict": _Named(X=lambda s: s.points() > 0),
@@ -394,6 +400,12 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "statistics.LabelCounts": lambda: fastdp.statistics.count_by(np.zeros(99), epsilon=1.0, delta=1e-6),
     "statistics.LabelSums": lambda: fastdp.statistics.sum_by(
         {"a": np.zeros(99), "b": np.ones(99)}, "b", "a", bounds=(0, 1), epsilon=1.0, delta=1e-6
+    ),
+    "statistics.ColumnSummary": lambda: fastdp.statistics.describe(
+        {"a": np.arange(9)}, {"a": (0, 9)}, epsilon=1.0
+    )["a"],
+    "statistics.Description": lambda: fastdp.statistics.describe(
+        {"a": np.arange(9), "b": ["x", "y", "y"] * 3}, {"a": (0, 9)}, {"b": ["x", "y"]}, epsilon=1.0
     ),
     "statistics.Counts": lambda: fastdp.statistics.histogram(np.zeros(9), [-1.0, 0.0, 1.0], epsilon=1.0),
     "Partition": lambda: fastdp.partition(RECORDS, by="a", keys=[0, 1]),

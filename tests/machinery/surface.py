@@ -33,7 +33,9 @@ LEFT_OUT = {
     "learning.Hypothesis": "a base class; its methods are called of its kinds",
     "losses.Loss": "a base class; its methods are called of its kinds",
     "sets.ConvexSet": "a base class; its methods are called of its kinds",
+    "records.Engine": "a base class, of classes of the user's",
     "records.PackedRows": "what mechanisms read records by",
+    "records.check_engine": "a test, which calls what it is given",
     "Partition": "made by partition: a mapping",
     "Plan": "made by plan_releases: a table",
 }

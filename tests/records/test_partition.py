@@ -382,7 +382,7 @@ def test_dask_parts_have_the_same_bits():
 
 def test_rows_pickle_with_their_part():
     part = fastdp.partition(SOME, by="k", keys=["a"])["a"]
-    assert pickle.loads(pickle.dumps(part)).part == part.part
+    assert pickle.loads(pickle.dumps(part)).which == part.which
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_rows_pickle_with_their_part():
 def test_keys_that_are_shown_alike_are_parts_of_their_own(keys):
     """A path that is the text of its key alone would add up what is released on different keys."""
     parts = fastdp.partition({"k": np.array([*keys, *keys], object), "x": np.arange(2 * len(keys))}, "k", keys)
-    assert len({part.part for part in parts.values()}) == len(keys)
+    assert len({part.which for part in parts.values()}) == len(keys)
     budget = fastdp.Budget(epsilon=1.0, **AR)
     for part in parts.values():
         statistics.count(part["x"], epsilon=0.5, budget=budget, **AR)

@@ -220,6 +220,26 @@ def test_gaussian_noise_where_it_is_less():
     assert type(integer_noise_for(1, 1, 1, 1.0, 1e-6, "add-remove").plan).__name__ == "LaplacePlan"
 
 
+@pytest.mark.parametrize("given", [{"rho": 0.5}, {"mu": 1.0}, {"epsilon": 2.0, "delta": 1e-5, "theorem": "zcdp"}])
+def test_no_laplace_noise_where_a_budget_adds_up_rhos(given):
+    """What is charged is a rho that Gaussian noise has: epsilon^2 / 2 of Laplace noise is some ten times as much."""
+    runs = [
+        lambda **options: statistics.count(np.ones(9), **options),
+        lambda **options: statistics.histogram(np.ones(9), [0, 2], **options),
+        *(
+            lambda run=run, **options: run(np.ones(9), bounds=(0, 1), **options)
+            for run in (statistics.sum, statistics.mean, statistics.variance)
+        ),
+    ]
+    for run in runs:
+        with fastdp.Budget(**given) as budget:
+            run(epsilon=0.5, delta=1e-6)
+        (row,) = budget.releases
+        assert row.guarantee.to_zcdp().rho < 0.5**2 / 2 / 4
+        assert row.guarantee.to_approx(1e-6).epsilon <= 0.5
+        assert min(form.mu for form in row.guarantee.forms()) < 1
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [

@@ -12,7 +12,7 @@ import mpmath
 import pytest
 
 from fastdp.support import rounding
-from fastdp.support.rounding import down, up
+from fastdp.support.rounding import down, root_up, up
 
 BITS = 300
 ALLOWED = 1e-50  # the absolute allowance of a decimal
@@ -80,6 +80,14 @@ def test_up_and_down_mirror_each_other():
         assert up(-third) == -down(third)
         value = rounding.divide(Decimal(x), Decimal(3))
         assert up(-value) == -down(value)
+
+
+def test_a_root_is_the_least_float_above():
+    given = [*numbers(1, 500, signs=(1,)), *(draw for k in range(2, 40) for draw in (k, k * k, 10**k + 1, k / 7))]
+    for x in given:
+        root = root_up(x)
+        assert Fraction(root) ** 2 >= Fraction(x) > Fraction(math.nextafter(root, 0)) ** 2
+    assert (root_up(0), root_up(math.inf)) == (0.0, math.inf)
 
 
 # --- decimals: formulas, rounded 60 digits at a time

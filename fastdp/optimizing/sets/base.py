@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cache
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -28,6 +29,12 @@ def number_of(name: str) -> int:
     from ...kernels import projections
 
     return int(getattr(projections, name))
+
+
+@cache
+def _numbers() -> tuple[int, ...]:
+    """Of all sets."""
+    return tuple(map(number_of, NAMES))
 
 
 class Projection(NamedTuple):
@@ -132,6 +139,22 @@ class ConvexSet(ABC):
             The net has at least and at most so many points.
         """
         raise NotImplementedError
+
+    def net_shape(self, spacing: float) -> tuple[int, float]:
+        """Count the points of a net; a set may do so without making it.
+
+        Parameters
+        ----------
+        spacing : float > 0
+            How far apart neighbours are.
+
+        Returns
+        -------
+        tuple of int and float
+            How many points the net has, and how far from them a point of the set may be.
+        """
+        net = self.net(spacing)
+        return net.points.shape[1], net.cover
 
     def net(self, spacing: float) -> Net:
         """Make the net of a spacing: exponential_erm.md, lemma 3.
@@ -269,7 +292,7 @@ def projection_of(over: ConvexSet, d: int) -> Projection | None:
     if given is None:
         return None
     a, b = (point_of(f"over: projection of {type(over).__name__}", part) for part in (given.a, given.b))
-    if given.kind not in map(number_of, NAMES) or a.shape != (d,) or b.shape != (d,):
+    if given.kind not in _numbers() or a.shape != (d,) or b.shape != (d,):
         raise ValueError(
             f"over: projection of {type(over).__name__}: must have a kind of kernels/projections.py, and two vectors "
             f"of {d} numbers"

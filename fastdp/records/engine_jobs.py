@@ -1,6 +1,6 @@
 """Work on one partition of records, where it is: read it in blocks, and compute a statistic of them.
 
-All of this is sent to workers, so it needs partitions but neither the collection nor Dask.
+All of this is sent to workers, so it needs partitions but neither the collection nor the engine that holds it.
 """
 
 from __future__ import annotations
@@ -9,24 +9,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from itertools import pairwise
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records.arrays import MemoryRows
-from ..records.exact_sums import Halves, add_halves, halves_of
-from ..records.rows import Block, cells_below
-from ..records.sources import rows_of
 from ..support.boundary import without_values
 from ..support.columns import Array, Column, Entries, column_of, comes_from
 from ..support.threads import alone
+from .arrays import MemoryRows
+from .cell_counts import CellCounts, cells_below
+from .exact_sums import Halves, add_halves, halves_of
+from .rows import Block
+from .sources import rows_of
 
 T = TypeVar("T")
 Counts = NDArray[np.int64]
 SomeCounts = Counts | tuple[NDArray[np.uint32], Counts]  # of all cells, or of those that have any
 
 _OTHER = "data: a partition with other columns: must have those of the collection, in order"
+_ORDER = "data: records that were left out, read twice or out of order: an engine must combine parts as they follow"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Reader:
     places     where they are in a partition
     types      their types; None for categories, whose labels each partition may have by itself
     names      their names
-    partition  the names of all columns of a partition, or their numbers if it is of numpy
+    partition  the names of all columns of a partition, or their numbers if it has no names
     labelled   whether the last column holds the labels of the records
     """
 
@@ -62,8 +65,12 @@ class Reader:
             if tuple(partition.columns) != self.partition:
                 raise ValueError(_OTHER)
             columns = [partition.iloc[:, j] for j in self.places]
+        elif comes_from(partition, "pyarrow", "Table", "RecordBatch"):
+            if tuple(partition.schema.names) != self.partition:
+                raise ValueError(_OTHER)
+            columns = [partition.columns[j] for j in self.places]
         else:
-            raise ValueError(f"data: a partition of type {type(partition).__name__}: must be of numpy or pandas")
+            raise ValueError(f"data: a partition of type {type(partition).__name__}: must be of numpy, pandas or Arrow")
         found = [
             _as_declared(column_of(label, column), declared)
             for label, column, declared in zip(self.titles, columns, self.types, strict=True)
@@ -170,12 +177,10 @@ class Count(Work[SomeCounts]):
         self._cells_of, self._size = cells_of, size
 
     def of(self, blocks: Iterator[Block]) -> SomeCounts:
-        from ..kernels.histograms import count_cells_into
-
-        counts = np.zeros(self._size, np.int64)
+        counts = CellCounts(self._size)
         for block in blocks:
-            count_cells_into(cells_below(self._cells_of(block), self._size), counts)
-        return self._short(counts)
+            counts.add(cells_below(self._cells_of(block), self._size))
+        return self._short(counts.total())
 
     def combine(self, one: SomeCounts, other: SomeCounts) -> SomeCounts:
         counts = self.dense(one)
@@ -201,22 +206,98 @@ class Failure:
         self.error = without_values(error).with_traceback(None)
 
 
+class Summary(NamedTuple):
+    """A statistic of the records `first` to `stop - 1`."""
+
+    first: int
+    stop: int
+    value: Any
+
+
 class Job(Generic[T]):
-    """A piece of work, and how the partitions are read that it is done on."""
+    """A piece of work, and how the partitions are read that it is done on. It is called where a partition is."""
 
-    def __init__(self, work: Work[T], reader: Reader, of_labels: Reader | None) -> None:
-        self.work, self._reader, self._of_labels = work, reader, of_labels
+    def __init__(self, work: Work[T], reader: Reader, of_labels: Reader | None = None) -> None:
+        self._work, self._reader, self._of_labels = work, reader, of_labels
 
-    def blocks(self, first: int, n: int, partition: Any, labels: Any = None) -> Iterator[Block]:
-        """The blocks of a partition of n records, of which the first one has this global index."""
-        rows, attached = self._reader.open(partition), None
-        if rows.n != n:
+    def __call__(self, part: Any, first: int, n: int | None = None, labels: Any = None) -> Summary | Failure:
+        """The summary of one partition, on one thread: the other cores of a host work on other partitions.
+
+        Parameters
+        ----------
+        part : DataFrame, Arrow table or batch, or ndarray
+            A partition, or some consecutive records of one.
+        first : int
+            The global index of the first of its records.
+        n : int, optional
+            How many they must be.
+        labels : DataFrame or ndarray, optional
+            Their labels, where those are in another collection.
+
+        Returns
+        -------
+        Summary or Failure
+            What `combine` takes. It can be pickled, and holds no record.
+        """
+        try:
+            with alone(), np.errstate(all="ignore"):
+                rows = self._opened(part, n)
+                return Summary(first, first + rows.n, self._work.of(self._blocks(rows, first, part, labels)))
+        except Exception as error:
+            return Failure(error)
+
+    def combine(self, *summaries: Summary | Failure) -> Summary | Failure:
+        """One summary of several partitions, each as often as it is there and in their order; the first error, if any.
+
+        Parameters
+        ----------
+        *summaries : Summary or Failure
+            What the job returned, for partitions that follow each other. None of them is changed.
+
+        Returns
+        -------
+        Summary or Failure
+            The same for all of them together.
+        """
+        found: list[Summary] = []
+        for each in summaries:
+            if isinstance(each, Failure):
+                return each
+            found.append(each)
+        try:
+            value = deepcopy(found[0].value)  # an engine may need it again, as it was
+            for before, each in pairwise(found):
+                if each.first != before.stop:
+                    raise ValueError(_ORDER)
+                value = self._work.combine(value, each.value)
+            return Summary(found[0].first, found[-1].stop, value)
+        except Exception as error:
+            return Failure(error)
+
+    def result(self, summary: Summary | Failure, n: int) -> T:
+        """The statistic of all n records, or the error that arose."""
+        if isinstance(summary, Failure):
+            raise summary.error
+        if not isinstance(summary, Summary):
+            raise TypeError(f"run: type {type(summary).__name__}: must return what job.combine returns")
+        if (summary.first, summary.stop) != (0, n):
+            raise ValueError(_ORDER)
+        found: T = summary.value
+        return found
+
+    def _opened(self, part: Any, n: int | None) -> MemoryRows:
+        rows = self._reader.open(part)
+        if n is not None and rows.n != n:
             raise ValueError(f"data: a partition of {rows.n} records: must have {n}, as when it was first read")
+        return rows
+
+    def _blocks(self, rows: MemoryRows, first: int, part: Any, labels: Any) -> Iterator[Block]:
+        attached = None
         if self._of_labels is not None:
             attached = self._of_labels.open(labels)
-            if attached.n != n:
-                raise ValueError(f"y: a partition of {attached.n} labels: must have {n}, as that of X has records")
-            if hasattr(partition, "index") and hasattr(labels, "index") and not partition.index.equals(labels.index):
+            if attached.n != rows.n:
+                raise ValueError(f"y: a partition of {attached.n} labels: must have {rows.n}, as that of X has records")
+            if hasattr(part, "index") and hasattr(labels, "index") and not part.index.equals(labels.index):
                 raise ValueError("y: its index differs from that of X")
         elif self._reader.labelled:
             last = rows.width - 1
@@ -229,25 +310,7 @@ class Job(Generic[T]):
             block.first += first
             yield block
 
-
-def summarise(job: Job[T], first: int, n: int, partition: Any, labels: Any = None) -> T | Failure:
-    """The summary of one partition, on one thread: the other cores of a host work on other partitions."""
-    try:
-        with alone(), np.errstate(all="ignore"):
-            return job.work.of(job.blocks(first, n, partition, labels))
-    except Exception as error:
-        return Failure(error)
-
-
-def combine(job: Job[T], *summaries: T | Failure) -> T | Failure:
-    """One summary of several, in their order; the first error, if there is one."""
-    for each in summaries:
-        if isinstance(each, Failure):
-            return each
-    try:
-        combined: Any = deepcopy(summaries[0])  # Dask may need it again, as it was
-        for each in summaries[1:]:
-            combined = job.work.combine(combined, each)  # type: ignore[arg-type]
-        return combined  # type: ignore[no-any-return]
-    except Exception as error:
-        return Failure(error)
+    def of_nothing(self, part: Any, labels: Any = None) -> T:
+        """The statistic of no records at all."""
+        with alone():
+            return self._work.of(self._blocks(self._opened(part, 0), 0, part, labels))

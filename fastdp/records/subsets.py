@@ -1,0 +1,177 @@
+"""Some of the records, chosen by what is in them, as records: their number is private, and `which` tells who they are.
+
+They are in the order that they have in the data, so a release on them has the same bits as one on an array of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.calls import OfPersons, Which
+from ..support.columns import Array, Coded, Column, Entries
+from ..support.frozen import Frozen
+from .arrays import MemoryRows
+from .column_names import Names, at_least_one, names_at, positions_of
+from .rows import Block, PerRecord, Rows, labels_in_memory
+
+T = TypeVar("T")
+
+
+class Source:
+    """The columns of records in memory, each read once however many parts take from it."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._entries: dict[int, Entries] = {}
+        self._coded: dict[int, Coded | None] = {}
+
+    def entries(self, column: int) -> Entries:
+        if column not in self._entries:
+            self._entries[column] = self._block.entries(column)
+        return self._entries[column]
+
+    def coded(self, column: int) -> Coded | None:
+        if column not in self._coded:
+            self._coded[column] = self._block.coded(column)
+        return self._coded[column]
+
+
+class TakenColumn(Column):
+    """The entries of a column at some places."""
+
+    def __init__(self, source: Source, column: int, at: NDArray[np.intp]) -> None:
+        self.label = source.entries(column).label
+        self._source, self._column, self._at = source, column, at
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def entries(self, start: int, stop: int) -> Entries:
+        values, missing, label = self._source.entries(self._column)
+        at = self._at[start:stop]
+        return Entries(values[at], None if missing is None else missing[at], label)
+
+    def coded(self, start: int, stop: int) -> Coded | None:
+        found = self._source.coded(self._column)
+        return None if found is None else (found[0][self._at[start:stop]], found[1])
+
+
+_NO_ARRAY = (
+    "records: some of them, {}: must be given to a function with neighbors='add-remove', as how many they are is "
+    "private"
+)
+
+
+def shown_which(which: Which) -> str:
+    """What people read of it."""
+    of_persons = "" if which.persons is None else f"at most {which.persons.at_most} of each {which.persons.unit}"
+    return ", ".join(text for text in (of_persons, *(text for _, text in which.part)) if text)
+
+
+class Subset(Frozen, OfPersons, Rows):
+    """Some of the records, wherever they are."""
+
+    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
+        return self.select([columns] if isinstance(columns, str | int) else list(columns))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise ValueError(_NO_ARRAY.format(shown_which(self.which)))
+
+    def __repr__(self) -> str:  # without the number of records, which is private
+        what = "part of a partition" if self.which.part else "rows"
+        return f"<{what}, {shown_which(self.which)}: {self.width:,} columns>"
+
+
+class SubsetInMemory(Subset, MemoryRows):
+    """Some records that are in memory."""
+
+    def __init__(self, columns: Sequence[Column], names: Names, n: int, which: Which) -> None:
+        super().__init__(columns, names, n)
+        self._which = which
+
+    @classmethod
+    def at(cls, source: Source, places: NDArray[np.intp], names: Names, width: int, which: Which) -> SubsetInMemory:
+        """Those at some places of a block."""
+        columns = [TakenColumn(source, j, places) for j in range(width)]
+        return cls(columns, names, len(places), which)
+
+    def select(self, columns: Sequence[str | int]) -> SubsetInMemory:
+        at = positions_of(columns, self.names, self.width)
+        return SubsetInMemory([self._columns[j] for j in at], names_at(at, self.names), self.n, self.which)
+
+
+class Choice(Protocol):
+    """Which records of a block are chosen, and where in a process that reads the block this is decided."""
+
+    #: The columns that it reads.
+    reads: tuple[int, ...]
+
+    def starts(self) -> tuple[Mapping[int, int], int]:
+        """How many chosen records are before each block, by its first record, and how many there are."""
+
+    def places(self, block: Block, at: Sequence[int]) -> NDArray[np.intp]:
+        """Where the chosen records of a block are; `at` are the positions of what it reads."""
+
+
+class SubsetElsewhere(Subset):
+    """Some records that are read block by block: in files, or by an engine."""
+
+    def __init__(self, rows: Rows, choice: Choice, columns: tuple[int, ...], which: Which) -> None:
+        self.names, self.width = names_at(columns, rows.names), at_least_one(columns)
+        self._rows, self._choice, self._columns, self._which = rows, choice, columns, which
+        self._starts, self.n = choice.starts()
+        wanted = [*columns, *(column for column in choice.reads if column not in columns)]
+        self._read = rows.select(wanted)
+        self._reads_at = [wanted.index(column) for column in choice.reads]
+
+    def select(self, columns: Sequence[str | int]) -> SubsetElsewhere:
+        at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
+        return SubsetElsewhere(self._rows, self._choice, at, self.which)
+
+    def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
+        choice, reads_at, starts = self._choice, self._reads_at, self._starts
+        names, width = self.names, self.width
+
+        def of_chosen(block: Block) -> T:
+            at = choice.places(block, reads_at)
+            source = Source(block)
+            columns = [TakenColumn(source, j, at) for j in range(width)]
+            return function(Block(starts.get(block.first, 0), len(at), columns, names, 0))
+
+        return of_chosen
+
+    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
+        return self._read.total(self._filtered(statistic))
+
+    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
+        return self._read.merge(self._filtered(statistic), combine)
+
+    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
+        return self._read.count(self._filtered(cells_of), size)
+
+    def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
+        self.merge(lambda block: function(block) is None, lambda a, b: a or b)  # whose errors come now
+        return function
+
+    def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
+        if not self.gathers:
+            raise ValueError("y: labels of a part of a Dask collection: must be read in this process: .compute() first")
+        return self, labels
+
+    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
+        return labels_in_memory(given, read, dtype)
+
+    def one_block(self) -> Block | None:
+        return None
+
+    @property
+    def gathers(self) -> bool:  # type: ignore[override]
+        return self._rows.gathers
+
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        every = self._rows.dtypes()
+        return tuple(every[j] for j in self._columns)
