@@ -236,7 +236,7 @@ def projected_gradient_descent(
             report,
         )
     bound = None
-    if average and lipschitz is not None:
+    if average and lipschitz is not None and problem.loss.convex:
         bound = problem.radius**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
     return Descent(_result(path, average), steps, rate, bound, path if history else None)
 
