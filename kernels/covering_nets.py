@@ -45,6 +45,15 @@ def deviation_of(a: float, b: float, c: float, e: float, s: float, t: float, u: 
     return (abs(a - s) + abs(b - t)) + (abs(c - u) + abs(e - v))
 
 
+@jit(inline=True)
+def floor_within(x: float, limit: float) -> int:
+    """floor(x), brought within 0 .. limit; a NaN counts as the limit."""
+    x = x if x < limit else limit
+    x = x if x > 0.0 else 0.0
+    shifted = x + ROUNDER
+    return bits_of(shifted) - int64(ROUNDER_BITS) - (int64(1) if shifted - ROUNDER > x else int64(0))
+
+
 def _make(join: Callable[..., Any], value: Callable[..., Any]) -> Any:
     """A kernel for one loss."""
 
@@ -63,12 +72,7 @@ def _make(join: Callable[..., Any], value: Callable[..., Any]) -> Any:
                 total = int64(0)
                 for i in range(last - first):
                     score = join(a[i], b[i], c[i], e[i], s, t, u, v)
-                    x = (value(score, y[i], parameter, address) - low[i]) * unit
-                    x = x if x < limit else limit
-                    x = x if x > 0.0 else 0.0
-                    shifted = x + ROUNDER
-                    total += bits_of(shifted) - int64(ROUNDER_BITS)
-                    total -= int64(1) if shifted - ROUNDER > x else int64(0)
+                    total += floor_within((value(score, y[i], parameter, address) - low[i]) * unit, limit)
                 out[p] += total
 
     return add_losses

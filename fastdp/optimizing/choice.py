@@ -47,14 +47,22 @@ class ChoicePlan(ABC):
 
     asked: ChoiceParameters
     method: str
-    candidates: int
     spacing: float
     resolution: float | None
     guarantee: Guarantee
 
+    @property
+    @abstractmethod
+    def candidates(self) -> int:
+        """How many points there are to choose from."""
+
     @abstractmethod
     def bound(self, beta: float) -> float:
         """The excess risk, but with probability beta, if the declared bounds hold."""
+
+    def uncapped(self, beta: float) -> float | None:
+        """The bound with as many points as it is the least with; None where there are as many."""
+        return None
 
     @abstractmethod
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from math import ceil, frexp, inf, log, log2, sqrt
 from typing import Any
 
@@ -21,15 +21,17 @@ from ..support.progress import Report
 from ..support.shown import shown
 from ..support.threads import run_chunks
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers
+from .convex_nets import Envelope, RecordColumns, Tangents, TangentScale, farthest_label, has_tangents
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
 from .sets import ConvexSet, Vector, checked_net
-from .sets.nets import MOST_DIMENSIONS, Floats
+from .sets.nets import MOST_DIMENSIONS, Floats, Net
 
 MOST_POINTS = 2**22  # of a net
 MOST_WORK = 2**38  # losses, one for each record and point: a minute or several
 _DEFAULT_POINTS, _DEFAULT_WORK = 2**20, 2**31  # of a net that nobody asked for: a second
+_SCANNED = 2**24  # losses up to which all are taken, also of a convex loss: some milliseconds
 _MOST_UNITS = 2**36  # the largest loss of a record, in units of the grid
 _PRIVATE_UNITS = 2**22  # the same where n is private: 2^40 records add up to 2^62 units
 _PART = 2**30  # losses between two reports
@@ -38,7 +40,7 @@ _CHUNK = 2**20  # losses that are worth a thread
 
 
 def net_excess(
-    candidates: int, *, n: float, eta: float, resolution: float, cover: float, lipschitz: float, beta: float
+    candidates: float, *, n: float, eta: float, resolution: float, cover: float, lipschitz: float, beta: float
 ) -> float:
     """The excess risk of a choice from a net, but with probability beta: exponential_erm.md, theorem 4.
 
@@ -49,16 +51,21 @@ def net_excess(
     return log(candidates / beta) / eta * resolution / n + cover * lipschitz + 3 * resolution
 
 
-def _default_spacing(over: ConvexSet, step: float, lipschitz: float, most: float) -> float:
-    """Where step ln |net| + lipschitz cover is least, but for no more than so many points."""
+def _best_spacing(over: ConvexSet, step: float, lipschitz: float) -> float:
+    """Where step ln |net| + lipschitz cover is least, but at most an eighth of the set."""
     assert over.net_dimension is not None
     best = step * max(over.net_dimension, 1) / (lipschitz * over.net_cover) if lipschitz else inf
+    return min(best, over.diameter / 8)
+
+
+def _default_spacing(over: ConvexSet, step: float, lipschitz: float, most: float) -> float:
+    """The best one that has no more than so many points."""
     coarse, fine = 2 * over.diameter, over.diameter * 2.0**-40
     # the least spacing with few enough points; not by support/search.py, as every spacing of a one-point simplex has
     for _ in range(100):
         middle = sqrt(coarse * fine)
         coarse, fine = (middle, fine) if over.net_size(middle)[1] <= most else (coarse, middle)
-    return max(min(best, over.diameter / 8), coarse)
+    return max(_best_spacing(over, step, lipschitz), coarse)
 
 
 # --- the losses of all records at the points of a net
@@ -72,40 +79,75 @@ class GridPlan(ChoicePlan):
     def __init__(self, asked: ChoiceParameters, spacing: float | None, resolution: float | None) -> None:
         self.asked, problem, n = asked, asked.problem, asked.n
         self._over = problem.over
-        loss_range = problem.loss.range(self._over)
         problem.loss.check_value()
         if problem.loss.family == "deviation" and self._over.l1_distances(self._over.center[:, None]) is None:
             raise ValueError(f"over={self._over!r}: must have l1_distances, for {problem.loss!r}; {INSTEAD} and set")
-        self.resolution, self._limit = self._units(loss_range, resolution)
+        self._tangents = self._many(spacing)
+        self.resolution, self._limit = self._units(resolution)
+        if self._tangents:
+            self._scale = TangentScale.of(problem.loss, self._over, self.resolution, self._limit)
+            if self._scale is None:  # floats are too coarse for tangents
+                self._tangents = False
+                self.resolution, self._limit = self._units(resolution)
         choice = plan_exponential(
             self._limit, asked.epsilon, 0.0, monotonic=asked.monotonic, rounds=1, neighbors=asked.neighbors
         )
         self.eta, self.guarantee = choice.eta, choice.guarantee
+        self._step = self.resolution / (self.eta * n)
         if spacing is None:
-            step = self.resolution / (self.eta * n)
-            most = max(1, min(_DEFAULT_POINTS, _DEFAULT_WORK // n))
-            spacing = _default_spacing(self._over, step, asked.lipschitz, most)
+            most = _DEFAULT_POINTS if self._tangents else max(1, min(_DEFAULT_POINTS, _DEFAULT_WORK // n))
+            spacing = _default_spacing(self._over, self._step, asked.lipschitz, most)
         self.spacing = spacing
         self._check_size(self._over.net_size(spacing)[0])
-        self.net = checked_net(self._over.net(spacing), self._over)
-        self.candidates = self.net.points.shape[1]
-        self._check_size(self.candidates)
-        self._ridge = self._regularise(problem.lam)
+        if self._tangents:  # a net that is made where records are read: comparing bounds needs none
+            self._candidates, self._cover = self._over.net_shape(spacing)
+            self._check_ridge(problem.lam, n * problem.lam / 2 * self._over.norm**2 / self.resolution)
+        else:
+            self._candidates, self._cover = self.net.points.shape[1], self.net.cover
+            self._check_ridge(problem.lam, float(self._ridge_units.max()))
+        self._check_size(self._candidates)
+
+    @cached_property
+    def net(self) -> Net:
+        """The points."""
+        return checked_net(self._over.net(self.spacing), self._over)
+
+    @property
+    def candidates(self) -> int:
+        return self._candidates
 
     def bound(self, beta: float) -> float:
-        """The excess risk, but with probability beta, if the declared bounds hold."""
+        return self._bound_of(self._candidates, self._cover, beta)
+
+    def uncapped(self, beta: float) -> float | None:
+        best = _best_spacing(self._over, self._step, self.asked.lipschitz)
+        if best >= self.spacing:
+            return None
+        found = self._bound_of(self._over.net_size(best)[1], self._cover * best / self.spacing, beta)
+        return found if found < self.bound(beta) else None
+
+    def _bound_of(self, candidates: float, cover: float, beta: float) -> float:
         assert self.resolution is not None
         return net_excess(
-            self.candidates, n=self.asked.n, eta=self.eta, resolution=self.resolution, cover=self.net.cover,
+            candidates, n=self.asked.n, eta=self.eta, resolution=self.resolution, cover=cover,
             lipschitz=self.asked.lipschitz, beta=beta,
         )  # fmt: skip
 
-    def _units(self, loss_range: float, resolution: float | None) -> tuple[float, int]:
+    def _many(self, spacing: float | None) -> bool:
+        """Whether there are more losses than are all evaluated, if tangents bound them."""
+        if not has_tangents(self.asked.problem.loss, self._over):
+            return False
+        if spacing is None:
+            return self.asked.n > _DEFAULT_WORK // _DEFAULT_POINTS
+        return self._over.net_size(spacing)[0] * self.asked.n > _SCANNED
+
+    def _units(self, resolution: float | None) -> tuple[float, int]:
         """The grid of the losses, and K."""
+        loss_range = self.asked.problem.loss.range(self._over)
         if not 2.0**-900 <= loss_range <= 2.0**900:
             raise ValueError(f"loss: varies by {loss_range:g} over the set: must be between 2^-900 and 2^900")
         n = self.asked.n
-        private = self.asked.monotonic
+        private = self.asked.monotonic and not self._tangents  # whose sums are of any size
         most = _PRIVATE_UNITS if private else min(_MOST_UNITS, 2**62 // n - 1)
         if resolution is None:
             useful = ceil(min(log2(self.asked.epsilon * n + 1), 1000.0)) + 3  # the choice itself is no finer
@@ -120,31 +162,52 @@ class GridPlan(ChoicePlan):
 
     def _check_size(self, size: float) -> None:
         n = self.asked.n
-        if size > MOST_POINTS or size * n > MOST_WORK:
+        if size > MOST_POINTS or (size * n > MOST_WORK and not self._tangents):
             raise ValueError(
                 f"spacing={self.spacing:.4g}: a net of {size:,.0f} points for {n:,} records: must be at most "
                 f"{MOST_POINTS:,} points and {MOST_WORK:.2g} losses; {INSTEAD}"
             )
 
-    def _regularise(self, lam: float) -> Integers:
+    @cached_property
+    def _ridge_units(self) -> Floats:
         """n lam/2 ||w||^2 in units of the grid, which depends on no record."""
         assert self.resolution is not None
         points = self.net.points
-        values = self.asked.n * lam / 2 * (points * points).sum(axis=0) / self.resolution
-        if not values.max() < 2.0**61:
+        return np.asarray(self.asked.n * self.asked.problem.lam / 2 * (points * points).sum(axis=0) / self.resolution)
+
+    @cached_property
+    def _ridge(self) -> Integers:
+        rounded: Integers = np.rint(self._ridge_units).astype(np.int64)
+        return rounded
+
+    @staticmethod
+    def _check_ridge(lam: float, largest: float) -> None:
+        if not largest < 2.0**61:
             raise ValueError(
                 f"lam={shown(lam)}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units"
             )
-        rounded: Integers = np.rint(values).astype(np.int64)
-        return rounded
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker needs to score records: not the net, of which it gets the part that is meant."""
         return {name: getattr(self, name) for name in ("resolution", "_limit", "_over")}
 
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
-        scores, d = self.scores(points, report), self.asked.d
+        d = self.asked.d
+        if self._tangents:
+            choose = self.envelope(points, report).chooser()
+            return lambda key: self.net.points[:d, choose(key)].copy()
+        scores = self.scores(points, report)
         return lambda key: self.net.points[:d, draw_one(scores, key, self.eta)].copy()
+
+    def envelope(self, points: Points, report: Report) -> Envelope:
+        """What is known of F at all points of the net when enough of them have been evaluated."""
+        assert self._scale is not None
+        tangents = Tangents(points, partial(self._counted, points), self._scale)
+        return Envelope(tangents, self.net.points, self._ridge, self.eta, report)
+
+    def _counted(self, points: Points, block: Block) -> RecordColumns:
+        columns, labels, norms = self._columns(points, block)
+        return RecordColumns(columns, labels, self._lowest(points, columns, labels, norms))
 
     def scores(self, points: Points, report: Report) -> Integers:
         """-F, in the order of the net."""
@@ -185,10 +248,18 @@ class GridPlan(ChoicePlan):
         X, labels, norms = points.parts(block)
         columns = np.zeros((MOST_DIMENSIONS, block.n))
         columns[: points.d] = X.reshape(-1, points.d).T
-        bound = points.loss.x_norm
-        if points.loss.family == "margin" and bound is not None:
-            columns *= np.minimum(1.0, bound / norms)
-            norms = np.minimum(norms, bound)
+        loss, bound = points.loss, points.loss.x_norm
+        if isinstance(loss, MarginLoss):
+            if bound is not None:
+                columns *= np.minimum(1.0, bound / norms)
+                norms = np.minimum(norms, bound)
+                label = farthest_label(loss, bound * self._over.norm)
+                labels = np.clip(labels, -label, label)
+        elif loss.family == "distance" and bound is not None and points.limit == inf:
+            columns *= np.minimum(1.0, bound / norms)  # a little further than it is tolerated
+        elif loss.family == "deviation":
+            reach, center = self._over.diameter * (1 + 2.0**-30), self._over.center[:, None]
+            np.clip(columns[: points.d], center - reach, center + reach, out=columns[: points.d])
         return columns, labels, norms
 
     def _lowest(self, points: Points, columns: Floats, labels: Vector, norms: Vector) -> Vector:

@@ -62,6 +62,8 @@ class PrivateChoice(Displayed, Accounted):
         The grid that losses were rounded to; None for "exact", which rounds points instead.
     guarantee : Guarantee
         Of the choice.
+    uncapped : float or None
+        The bound if there were no limit to the number of points; None where the limit does not matter.
     """
 
     w: Vector
@@ -72,14 +74,18 @@ class PrivateChoice(Displayed, Accounted):
     beta: float
     resolution: float | None
     guarantee: Guarantee
+    uncapped: float | None = None
 
     def _display(self) -> DisplayLines:
         w = np.array2string(self.w, precision=4)
         grid = "" if self.resolution is None else f", losses on a grid of {self.resolution:.3g}"
+        finer = ""
+        if self.uncapped is not None and self.uncapped < 0.95 * self.bound:
+            finer = f"; {self.uncapped:.3g} with as many points as the theorem takes"
         return [
             ("w", w),
             ("method", f"{self.method}: one of {self.candidates:,} points, {self.spacing:.3g} apart{grid}"),
-            ("excess risk", f"at most {self.bound:.3g} with probability {1 - self.beta:g}"),
+            ("excess risk", f"at most {self.bound:.3g} with probability {1 - self.beta:g}{finer}"),
             ("guarantee", str(self.guarantee)),
         ]
 
@@ -118,12 +124,12 @@ def exponential_erm(
     epsilon : float > 0
         The privacy parameter epsilon.
     method : {"auto", "grid", "exact"}
-        "grid": any loss, on the points of a net; takes the loss of every record at every point. "exact":
-        SquaredDistance and AbsoluteDeviation in one dimension, on a grid as fine as floats. "auto": "exact" where there
-        is one, otherwise "grid".
+        "grid": any loss, on the points of a net; takes the loss of every record at every point, or, of a convex loss,
+        at some dozens of them. "exact": SquaredDistance and AbsoluteDeviation in one dimension, on a grid as fine as
+        floats. "auto": "exact" where there is one, otherwise "grid".
     spacing : float > 0, optional
-        How far apart neighbours in the net are; a power of two for "exact". By default where the bound is least, as far
-        as 2^31 losses can do, and for "exact" a 2^40th of the set.
+        How far apart neighbours in the net are; a power of two for "exact". By default where the bound is least, for up
+        to 2^20 points, or 2^31 losses of a loss that is not known to be convex, and for "exact" a 2^40th of the set.
     resolution : power of two, optional
         The grid that losses are rounded to, for "grid".
     beta : float in (0, 1)
@@ -162,7 +168,8 @@ def exponential_erm(
                  that the loss declares
     Proof        exponential_erm.md, theorems 1 to 3
     Accuracy     `.bound` of the result (theorems 4 and 5), if the declared bounds hold; `bounds.exponential_erm`
-    Cost         "grid": 0.2 ns for each record and point, 1.3 of Logistic; "exact": one pass, or a sort, and 5 ms
+    Cost         "grid": 0.2 ns for each record and point, 1.3 of Logistic; of a convex loss over many, some dozens of
+                 points; "exact": one pass, or a sort, and 5 ms
     Not covered  the time that a call takes (exponential_erm.md, "Time"); a `Custom` value that depends on more than its
                  score and label
 
@@ -209,7 +216,7 @@ def choose_point(
         w = draw(keys.take())
     return PrivateChoice(
         w, plan.method, plan.candidates, plan.spacing, plan.bound(beta), beta, plan.resolution,
-        keys.stating(plan.guarantee),
+        keys.stating(plan.guarantee), plan.uncapped(beta),
     )  # fmt: skip
 
 

@@ -136,12 +136,15 @@ class LinePlan(ChoicePlan):
             raise ValueError(f"spacing={shown(spacing)}: must be between 2^-400 and 2^400")
         self.spacing = spacing
         self.steps = floor((Fraction(high) - Fraction(low)) / Fraction(spacing))
-        self.candidates = self.steps + 1
         self.first, self.last = self._positions_within()
         if max(self.steps, self.last, -self.first) > _MOST_LINE:
             raise ValueError(f"spacing={shown(spacing)}: must be larger; the set or the records reach over 2^62 of it")
         self.guarantee = BoundedRange(asked.epsilon, neighbors=asked.neighbors)
         self.eta = lower(asked.epsilon) / max(self._sensitivity(), 1)
+
+    @property
+    def candidates(self) -> int:
+        return self.steps + 1
 
     def bound(self, beta: float) -> float:
         """The excess risk, but with probability beta, if the declared bounds hold."""

@@ -3,16 +3,17 @@ covering nets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..kernels import covering_nets, losses
+from ..kernels import covering_nets, losses, tangents
 from ..support.warmup import Steps
 from .descent import walk
 from .grid_points import GridPoints
-from .losses import AbsoluteDeviation, Logistic, SquaredDistance
+from .losses import AbsoluteDeviation, Gradient, Logistic, Loss, Softmax, SquaredDistance
 from .points import DescentSteps, Points
 from .problem import Problem
 from .sets import Box
@@ -28,7 +29,21 @@ def steps() -> Steps:
         (AbsoluteDeviation(), np.float64),
     ):
         made.append((f"gradients of {type(loss).__name__}, {np.dtype(dtype)}", partial(_descend, loss, dtype)))
+    for dtype in (np.float64, np.float32):
+        made.append((f"gradients of classes, {np.dtype(dtype)}", partial(_sum, lambda: Softmax(2), dtype)))
+        made.append((f"gradients that are given, {np.dtype(dtype)}", partial(_sum, lambda: Gradient(_none, 4), dtype)))
     return made
+
+
+def _none(w: Any, x: Any, y: Any, out: Any) -> None:
+    """No gradient."""
+
+
+def _sum(make: Callable[[], Loss], dtype: Any) -> None:
+    points = Points(np.ones((3, 2), dtype), np.ones(3), make(), "raise")
+    points.check()
+    points.gradients(np.zeros(4), 1.0, 1.0)
+    points.plain_gradients(np.zeros(4))
 
 
 def _add_losses() -> None:
@@ -37,6 +52,10 @@ def _add_losses() -> None:
         if number != losses.CUSTOM:  # which calls a function that is not there
             add(columns, one, one, net, 1.0, 0, 1.0, 1.0, out)
     losses.losses_into(losses.SQUARED, 1.0, 0, one, one, np.empty(3))
+    sums, two = np.zeros((2, tangents.SUMS), np.int64), np.zeros((2, 4))
+    for add in tangents.TANGENTS.values():
+        add(columns, one, one, net, 1.0, 0, 1.0, 1.0, 1.0, sums)
+    tangents.raise_bounds(net, np.zeros(2), two, two, 0.0, 0.0, np.zeros(2))
 
 
 def _descend(loss: Any, dtype: Any) -> None:

@@ -889,9 +889,9 @@ def test_what_is_refused_before_anything_is_spent(X, options, error, message):
 
 
 def test_more_losses_than_the_limit_are_refused_with_the_size_of_the_net():
-    X = np.zeros((2**18, 1))
+    X, loss = np.zeros((2**18, 1)), losses.Custom(lambda s, y: 1.0, lambda s, y: s, slope_bound=1, x_norm=1)
     with pytest.raises(ValueError, match=r"a net of 2,000,000 points for 262,144 records: must be at most 4,194,304"):
-        fastdp.exponential_erm(X, method="grid", spacing=5e-7, **DEFAULTS)
+        fastdp.exponential_erm(X, X[:, 0], method="grid", spacing=5e-7, **dict(DEFAULTS) | {"loss": loss})
 
 
 def test_records_outside_are_clipped_on_request():

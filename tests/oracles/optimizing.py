@@ -157,3 +157,59 @@ def second_moments(
         low += ends.min(axis=0)
         high += ends.max(axis=0)
     return low, high
+
+
+def slopes_of_net(
+    kind: str, X: NDArray[Any], labels: NDArray[Any], net: NDArray[Any], parameter: float, unit: float, slack: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Bounds of the summed gradients at every point, a point a row, in units, rounded to the nearest record by record.
+
+    A subgradient at a corner may be any between the two sides.
+    """
+    low, high = np.zeros((len(net), X.shape[1]), object), np.zeros((len(net), X.shape[1]), object)
+    for x, y in zip(X.tolist(), labels.tolist(), strict=True):
+        for p, w in enumerate(net.tolist()):
+            for j, ends in enumerate(_gradient_ends(kind, x, w, y, parameter, slack)):
+                low[p, j] += math.floor(min(ends) * Fraction(unit) + Fraction(1, 2) - Fraction(slack) * Fraction(unit))
+                high[p, j] += math.ceil(max(ends) * Fraction(unit) - Fraction(1, 2) + Fraction(slack) * Fraction(unit))
+    return low, high
+
+
+def _gradient_ends(
+    kind: str, x: list[float], w: list[float], y: float, parameter: float, slack: float
+) -> list[tuple[Fraction, Fraction]]:
+    """What each coordinate of a record's gradient lies between."""
+    own, at, label, bound = [Fraction(a) for a in x], [Fraction(a) for a in w], Fraction(y), Fraction(parameter)
+    if kind == "DISTANCE":
+        return [(2 * (b - a), 2 * (b - a)) for a, b in zip(own, at, strict=True)]
+    if kind == "DEVIATION":
+        return [
+            (Fraction(0),) * 2 if a == b else (Fraction(1 if b > a else -1),) * 2 for a, b in zip(own, at, strict=True)
+        ]
+    score = sum((a * b for a, b in zip(own, at, strict=True)), Fraction(0))
+    if kind == "SQUARED":
+        ends = (2 * (score - label),) * 2
+    elif kind == "HUBER":
+        ends = (2 * min(max(score - label, -bound), bound),) * 2
+    elif kind == "HINGE":
+        margin, off = 1 - label * score, Fraction(slack)
+        ends = (-label if margin > -off else Fraction(0), -label if margin > off else Fraction(0))
+    else:
+        slope = Fraction(-y / (1 + math.exp(float(label * score))))
+        ends = (slope, slope)
+    return [(ends[0] * a, ends[1] * a) for a in own]
+
+
+def bound_of_tangents(
+    net: NDArray[Any], values: NDArray[Any], slopes: NDArray[Any], at: NDArray[Any], slack: float
+) -> list[Fraction]:
+    """The largest tangent at every point, less the slack."""
+    found = []
+    for p in net.T.tolist():
+        each = [
+            Fraction(v)
+            + sum((Fraction(s) * (Fraction(w) - Fraction(t)) for s, w, t in zip(*k, strict=True)), Fraction(0))
+            for v, *k in zip(values.tolist(), slopes.tolist(), [p] * len(values), at.tolist(), strict=True)
+        ]
+        found.append(max(each) - Fraction(slack))
+    return found

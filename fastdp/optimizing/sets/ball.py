@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import gamma, inf, pi, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...support.checks import moderate, plain_integer
 from ...support.shown import shown
@@ -88,15 +88,29 @@ class Ball(ConvexSet):
         most = volume * (ratio + half) ** d * (1 + 1e-9)
         return volume * max(ratio - half, 0.0) ** d * (1 - 1e-9), max(most, 1.0)
 
-    def net(self, spacing: float) -> Net:
-        d, ratio = self.known_dimension(), self.radius / spacing * (1 + 1e-12)
+    def net_shape(self, spacing: float) -> tuple[int, float]:
+        d = self.known_dimension()
+        _, most, _ = self._places(spacing, d - 1)
+        return int((2 * most + 1).sum()), min(spacing * sqrt(d), self.radius)
+
+    def _places(self, spacing: float, fixed: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The first coordinates of the points, in spacings; for each how large the next may be, and what is left."""
+        ratio = self.radius / spacing * (1 + 1e-12)
         places, left = np.zeros((0, 1), np.int64), np.array([ratio**self.order])
-        for _ in range(d):
-            most = np.floor(left ** (1 / self.order) * (1 + 1e-15)).astype(np.int64)
+        for _ in range(fixed):
+            most = self._most(left)
             places, numbers, left = extended(places, 2 * most + 1, left)
             shift = np.repeat(most, 2 * most + 1)
             places[-1] -= shift
             left = np.maximum(left - np.abs(numbers - shift) ** self.order, 0)
+        return places, self._most(left), left
+
+    def _most(self, left: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.floor(left ** (1 / self.order) * (1 + 1e-15)).astype(np.int64)
+
+    def net(self, spacing: float) -> Net:
+        d = self.known_dimension()
+        places, _, _ = self._places(spacing, d)
         coordinates = [c + k * spacing for c, k in zip(self.at, places, strict=True)]
         return Net.of(coordinates, min(spacing * sqrt(d), self.radius))
 

@@ -140,6 +140,22 @@ class ConvexSet(ABC):
         """
         raise NotImplementedError
 
+    def net_shape(self, spacing: float) -> tuple[int, float]:
+        """Count the points of a net; a set may do so without making it.
+
+        Parameters
+        ----------
+        spacing : float > 0
+            How far apart neighbours are.
+
+        Returns
+        -------
+        tuple of int and float
+            How many points the net has, and how far from them a point of the set may be.
+        """
+        net = self.net(spacing)
+        return net.points.shape[1], net.cover
+
     def net(self, spacing: float) -> Net:
         """Make the net of a spacing: exponential_erm.md, lemma 3.
 

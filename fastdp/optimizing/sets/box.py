@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,14 +90,21 @@ class Box(ConvexSet):
             size *= float(cells_of(high - low, spacing))
         return size, size
 
+    def net_shape(self, spacing: float) -> tuple[int, float]:
+        widths = [high - low for low, high in zip(self.lower, self.upper, strict=True)]
+        cells = [cells_of(width, spacing) for width in widths]
+        cover = 0.0
+        for width, count in zip(widths, cells, strict=True):
+            cover += (width / count / 2) ** 2
+        return prod(cells), sqrt(cover)
+
     def net(self, spacing: float) -> Net:
-        axes, cover = [], 0.0
+        axes = []
         for low, high in zip(self.lower, self.upper, strict=True):
             cells = cells_of(high - low, spacing)
-            step = (high - low) / cells
-            axes.append(low + (np.arange(cells) + 0.5) * step)
-            cover += (step / 2) ** 2
-        return Net.of([axis.reshape(-1) for axis in np.meshgrid(*axes, indexing="ij")], sqrt(cover))
+            axes.append(low + (np.arange(cells) + 0.5) * ((high - low) / cells))
+        grid = np.meshgrid(*axes, indexing="ij")
+        return Net.of([axis.reshape(-1) for axis in grid], self.net_shape(spacing)[1])
 
     def l1_distances(self, columns: Floats) -> Vector:
         return beyond(columns, self.center, sum(b - a for a, b in zip(self.lower, self.upper, strict=True)) / 2)

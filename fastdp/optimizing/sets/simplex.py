@@ -71,6 +71,10 @@ class Simplex(ConvexSet):
         size = float(_points_of_net(parts, d)) if parts < 2**62 or d == 1 else inf
         return size, size
 
+    def net_shape(self, spacing: float) -> tuple[int, float]:
+        d, parts = self.known_dimension(), cells_of(self.total, spacing)
+        return _points_of_net(parts, d), self.total / parts * sqrt(d) / 2
+
     def net(self, spacing: float) -> Net:
         d, parts = self.known_dimension(), cells_of(self.total, spacing)
         places, rest = np.zeros((0, 1), np.int64), np.array([parts])
@@ -78,7 +82,7 @@ class Simplex(ConvexSet):
             places, numbers, rest = extended(places, rest + 1, rest)
             rest = rest - numbers
         places = np.concatenate((places, rest[None]))
-        return Net.of(list(places * (self.total / parts)), self.total / parts * sqrt(d) / 2)
+        return Net.of(list(places * (self.total / parts)), self.net_shape(spacing)[1])
 
     def l1_distances(self, columns: Floats) -> Vector:
         above, below = np.maximum(columns, 0.0), np.maximum(-columns, 0.0)
