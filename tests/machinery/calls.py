@@ -257,6 +257,8 @@ SPECIAL: dict[str, _Named] = {
     "mwem": _Named(rounds=1),
     "pack": _Named(data=lambda s: np.eye(5, 3, dtype=bool)),
     "ContinualCounter": _Named(rho=0.5, length=8),
+    "bounds.histogram": _Named(bins=20),
+    "bounds.histogram_epsilon": _Named(bins=20),
     "bounds.continual_counter": _Named(rho=0.5, length=8),
     "bounds.quantiles_epsilon": _Named(error=100.0),
     "Partition": _Named(by="a", parts=lambda s: {0: fastdp.partition(RECORDS, by="a", keys=[0])[0]}),
