@@ -7,9 +7,10 @@ from .custom import Custom
 from .distances import AbsoluteDeviation, SquaredDistance
 from .registry import parts_of as parts_of
 from .regression import Huber, SquaredError
-from .regularised import L2, Regularised
+from .regularised import L1, L2, Regularised
 
 __all__ = [
+    "L1",
     "L2",
     "AbsoluteDeviation",
     "Custom",
