@@ -18,7 +18,7 @@ project = "fastdp"
 version = release = fastdp.__version__
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "docstrings", "formulas", "pages"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "docstrings", "formulas", "pages", "notebooks"]
 include_patterns = ["docs/**", "fastdp/*.md", "fastdp/**/*.md", "kernels/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["fastdp/kernels", "fastdp/bench", "docs/results", "build", "dist", ".*", "**/__pycache__"]
 root_doc = "docs/index"

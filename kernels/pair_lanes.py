@@ -1,12 +1,13 @@
 """Lanes of int16 in pairs, for sums of products of 16-bit integers.
 
 A pair is two neighbouring lanes, and an int32 lane in memory. The products of two pairs add up in one int32 lane, which
-is one instruction on AVX2 (vpmaddwd) and with AVX-512 one together with the sum (vpdpwssd); LLVM finds them in the
-plain instructions here, so other machines have the same integers. Nothing here rounds.
+is one instruction on AVX2 (vpmaddwd) and with AVX-512 one together with the sum (vpdpwssd). They are called by name
+where LLVM itself makes them of the plain operations, which other machines get: the integers are the same everywhere, as
+int32 wraps in both. Nothing here rounds.
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -18,16 +19,54 @@ from .lanes import Lanes, emit
 _I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
 
 
+def _probe(lanes: int) -> str:
+    """Sums of products of so many pairs, in LLVM's words."""
+    total, pairs, half = f"<{lanes} x i32>", f"<{2 * lanes} x i16>", f"<{lanes} x i16>"
+    parts = []
+    for k in (0, 1):
+        order = ", ".join(f"i32 {i}" for i in range(k, 2 * lanes, 2))
+        for name in "xy":
+            parts.append(f"%{name}{k} = shufflevector {pairs} %{name}, {pairs} %{name}, {total} <{order}>")
+            parts.append(f"%{name}{k}w = sext {half} %{name}{k} to {total}")
+        parts.append(f"%m{k} = mul {total} %x{k}w, %y{k}w")
+    parts += [f"%m = add {total} %m0, %m1", f"%sum = add {total} %total, %m", f"ret {total} %sum"]
+    return f"define {total} @f({total} %total, {pairs} %x, {pairs} %y) {{\n" + "\n".join(parts) + "\n}"
+
+
+class _Machine(NamedTuple):
+    """How many int32 lanes a register has, and the intrinsic for sums of products of so many, with the sum or alone."""
+
+    lanes: int
+    name: str
+    with_sum: bool
+
+
 @cache
-def _width(triple: str, cpu: str, features: str) -> int:
-    """How many int32 lanes a register has: sums of products are made of so many, as LLVM finds no instruction else."""
-    module = llvm.parse_assembly(
-        f'target triple = "{triple}"\n'
-        "define <16 x i32> @f(<16 x i32> %x) {\n %y = add <16 x i32> %x, %x\n ret <16 x i32> %y\n}"
-    )
+def _machine(triple: str, cpu: str, features: str) -> _Machine:
+    """What LLVM makes of sums of products on this machine: only what it uses itself can be called without a crash.
+
+    By itself it finds the instruction in some places and not in others, of the same operations: 8 of 20 were vpmulld.
+    """
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features)
-    text = machine.emit_assembly(module)
-    return 16 if "zmm" in text else 8 if "ymm" in text else 4
+    for lanes, register, products in _REGISTERS:
+        module = llvm.parse_assembly(f'target triple = "{triple}"\n{_probe(lanes)}')
+        wide = [line for line in machine.emit_assembly(module).splitlines() if register in line]
+        if lanes == 16 and any("vpdpwssd" in line for line in wide):
+            return _Machine(lanes, "llvm.x86.avx512.vpdpwssd.512", True)
+        if any("pmaddwd" in line or "vpdpwssd" in line for line in wide):
+            return _Machine(lanes, products, False)
+    return _Machine(4, "", False)
+
+
+_REGISTERS = (
+    (16, "%zmm", "llvm.x86.avx512.pmaddw.d.512"),
+    (8, "%ymm", "llvm.x86.avx2.pmadd.wd"),
+    (4, "%xmm", "llvm.x86.sse2.pmadd.wd"),
+)
+
+
+def _machine_of(context: Any) -> _Machine:
+    return _machine(*context.codegen().magic_tuple())
 
 
 class _Freeze(ir.Instruction):  # type: ignore[misc]
@@ -47,9 +86,13 @@ def _shuffled(builder: Any, x: Any, y: Any, order: list[int]) -> Any:
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_I32, len(order)), order))
 
 
+def _every_other(builder: Any, x: Any, first: int) -> Any:
+    return _shuffled(builder, x, x, list(range(first, x.type.count, 2)))
+
+
 def _by_registers(context: Any, builder: Any, function: Any, x: Any, y: Any) -> Any:
     """function(x, y), made of parts that fill a register each."""
-    size = min(x.type.count, 2 * _width(*context.codegen().magic_tuple()))
+    size = min(x.type.count, 2 * _machine_of(context).lanes)
     parts = []
     for start in range(0, x.type.count, size):
         lanes = list(range(start, start + size))
@@ -75,14 +118,30 @@ def add_products(typing: Any, total: Any, x: Any, y: Any) -> Any:
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def products(x: Any, y: Any) -> Any:
-            wide = ir.VectorType(_I32, x.type.count // 2)
+        machine = _machine_of(context)
+
+        def products(*some: Any) -> Any:
+            """Of what fills a register; before them the sum so far, where the instruction adds to it."""
+            wide = some[0].type if machine.with_sum else ir.VectorType(_I32, some[0].type.count // 2)
+            if machine.name:
+                kinds = [each.type for each in some]
+                if machine.with_sum:  # which takes pairs as int32
+                    some, kinds = (some[0], *(builder.bitcast(each, wide) for each in some[1:])), [wide] * 3
+                made = cgutils.get_or_insert_function(builder.module, ir.FunctionType(wide, kinds), machine.name)
+                return builder.call(made, some)
             first, second = (
-                [builder.sext(_shuffled(builder, some, some, list(range(k, x.type.count, 2))), wide) for some in (x, y)]
+                [
+                    builder.sext(_shuffled(builder, each, each, list(range(k, each.type.count, 2))), wide)
+                    for each in some
+                ]
                 for k in (0, 1)
             )
-            return _frozen(builder, builder.add(builder.mul(*first), builder.mul(*second)))
+            return builder.add(builder.mul(*first), builder.mul(*second))
 
+        if machine.with_sum and args[0].type.count == machine.lanes:
+            return products(*args)
+        if machine.with_sum:
+            raise NotImplementedError("sums of products: must fill a register")
         return builder.add(args[0], _by_registers(context, builder, products, *args[1:]))
 
     return total(total, x, y), generate
@@ -96,7 +155,7 @@ def load_pairs(typing: Any, array: Any, start: Any, n: Any) -> Any:
     result = Lanes(types.int16, 2 * n.literal_value)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        size = min(result.n, 2 * _width(*context.codegen().magic_tuple()))
+        size = min(result.n, 2 * _machine_of(context).lanes)
         first = builder.gep(context.make_array(array)(context, builder, args[0]).data, [args[1]])
         first = builder.bitcast(first, ir.VectorType(_I16, size).as_pointer())
         parts = []
@@ -105,6 +164,23 @@ def load_pairs(typing: Any, array: Any, start: Any, n: Any) -> Any:
             part.align = context.get_abi_sizeof(context.get_data_type(array.dtype))
             parts.append(part)
         return _joined(builder, parts)
+
+    return result(array, types.intp, n), generate
+
+
+@emit
+def splat_pair(typing: Any, array: Any, at: Any, n: Any) -> Any:
+    """n pairs that all are array[at], of a contiguous array of int32."""
+    if not isinstance(n, types.IntegerLiteral) or getattr(array, "dtype", None) != types.int32:
+        return None
+    result = Lanes(types.int16, 2 * n.literal_value)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.gep(context.make_array(array)(context, builder, args[0]).data, [args[1]])
+        none = ir.Constant(ir.VectorType(_I32, n.literal_value), ir.Undefined)
+        one = builder.insert_element(none, builder.load(place), ir.Constant(_I32, 0))
+        every = _shuffled(builder, one, none, [0] * n.literal_value)
+        return builder.bitcast(every, ir.VectorType(_I16, result.n))
 
     return result(array, types.intp, n), generate
 

@@ -36,6 +36,7 @@ from .lanes import (
     load_wide,
     prefetch,
     row_at,
+    shl,
     splat,
     stack,
     store,
@@ -52,6 +53,7 @@ from .pair_lanes import (
     load_pairs,
     narrow,
     second_of_pairs,
+    splat_pair,
     transpose_into,
 )
 
@@ -80,7 +82,7 @@ class IntegerPoints(NamedTuple):
 class Weights(NamedTuple):
     """w as a table of `spread_weights`, in units of 2^-exponent, with so many low bits."""
 
-    table: I16Array
+    table: I32Array
     exponent: int
     shift: int
 
@@ -138,16 +140,20 @@ def round_points(
     Used by   fastdp/optimizing/grid_points.py
     Oracle    tests/oracles/points.py::rounded_point
     """
-    wide, few = phases.size, X.size // d % 16
-    mask, last = np.zeros(LANES), np.zeros(16 * d + LANES, X.dtype)
+    wide, n, few = phases.size, X.size // d, X.size // d % 16
+    sure = n - few  # points that 7 more entries follow
+    if few * d < LANES - 1 and sure:
+        sure -= 16
+    mask, last = np.zeros(LANES), np.zeros(32 * d + LANES, X.dtype)
     mask[: d % LANES] = 1.0
-    last[: few * d] = X[X.size - few * d :]
+    last[: (n - sure) * d] = X[sure * d :]
     how = Rounding(bound, least, most, mask, phases)
     work = RoundedRows(np.zeros(16 * wide, np.int16), np.empty(256, np.int32))
     words = Words(key, POINT_STREAM, first)
-    round_whole(X, 0, X.size // d // 16 * 16, d, how, work, words, out, marks)
+    round_whole(X, 0, sure, d, how, work, words, out, marks)
+    round_whole(last, sure, n - few - sure, d, how, work, words, out, marks)
     work.rows[few * wide :] = 0
-    round_whole(last, X.size // d // 16 * 16, few, d, how, work, words, out, marks)
+    round_whole(last[(n - few - sure) * d :], n - few, few, d, how, work, words, out, marks)
 
 
 class Rounding(NamedTuple):
@@ -174,7 +180,7 @@ def round_whole(
     """The n points of X, which are those from number `start` on; up to 7 entries beyond them are read.
 
     Like      round_points
-    Shapes    X with n points and 7 more entries, or another point; n a multiple of 16, or less than 16
+    Shapes    X with n points and 7 more entries; n a multiple of 16, or less than 16
     Cost      as there
     Used by   round_points
     Oracle    tests/oracles/points.py::rounded_point
@@ -262,37 +268,36 @@ def round_row(
 
 
 @jit(inline=True)
-def spread_weights(w: F64Array, d: int, shift: int, table: I16Array) -> int:
+def spread_weights(w: F64Array, d: int, shift: int, table: I32Array) -> int:
     """w in units of 2^-a as integers, of which the table has the high parts and the `shift` low bits; returns a.
 
-    table[64 j : 64 j + 32] is the pair of high parts of columns 2 j and 2 j + 1, 16 times; then come the low parts.
+    table[2 j] is the pair of high parts of columns 2 j and 2 j + 1, table[2 j + 1] that of their low parts.
     """
     square = 0.0
     for j in range(d):
         square += w[j] * w[j]
     norm = np.sqrt(square)
     a = shift + 14 - (exponent_above(norm) if norm > 0.0 else 0)
-    power = whole_power(a)
+    power, halves = whole_power(a), table.view(np.int16)
     for j in range(d):
         whole = int64(np.rint(w[j] * power))
         high = (whole + (int64(1) << int64(shift - 1))) >> int64(shift)
         low = whole - (high << int64(shift))
-        q = j // 2 * 64 + j % 2
-        for i in range(0, 32, 2):
-            table[q + i] = high
-            table[q + i + 32] = low
+        q = j // 2 * 4 + j % 2
+        halves[q] = high
+        halves[q + 2] = low
     return a
 
 
 @jit(inline=True)
-def scores_into(X: I16Array, base: int, table: I16Array, high: I32Array, low: I32Array) -> None:
+def scores_into(X: I16Array, base: int, table: I32Array, high: I32Array, low: I32Array) -> None:
     """The high and low parts of <x_q, w> of a tile."""
     for i in range(0, TILE, 64):
         a = splat(int32(0), 16)
         b, c, e, f, g, h, k = a, a, a, a, a, a, a
         q = base + 2 * i
-        for p in range(0, table.size, 64):
-            u, v = load_pairs(table, p, 16), load_pairs(table, p + 32, 16)
+        for p in range(0, table.size, 2):
+            u, v = splat_pair(table, p, 16), splat_pair(table, p + 1, 16)
             for part in range(4):
                 prefetch(X, q + 32 * part + AHEAD)
             x = load_pairs(X, q, 16)
@@ -321,8 +326,8 @@ def scores_into(X: I16Array, base: int, table: I16Array, high: I32Array, low: I3
 def pair_factors(factors: I32Array, work: I32Array) -> None:
     """The factors of records i and i + 16 side by side, for 32 records at a time, at the start of the work space."""
     for k in range(TILE // 32):
-        for i in range(16):
-            work[16 * k + i] = (factors[32 * k + i] & int32(0xFFFF)) | (factors[32 * k + 16 + i] << int32(16))
+        low, high = load(factors, 32 * k, 16) & splat(int32(0xFFFF), 16), shl(load(factors, 32 * k + 16, 16), 16)
+        store(work, 16 * k, low | high)
 
 
 @jit(inline=True)
@@ -362,7 +367,7 @@ def add_gradients(
     X, labels, table, work = lent(points.X), lent(points.labels), lent(at.table), lent(space.work)
     sums, key, total = lent(space.sums), lent(words.key), lent(out)
     exponents_of, limits_of = row_at(points.marks, EXPONENT), row_at(points.marks, LIMIT)
-    n, pairs, kind = labels.size, table.size // 64, int64(rule[KIND])
+    n, pairs, kind = labels.size, table.size // 2, int64(rule[KIND])
     scores, slopes, filled = stack(rule.dtype, TILE), stack(rule.dtype, TILE), stack(rule.dtype, TILE)
     powers, unit = stack(rule.dtype, TILE), rule[UNIT]
     high, low, factors = stack(work.dtype, TILE), stack(work.dtype, TILE), stack(work.dtype, TILE)
@@ -434,7 +439,7 @@ def sum_points(
     """
     d = w.size
     pairs, shift = (d + 1) // 2, low_bits(d)
-    table, space = np.zeros(64 * pairs, np.int16), space_for(pairs)
+    table, space = np.zeros(2 * pairs, np.int32), space_for(pairs)
     at = Weights(table, spread_weights(w, d, shift, table), shift)
     add_gradients(IntegerPoints(X, labels, marks), at, rule, address, Words(key, stream, first), space, out)
 
@@ -456,7 +461,7 @@ def descend_points(
     """
     d = path.shape[1]
     pairs, shift = (d + 1) // 2, low_bits(d)
-    points, table, space = IntegerPoints(X, labels, marks), np.zeros(64 * pairs, np.int16), space_for(pairs)
+    points, table, space = IntegerPoints(X, labels, marks), np.zeros(2 * pairs, np.int32), space_for(pairs)
     w, moved, out = path[0].copy(), np.empty(d), np.empty(d, np.int64)
     mean, rates, over = steps[:2], steps[2:], region_of(region, d)
     for t in range(rates.size):

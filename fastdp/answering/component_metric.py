@@ -67,9 +67,14 @@ class ComponentMetric:
 
         They are those of consistent tables, so each table's own components are everybody's.
         """
-        out = np.zeros(gap.size)
+        out, means = np.zeros(gap.size), np.empty(gap.size)
         for of, factors, room in zip(self._of, self._factors, self._rooms, strict=True):
-            out += factors * np.bincount(of, gap, room)[of]
+            if room == gap.size + 1:  # every entry is a mean
+                np.multiply(factors, gap, out=means)
+            else:
+                np.take(np.bincount(of, gap, room), of, out=means, mode="clip")  # places are in range
+                means *= factors
+            out += means
         return out
 
 

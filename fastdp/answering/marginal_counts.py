@@ -1,68 +1,108 @@
-"""How many records are in each cell of each table of a workload: exact integers, in few passes over the records."""
+"""How many records are in each cell of each table of a workload: exact integers, in few passes over the records.
+
+Tables are summed from the counts of groups of attributes that have most of a table's attributes in common: from those
+of all cells of the domain, or from smaller ones, which stay in the caches, whichever is expected to take less time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..records.cell_counts import bytes_of_counts
 from ..records.domain import Domain, code_type
-from ..records.encoding import check_codes, encode, histogram, of_domain
+from ..records.encoding import encode, histograms, of_domain
 from ..records.rows import Rows
-from ..records.sources import rows_of
 from ..support.parameters import Outside
 from .marginal_transform import flat_of, marginal_tables
 from .queries.marginals import Marginals
 
-_HISTOGRAM_CELLS = 2**24  # up to here all tables come from one histogram
-_GROUP_CELLS = 2**18  # of the histograms beyond; counts of so many stay in the cache
+_HISTOGRAM_CELLS = 2**24  # more are counted in one pass only if a table has as many
+_GROUP_CELLS = 2**18  # of a group's counts, which stay in the cache
+_MOST_GROUPS = 32  # of a pass
+_RECORDS = 1_000_000  # that costs are compared for: public, unlike the number of records
+_A_CODE, _A_COUNT, _A_FAR_COUNT, _A_CELL = 0.03, 0.5, 5.0, 2.0  # nanoseconds
+_NEAR_CELLS = 2**22  # whose counts are not far
+
+
+class Group(NamedTuple):
+    """Attributes whose joint counts are taken, and what is summed from them."""
+
+    attributes: tuple[int, ...]
+    which: list[int]  # the numbers of the tables
+    wanted: Marginals  # these tables, of the group's own domain
+
+    @property
+    def cells(self) -> int:
+        return self.wanted.domain.size
 
 
 def count_tables(data: Any, workload: Marginals, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell of all tables, one after the other."""
     domain = workload.domain
-    if domain.size <= _HISTOGRAM_CELLS:
-        return flat_of(marginal_tables(histogram(data, domain, outside), domain, workload))
-    rows = data if isinstance(data, Rows) else rows_of(data)
-    tables_of = _counter(rows, domain, outside)
+    rows = of_domain(data, domain, outside)
+    passes = _passes(workload, _HISTOGRAM_CELLS, _GROUP_CELLS)
+    if len(passes) > 1 and rows.gathers:
+        rows, domain = _encoded(rows, domain, outside)
     tables: list[Any] = [None] * workload.tables
-    for attributes, which in groups_of(workload):
-        if not attributes:  # the table of no attributes
-            tables[which[0]] = np.array(rows.n)
-            continue
-        part, counts = tables_of(attributes)
-        wanted = Marginals(part, [[part.names[attributes.index(p)] for p in workload.positions[i]] for i in which])
-        for i, table in zip(which, marginal_tables(counts, part, wanted), strict=True):
-            tables[i] = table
+    for number, groups in enumerate(passes):
+        # the first pass reads all attributes: whether records are in the domain does not depend on the tables
+        read = {p for group in groups for p in group.attributes} or {0} if number else range(len(domain))
+        used = sorted(read)
+        part = domain.project([domain.names[p] for p in used])
+        places = [[used.index(p) for p in group.attributes] for group in groups]
+        for group, counts in zip(groups, histograms(rows.select(used), part, places, outside), strict=True):
+            for i, table in zip(group.which, marginal_tables(counts, group.wanted.domain, group.wanted), strict=True):
+                tables[i] = table
     return flat_of(tables)
 
 
-def _counter(
-    rows: Rows, domain: Domain, outside: Outside
-) -> Callable[[tuple[int, ...]], tuple[Domain, NDArray[np.int64]]]:
-    """What counts the records in the cells of some attributes: from codes of all of them, kept where records are."""
-    if not rows.gathers:
-        placed = of_domain(rows, domain, outside)
-        check_codes(placed, domain, outside)
-
-        def read(attributes: tuple[int, ...]) -> tuple[Domain, NDArray[np.int64]]:
-            part = domain.project([domain.names[p] for p in attributes])
-            return part, histogram(placed.select(attributes), part, outside)
-
-        return read
+def _encoded(rows: Rows, domain: Domain, outside: Outside) -> tuple[Rows, Domain]:
+    """The codes of all records, which are read several times."""
     codes = encode(rows, domain, outside)
-
-    def count(attributes: tuple[int, ...]) -> tuple[Domain, NDArray[np.int64]]:
-        part = Domain({f"a{p}": domain.sizes[p] for p in attributes})
-        return part, histogram({f"a{p}": codes[p] for p in attributes}, part)
-
-    return count
+    plain = Domain({f"a{p}": size for p, size in enumerate(domain.sizes)})
+    return of_domain({f"a{p}": column for p, column in enumerate(codes)}, plain, "raise"), plain
 
 
-def groups_of(workload: Marginals) -> list[tuple[tuple[int, ...], list[int]]]:
+@lru_cache(16)
+def _passes(workload: Marginals, histogram_cells: int, group_cells: int) -> list[list[Group]]:
+    """The groups of every pass over the records; workloads never change, and are equal only to themselves."""
+    domain = workload.domain
+    groups = [_group(workload, *group) for group in groups_of(workload, group_cells)]
+    if domain.size <= histogram_cells:
+        whole = [_group(workload, tuple(range(len(domain))), list(range(workload.tables)))]
+        groups = min(whole, groups, key=_cost)
+    passes: list[list[Group]] = []
+    room = 0
+    for group in groups:
+        if not passes or group.cells > room or len(passes[-1]) == _MOST_GROUPS:
+            passes.append([])
+            room = max(histogram_cells, group.cells)
+        passes[-1].append(group)
+        room -= group.cells
+    return passes
+
+
+def _group(workload: Marginals, attributes: tuple[int, ...], which: list[int]) -> Group:
+    part = Domain({f"a{p}": workload.domain.sizes[p] for p in attributes} or {"a": 1})
+    place = {p: i for i, p in enumerate(attributes)}
+    wanted = (tuple(place[p] for p in workload.positions[i]) for i in which)
+    return Group(attributes, which, Marginals.at(part, wanted))
+
+
+def _cost(groups: list[Group]) -> float:
+    """Of counting and summing, in nanoseconds."""
+    of_records = sum(
+        _A_CODE * len(group.attributes) + (_A_COUNT if group.cells <= _NEAR_CELLS else _A_FAR_COUNT) for group in groups
+    )
+    return _RECORDS * of_records + _A_CELL * sum(group.cells for group in groups)
+
+
+def groups_of(workload: Marginals, most_cells: int) -> list[tuple[tuple[int, ...], list[int]]]:
     """Attributes whose joint histogram is small, and the tables to take from it; each table once.
 
     Attributes are cut into runs that have at most the k-th root of a histogram's cells; a table of k attributes lies
@@ -70,7 +110,7 @@ def groups_of(workload: Marginals) -> list[tuple[tuple[int, ...], list[int]]]:
     """
     sizes = workload.domain.sizes
     k = max(1, *(len(positions) for positions in workload.positions))
-    room = _GROUP_CELLS ** (1 / k)
+    room = most_cells ** (1 / k) * (1 + 1e-12)
     runs: list[list[int]] = [[]]
     for p in sorted({p for positions in workload.positions for p in positions}):
         if runs[-1] and prod(sizes[q] for q in runs[-1]) * sizes[p] > room:
@@ -87,16 +127,17 @@ def groups_of(workload: Marginals) -> list[tuple[tuple[int, ...], list[int]]]:
     groups = []
     for touched, which in by_runs.items():
         attributes = tuple(p for i in touched for p in runs[i])
-        if prod(sizes[p] for p in attributes) <= 2 * _GROUP_CELLS:
+        if prod(sizes[p] for p in attributes) <= 2 * most_cells:
             groups.append((attributes, which))
         else:  # attributes of many values
             groups += [(workload.positions[i], [i]) for i in which]
     return groups
 
 
-def bytes_of_records(n: int, domain: Domain) -> int:
-    """What n records, or their histogram, take at most while they are counted."""
-    if domain.size <= _HISTOGRAM_CELLS:
-        return 8 * domain.size
-    codes = sum(int(np.dtype(code_type(size)).itemsize) for size in domain.sizes)
-    return n * codes + 16 * _GROUP_CELLS
+def bytes_of_records(n: int, workload: Marginals) -> int:
+    """What n records, or their counts, take at most while they are counted."""
+    passes = _passes(workload, _HISTOGRAM_CELLS, _GROUP_CELLS)
+    counts = bytes_of_counts(max(sum(group.cells for group in groups) for groups in passes))
+    if len(passes) == 1:
+        return counts
+    return n * sum(int(np.dtype(code_type(size)).itemsize) for size in workload.domain.sizes) + counts

@@ -120,7 +120,7 @@ def bytes_of_release(n: int, workload: Marginals, fit: Fit | None) -> tuple[int,
     """What tables, with the fit, and records take at most."""
     domain = workload.domain
     fitted = fit == "entropic" or (fit == "auto" and has_room(domain))
-    return _bytes_of_tables(workload) + (bytes_of_fit(domain) if fitted else 0), bytes_of_records(n, domain)
+    return _bytes_of_tables(workload) + (bytes_of_fit(domain) if fitted else 0), bytes_of_records(n, workload)
 
 
 def _bytes_of_tables(workload: Marginals) -> int:

@@ -36,7 +36,7 @@ _ROUNDS = 60  # for the least largest variance
 _UP = 1 + 2.0**-40  # more than the roundings of a few operations
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResidualPlan:
     """The noise of every residual, and its guarantee."""
 

@@ -6,6 +6,9 @@ as the attributes, in their order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries
+from .even_bins import counter_of
 from .rows import Block, Rows
 from .sources import rows_of
 
@@ -42,12 +46,23 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
 
 def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell, in C order; only the codes of a few blocks are ever in memory."""
-    if domain.size > MOST_CELLS:
-        raise ValueError(
-            f"domain: {display_count(domain.size)} cells: must be at most 2^31 to count the records in each"
-        )
+    if len(domain) == 1 and (bins := domain.bins[0]) is not None:
+        rows = of_domain(data, domain, outside)
+        if (count := counter_of(bins, rows.dtypes()[0], domain.names[0], outside)) is not None:
+            return rows.total(count)
+    return histograms(data, domain, [range(len(domain))], outside)[0]
+
+
+def histograms(
+    data: Any, domain: Domain, groups: Sequence[Sequence[int]], outside: Outside = "raise"
+) -> list[NDArray[np.int64]]:
+    """The same for the tables of some groups of attributes, in one pass over the records; all attributes are read."""
     rows = of_domain(data, domain, outside)
-    sizes = np.array(domain.sizes, np.int64)
+    attributes = [np.array(group, np.int64) for group in groups]
+    sizes = [np.array([domain.sizes[p] for p in group], np.int64) for group in groups]
+    ends = list(accumulate((prod(domain.sizes[p] for p in group) for group in groups), initial=0))
+    if ends[-1] > MOST_CELLS:
+        raise ValueError(f"domain: {display_count(ends[-1])} cells: must be at most 2^31 to count the records in each")
     dtype = np.result_type(*(code_type(size) for size in domain.sizes))
 
     def cells(block: Block) -> NDArray[np.uint32]:
@@ -56,11 +71,13 @@ def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[
         codes = np.empty((len(domain), block.n), dtype)
         for j in range(len(domain)):
             codes[j] = codes_of(domain, j, block, outside)
-        out = np.empty(block.n, np.uint32)
-        number_cells_into(codes, sizes, out)
-        return out
+        out = np.empty((len(groups), block.n), np.uint32)
+        for k, of_group in enumerate(out):
+            number_cells_into(codes, attributes[k], sizes[k], of_group)
+            of_group += np.uint32(ends[k])
+        return out.reshape(-1)
 
-    return rows.count(cells, domain.size)
+    return np.split(rows.count(cells, ends[-1]), ends[1:-1])
 
 
 def check_codes(rows: Rows, domain: Domain, outside: Outside = "raise") -> None:

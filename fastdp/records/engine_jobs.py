@@ -19,8 +19,9 @@ from ..support.boundary import without_values
 from ..support.columns import Array, Column, Entries, column_of, comes_from
 from ..support.threads import alone
 from .arrays import MemoryRows
+from .cell_counts import CellCounts, cells_below
 from .exact_sums import Halves, add_halves, halves_of
-from .rows import Block, cells_below
+from .rows import Block
 from .sources import rows_of
 
 T = TypeVar("T")
@@ -176,12 +177,10 @@ class Count(Work[SomeCounts]):
         self._cells_of, self._size = cells_of, size
 
     def of(self, blocks: Iterator[Block]) -> SomeCounts:
-        from ..kernels.histograms import count_cells_into
-
-        counts = np.zeros(self._size, np.int64)
+        counts = CellCounts(self._size)
         for block in blocks:
-            count_cells_into(cells_below(self._cells_of(block), self._size), counts)
-        return self._short(counts)
+            counts.add(cells_below(self._cells_of(block), self._size))
+        return self._short(counts.total())
 
     def combine(self, one: SomeCounts, other: SomeCounts) -> SomeCounts:
         counts = self.dense(one)

@@ -88,7 +88,7 @@ def test_tables_are_counted(workload: Marginals, monkeypatch: pytest.MonkeyPatch
     for room in (2**18, 64, 8, 1):
         monkeypatch.setattr(marginal_counts, "_GROUP_CELLS", room)
         assert marginal_counts.count_tables(codes, by_code).tolist() == right.tolist()
-        groups = marginal_counts.groups_of(by_code)
+        groups = marginal_counts.groups_of(by_code, room)
         assert sorted(i for _, which in groups for i in which) == list(range(by_code.tables))
         for attributes, which in groups:
             assert all(set(by_code.positions[i]) <= set(attributes) for i in which)

@@ -1,6 +1,6 @@
-"""How far pairs of columns are from independent: exact integers, one for each pair, and what they are compared with.
+"""How far tables are from what is expected of them: exact integers, one for each table, and what they are compared to.
 
-The distance of a table from what released tables of its columns make of it, in L1. What it is compared with is rounded
+The distance of a table from what has been released makes of it, in L1. What it is compared with is rounded
 to the grid of the noise first, so a distance is a sum of integers, and one record moves it by 1 or 2: synthesize.md,
 theorem 1.
 """
@@ -29,12 +29,17 @@ def nearest_shares(noisy: Table) -> Table:
     return found
 
 
-def independent_table(shares: Sequence[Table], total: float, bits: int) -> Counts:
-    """What columns with these shares would have if they were independent: in units of 2^-bits records."""
-    product: Table = np.array(total * 2.0**bits)
+def independent_shares(shares: Sequence[Table]) -> Table:
+    """The distribution of columns with these shares, if they were independent."""
+    product: Table = np.array(1.0)
     for share in shares:
         product = np.multiply.outer(product, share)
-    rounded: Counts = np.rint(product).astype(np.int64)
+    return product
+
+
+def expected_table(shares: Table, total: float, bits: int) -> Counts:
+    """What is expected of so many records with these shares: in units of 2^-bits records."""
+    rounded: Counts = np.rint(total * 2.0**bits * shares).astype(np.int64)
     return rounded
 
 

@@ -1,20 +1,24 @@
 """Which tables to measure: a chordal graph of columns, grown by released distances, and what each table may cost.
 
-Everything here is public: it reads what has been released, sizes, weights and limits. Edges are tables of two columns.
-An edge is added where the graph stays chordal, its new clique within the limits, and what the table brings, its
-distance from independence, is more than the noise that it adds to itself and, by its share of the budget, to the
-others. Columns share in it by the tables that are not measured, which are made of theirs. synthesize.md, "Structure".
+Everything here is public: it reads what has been released, sizes, weights and limits. A table ties its columns to each
+other. One is added where the graph stays chordal, its cliques within the limits, and what the table brings, its
+distance from what is expected without it, is more than the noise that it adds to itself and, by its share of the
+budget, to the others. Columns share in it by the pairs that are not measured, which are made of theirs. synthesize.md,
+"Structure".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import pi, prod, sqrt
 from statistics import NormalDist
 
 MEAN_NOISE = sqrt(2 / pi)  # the mean of |Z| over the standard deviation of Z, normal
 _SHARE = 2 / 3  # the exponent by which a table's share grows with what a unit of noise costs it
+NOTICED = 0.5  # of its noise a table must bring at least, to be measured before a plan is made
 PENALTIES = (0.0, 1 / 3, 2 / 3, 1.0)  # exponents of a table's cells in the order in which edges are tried
 
 Pair = tuple[int, int]
@@ -22,12 +26,12 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A table that may be measured: of two columns, where a distance decides.
+    """A table that may be measured: of two or three columns, where a distance decides.
 
     columns   positions, ascending
     cells     how many it has
     weight    how much an error of it counts
-    distance  from independence, released with noise: in records
+    distance  from what is expected without it, released with noise: in records
     """
 
     columns: tuple[int, ...]
@@ -112,6 +116,30 @@ class ChordalGraph:
         self.near[pair[1]] |= 1 << pair[0]
         self.cells = cells
 
+    def add(self, columns: Iterable[int], limits: Limits) -> bool | None:
+        """Join all these columns: True. Where the graph would not be chordal nothing changes, and it is None; where
+        cliques would exceed the limits, False."""
+        missing = [pair for pair in combinations(columns, 2) if not self.joined(pair)]
+        grown = self.copy() if missing else self
+        while missing:
+            for pair in missing:
+                if (separator := grown.separator(pair)) is not None:
+                    break
+            else:
+                return None
+            made, cells = grown.cells_with(pair, separator)
+            if made > limits.clique or cells > limits.tree:
+                return False
+            grown.join(pair, cells)
+            missing.remove(pair)
+        self.near, self.cells = grown.near, grown.cells
+        return True
+
+    @property
+    def edges(self) -> tuple[Pair, ...]:
+        """All pairs of columns that are next to each other."""
+        return tuple((p, q) for p in range(len(self.sizes)) for q in members(self.near[p]) if p < q)
+
     def _common(self, mask: int) -> int:
         """The columns next to all of these."""
         common = -1
@@ -137,23 +165,44 @@ class Plan:
 class Noisiness:
     """The weighted L1 error that noise is expected to make, as tables are chosen.
 
-    A table of two columns that is measured has its own noise, and one that is not has that of its columns. With the
-    best shares of mu^2 the sum is (sum of costs^(2/3))^(3/2) / mu, costs those of noise of standard deviation 1.
+    A table that is measured has its own noise, and a pair of columns that lies in none has that of its columns; a pair
+    that was chosen before a table of three that holds it needs no measurement any more. With the best shares of mu^2
+    the sum is (sum of costs^(2/3))^(3/2) / mu, costs those of noise of standard deviation 1.
+
+    candidates  all pairs that count
     """
 
     def __init__(self, sizes: Sequence[int], candidates: Iterable[Candidate], mu: float) -> None:
         self._mu = mu
         self._sizes = sizes
+        self._open = {each.columns: each.weight for each in candidates}  # pairs that no table holds
         self._columns = [0.0] * len(sizes)
-        for each in candidates:
-            for p in each.columns:
-                self._columns[p] += each.weight
-        self._tables: list[Candidate] = []
+        for pair, weight in self._open.items():
+            for p in pair:
+                self._columns[p] += weight
+        self._tables: dict[tuple[int, ...], Candidate] = {}
+        self._held: set[tuple[int, ...]] = set()
         self._sum = sum(self._part(self.column(p)) for p in range(len(sizes)))
+
+    @property
+    def tables(self) -> tuple[Candidate, ...]:
+        """The chosen ones, those that a larger one holds left out."""
+        return tuple(self._tables.values())
+
+    def copy(self) -> Noisiness:
+        """Another one to add to."""
+        twin = copy(self)
+        twin._open, twin._columns = dict(self._open), list(self._columns)
+        twin._tables, twin._held = dict(self._tables), set(self._held)
+        return twin
 
     def column(self, p: int) -> float:
         """The cost of a column: of its error in all tables that are made of it."""
         return MEAN_NOISE * self._sizes[p] * max(self._columns[p], 0.0)
+
+    def holds(self, columns: tuple[int, ...]) -> bool:
+        """Whether a chosen table has these columns, or this pair among its own."""
+        return columns in self._tables or columns in self._held
 
     def with_table(self, table: Candidate) -> float:
         """The error if this one is measured, too."""
@@ -161,9 +210,14 @@ class Noisiness:
 
     def add(self, table: Candidate) -> None:
         self._sum += self._change(table)
-        for p in table.columns:
-            self._columns[p] -= table.weight
-        self._tables.append(table)
+        for pair in combinations(table.columns, 2):
+            weight = self._open.pop(pair, 0.0)
+            for p in pair:
+                self._columns[p] -= weight
+            if len(table.columns) > 2:
+                self._tables.pop(pair, None)
+            self._held.add(pair)
+        self._tables[table.columns] = table
 
     @property
     def error(self) -> float:
@@ -171,8 +225,14 @@ class Noisiness:
 
     def _change(self, table: Candidate) -> float:
         change = self._part(table.cost)
-        for p in table.columns:
-            left = MEAN_NOISE * self._sizes[p] * max(self._columns[p] - table.weight, 0.0)
+        lost = dict.fromkeys(table.columns, 0.0)
+        for pair in combinations(table.columns, 2):
+            for p in pair:
+                lost[p] += self._open.get(pair, 0.0)
+            if pair in self._tables:
+                change -= self._part(self._tables[pair].cost)
+        for p, weight in lost.items():
+            left = MEAN_NOISE * self._sizes[p] * max(self._columns[p] - weight, 0.0)
             change += self._part(left) - self._part(self.column(p))
         return change
 
@@ -187,23 +247,47 @@ class Noisiness:
 def plan_tables(
     graph: ChordalGraph,
     candidates: Sequence[Candidate],
-    mu: float,
+    noisiness: Noisiness,
     noise: float,
     limits: Limits,
 ) -> Plan:
     """The best of several plans, by what each expects.
 
-    graph   the edges that there must be
-    mu      what all tables may cost together, where a table whose noise has standard deviation 1 costs 1
-    noise   the standard deviation of the distances
+    graph      the edges that there must be
+    noisiness  of the tables that were chosen before; left as it is
+    noise      the standard deviation of the distances
     """
-    least = noise * likely_maximum(len(candidates))
-    real = [each for each in candidates if each.distance > least]
-    plans = [
-        _grown(graph.copy(), _in_order(real, penalty), Noisiness(graph.sizes, candidates, mu), limits)
-        for penalty in PENALTIES
-    ]
+    real = beyond_noise(candidates, noise)
+    plans = [_grown(graph.copy(), _in_order(real, penalty), noisiness.copy(), limits) for penalty in PENALTIES]
     return max(plans, key=lambda plan: plan.value)
+
+
+def strongest_tables(
+    graph: ChordalGraph, candidates: Sequence[Candidate], noise: float, mu: float, limits: Limits
+) -> list[Candidate]:
+    """Of the tables that are farthest from what is expected as many as make a forest of new edges, added to the graph.
+
+    More would be chosen blindly: what two columns have of each other by a third one is far, too, until that is known.
+
+    noise  the standard deviation of the distances
+    mu     what each table may cost
+    """
+    ahead = {each: each.gain - NOTICED * each.cost / mu for each in beyond_noise(candidates, noise)}
+    part = list(range(len(graph.sizes)))
+    chosen = []
+    for each in sorted((each for each in ahead if ahead[each] > 0), key=lambda each: (-ahead[each], each.columns)):
+        new = [pair for pair in combinations(each.columns, 2) if not graph.joined(pair)]
+        if all(part[p] != part[q] for p, q in new) and graph.add(each.columns, limits):
+            chosen.append(each)
+            for p, q in new:
+                part = [part[q] if at == part[p] else at for at in part]
+    return chosen
+
+
+def beyond_noise(candidates: Sequence[Candidate], noise: float) -> list[Candidate]:
+    """Those whose distance exceeds what about one of as many normal numbers would."""
+    least = noise * likely_maximum(len(candidates))
+    return [each for each in candidates if each.distance > least]
 
 
 def likely_maximum(n: int) -> float:
@@ -237,38 +321,23 @@ def _in_order(candidates: Iterable[Candidate], penalty: float) -> list[Candidate
 
 def _grown(graph: ChordalGraph, candidates: list[Candidate], noise: Noisiness, limits: Limits) -> Plan:
     """Take every candidate, in this order, that pays and fits; those that would leave a cycle are tried again."""
-    chosen: list[Candidate] = []
     gains = 0.0
-    waiting, before = candidates, -1
-    while len(chosen) > before:  # again and again, since an edge may fit after others
-        before, left = len(chosen), []
+    waiting, changed = candidates, True
+    while changed:  # again and again, since an edge may fit after others
+        changed, left = False, []
         for each in waiting:
-            if each.gain <= noise.with_table(each) - noise.error:
+            if noise.holds(each.columns) or each.gain <= noise.with_table(each) - noise.error:
                 continue
-            pair = each.columns[0], each.columns[1]
-            fits = True if graph.joined(pair) else _fitted(graph, pair, limits)
+            fits = graph.add(each.columns, limits)
             if fits is None:
                 left.append(each)
             if not fits:
                 continue
-            chosen.append(each)
+            changed = True
             gains += each.gain
             noise.add(each)
         waiting = left
-    edges = tuple((p, q) for p in range(len(graph.sizes)) for q in members(graph.near[p]) if p < q)
-    return Plan(tuple(chosen), edges, gains - noise.error)
-
-
-def _fitted(graph: ChordalGraph, pair: Pair, limits: Limits) -> bool | None:
-    """Add the edge if the tree stays within its limits; None if it would not be chordal."""
-    separator = graph.separator(pair)
-    if separator is None:
-        return None
-    made, cells = graph.cells_with(pair, separator)
-    if made > limits.clique or cells > limits.tree:
-        return False
-    graph.join(pair, cells)
-    return True
+    return Plan(noise.tables, graph.edges, gains - noise.error)
 
 
 def members(mask: int) -> list[int]:

@@ -6,7 +6,7 @@ memory. synthesize.md, theorem 1, has the prices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -29,13 +29,15 @@ from ..queries.query import bind
 from .gaussian_prices import Noise, most_mu, noise_of, squared_change, squared_change_of_distances, total_mu
 from .junction_tree import MOST_CELLS, JunctionTree
 from .measured import Zeros
-from .structure import Limits, Pair
+from .structure import MEAN_NOISE, Limits, Pair
 from .tree_fit import fit_tree
 
 Columns = tuple[int, ...]
 
 SINGLE_SHARE = Fraction(1, 20)  # of mu^2, for the tables of single columns
-DISTANCE_SHARE = Fraction(1, 20)  # of what is left, for the distances
+DISTANCE_SHARE = Fraction(3, 100)  # at most, of what is left, for the distances of a round
+_RELATIVE_NOISE = 0.25  # of distances, as a fraction of the noise of tables, where less costs little
+LEAST_MU = 2.0**-36  # of a table: no less can be drawn, and nothing would be seen
 _SIZE_POWER = 2 / 3  # with which shares grow with the cells of a table: least sum of L1 errors
 MOST_PAIRS = 1 << 17  # whose tables are counted
 CELLS_A_SECOND = 100_000  # of a tree, for which a fit takes a second
@@ -54,6 +56,7 @@ class SynthesisPlan:
     singles     the noise of the table of each column
     pairs       whose distances from independence are measured, with their weights
     distances   the noise of all distances; None if there are no pairs
+    room        bytes for the tables that are counted
     whole       tables that a tree within the limits has all together, the larger workload first, with their weights
     limits      of the tree
     zeros       tables of cells that hold no record
@@ -69,6 +72,7 @@ class SynthesisPlan:
     distances: Noise | None
     limits: Limits
     zeros: tuple[Zeros, ...]
+    room: int
     whole: tuple[Mapping[Columns, float], ...]
 
     @property
@@ -86,6 +90,15 @@ class SynthesisPlan:
         every = dict.fromkeys([*columns, *self.pairs, *(each for tables in self.whole for each in tables)])
         names = self.domain.names
         return Marginals(self.domain, [[names[p] for p in each] for each in every])
+
+
+def distance_share(sizes: Sequence[int], pairs: Iterable[Pair], entries: int, neighbors: Neighbors) -> Fraction:
+    """The part of mu^2 for so many distances: with it their noise is a quarter of what tables are off by for all of
+    mu^2, as many as there are columns and of the mean size of a pair; at most `DISTANCE_SHARE`."""
+    cells = [sizes[p] * sizes[q] for p, q in pairs]
+    table = MEAN_NOISE * sum(cells) / len(cells) * len(sizes) ** 0.5
+    changed = squared_change_of_distances(neighbors, entries) / squared_change(neighbors)
+    return min(DISTANCE_SHARE, Fraction(changed / (_RELATIVE_NOISE * table) ** 2))
 
 
 def root_down(x: Fraction) -> float:
@@ -124,11 +137,16 @@ def synthesis_plan(
     if pairs:
         left = square - Fraction(total_mu(list(singles))) ** 2
         moved = squared_change_of_distances(neighbors, len(pairs))
-        distances = noise_of(root_down(left * DISTANCE_SHARE), moved, len(pairs))
+        share = distance_share(domain.sizes, pairs, len(pairs), neighbors)
+        distances = noise_of(root_down(left * share), moved, len(pairs))
     asked = ApproxDP(epsilon, delta, neighbors=neighbors)
     guarantee = AllOf(asked, GaussianDP(mu, neighbors=neighbors))
-    whole = whole_workloads(domain, workload, importance, zeros, limits, room_of(max_bytes))
-    return SynthesisPlan(domain, neighbors, guarantee, mu, singles, pairs, distances, limits, zeros, whole)
+    room = room_of(max_bytes)
+    whole = whole_workloads(domain, workload, importance, zeros, limits, room)
+    return SynthesisPlan(
+        domain=domain, neighbors=neighbors, guarantee=guarantee, mu=mu, singles=singles, pairs=pairs,
+        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole,
+    )  # fmt: skip
 
 
 def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) -> Limits:

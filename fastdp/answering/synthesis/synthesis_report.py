@@ -70,10 +70,13 @@ class SynthesisReport(Displayed):
     cells : int
         How many cells all cliques have.
     tables : tuple of MeasuredTable
-        What was measured: first each attribute by itself, then the tables of two, in the order in which they were
-        chosen. A table that was measured twice is there once, as the mean.
+        What was measured: first each attribute by itself, then the tables of two and three, in the order in which they
+        were chosen. A table that was measured twice is there once, as the mean.
     distance_sigma : float
         The standard deviation of the noise of the distances, as a fraction of the records.
+    rounds : int
+        How many times distances were measured, each time from what was known by then; 0 where one tree holds all
+        tables of the workload, so that there was nothing to choose.
     n : float
         The number of records: known, or released.
     mu : float
@@ -90,6 +93,7 @@ class SynthesisReport(Displayed):
     cells: int
     tables: tuple[MeasuredTable, ...]
     distance_sigma: float
+    rounds: int
     n: float
     mu: float
     steps: int
@@ -127,20 +131,26 @@ class SynthesisReport(Displayed):
         raise ValueError(f"names={shown(given)}: must be those of a table that was measured; `.tables` lists them")
 
     def _display(self) -> DisplayLines:
-        pairs = [each for each in self.tables if len(each.columns) == 2]
+        several = [each for each in self.tables if len(each.columns) > 1]
         singles = [each.sigma for each in self.tables if len(each.columns) == 1]
         measured = "\n".join(
             f"{' x '.join(each.columns)}: {each.noisy.size:,} cells, sigma {each.sigma:.4g}, "
             f"residual {each.residual:.2g}"
-            for each in pairs[:_MOST_LISTED]
+            for each in several[:_MOST_LISTED]
         )
-        more = f"\nand {len(pairs) - _MOST_LISTED} more" if len(pairs) > _MOST_LISTED else ""
+        more = f"\nand {len(several) - _MOST_LISTED} more" if len(several) > _MOST_LISTED else ""
+        sigma = f"sigma {self.distance_sigma:.2g} of the records, in round 1 of {self.rounds}"
         cliques = "\n".join(", ".join(each) for each in self.cliques[:_MOST_LISTED])
         others = f"\nand {len(self.cliques) - _MOST_LISTED} more" if len(self.cliques) > _MOST_LISTED else ""
         return [
             ("columns", f"{len(self.columns):,}, each measured with sigma {min(singles):.4g} to {max(singles):.4g}"),
-            ("distances", f"{len(self.distances):,} pairs, sigma {self.distance_sigma:.2g} of the records"),
-            ("tables", (measured + more) or "none of two columns"),
+            (
+                "distances",
+                f"{len(self.distances):,} pairs, {sigma}"
+                if self.rounds
+                else "not needed: one tree holds all tables of the workload",
+            ),
+            ("tables", (measured + more) or "none of several columns"),
             ("cliques", cliques + others),
             ("cells", f"{display_count(self.cells)} in {len(self.cliques):,} cliques"),
             ("fit", f"{self.steps:,} steps, residual {self.residual:.3g} of the noise's variance"),
@@ -207,6 +217,7 @@ def report_of(plan: SynthesisPlan, measured: Measurements, tree: JunctionTree, f
             for each in measured.candidates
         ),
         distance_sigma=plan.distances.sigma / measured.total if plan.distances and measured.candidates else 0.0,
+        rounds=measured.rounds,
         n=measured.total,
         mu=measured.mu,
         steps=fit.steps,

@@ -81,7 +81,8 @@ def synthesize(
     """Make a synthetic table: a distribution over all columns, of which records are sampled.
 
     Columns may be many, and of any type that a domain has: codes, labels, bins of numbers, missing entries as a value.
-    A tenth of the privacy finds out which columns depend on each other, the rest measures tables of those that do.
+    At most a sixth of the privacy finds out which columns depend on each other, in rounds that each begin with what
+    the last one has explained; the rest measures tables of those that do.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def synthesize(
     Guarantee    (epsilon, delta)-DP, and mu-Gaussian DP for the mu that these allow
     Proof        synthesize.md, theorem 1
     Accuracy     every measured table states its sigma; there is no bound for the others
-    Cost         a pass over the records for every few columns; the fit of 13 census columns some seconds
+    Cost         some passes over the records, each for every few columns; the fit of 13 census columns some seconds
     Not covered  the time that the call takes, which depends on what was released and, under add-remove neighbours, on
                  the number of records
 

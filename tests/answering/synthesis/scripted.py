@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 from fastdp import Domain, Randomness
-from fastdp.answering.synthesis import gaussian_prices
+from fastdp.answering.synthesis import gaussian_prices, rounds
 from fastdp.answering.synthesis.measuring import measure
 from fastdp.answering.synthesis.synthesis_plan import SynthesisPlan, synthesis_plan
+from fastdp.answering.synthesis.tree_fit import fit_tree
 from fastdp.randomness.charged_keys import ChargedKeys
 from fastdp.records.sources import rows_of
 
@@ -38,10 +39,31 @@ def plan_of(domain: Domain, relation: Any, *, whole: bool = False, **options: An
     return made if whole else replace(made, whole=())
 
 
+_FITS: dict[Any, Any] = {}
+
+
+def _fit_once(tree: Any, tables: Any, total: float, *, zeros: Any) -> Any:
+    """The fit, made once for all records whose releases are the same: of these it is a function."""
+    key = tree, total, tuple((each.columns, each.values.tobytes(), each.sigma) for each in tables)
+    assert not zeros
+    if key not in _FITS:
+        _FITS[key] = fit_tree(tree, tables, total)
+    return _FITS[key]
+
+
 def steps_of(
-    records: Records, plan: SynthesisPlan, script: int, patch: pytest.MonkeyPatch, *, level: float = 2.0
+    records: Records,
+    plan: SynthesisPlan,
+    script: int,
+    patch: pytest.MonkeyPatch,
+    *,
+    level: float = 2.0,
+    n: int | None = None,
 ) -> list[Step]:
-    """All that meets noise, where every release has the outputs of this script."""
+    """All that meets noise, where every release has the outputs of this script.
+
+    n  the public number of records, where it is to be another one
+    """
     outputs = np.random.default_rng(script)
     steps: list[Step] = []
 
@@ -51,10 +73,11 @@ def steps_of(
 
     with patch.context() as inside:
         inside.setattr(gaussian_prices.Noise, "added", added)
+        inside.setattr(rounds, "fit_tree", _fit_once)
         array = np.array(records, np.uint8).reshape(len(records), len(plan.domain))
-        n = len(records) if plan.neighbors == "replace-one" else None
+        public = (n or len(records)) if plan.neighbors == "replace-one" else None
         with ChargedKeys("synthesize", plan.guarantee, {}, None, Randomness(seed=1)) as keys:
-            measure(rows_of(array), plan, n, "raise", keys)
+            measure(rows_of(array), plan, public, "raise", keys)
             keys.take()
     return steps
 
@@ -90,14 +113,20 @@ def neighbours(sizes: tuple[int, ...], n: int, relation: str) -> Iterator[tuple[
 
 
 def largest_price(
-    plan: SynthesisPlan, n: int, script: int, patch: pytest.MonkeyPatch, *, level: float = 2.0
+    plan: SynthesisPlan,
+    n: int,
+    script: int,
+    patch: pytest.MonkeyPatch,
+    *,
+    level: float = 2.0,
+    public: int | None = None,
 ) -> Fraction:
     """The largest price over all neighbours, under this script."""
     known: dict[Records, list[Step]] = {}
 
     def steps(records: Records) -> list[Step]:
         if records not in known:
-            known[records] = steps_of(records, plan, script, patch, level=level)
+            known[records] = steps_of(records, plan, script, patch, level=level, n=public)
         return known[records]
 
     pairs = neighbours(plan.domain.sizes, n, plan.neighbors)

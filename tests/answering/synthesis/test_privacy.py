@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from fastdp import Domain, GaussianDP
-from fastdp.answering.synthesis import measuring, synthesis_plan
+from fastdp.answering.synthesis import dependences, measuring, rounds, synthesis_plan
 from fastdp.answering.synthesis.gaussian_prices import (
     most_mu,
     noise_of,
@@ -35,13 +36,13 @@ def test_no_neighbours_cost_more_than_the_price(relation: str, n: int, monkeypat
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_tables_that_are_chosen_cost_no_more(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # released distances are so large that every pair is measured
+    # released distances are so large that every pair is measured, and then the table of all columns
     plan = plan_of(SMALL, relation, epsilon=20.0)
-    seen: list[int] = []
-    real = measuring.chosen_tables
-    monkeypatch.setattr(measuring, "chosen_tables", lambda *args: _noted(real(*args), seen))
-    assert largest_price(plan, 2, 3, monkeypatch, level=50.0) <= Fraction(plan.mu) ** 2
-    assert set(seen) == {3}
+    seen: list[tuple[int, int, int]] = []
+    real = rounds.Rounds.run
+    monkeypatch.setattr(rounds.Rounds, "run", lambda self, *args: _noted(self, real(self, *args), seen))
+    assert largest_price(plan, 2, 3, monkeypatch, level=50.0, public=100) <= Fraction(plan.mu) ** 2
+    assert set(seen) == {(3, 2, 3)}  # three pairs, two rounds, of which the second adds the table of all columns
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -66,8 +67,8 @@ def _whole_by_records(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(measuring, "whole_plan", lambda total, *more: real(1e6 * (seen[-1] > 1), *more))
 
 
-def _noted(chosen: Any, seen: list[int]) -> Any:
-    seen.append(len(chosen.tables))
+def _noted(run: Any, chosen: Any, seen: list[tuple[int, int, int]]) -> Any:
+    seen.append((len(run.pairs), run.count, max(len(each.columns) for each in chosen.tables)))
     return chosen
 
 
@@ -83,67 +84,91 @@ def test_domains_of_few_columns_or_of_one_value(
 # --- variants without privacy
 
 
+def _changed_distances(patch: pytest.MonkeyPatch, change: Any) -> None:
+    """Distances of every round after `change(counts, candidates, expected, total)`, which gives the last two."""
+    real = rounds.measure_distances
+
+    def measured(counts: Any, candidates: Any, expected: Any, total: Any, noise: Any, keys: Any) -> Any:
+        return real(counts, candidates, *change(counts, expected, total), noise, keys)
+
+    patch.setattr(rounds, "measure_distances", measured)
+
+
 def _unpaid_structure(patch: pytest.MonkeyPatch) -> None:
     """The structure goes by the true distances."""
 
-    def true_distances(counts: Any, singles: Any, total: Any, plan: Any, keys: Any) -> Any:
-        made = real(counts, singles, total, plan, keys)
-        shares = [measuring.nearest_shares(table) for table in singles]
-        return tuple(
-            type(each)(
-                each.columns, each.cells, each.weight,
-                100.0 * measuring.distance(
-                    counts[each.columns],
-                    measuring.independent_table([shares[p] for p in each.columns], total, 8),
-                    8,
-                ),
-            )
-            for each in made
-        )  # fmt: skip
+    def true_distances(counts: Any, candidates: Any, expected: Any, total: Any, noise: Any, keys: Any) -> Any:
+        made = real(counts, candidates, expected, total, noise, keys)
+        true = [
+            dependences.distance(
+                counts[each.columns], dependences.expected_table(expected(each.columns), total, 8), 8
+            ) for each in made
+        ]  # fmt: skip
+        return tuple(replace(each, distance=100.0 * found) for each, found in zip(made, true, strict=True))
 
-    real = measuring.measure_distances
-    patch.setattr(measuring, "measure_distances", true_distances)
+    real = rounds.measure_distances
+    patch.setattr(rounds, "measure_distances", true_distances)
 
 
 def _true_number(patch: pytest.MonkeyPatch) -> None:
     """Distances are from tables that are scaled to the true number of records, not the released one."""
-    real = measuring.measure_distances
-
-    def scaled(counts: Any, singles: Any, total: Any, plan: Any, keys: Any) -> Any:
-        return real(counts, singles, float(max(1, next(iter(counts.values())).sum())), plan, keys)
-
-    patch.setattr(measuring, "measure_distances", scaled)
+    _changed_distances(
+        patch, lambda counts, expected, total: (expected, float(max(1, next(iter(counts.values())).sum())))
+    )
 
 
 def _true_shares(patch: pytest.MonkeyPatch) -> None:
     """Distances are from the product of the true tables."""
-    real = measuring.measure_distances
 
-    def scaled(counts: Any, singles: Any, total: Any, plan: Any, keys: Any) -> Any:
-        (b,) = [table.sum(axis=0) for pair, table in counts.items() if pair == (0, 1)]
-        return real(counts, [singles[0], b + 0.01, singles[2]], total, plan, keys)
+    def shares(counts: Any) -> Any:
+        columns = [dependences.nearest_shares(counts[p,] + 0.01) for p in range(3)]
+        return lambda these: dependences.independent_shares([columns[p] for p in these])
 
-    patch.setattr(measuring, "measure_distances", scaled)
+    _changed_distances(patch, lambda counts, expected, total: (shares(counts), total))
+
+
+def _unpaid_tables(patch: pytest.MonkeyPatch) -> None:
+    """What is expected in later rounds is made of tables without their noise."""
+    real = rounds.measured_table
+
+    def exact(columns: Any, counts: Any, noise: Any, keys: Any) -> Any:
+        return real(columns, counts, noise, keys)._replace(values=100.0 * counts)
+
+    patch.setattr(rounds, "measured_table", exact)
+
+
+def _rounds_by_records(patch: pytest.MonkeyPatch) -> None:
+    """How many rounds there are goes by the number of records, which is private."""
+    real, count = rounds.Rounds._strongest, measuring.count_tables
+    seen: list[int] = []
+
+    def counted(data: Any, *args: Any) -> Any:
+        seen.append(data.n)
+        return count(data, *args)
+
+    patch.setattr(measuring, "count_tables", counted)
+    patch.setattr(rounds.Rounds, "_strongest", lambda self, *args: real(self, *args) if seen[-1] > 1 else [])
 
 
 def _monotone(patch: pytest.MonkeyPatch) -> None:
     """Distances are priced as if a record could only raise them."""
-    patch.setattr(
-        synthesis_plan,
-        "squared_change_of_distances",
-        lambda neighbors, pairs: squared_change_of_distances(neighbors, pairs) // 4,
-    )
+    for module in (synthesis_plan, rounds):
+        patch.setattr(
+            module,
+            "squared_change_of_distances",
+            lambda neighbors, entries: -(-squared_change_of_distances(neighbors, entries) // 4),
+        )
 
 
 def _one_cell(patch: pytest.MonkeyPatch) -> None:
     """Tables are priced as if a record changed one cell under both relations."""
-    for module in (synthesis_plan, measuring):
+    for module in (synthesis_plan, measuring, rounds):
         patch.setattr(module, "squared_change", lambda neighbors: 1)
 
 
 def _degree_by_records(patch: pytest.MonkeyPatch) -> None:
     """How many tables are measured goes by the number of records, which is private."""
-    real = measuring.chosen_tables
+    real = rounds.Rounds.run
     seen: list[int] = []
     count = measuring.count_tables
 
@@ -151,12 +176,12 @@ def _degree_by_records(patch: pytest.MonkeyPatch) -> None:
         seen.append(data.n)
         return count(data, *args)
 
-    def chosen(*args: Any) -> Any:
-        made = real(*args)
+    def chosen(self: Any, *args: Any) -> Any:
+        made = real(self, *args)
         return type(made)(made.tables[: seen[-1]], made.edges, made.value)
 
     patch.setattr(measuring, "count_tables", counted)
-    patch.setattr(measuring, "chosen_tables", chosen)
+    patch.setattr(rounds.Rounds, "run", chosen)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +189,8 @@ def _degree_by_records(patch: pytest.MonkeyPatch) -> None:
     [
         (_unpaid_structure, "replace-one"), (_unpaid_structure, "add-remove"), (_true_number, "add-remove"),
         (_true_shares, "add-remove"), (_monotone, "replace-one"), (_one_cell, "replace-one"),
-        (_degree_by_records, "add-remove"), (_whole_by_records, "add-remove"),
+        (_degree_by_records, "add-remove"), (_whole_by_records, "add-remove"), (_rounds_by_records, "add-remove"),
+        (_unpaid_tables, "add-remove"),
     ],
 )  # fmt: skip
 def test_variants_that_are_not_private_are_found(mutant: Any, relation: str, monkeypatch: pytest.MonkeyPatch) -> None:

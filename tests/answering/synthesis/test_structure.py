@@ -84,7 +84,8 @@ def test_the_tree_stays_within_its_limits_and_holds_all_tables(seed: int) -> Non
     sizes = rng.integers(2, 9, 9).tolist()
     graph = ChordalGraph.of(sizes, JunctionTree(sizes, [(0, 1, 2)]).cliques)
     limits = Limits(700, 2500)
-    plan = plan_tables(graph, _candidates(rng, sizes), 0.5, 10.0, limits)
+    candidates = _candidates(rng, sizes)
+    plan = plan_tables(graph, candidates, Noisiness(sizes, candidates, 0.5), 10.0, limits)
     tree = JunctionTree(sizes, plan.edges)
     assert tree.largest <= limits.clique
     assert tree.cells <= limits.tree
@@ -109,7 +110,8 @@ def test_the_plan_is_nearly_the_best_of_all(seed: int) -> None:
                 for each in some:
                     noise.add(each)
                 best = max(best, sum(each.gain for each in some) - noise.error)
-    plan = plan_tables(ChordalGraph.of(sizes, JunctionTree(sizes, []).cliques), candidates, mu, 1e-9, ROOM)
+    graph = ChordalGraph.of(sizes, JunctionTree(sizes, []).cliques)
+    plan = plan_tables(graph, candidates, Noisiness(sizes, candidates, mu), 1e-9, ROOM)
     scale = sum(each.gain for each in candidates)
     assert best - 0.05 * scale <= plan.value <= best + 1e-9 * scale
 
@@ -117,12 +119,10 @@ def test_the_plan_is_nearly_the_best_of_all(seed: int) -> None:
 def test_distances_within_their_noise_are_not_measured() -> None:
     graph = ChordalGraph.of([2] * 10, JunctionTree([2] * 10, []).cliques)
     rng = np.random.default_rng(3)
-    found = [
-        len(plan_tables(graph.copy(), [
-            Candidate(pair, 4, 1.0, float(rng.normal() * 100)) for pair in combinations(range(10), 2)
-        ], 100.0, 100.0, ROOM).tables)
-        for _ in range(50)
-    ]  # fmt: skip
+    found = []
+    for _ in range(50):
+        made = [Candidate(pair, 4, 1.0, float(rng.normal() * 100)) for pair in combinations(range(10), 2)]
+        found.append(len(plan_tables(graph.copy(), made, Noisiness([2] * 10, made, 100.0), 100.0, ROOM).tables))
     assert 0.3 < np.mean(found) < 2.5  # about one of all
 
 

@@ -65,6 +65,36 @@ def test_tables_of_three_columns_are_measured_where_a_tree_holds_them(relation: 
     assert chosen.report.distances  # with so few records only noise would be seen
 
 
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_rounds_find_what_pairs_do_not_show(relation: Any) -> None:
+    rng = np.random.default_rng(4)
+    chain = [rng.integers(0, 4, 30_000)]
+    for _ in range(7):
+        chain.append((chain[-1] + (rng.random(30_000) < 0.2)) % 4)
+    noisy = np.where(chain[0] < 1, 1, chain[0] != chain[1])  # given the first two: more than pairs show
+    records = {f"c{i}": column for i, column in enumerate([*chain, noisy])}
+    domain = Domain(dict.fromkeys(records, 4) | {"c8": 2})
+    made = synthesize(
+        records, domain, epsilon=2.0, delta=1e-6, max_seconds=0.02, neighbors=relation, rng=Randomness(seed=1)
+    )
+    assert made.report.rounds > 1
+    several = {each.columns for each in made.report.tables if len(each.columns) > 1}
+    neighbours = {(f"c{i}", f"c{i + 1}") for i in range(7)}
+    assert all(any({*pair} <= {*columns} for columns in several) for pair in neighbours)
+    assert any({"c0", "c1", "c8"} <= {*columns} for columns in several)
+    odd = Product({"c0": [1], "c1": [1], "c8": [1]})
+    true = float(np.mean((chain[0] == 1) & (chain[1] == 1) & (noisy == 1)))
+    assert abs(made.answer(odd) - true) < 0.01
+
+
+def test_the_report_of_a_whole_workload_lists_its_tables() -> None:
+    report = synthesize(people(), DOMAIN, **PRICE, rng=Randomness(seed=1)).report
+    assert report.rounds == 0
+    text = repr(report)
+    assert "job x sex x pay: 40 cells" in text
+    assert "one tree holds all tables" in text
+
+
 def test_the_report_states_what_was_measured() -> None:
     made = synthesize(people(), DOMAIN, **PRICE, **CHOOSING, neighbors="add-remove", rng=Randomness(seed=1))
     report = made.report
