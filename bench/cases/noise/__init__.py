@@ -5,7 +5,7 @@ addition to the values; ours adds.
 """
 
 from ..registry import Case
-from . import counts, from_c, gaussian, laplace, mean, new_process, words
+from . import counts, from_c, gaussian, laplace, mean, new_process, persons, words
 
 CASES: tuple[Case, ...] = (
     *words.CASES,
@@ -13,6 +13,7 @@ CASES: tuple[Case, ...] = (
     *gaussian.CASES,
     *mean.CASES,
     *counts.CASES,
+    *persons.CASES,
     *new_process.CASES,
     *from_c.CASES,
 )

@@ -55,6 +55,7 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
         ("histogram", "numpy", 3, 2),
         ("partition", "numpy", 2, 2),
         *((f"count-by-{kind}", "pandas", 2, 2) for kind in ("integers", "strings", "categories")),
+        ("limit-rows", "pandas, the first", 5, 5),
         ("laplace-int64-extreme-values", "plain values", 1.05, 1.05),
         ("laplace-float64-extreme-values", "plain values", 1.05, 1.05),
     }
@@ -143,6 +144,9 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("ranges", "np.histogram, edges", 2, 2),
         ("ranges-integers", "np.histogram, edges", 2, 2),
         ("nearest-tables", "numpy", 3, 3),
+        ("plan-triples", None, 0.2, 0.2),
+        ("plan-wide", None, 2.0, 2.0),
+        ("release-planned", "equal noise", 1.5, 1.5),
         ("tree-fit", None, 2.0, 2.0),
         ("tree-sample", None, 1.0, 1.0),
         ("tree-sample", "numpy", 1.5, 1.5),
