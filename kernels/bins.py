@@ -82,3 +82,38 @@ def find_float_bins_into(
                 place = np.int32(places[i])
                 places[i] = uint32(place + (ahead if inner[place + ahead - 1] <= x[i] else np.int32(0)))
     return (BEYOND if beyond else 0) + (NAN if nan else 0)
+
+
+@jit
+def count_even_bins_into(
+    values: F64Array, ends: F64Array, scale: float, inner: F64Array, places: U32Array, out: I64Array
+) -> tuple[int, int]:
+    """Add one to the count of each value's bin, where edges are so even that a product nearly tells the bin.
+
+    out[#{k : inner[k] <= values[i]}] += 1
+
+    Shapes    values float64[n]; ends float64[2], the least and the greatest value inside; scale a float; inner
+              float64[k + 1], the inner edges, increasing and finite, and a NaN; places uint32[b], b > 0, which is
+              written over; out int64[k + 1]
+    Cost      about 2 ns a value
+    Source    fastdp/records/bins.md, lemma 2
+    Requires  k > 0; int((inner[j] - inner[0]) * scale) is j - 1 for every j > 0
+    Returns   NAN if there is one, BEYOND if a value is not inside, their sum, or 0; and how many are NaN, which are
+              counted as if below every edge
+    Used by   fastdp/records/even_bins.py
+    Oracle    numpy.searchsorted
+    """
+    first, last, low, high = ends[0], ends[1], inner[0], inner[inner.size - 2]
+    beyond = nans = int64(0)
+    for start in range(0, values.size, places.size):
+        x = values[start : start + places.size]
+        for i in range(x.size):
+            value = x[i]  # once: another thread may write to it
+            beyond |= int64(value < first) | int64(value > last)
+            nans += int64(value != value)
+            inside = min(max(value if value == value else low, low), high)
+            guess = np.int32((inside - low) * scale)
+            places[i] = uint32(guess + np.int32(value >= low) + np.int32(value >= inner[guess + np.int32(1)]))
+        for i in range(x.size):
+            out[places[i]] += 1
+    return (BEYOND if beyond else 0) + (NAN if nans else 0), nans

@@ -24,6 +24,7 @@ R = TypeVar("R")
 
 _core: Any = numba.core  # Any: which of its parts have types changes from one numba to the next
 _types = _core.types
+_carray: Any = numba.carray
 
 
 @overload
@@ -108,6 +109,44 @@ def compile_derivative(function: Any) -> Any:
 
 
 _MEANING = ("error_model", "fastmath", "boundscheck")  # of what users tell numba.njit: what changes what is computed
+_NUMBERS = "CPointer(float64)"
+
+
+def compile_gradient(function: Any, labelled: bool) -> tuple[Any, Any]:
+    """A C function pointer of a user's function (w, x, y, out) of arrays, y a float: never written to disk.
+
+    Without `labelled` it is one of (w, x, out). The pointer's function returns 0, or 1 where the user's raises, as it
+    does at a wrong index: these are checked.
+
+    Returns   what keeps it alive and has the address, and numba's type of what the function returns
+    """
+    njit: Any = numba.njit
+    vector = _types.Array(_types.float64, 1, "C")
+    given = getattr(function, "targetoptions", {})
+    options = {"error_model": "numpy", **{name: given[name] for name in _MEANING if name in given}, "boundscheck": True}
+    one = njit(**options)(getattr(function, "py_func", function))
+    one.compile((vector, vector, _types.float64, vector) if labelled else (vector, vector, vector))
+
+    def with_label(w: Any, p: Any, x: Any, d: Any, y: Any, out: Any) -> int:
+        try:
+            one(_carray(w, (p,)), _carray(x, (d,)), y, _carray(out, (p,)))
+        except Exception:
+            return 1
+        return 0
+
+    def without(w: Any, p: Any, x: Any, d: Any, y: Any, out: Any) -> int:
+        try:
+            one(_carray(w, (p,)), _carray(x, (d,)), _carray(out, (p,)))
+        except Exception:
+            return 1
+        return 0
+
+    signature = _core.sigutils.normalize_signature(f"int64({_NUMBERS}, int64, {_NUMBERS}, int64, float64, {_NUMBERS})")
+    compiled = _core.ccallback.CFunc(
+        with_label if labelled else without, signature, {}, {"nopython": True, "error_model": "numpy"}
+    )
+    compiled.compile()
+    return (compiled, one), one.nopython_signatures[0].return_type
 
 
 def compile_predicate(function: Any) -> tuple[Any, Any]:

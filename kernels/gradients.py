@@ -97,7 +97,7 @@ DIFFERENCES = Family(difference, clip_differences_into, False, 0.0)
 SIGNS = Family(sign_of_difference, clip_differences_into, False, 0.0)
 
 
-def _make_scores(direction: Any, margin: bool) -> Any:
+def make_scores(direction: Any, margin: bool) -> Any:
     @jit(inline=True)
     def add_term(a: Any, x: Any, w: Any, mask: Any) -> Any:
         if margin:
@@ -129,7 +129,7 @@ def _make_scores(direction: Any, margin: bool) -> Any:
 # --- sums of a group: up to 32 columns at a time, in at most four accumulators that stay in registers
 
 
-def _make_products(direction: Any, exact: bool) -> Any:
+def make_products(direction: Any, exact: bool) -> Any:
     """a + c r, rounded toward zero to integers where sums are `exact`."""
 
     @jit(inline=True)
@@ -141,7 +141,7 @@ def _make_products(direction: Any, exact: bool) -> Any:
     return add_product
 
 
-def _make_columns(add_product: Any, parts: int) -> Any:
+def make_columns(add_product: Any, parts: int) -> Any:
     """Add columns j to j + 8 parts - 1 of a group of records."""
 
     @jit(inline=True)
@@ -180,9 +180,9 @@ def _make_columns(add_product: Any, parts: int) -> Any:
 
 def _make_group(family: Family, exact: bool) -> Any:
     """Add the gradients of 32 records from place p on; up to 7 entries beyond the last are read."""
-    clip, scores_into = family.clip, _make_scores(family.direction, family.margin)
-    add_product = _make_products(family.direction, exact)
-    add_one, add_two, add_three, add_four = (_make_columns(add_product, parts) for parts in (1, 2, 3, 4))
+    clip, scores_into = family.clip, make_scores(family.direction, family.margin)
+    add_product = make_products(family.direction, exact)
+    add_one, add_two, add_three, add_four = (make_columns(add_product, parts) for parts in (1, 2, 3, 4))
 
     # arrays one by one: in a tuple, each is counted whenever it is read, which takes 1.5 times as long at 1,000 x 20
     @jit
@@ -217,7 +217,13 @@ def _make_group(family: Family, exact: bool) -> Any:
 
 
 @jit(inline=True)
-def move_integers(sums: F64Array, out: I64Array) -> None:
+def all_columns(rule: ClipRule, out: Any) -> int:
+    """How many columns points have: as many as the sum has entries."""
+    return int64(out.size)
+
+
+@jit(inline=True)
+def move_integers(sums: F64Array, out: I64Array, d: int) -> None:
     """Add to `out` what has been summed, and begin anew."""
     for j in range(out.size):
         out[j] += int64(sums[j])
@@ -225,7 +231,7 @@ def move_integers(sums: F64Array, out: I64Array) -> None:
 
 
 @jit(inline=True)
-def move_floats(sums: F64Array, out: F64Array) -> None:
+def move_floats(sums: F64Array, out: F64Array, d: int) -> None:
     """The same, where sums are floats."""
     for j in range(out.size):
         out[j] += sums[j]
@@ -233,15 +239,19 @@ def move_floats(sums: F64Array, out: F64Array) -> None:
 
 
 def _make_sum(family: Family, exact: bool) -> Any:
+    """add(records, place, rule, work, out) for a family, which is inlined."""
+    move = move_integers if exact else move_floats
+    return make_loop(_make_group(family, exact), move, all_columns, family.filler)
+
+
+def make_loop(add_group: Any, move: Any, columns: Any, filler: float) -> Any:
     """add(records, place, rule, work, out), which is inlined: the full groups of records, and the last one."""
-    add_group, filler = _make_group(family, exact), family.filler
-    move: Any = move_integers if exact else move_floats
 
     @jit(inline=True)
     def add_gradients(some: Records, at: Place, rule: ClipRule, work: Work, out: Any) -> None:
         X, labels, norms, w, mask = some.X, some.labels, some.norms, at.w, at.mask
         tail, sums = work.tail, work.sums
-        n, d = norms.size, out.size
+        n, d = norms.size, columns(rule, out)
         group = done = 0
         sums[:] = 0.0
         while (done + GROUP) * d + LANES <= n * d:
@@ -250,9 +260,9 @@ def _make_sum(family: Family, exact: bool) -> Any:
             done = end
             group += 1
             if group == MOST_SUMMED // GROUP:
-                move(sums, out)
+                move(sums, out, d)
                 group = 0
-        move(sums, out)
+        move(sums, out, d)
         some_labels, some_norms = stack(w.dtype, GROUP), stack(w.dtype, GROUP)
         while done < n:  # the last ones, among zeros, so that nothing is read beyond them
             few = min(GROUP, n - done)
@@ -263,12 +273,12 @@ def _make_sum(family: Family, exact: bool) -> Any:
                 some_norms[i] = norms[done + i] if i < few else filler
             add_group(tail, 0, d, some_labels, some_norms, w, mask, rule, sums)
             done += few
-        move(sums, out)
+        move(sums, out, d)
 
     return add_gradients
 
 
-def _make_kernel(add_gradients: Any) -> Any:
+def make_kernel(add_gradients: Any) -> Any:
     """The sum as Python calls it."""
 
     @jit
@@ -286,9 +296,9 @@ add_margins, add_differences, add_signs = (_make_sum(family, True) for family in
 for _add, _name in ((add_margins, "margins"), (add_differences, "differences"), (add_signs, "signs")):
     _add.__doc__ = f"""`sum_{_name}` with its arguments in groups."""
 
-sum_margins, sum_differences, sum_signs = map(_make_kernel, (add_margins, add_differences, add_signs))
+sum_margins, sum_differences, sum_signs = map(make_kernel, (add_margins, add_differences, add_signs))
 sum_plain_margins, sum_plain_differences, sum_plain_signs = (
-    _make_kernel(_make_sum(family, False)) for family in (MARGINS, DIFFERENCES, SIGNS)
+    make_kernel(_make_sum(family, False)) for family in (MARGINS, DIFFERENCES, SIGNS)
 )
 sum_margins.__doc__ = """Add the clipped gradients of margin losses, in units of the grid, as integers.
 

@@ -6,9 +6,9 @@ stand the three scalar operations that Python has no word for: the bits of a flo
 splits or widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so
 the bits are the same everywhere.
 
-LLVM IR is built here, in pair_lanes.py for lanes of int16 and in int_or_float.py for numbers of either type; nowhere
-else. Lane counts and rotation
-distances are compile-time constants: literals, or globals that hold a plain int.
+LLVM IR is built here, in pair_lanes.py for lanes of int16, in int_or_float.py for numbers of either type and in
+address_calls.py for calls; nowhere else. Lane counts and rotation distances are compile-time constants: literals, or
+globals that hold a plain int.
 """
 
 import operator
@@ -416,18 +416,6 @@ def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
         return builder.fma(*args)
 
     return types.float64(types.float64, types.float64, types.float64), generate
-
-
-@emit
-def call_at(typing: Any, address: Any, x: Any, y: Any) -> Any:
-    """What the C function `double f(double, double)` at an address says of x and y."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number = ir.DoubleType()
-        function = builder.inttoptr(args[0], ir.FunctionType(number, [number, number]).as_pointer())
-        return builder.call(function, args[1:])
-
-    return types.float64(types.int64, types.float64, types.float64), generate
 
 
 @emit

@@ -10,9 +10,10 @@ Formulas are evaluated in one order on every machine: fma, and no libm.
 
 from typing import Any, NamedTuple
 
+from .address_calls import call_at
 from .compile import jit
 from .elementary import exp_one
-from .lanes import F64Array, call_at, fma
+from .lanes import F64Array, fma
 from .layout import LN2
 
 SQUARED, LOGISTIC, HINGE, HUBER, CUSTOM, SQUARED_DISTANCE, ABSOLUTE_DEVIATION, LINEAR = range(8)

@@ -18,7 +18,7 @@ from ..records.domain import Domain
 from ..support.threads import run_chunks
 from .component_metric import ComponentMetric, EqualMetric, Metric
 from .least_squares_fit import Axes, LeastSquares, Table
-from .marginal_transform import CHUNK, as_tables, flat_of, marginal_tables, spread_tables
+from .marginal_transform import CHUNK, flat_of, flat_tables, marginal_tables, spread_flat
 from .mirror_descent import MirrorDescent
 from .queries.marginals import Marginals
 
@@ -63,7 +63,7 @@ def fit_entropic(
     descent = MirrorDescent(_Weights(first, workload), first.copy(), y, metric.apply, workload.tables / 2)
     left = before = descent.distance() / noise
     near = 1 + sqrt(2 / least_squares.rank)  # a standard deviation above what the noise amounts to on average
-    smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= near else MOST_STEPS
+    smoothness, steps, most = max(1.0, workload.tables / metric.gentle), 0, 0 if left <= near else MOST_STEPS
     while steps < most:
         if report:
             report(steps, most, f"squared distance {left:.3g} of the noise's")
@@ -97,7 +97,7 @@ class _Weights:
 
     def spread(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
         """What `update` takes for a gradient with respect to the tables."""
-        return spread_tables(as_tables(gradient, self.workload), self.workload.domain, self.workload)
+        return spread_flat(gradient.copy(), self.workload)
 
     def update(self, gradient: NDArray[np.float64], rate: float) -> float:
         """Multiply by e^(-rate gradient); returns by how much the logarithm of the sum of the weights falls."""
@@ -118,7 +118,7 @@ class _Weights:
         self._over(lambda i, j: kernels.mix(x[i:j], self.cells[i:j], 1 - theta, theta / self._total))
 
     def _tables(self) -> NDArray[np.float64]:
-        return flat_of(marginal_tables(self.cells, self.workload.domain, self.workload)) / self._total
+        return flat_tables(self.cells, self.workload.domain, self.workload) / self._total
 
     def _over(self, kernel: Callable[[int, int], Any]) -> list[Any]:
         return run_chunks(kernel, self.cells.size, CHUNK)

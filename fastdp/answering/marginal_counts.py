@@ -89,7 +89,9 @@ def _passes(workload: Marginals, histogram_cells: int, group_cells: int) -> list
 
 def _group(workload: Marginals, attributes: tuple[int, ...], which: list[int]) -> Group:
     part = Domain({f"a{p}": workload.domain.sizes[p] for p in attributes} or {"a": 1})
-    return Group(attributes, which, Marginals(part, [[f"a{p}" for p in workload.positions[i]] for i in which]))
+    place = {p: i for i, p in enumerate(attributes)}
+    wanted = (tuple(place[p] for p in workload.positions[i]) for i in which)
+    return Group(attributes, which, Marginals.at(part, wanted))
 
 
 def _cost(groups: list[Group]) -> float:

@@ -42,11 +42,15 @@ def marginal_tables(array: NDArray[Any], domain: Domain, workload: Marginals) ->
               by as much
     Cost      all 1,140 three-way tables of 2^20 cells in less than a millisecond
     """
+    return as_tables(flat_tables(array, domain, workload), workload)
+
+
+def flat_tables(array: NDArray[Any], domain: Domain, workload: Marginals) -> NDArray[Any]:
+    """The same as one array, one table after the other."""
     cells = _flat(array, domain, workload)
     if cells.dtype not in (np.dtype(np.int64), np.dtype(np.float64)):
         raise ValueError(f"array: dtype {cells.dtype}: must be int64 or float64")
-    plan = _plan_of(workload)
-    return as_tables(plan.tables(cells), workload)
+    return _plan_of(workload).tables(cells)
 
 
 def spread_tables(tables: Sequence[NDArray[Any]], domain: Domain, workload: Marginals) -> NDArray[np.float64]:
@@ -58,8 +62,12 @@ def spread_tables(tables: Sequence[NDArray[Any]], domain: Domain, workload: Marg
     """
     if [np.shape(table) for table in tables] != list(workload.shapes) or domain.sizes != workload.domain.sizes:
         raise ValueError("tables: must have the shapes of the workload, on its domain")
-    plan = _plan_of(workload)
-    return plan.spread(flat_of([np.asarray(table, np.float64) for table in tables]))
+    return spread_flat(flat_of([np.asarray(table, np.float64) for table in tables]), workload)
+
+
+def spread_flat(tables: NDArray[np.float64], workload: Marginals) -> NDArray[np.float64]:
+    """The same of all tables of a workload, one after the other; overwrites them."""
+    return _plan_of(workload).spread(tables)
 
 
 def _flat(array: NDArray[Any], domain: Domain, workload: Marginals) -> NDArray[Any]:

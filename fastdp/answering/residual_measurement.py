@@ -6,6 +6,7 @@ leaves here is a function of the differences of the noisy tables, modulo 2^64, a
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import groupby
 from math import prod
 from typing import Any
@@ -22,9 +23,10 @@ from .queries.marginals import Marginals
 from .residual_plan import ResidualPlan
 
 
+@lru_cache(16)
 def tables_to_count(domain: Domain, plan: ResidualPlan) -> Marginals:
     """The tables whose residuals are released, in the order of the plan."""
-    return Marginals(domain, [[domain.names[p] for p in S] for S in plan.sets])
+    return Marginals.at(domain, plan.sets)
 
 
 def measure_residuals(

@@ -21,6 +21,7 @@ from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import one_of
 from ..support.parameters import Outside
+from ..support.progress import Progress, one_pass
 from ..support.shown import shown
 from .prefix_method import PrefixPlan
 from .quantiles import HALF, RankSelection
@@ -32,32 +33,32 @@ METHODS = ("exponential", "prefix")
 @overload
 def interior_point(
     values: NDArray[np.floating[Any]], *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
-    delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def interior_point(
     values: NDArray[np.integer[Any] | np.bool_], *, domain_bits: int | None = ..., signed: bool | None = ...,
     epsilon: float, delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ...,
-    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+    progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def interior_point(
     values: Sequence[int], *, domain_bits: int, signed: bool | None = ...,
     epsilon: float, delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ...,
-    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+    progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def interior_point(
     values: Sequence[float], *, domain_bits: None = ..., signed: bool | None = ...,
     epsilon: float, delta: float = ..., method: Method = ..., beta: float = ..., outside: Outside = ...,
-    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+    progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def interior_point(
     values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float, delta: float = ...,
-    method: Method = ..., beta: float = ..., outside: Outside = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    method: Method = ..., beta: float = ..., outside: Outside = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
 @boundary
 def interior_point(
@@ -70,6 +71,7 @@ def interior_point(
     method: Method = "exponential",
     beta: float = 0.05,
     outside: Outside = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -102,6 +104,8 @@ def interior_point(
     outside : {"raise", "clip"}
         What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
         entries and what is no number by the lower one.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the keys of the release come from; None for the operating system.
     budget : Budget, optional
@@ -146,5 +150,5 @@ def interior_point(
         plan = PrefixPlan.of_column(column, selection, delta, beta)
     plan.warn_if_few(column)
     row = {**plan.row, "domain_bits": column.bits}
-    with ChargedKeys("interior_point", plan.guarantee, row, budget, rng) as keys:
+    with ChargedKeys("interior_point", plan.guarantee, row, budget, rng) as keys, one_pass(progress, "choosing"):
         return plan.release(column, keys)

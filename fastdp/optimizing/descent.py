@@ -25,7 +25,7 @@ from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import flag, integer, one_of, optional_flag, positive, public_count
 from ..support.parameters import MOST_STEPS, Outside
-from ..support.progress import Progress, Report, reporting
+from ..support.progress import Progress, Report, check_progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
@@ -236,7 +236,7 @@ def projected_gradient_descent(
             report,
         )
     bound = None
-    if average and lipschitz is not None:
+    if average and lipschitz is not None and problem.loss.convex:
         bound = problem.radius**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
     return Descent(_result(path, average), steps, rate, bound, path if history else None)
 
@@ -388,6 +388,7 @@ def run_descent(
     rng: Randomness | None = None, budget: Budget | None = None,
 ) -> PrivateDescent:  # fmt: skip
     """A noisy descent by its schedule: charge, read the records, draw the noise of all steps, descend."""
+    check_progress(progress)
     grid, drawn, d = schedule.grid, schedule.grid.noise, points.d
     _check_length(schedule.steps, d)
     guarantee = guarantee_of(asked, grid, d, schedule.steps)

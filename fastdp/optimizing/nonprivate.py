@@ -199,7 +199,7 @@ def nonprivate_excess_risk(
     points, problem = read_points(X, y, loss, over, None, outside)
     at, known = point_of("w", w), None if least is None else finite("least", least)
     if at.size != points.d:
-        raise ValueError(f"w: {at.size} coordinates: must be {points.d}, as the records have columns")
+        raise ValueError(f"w: {at.size} coordinates: must be {points.d}, {points.loss.sized}")
     points.check()
     if known is None:
         _, known = _minimum(points, problem)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeVar
@@ -16,13 +15,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..records.labels import label_array, positives, with_labels
-from ..records.outside_domain import numbers_or_nan
+from ..records.labels import label_array, with_labels
 from ..records.rows import Block, PerRecord, Rows
-from ..support.columns import Entries, as_compiled
+from ..support.columns import as_compiled
 from ..support.errors import DomainError
 from ..support.parameters import Outside
-from .losses.base import SIGN, Summand
+from .families import FAMILIES
+from .label_reading import TOLERANCE, LabelReading, labels_of
+from .losses.base import MARGIN, Summand
 from .sets import Projection, Vector
 from .step_noise import FEW_COLUMNS, FEW_RECORDS
 
@@ -31,12 +31,8 @@ _MOST_COLUMNS = 2**20  # descent.md, lemma 1
 # and where lanes along 16 columns or fewer would idle, and the records by columns fit into the cache, one by columns:
 # 1.5 us a step for 1,000 x 10 in place of 2.5, and of 1.9 for integers; at 30 columns it takes longer
 _FEW_COLUMNS, _FEW_RECORDS = FEW_COLUMNS, FEW_RECORDS
-_TOLERANCE = 1e-9  # by how much a norm or label may exceed its declared bound by the rounding of whoever scaled it
-
 
 T = TypeVar("T")
-
-_NAMES = {"margin": "margins", "distance": "differences", "deviation": "signs"}  # of the kernels for a family
 
 
 class DescentSteps(NamedTuple):
@@ -54,7 +50,7 @@ class DescentSteps(NamedTuple):
 
 
 class Points:
-    """n points of d coordinates and their labels, for one loss.
+    """n points and their labels, for one loss: `columns` coordinates, and d of the loss's parameter.
 
     `may_be_empty` where the number of records is private, so that it must not decide about an error.
 
@@ -64,12 +60,14 @@ class Points:
 
     def __init__(self, X: Any, y: Any, loss: Summand, outside: str, *, may_be_empty: bool = False) -> None:
         self.rows, y = with_labels(X, y)
-        self.n, self.d = self.rows.n, self.rows.width
+        self.n, self.columns = self.rows.n, self.rows.width
         if not self.n and not may_be_empty:
             raise ValueError("X: n=0 records: must be at least one")
+        if self.columns > _MOST_COLUMNS:
+            raise ValueError(f"X: {self.columns} columns: must be at most 2^20")
+        self.loss, self.d = loss, loss.dimension(self.columns)
         if self.d > _MOST_COLUMNS:
-            raise ValueError(f"X: {self.d} columns: must be at most 2^20")
-        self.loss = loss
+            raise ValueError(f"loss={loss!r}: {self.d} coordinates of w: must be at most 2^20")
         self._clip = outside == "clip"
         self._bound = inf if loss.x_norm is None else loss.x_norm
         self._given = self._given_labels(y)
@@ -85,7 +83,7 @@ class Points:
     def summing(self, loss: Summand) -> Points:
         """The same records, unchecked, of which something without labels is summed; any norm beyond is an error."""
         other = copy(self)
-        other.rows, other.loss, other._given = self.rows, loss, None
+        other.rows, other.loss, other.d, other._given = self.rows, loss, loss.dimension(self.columns), None
         other._bound = inf if loss.x_norm is None else loss.x_norm
         return other
 
@@ -103,7 +101,7 @@ class Points:
         if isinstance(y, Rows):
             return y
         outside: Outside = "clip" if self._clip else "raise"
-        return label_array(y, self.n, "0 and 1, or -1 and 1" if loss.labels == SIGN else "numbers", outside)
+        return label_array(y, self.n, labels_of(loss), outside)
 
     def check(self, *, keep_norms: bool = True) -> None:
         """Read all records once: DomainError if one of them is outside what was declared. To be called before sums.
@@ -112,7 +110,7 @@ class Points:
         """
         self._keeps_norms = keep_norms
         if self._given is not None:
-            self._labels = self.rows.label_reader(self._given, _Reading(self.loss, self._clip), np.float64)
+            self._labels = self.rows.label_reader(self._given, LabelReading(self.loss, self._clip), np.float64)
         wild, outside = self._read_norms()
         if wild and self._clip:
             self._wild = True
@@ -134,7 +132,7 @@ class Points:
             if labels is not None:
                 labels(block)  # fails where one is outside
             largest = norms(block).max(initial=0.0)  # NaN where there is one
-            return [int(not largest < inf), int(largest > bound * (1 + _TOLERANCE))]
+            return [int(not largest < inf), int(largest > bound * (1 + TOLERANCE))]
 
         return self.rows.total(statistic)
 
@@ -152,9 +150,9 @@ class Points:
         """Points (flat), labels and norms of a block."""
         assert self._norms is not None
         X, norms = self._matrix(block), self._norms(block)
-        if self.loss.family != "margin":
+        if FAMILIES[self.loss.family].differences:
             X = X.astype(np.float64, copy=False)
-            if self._clip and self._bound < inf:  # margin losses shrink as they go
+            if self._clip and self._bound < inf:  # others shrink as they go
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
         labels = np.zeros(block.n) if self._labels is None else as_compiled(self._labels(block))
         return as_compiled(X.reshape(-1)), labels, norms
@@ -188,7 +186,7 @@ class Points:
         if not self.rows.gathers:
             raise ValueError("X: a Dask collection: must be in this process for what is not private")
         parts: list[NDArray[np.float64]] = self.rows.merge(
-            lambda block: [np.asarray(self.parts(block)[0].reshape(-1, self.d), np.float64)], _append
+            lambda block: [np.asarray(self.parts(block)[0].reshape(-1, self.columns), np.float64)], _append
         )
         return parts
 
@@ -197,8 +195,8 @@ class Points:
 
         def statistic(block: Block) -> list[Vector]:
             X, labels, norms = self.parts(block)
-            X = X.reshape(-1, self.d).astype(np.float64, copy=False)
-            if self.loss.family == "margin" and self._bound < inf:
+            X = X.reshape(-1, self.columns).astype(np.float64, copy=False)
+            if not FAMILIES[self.loss.family].differences and self._bound < inf:
                 X = X * np.minimum(1.0, self._bound / norms)[:, None]
             return [function(X, labels)]
 
@@ -212,8 +210,9 @@ class Points:
             from ..kernels.moments import add_moments
 
             X, labels, norms = self.parts(block)
-            out = np.zeros((self.d + 2, self.d), np.int64)
-            sums, tail = np.empty((self.d + 2) * -(-self.d // 8) * 8), np.empty(4 * self.d + 8, X.dtype)
+            d = self.columns
+            out = np.zeros((d + 2, d), np.int64)
+            sums, tail = np.empty((d + 2) * -(-d // 8) * 8), np.empty(4 * d + 8, X.dtype)
             add_moments(X, labels, norms, x_norm, y_bound, unit, tail, sums, out)
             return out
 
@@ -225,8 +224,8 @@ class Points:
         """All points of a descent, w first, if the records are one block, so that one compiled loop can do it."""
         from ..kernels import descent
 
-        block = self.rows.one_block()
-        if block is None or steps.projection is None or self.n * self.d > _ONE_LOOP:
+        block, family = self.rows.one_block(), FAMILIES[self.loss.family]
+        if block is None or steps.projection is None or self.n * self.d > _ONE_LOOP or not family.descends:
             return None
         path = np.empty((len(steps.rates) + 1, self.d))
         path[0] = w
@@ -239,11 +238,11 @@ class Points:
             steps.projection.region,
             path,
         )
-        if self.loss.family == "margin" and self.d <= _FEW_COLUMNS and self.n <= _FEW_RECORDS:
+        if self.loss.family == MARGIN and self.d <= _FEW_COLUMNS and self.n <= _FEW_RECORDS:
             kernel: Any = descent.descend_columns
             kernel(*self._by_columns(block), *after)
         else:
-            kernel = getattr(descent, f"descend_{_NAMES[self.loss.family]}")
+            kernel = getattr(descent, f"descend_{family.name}")
             kernel(*self.parts(block), *after)
         return path
 
@@ -258,56 +257,16 @@ class Points:
         return columns.reshape(-1), all_labels, all_norms
 
     def _sum(self, action: str, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
-        from ..kernels import gradients
-
         X, labels, norms = self.parts(block)
-        wide = -(-self.d // 8) * 8
-        at, out = np.zeros((2, wide)), np.zeros(self.d, dtype)
-        at[0, : self.d], at[1, : self.d] = w, 1.0
-        kernel = getattr(gradients, f"{action}_{_NAMES[self.loss.family]}")
-        rule, work = self._rule(unit, limit), (np.empty(32 * self.d + 8, X.dtype), np.empty(wide))
-        kernel(X, labels, norms, at, rule, self.loss.address, *work, out)
+        out, family = np.zeros(self.d, dtype), FAMILIES[self.loss.family]
+        at, tail, sums = family.arrange(w, self.columns, X.dtype)
+        rule, kernel = self._rule(unit, limit), family.kernel(action)
+        kernel(X, labels, norms, at, rule, self.loss.address, tail, sums, out)
         return out
 
     def _rule(self, unit: float, limit: float) -> Vector:
         """How gradients are made and cut: kernels/clipping.py."""
         return np.array([self.loss.number, self.loss.parameter, self.limit, unit, limit])
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Labels as a loss takes them, from labels as they were given."""
-
-    loss: Summand
-    clip: bool
-
-    def __call__(self, labels: Entries) -> Vector:
-        loss = self.loss
-        if self.clip:
-            array = numbers_or_nan(labels)
-            if loss.labels == SIGN:
-                return np.where(array == 1, 1.0, -1.0)
-            bound = min(loss.label_bound, float(np.finfo(np.float64).max))
-            return np.clip(np.where(np.isnan(array), 0.0, array), -bound, bound)
-        given = labels.complete()
-        if given.dtype.kind not in "biuf":
-            wrong = DomainError if given.dtype.kind == "O" else ValueError
-            raise wrong(f"y: dtype {given.dtype}: must be numbers")
-        array = np.asarray(given, np.float64)
-        largest = max(-float(array.min(initial=0.0)), float(array.max(initial=0.0)))  # NaN where there is one
-        if not largest < inf:
-            raise DomainError("y: must be finite; there is a NaN or an infinity among the labels")
-        if loss.labels == SIGN:
-            return np.where(positives(array), 1.0, -1.0)
-        if loss.label_bound < inf:
-            if largest > loss.label_bound * (1 + _TOLERANCE):
-                raise DomainError(
-                    f"y: must be at most y_bound={loss.label_bound:g} in magnitude; there are others: outside='clip' "
-                    "brings them back"
-                )
-            if largest > loss.label_bound:  # else the user's own array will do
-                array = np.clip(array, -loss.label_bound, loss.label_bound)
-        return array
 
 
 def legal_points(X: NDArray[Any]) -> NDArray[Any]:

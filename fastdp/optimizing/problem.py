@@ -27,16 +27,19 @@ class Problem:
 
     @classmethod
     def of(cls, loss: Any, over: Any, d: int, start: ArrayLike | None = None) -> Problem:
-        """Check the parameters for points of d coordinates."""
+        """Check the parameters for a w of d coordinates."""
         of_record, lam = parts_of(loss)
         if not isinstance(over, ConvexSet):
             raise ValueError(f"over={shown(over)}: must be one of fastdp.sets, such as fastdp.sets.Ball(1.0)")
+        declared = getattr(over, "dimension", None)
+        if of_record.sized != Loss.sized and declared is not None and declared != d:
+            raise ValueError(f"over={over!r}: has dimension {declared}: must be {d}, {of_record.sized}")
         over = over.of_dimension(d)
         if start is None:
             return cls(of_record, lam, over, given_point(over, "center", over.center, d))
         at = point_of("start", start)
         if at.size != d:
-            raise ValueError(f"start: {at.size} coordinates: must be {d}, as the records have columns")
+            raise ValueError(f"start: {at.size} coordinates: must be {d}, {of_record.sized}")
         if not over.contains(at):
             raise ValueError(f"start: must lie in the set that is minimised over, {over!r}")
         return cls(of_record, lam, over, at)

@@ -76,7 +76,7 @@ class DescentSchedule:
         square = grid.square(n, d)
         first = theorems.first_step(count, square) if given.step_size is None else given.step_size
         bound = uncapped = None
-        if lipschitz is not None and clip >= lipschitz:
+        if problem.loss.convex and lipschitz is not None and clip >= lipschitz:
             rounding = _rounding(problem, grid, n, d, 1 + log(count) if average is None else 1)
             bound = theorems.bound(count, first, square)
             if bound is not None:

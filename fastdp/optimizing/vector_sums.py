@@ -21,6 +21,7 @@ from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import positive, public_count
 from ..support.parameters import Outside
+from ..support.progress import Progress, one_pass
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from .losses.base import Summand
@@ -106,6 +107,7 @@ def vector_sum(
     noise: Noise = "auto",
     resolution: float | None = None,
     outside: Outside = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -131,6 +133,8 @@ def vector_sum(
         What becomes of records that are not finite, with norms below 2^511: a DomainError; or they are scaled to the
         clip, too, where 0 takes the place of NaN, of missing entries and of what is no number, and the largest float
         that of an infinity.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where keys come from; by default the operating system.
     budget : Budget, optional
@@ -168,7 +172,8 @@ def vector_sum(
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
     points = _vectors(X, outside, neighbors)
     request = VectorRequest.of("vector_sum", points, clip, asked, resolution)
-    return request.release(points, 1, rng, budget)
+    with one_pass(progress, "adding"):
+        return request.release(points, 1, rng, budget)
 
 
 @boundary
@@ -182,6 +187,7 @@ def vector_mean(
     resolution: float | None = None,
     records: int | None = None,
     outside: Outside = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -209,6 +215,8 @@ def vector_mean(
         What becomes of records that are not finite, with norms below 2^511: a DomainError; or they are scaled to the
         clip, too, where 0 takes the place of NaN, of missing entries and of what is no number, and the largest float
         that of an infinity.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where keys come from; by default the operating system.
     budget : Budget, optional
@@ -248,7 +256,8 @@ def vector_mean(
     asked = NoiseParameters.of(epsilon, delta, noise, neighbors)
     points = _vectors(X, outside, neighbors)
     request = VectorRequest.of("vector_mean", points, clip, asked, resolution)
-    return request.release(points, records or points.n, rng, budget)
+    with one_pass(progress, "adding"):
+        return request.release(points, records or points.n, rng, budget)
 
 
 def _vectors(X: Any, outside: Outside, neighbors: Neighbors) -> Points:

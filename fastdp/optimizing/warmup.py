@@ -3,6 +3,7 @@ covering nets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..kernels import covering_nets, losses, tangents
 from ..support.warmup import Steps
 from .descent import walk
 from .grid_points import GridPoints
-from .losses import AbsoluteDeviation, Logistic, SquaredDistance
+from .losses import AbsoluteDeviation, Gradient, Logistic, Loss, Softmax, SquaredDistance
 from .points import DescentSteps, Points
 from .problem import Problem
 from .sets import Box
@@ -28,7 +29,21 @@ def steps() -> Steps:
         (AbsoluteDeviation(), np.float64),
     ):
         made.append((f"gradients of {type(loss).__name__}, {np.dtype(dtype)}", partial(_descend, loss, dtype)))
+    for dtype in (np.float64, np.float32):
+        made.append((f"gradients of classes, {np.dtype(dtype)}", partial(_sum, lambda: Softmax(2), dtype)))
+        made.append((f"gradients that are given, {np.dtype(dtype)}", partial(_sum, lambda: Gradient(_none, 4), dtype)))
     return made
+
+
+def _none(w: Any, x: Any, y: Any, out: Any) -> None:
+    """No gradient."""
+
+
+def _sum(make: Callable[[], Loss], dtype: Any) -> None:
+    points = Points(np.ones((3, 2), dtype), np.ones(3), make(), "raise")
+    points.check()
+    points.gradients(np.zeros(4), 1.0, 1.0)
+    points.plain_gradients(np.zeros(4))
 
 
 def _add_losses() -> None:

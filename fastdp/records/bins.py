@@ -261,24 +261,21 @@ class Bins(Accounted, Frozen):
 
     def _encode_into(self, name: str, values: NDArray[Any], outside: Outside, out: NDArray[Any]) -> None:
         from ..kernels.bins import find_float_bins_into, find_integer_bins_into
-        from ..kernels.number_line import BEYOND, NAN
+        from ..kernels.number_line import NAN
 
         places = np.empty(values.size, np.uint32)
         if (values.dtype.kind == "M") != (self.edges.dtype == INSTANT):
             raise ValueError(f"column {name!r}: dtype {values.dtype}: must be {'dates' if self._dated else 'numbers'}")
         if values.dtype.kind == "f":
-            search = self._of_floats
+            search = self.search_of_floats
             array: NDArray[Any] = np.ascontiguousarray(values, np.float64)
             beyond = find_float_bins_into(as_compiled(array), *search[:5], places)
         else:
             search, array = self._of_integers, _as_integers(name, values)
             beyond = find_integer_bins_into(as_compiled(array), *search[:5], places)
-        if beyond & BEYOND and outside == "raise":
-            raise self._beyond(name)
+        flags_allowed(self, name, beyond, outside)
         np.minimum(places + np.uint32(search.before), self.edges.size - 2, out=out, casting="unsafe")
         if beyond & NAN:
-            if not self.missing and outside == "raise":
-                raise _lacks_bin(name)
             out[np.isnan(array)] = self.size - 1 if self.missing else 0
 
     def _encode_objects(self, name: str, values: NDArray[Any], outside: Outside) -> NDArray[np.int64]:
@@ -316,7 +313,8 @@ class Bins(Accounted, Frozen):
         return search_of_integers(self.edges)
 
     @cached_property
-    def _of_floats(self) -> Search:
+    def search_of_floats(self) -> Search:
+        """The edges as floats are searched."""
         return search_of_floats(self.edges)
 
     # --- as an object
@@ -352,6 +350,16 @@ class Bins(Accounted, Frozen):
             text = repr(edges)
         bought = "" if self.guarantee is None else f", guarantee=<{self.guarantee}>"
         return f"Bins({text}{', missing=True' * self.missing}{bought})"
+
+
+def flags_allowed(bins: Bins, name: str, flags: int, outside: Outside) -> None:
+    """DomainError if what a kernel has met is outside, unless it is to be clipped."""
+    from ..kernels.number_line import BEYOND, NAN
+
+    if flags & BEYOND and outside == "raise":
+        raise bins._beyond(name)
+    if flags & NAN and not bins.missing and outside == "raise":
+        raise _lacks_bin(name)
 
 
 def code_in_bins(bins: Bins, name: str, value: Any) -> int:

@@ -18,6 +18,7 @@ from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries
+from .even_bins import counter_of
 from .rows import Block, Rows
 from .sources import rows_of
 
@@ -45,6 +46,10 @@ def encode(data: Any, domain: Domain, outside: Outside = "raise") -> list[Codes]
 
 def histogram(data: Any, domain: Domain, outside: Outside = "raise") -> NDArray[np.int64]:
     """How many records are in each cell, in C order; only the codes of a few blocks are ever in memory."""
+    if len(domain) == 1 and (bins := domain.bins[0]) is not None:
+        rows = of_domain(data, domain, outside)
+        if (count := counter_of(bins, rows.dtypes()[0], domain.names[0], outside)) is not None:
+            return rows.total(count)
     return histograms(data, domain, [range(len(domain))], outside)[0]
 
 

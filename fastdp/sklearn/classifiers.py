@@ -21,12 +21,12 @@ from ..support.parameters import MOST_DIMENSIONS
 from ..support.shown import shown
 from .base import Floats, PrivateEstimator
 from .grid import CellGrid
-from .labels import BinaryClassifier
+from .labels import DeclaredClassifier
 
 Cut = tuple[int, float | None]  # a column, and what it must exceed; None for a column of 0 and 1
 
 
-class ConjunctionClassifier(BinaryClassifier):
+class ConjunctionClassifier(DeclaredClassifier):
     """A private classifier whose hypothesis is a rule such as 30 < age ≤ 50 ∧ ¬smoker.
 
     Records for which the rule holds are of the second of `classes`.
@@ -176,7 +176,7 @@ class ConjunctionClassifier(BinaryClassifier):
         return bits
 
 
-class BoxClassifier(BinaryClassifier):
+class BoxClassifier(DeclaredClassifier):
     """A private classifier whose hypothesis is a box such as 18 ≤ age < 65 and hours < 40.
 
     Records in the box are of the second of `classes`.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..optimizing.losses import Logistic, Loss, SquaredError
+from ..optimizing.losses import Logistic, Loss, Softmax, SquaredError
 from ..optimizing.private_erm import PrivateMinimum, private_erm
 from ..optimizing.sets import Ball
 from ..support import parameters
@@ -18,7 +18,7 @@ from ..support.checks import positive
 from ..support.errors import DomainError
 from ..support.shown import shown
 from .base import Floats, PrivateEstimator, bounds_of, without_values
-from .labels import BinaryClassifier
+from .labels import DeclaredClassifier
 from .scaling import Scaling, middle
 
 
@@ -50,8 +50,8 @@ class _LinearModel(PrivateEstimator):
         return found.w
 
 
-class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
-    """Private logistic regression of two classes, over a ball of coefficients.
+class PrivateLogisticRegression(DeclaredClassifier, _LinearModel):
+    """Private logistic regression of two classes or more, over a ball of coefficients.
 
     Parameters
     ----------
@@ -71,10 +71,11 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         regularises less and needs more noise.
     fit_intercept : bool
         Whether there is an intercept.
-    classes : (negative, positive) or "observed"
-        The two labels, which are public. "observed" reads them off `y`, which is not private, with a PrivacyWarning.
+    classes : sequence of labels or "observed"
+        The labels, which are public: (negative, positive), or more than two. "observed" reads them off `y`, which is
+        not private, with a PrivacyWarning.
     method : str
-        As in `fastdp.private_erm`.
+        As in `fastdp.private_erm`; of more than two classes, descents.
     outside : {"raise", "clip"}
         What becomes of records beyond bounds or norm: a DomainError, or the nearest record within them, at the
         lower bound (0 without bounds) where an entry is missing or no number.
@@ -85,12 +86,12 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
 
     Attributes
     ----------
-    coef_ : numpy.ndarray of float64, shape (1, columns)
-        The coefficients, for records as they were given.
-    intercept_ : numpy.ndarray of float64, shape (1,)
-        The intercept.
+    coef_ : numpy.ndarray of float64, shape (1, columns) or (classes, columns)
+        The coefficients, for records as they were given: one row for two classes, or a row for each of more.
+    intercept_ : numpy.ndarray of float64, shape (1,) or (classes,)
+        The intercepts.
     classes_ : numpy.ndarray
-        The two labels.
+        The labels.
     n_iter_ : int
         The steps of the descent; 1 for other methods.
     result_ : fastdp.optimizing.PrivateMinimum
@@ -117,6 +118,8 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
     >>> bool(model.score(X, y) > 0.95)
     True
     """
+
+    several = True
 
     def __init__(
         self,
@@ -154,23 +157,28 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         X : array_like or DataFrame, shape (records, columns)
             The private records.
         y : array_like, shape (records,)
-            Their labels, of the two `classes`.
+            Their labels, of the `classes`.
 
         Returns
         -------
         PrivateLogisticRegression
             The estimator itself.
         """
-        X, positives = self._labelled(X, y)
-        scaling = self._scaling(X.shape[1])
-        w = self._minimise(scaling.rows(X, self.outside), positives, Logistic(x_norm=scaling.x_norm))
-        coefficients, intercept = scaling.back(w)
-        self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
+        X, codes = self._coded(X, y)
+        scaling, count = self._scaling(X.shape[1]), len(self.classes_)
+        Z = scaling.rows(X, self.outside)
+        if count == 2:
+            rows = self._minimise(Z, codes == 1, Logistic(x_norm=scaling.x_norm))[None, :]
+        else:
+            loss = Softmax(count, x_norm=scaling.x_norm)
+            rows = loss.coefficients(self._minimise(Z, codes, loss))
+        back = [scaling.back(w) for w in rows]
+        self.coef_, self.intercept_ = np.array([w for w, _ in back]), np.array([intercept for _, intercept in back])
         return self
 
     @boundary
     def decision_function(self, X: Any) -> Floats:
-        """The log odds of the positive class.
+        """The log odds of the positive class, or of more than two classes the score of each.
 
         Parameters
         ----------
@@ -180,15 +188,17 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         Returns
         -------
         numpy.ndarray of float64
-            A number for each record.
+            A number for each record, or a row for each record, in the order of `classes_`.
         """
         check_is_fitted(self, "guarantee_")
         X = self._records(X, reset=False)
-        return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+        if len(self.classes_) == 2:
+            return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+        return np.asarray(X @ self.coef_.T + self.intercept_)
 
     @boundary
     def predict(self, X: Any) -> Any:
-        """Predict the likelier class of each record.
+        """Predict the likeliest class of each record.
 
         Parameters
         ----------
@@ -200,11 +210,12 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
         numpy.ndarray
             A label of `classes_` for each record.
         """
-        return self._named(self.decision_function(X) > 0)
+        scores = self.decision_function(X)
+        return self._named(scores > 0 if scores.ndim == 1 else scores.argmax(axis=1))
 
     @boundary
     def predict_proba(self, X: Any) -> Floats:
-        """The probabilities of both classes.
+        """The probabilities of all classes.
 
         Parameters
         ----------
@@ -213,14 +224,14 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
 
         Returns
         -------
-        numpy.ndarray of float64, shape (records, 2)
+        numpy.ndarray of float64, shape (records, classes)
             A row for each record, in the order of `classes_`.
         """
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     @boundary
     def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithms of the probabilities of both classes.
+        """The logarithms of the probabilities of all classes.
 
         Parameters
         ----------
@@ -229,11 +240,14 @@ class PrivateLogisticRegression(BinaryClassifier, _LinearModel):
 
         Returns
         -------
-        numpy.ndarray of float64, shape (records, 2)
+        numpy.ndarray of float64, shape (records, classes)
             A row for each record, in the order of `classes_`.
         """
         score = self.decision_function(X)
-        return np.column_stack([-np.logaddexp(0.0, score), -np.logaddexp(0.0, -score)])
+        if score.ndim == 1:
+            return np.column_stack([-np.logaddexp(0.0, score), -np.logaddexp(0.0, -score)])
+        score = score - score.max(axis=1, keepdims=True)
+        return np.asarray(score - np.log(np.exp(score).sum(axis=1, keepdims=True)))
 
 
 class PrivateLinearRegression(RegressorMixin, _LinearModel):

@@ -11,10 +11,10 @@ from ..learning.trees import learn_tree
 from ..support.boundary import boundary
 from ..support.checks import integer
 from .classifiers import names_of
-from .labels import BinaryClassifier
+from .labels import DeclaredClassifier
 
 
-class TreeClassifier(BinaryClassifier):
+class TreeClassifier(DeclaredClassifier):
     """A private classifier whose hypothesis is a decision tree, such as "if age > 30: ... else: ...".
 
     Nothing about the columns is to be declared: thresholds are private quantiles. Labels may be wrong.

@@ -25,6 +25,7 @@ from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.columns import objects
 from ..support.parameters import MOST_BINS, Outside
+from ..support.progress import Progress, one_pass
 from .noise import deviation_of, integer_noise_for
 from .results import Counts, Number
 
@@ -35,6 +36,7 @@ def count(
     *,
     epsilon: float,
     delta: float = 0.0,
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -50,6 +52,8 @@ def count(
     delta : float in [0, 1)
         The delta of the release. Above 0, noise is Gaussian where that is less (where epsilon is large), or
         where the budget adds up rhos.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -85,7 +89,7 @@ def count(
     rows = one_column(objects(values) if isinstance(values, list | tuple) else values)
     payers = charged_here(budget)
     noise = integer_noise_for(1, 1, 1, epsilon, delta, neighbors, payers)
-    with ChargedKeys("count", noise.guarantee, noise.parameters, payers, rng) as keys:
+    with ChargedKeys("count", noise.guarantee, noise.parameters, payers, rng) as keys, one_pass(progress, "counting"):
         noisy = _present(rows) + int(integer_noise(noise.plan, keys.take(), 1)[0])
     return Number(noisy, deviation_of(noise), keys.stating(noise.guarantee), "count")
 
@@ -98,6 +102,7 @@ def histogram(
     epsilon: float,
     delta: float = 0.0,
     outside: Outside = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -120,6 +125,8 @@ def histogram(
     outside : {"raise", "clip"}
         Values beyond the edges: a DomainError, or the first or the last bin; NaN and missing entries the first, unless
         they have a bin of their own.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -157,7 +164,7 @@ def histogram(
     ((3,), True)
     """
     domain, rows = _binned(values, bins)
-    return _release("histogram", rows, domain, epsilon, delta, outside, rng, budget, neighbors)
+    return _release("histogram", rows, domain, epsilon, delta, outside, progress, rng, budget, neighbors)
 
 
 @boundary
@@ -168,6 +175,7 @@ def bincount(
     epsilon: float,
     delta: float = 0.0,
     outside: Outside = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -187,6 +195,8 @@ def bincount(
         where the budget adds up rhos.
     outside : {"raise", "clip"}
         Other values: a DomainError, or the nearest integer; missing entries 0.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -222,7 +232,7 @@ def bincount(
     """
     rows = one_column(values)
     domain = Domain({_name(rows): integer("size", size, least=1, most=MOST_BINS)})
-    return _release("bincount", rows, domain, epsilon, delta, outside, rng, budget, neighbors)
+    return _release("bincount", rows, domain, epsilon, delta, outside, progress, rng, budget, neighbors)
 
 
 def _present(rows: Rows) -> int:
@@ -262,15 +272,17 @@ def _bins_of(edges: Any) -> Bins:
 
 
 def _release(
-    name: str, rows: Rows, domain: Domain, epsilon: Any, delta: Any, outside: Any, rng: Any, budget: Any, neighbors: Any
-) -> Counts:
+    name: str, rows: Rows, domain: Domain, epsilon: Any, delta: Any, outside: Any, progress: Any, rng: Any, budget: Any,
+    neighbors: Any,
+) -> Counts:  # fmt: skip
     parameters.outside(outside)
     moved = 1 if parameters.neighbors(neighbors) == "add-remove" else 2  # one record leaves a cell, one comes
     if not rows.n and neighbors == "replace-one":
         raise ValueError("values: must hold at least one")
     payers = charged_here(budget)
     noise = integer_noise_for(domain.size, moved, moved, epsilon, delta, neighbors, payers)
-    with ChargedKeys(name, noise.guarantee, {**noise.parameters, "cells": domain.size}, payers, rng) as keys:
+    row = {**noise.parameters, "cells": domain.size}
+    with ChargedKeys(name, noise.guarantee, row, payers, rng) as keys, one_pass(progress, "counting"):
         counts = count_cells(rows, domain, outside)
         add_noise(noise.plan, None, keys.take(), counts, counts)
     return Counts(counts.reshape(domain.sizes), domain, deviation_of(noise), keys.stating(noise.guarantee))

@@ -20,6 +20,7 @@ from ..records.rows import Rows
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.columns import Array
+from ..support.progress import Progress, one_pass
 from .clamped import ClampedColumn, Grid, Missing
 from .label_results import LabelCounts, LabelSums
 from .label_tallies import Tally, label_rows, tally_labels
@@ -34,6 +35,7 @@ def count_by(
     *,
     epsilon: float,
     delta: float,
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -51,6 +53,8 @@ def count_by(
         The epsilon of the release.
     delta : float in (0, 1)
         The delta of the release: the chance that a label of one record is released.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -92,7 +96,10 @@ def count_by(
     rows, columns = label_rows(data, by)
     least = label_threshold(_scale(noise), delta)
     guarantee = ApproxDP(epsilon, delta, neighbors=neighbors)
-    with ChargedKeys("count_by", guarantee, _row(noise, delta, least), budget, rng) as keys:
+    with (
+        ChargedKeys("count_by", guarantee, _row(noise, delta, least), budget, rng) as keys,
+        one_pass(progress, "counting"),
+    ):
         tally = tally_labels(rows, columns)
         noisy = tally.totals[0] + integer_noise(noise.plan, keys.take(), len(tally))
     kept = _largest_first(noisy, least)
@@ -110,6 +117,7 @@ def sum_by(
     epsilon: float,
     delta: float,
     missing: Missing = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -134,6 +142,8 @@ def sum_by(
     missing : {"raise", "skip"}
         What becomes of records whose number is missing, NaN, or an object that is none: a DomainError, or they are left
         out.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -180,7 +190,8 @@ def sum_by(
     noise = _noise(grid.last, epsilon, neighbors)
     least = group_threshold(_scale(noise), delta, grid.last)
     guarantee = ApproxDP(epsilon, delta, neighbors=neighbors)
-    with ChargedKeys("sum_by", guarantee, _row(noise, delta, least / grid.last), budget, rng) as keys:
+    row = _row(noise, delta, least / grid.last)
+    with ChargedKeys("sum_by", guarantee, row, budget, rng) as keys, one_pass(progress, "adding"):
         tally = tally_labels(rows, columns, partial(numbers.integers, grid=grid))
         above = tally.totals[1]
         below = tally.totals[0] * grid.last - above

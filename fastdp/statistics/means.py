@@ -15,6 +15,7 @@ from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.boundary import boundary
+from ..support.progress import Progress, one_pass
 from .clamped import ClampedColumn, Grid, Missing, Sums, noise_bits, within_int64
 from .noise import deviation_of, integer_noise_for
 from .results import Number
@@ -31,6 +32,7 @@ def sum(
     epsilon: float,
     delta: float = 0.0,
     missing: Missing = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -50,6 +52,8 @@ def sum(
         large), or where the budget adds up rhos.
     missing : {"raise", "skip"}
         What becomes of missing entries, NaN, and objects that are no numbers: a DomainError, or they are left out.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -92,7 +96,7 @@ def sum(
     moved = grid.last if column.knows_size else max(*ends, grid.last if neighbors == "replace-one" else 0)
     payers = charged_here(budget)
     noise = integer_noise_for(1, moved, moved**2, epsilon, delta, neighbors, payers)
-    with ChargedKeys("sum", noise.guarantee, _row(noise, bounds), payers, rng) as keys:
+    with ChargedKeys("sum", noise.guarantee, _row(noise, bounds), payers, rng) as keys, one_pass(progress, "adding"):
         sums = column.sums(grid)
         exact = sums.total if column.knows_size else within_int64(grid.first * sums.present + sums.total)
         noisy = exact + int(integer_noise(noise.plan, keys.take(), 1)[0])
@@ -109,6 +113,7 @@ def mean(
     epsilon: float,
     delta: float = 0.0,
     missing: Missing = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -129,6 +134,8 @@ def mean(
     missing : {"raise", "skip"}
         What becomes of missing entries, NaN, and objects that are no numbers: a DomainError, or they are left out; how
         many numbers there are is private then.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -170,7 +177,8 @@ def mean(
     grid = Grid.of(bounds, column.kind, column.bits(epsilon))
     payers = charged_here(budget)
     released = _Share(column, grid.last, epsilon, delta, neighbors, payers)
-    with ChargedKeys("mean", released.noise.guarantee, _row(released.noise, bounds), payers, rng) as keys:
+    row = _row(released.noise, bounds)
+    with ChargedKeys("mean", released.noise.guarantee, row, payers, rng) as keys, one_pass(progress, "adding"):
         sums = column.sums(grid)
         share, deviation = released.draw(released.parts(sums.total, sums.present), keys)
     value = grid.value(share * grid.last)
@@ -185,6 +193,7 @@ def variance(
     epsilon: float,
     delta: float = 0.0,
     missing: Missing = "raise",
+    progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
     neighbors: Neighbors = "replace-one",
@@ -206,6 +215,8 @@ def variance(
     missing : {"raise", "skip"}
         What becomes of missing entries, NaN, and objects that are no numbers: a DomainError, or they are left out; how
         many numbers there are is private then.
+    progress : bool or callable, optional
+        True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
         Where the key of the release comes from; None for the operating system.
     budget : Budget, optional
@@ -250,7 +261,8 @@ def variance(
         square = square * (column.n - 1) / column.n
     payers = charged_here(budget)
     released = _Share(column, int(square * finer) + 1, epsilon, delta, neighbors, payers)
-    with ChargedKeys("variance", released.noise.guarantee, _row(released.noise, bounds), payers, rng) as keys:
+    row = _row(released.noise, bounds)
+    with ChargedKeys("variance", released.noise.guarantee, row, payers, rng) as keys, one_pass(progress, "adding"):
         sums = column.squares(grid)
         parts = released.parts(_squared_deviations(sums, finer), sums.present)
         share, deviation = released.draw(parts, keys, most=Fraction(1, 4))

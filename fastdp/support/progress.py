@@ -31,7 +31,26 @@ def reporting(progress: Progress, title: str) -> Iterator[Report]:
     elif callable(progress):
         yield progress
     else:
-        raise ValueError(f"progress={shown(progress)}: must be None, False, True or a callable (done, total, what)")
+        raise ValueError(_wrong(progress))
+
+
+def check_progress(progress: Progress) -> None:
+    """ValueError unless `reporting` takes it, for who opens that after the charge."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ValueError(_wrong(progress))
+
+
+def _wrong(progress: object) -> str:
+    return f"progress={shown(progress)}: must be None, False, True or a callable (done, total, what)"
+
+
+@contextmanager
+def one_pass(progress: Progress, what: str) -> Iterator[None]:
+    """The same for what is done in one pass over the records: said before it, and after it."""
+    with reporting(progress, what) as report:
+        report(0, 1, what)
+        yield
+        report(1, 1, "")
 
 
 @contextmanager

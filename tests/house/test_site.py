@@ -103,7 +103,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[Path, Page]) -
             parts = urlsplit(load)
             assert not parts.scheme or parts.scheme == "data", (path, load)
             assert not parts.netloc, (path, load)
-            assert (path.parent / unquote(parts.path)).exists() or parts.scheme == "data", (path, load)
+            assert parts.scheme == "data" or (path.parent / unquote(parts.path)).exists(), (path, load)
     for path in site.rglob("*.css"):
         style = path.read_text(encoding="utf-8")
         assert "@import" not in style, path

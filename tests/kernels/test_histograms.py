@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastdp.kernels.histograms import count_cells_in_bytes, count_cells_into, number_cells_into
+from fastdp.kernels.histograms import (
+    count_cells_in_bytes,
+    count_cells_into,
+    group_places_into,
+    look_up_codes_into,
+    number_cells_into,
+)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
@@ -32,6 +38,26 @@ def test_cells_are_numbered_in_c_order(sizes: tuple[int, ...], dtype: Any) -> No
         total = np.arange(np.prod(sizes))
         count_cells_into(out, total)
         assert np.array_equal(total, np.arange(total.size) + np.bincount(want, minlength=total.size))
+
+
+@pytest.mark.parametrize("low", [-(2**63), -7, 0, 2**63 - 6])
+def test_codes_are_looked_up_in_a_range(low: int) -> None:
+    table = np.array([3, -1, 0, 1, 2], np.int32)
+    near = {max(low - 1, -(2**63)), *range(low, low + 5), min(low + 5, 2**63 - 1), -(2**63), 2**63 - 1, 0}
+    values = np.array(sorted(near), np.int64)
+    out = np.empty(values.size, np.int32)
+    look_up_codes_into(values, low, table, -1, out)
+    assert out.tolist() == [int(table[v - low]) if 0 <= v - low < 5 else -1 for v in values.tolist()]
+
+
+def test_places_are_grouped_in_their_order() -> None:
+    codes = np.random.default_rng(1).integers(-1, 9, 5_000).astype(np.int32)
+    counts = np.bincount(codes + 1)[1:]
+    starts = np.cumsum(counts) - counts
+    out = np.empty(counts.sum(), np.int64)
+    group_places_into(codes, starts, out)
+    assert np.array_equal(out, np.argsort(codes, kind="stable")[(codes < 0).sum() :])
+    assert np.array_equal(starts, np.cumsum(counts))
 
 
 @pytest.mark.parametrize("most", [1, 2, 255, 256, 257, 100_000])

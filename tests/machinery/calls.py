@@ -35,6 +35,10 @@ def _slope(score: float, label: float) -> float:
     return score - label
 
 
+def _toward(w: Any, x: Any, y: float, out: Any) -> None:
+    out[0] = w[0] - x[0] - y
+
+
 PREDICATE, SLOPE = numba.njit(_above_half), numba.njit(_slope)
 
 
@@ -88,6 +92,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "weights": lambda s: np.full(24, 1 / 24),
     "function": lambda s: PREDICATE,
     "derivative": lambda s: SLOPE,
+    "classes": lambda s: 2,
+    "dimension": lambda s: 1,
     "epsilon": lambda s: 1.0,
     "delta": lambda s: 1e-6,
     "rho": lambda s: 0.1,
@@ -176,6 +182,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "x": lambda s: 1.0,
     "by": lambda s: "a",
     "keys": lambda s: [0, 1],
+    "unit": lambda s: "a",
+    "at_most": lambda s: 2,
     "bounds": lambda s: (-60, 60),
 }
 """A valid value of each parameter."""
@@ -251,6 +259,8 @@ SPECIAL: dict[str, _Named] = {
     "mwem": _Named(rounds=1),
     "pack": _Named(data=lambda s: np.eye(5, 3, dtype=bool)),
     "ContinualCounter": _Named(rho=0.5, length=8),
+    "bounds.histogram": _Named(bins=20),
+    "bounds.histogram_epsilon": _Named(bins=20),
     "bounds.continual_counter": _Named(rho=0.5, length=8),
     "bounds.quantiles_epsilon": _Named(error=100.0),
     "Partition": _Named(by="a", parts=lambda s: {0: fastdp.partition(RECORDS, by="a", keys=[0])[0]}),
@@ -474,6 +484,10 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "losses.SquaredError": lambda: losses.SquaredError(x_norm=1.0, y_bound=1.0),
     "losses.Custom": lambda: losses.Custom(
         SLOPE, lambda score, label: (score - label) ** 2 / 2, slope_bound=2.0, curvature=1.0, x_norm=1.0, y_bound=1.0
+    ),
+    "losses.Softmax": lambda: losses.Softmax(2, x_norm=1.0),
+    "losses.Gradient": lambda: losses.Gradient(
+        _toward, 1, value=lambda w, X, y: (X[:, 0] + y - w[0]) ** 2 / 2, lipschitz=2.0, curvature=1.0, convex=True
     ),
     "losses.L2": lambda: losses.L2(0.1),
     "losses.Regularised": lambda: losses.Hinge(x_norm=1.0) + losses.L2(0.1),

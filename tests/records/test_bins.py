@@ -20,6 +20,8 @@ import fastdp
 from fastdp import Bins, Domain, DomainError
 from fastdp.kernels.bins import find_float_bins_into, find_integer_bins_into
 from fastdp.kernels.number_line import BEYOND, NAN
+from fastdp.records.encoding import histogram
+from fastdp.records.even_bins import counter_of
 
 EVEN = np.linspace(0.0, 1.0, 1001)
 NUMBERS = {
@@ -104,12 +106,62 @@ def test_a_narrow_float_is_compared_as_it_is() -> None:
 
 def test_the_kernels_report_what_they_meet() -> None:
     bins, out = Bins([0.0, 1.0, 2.0]), np.empty(3, np.uint32)
-    assert find_float_bins_into(np.array([0.0, 1.0, 2.0]), *bins._of_floats[:5], out) == 0
+    assert find_float_bins_into(np.array([0.0, 1.0, 2.0]), *bins.search_of_floats[:5], out) == 0
     assert out.tolist() == [0, 1, 1]
-    assert find_float_bins_into(np.array([0.0, nan, 2.0]), *bins._of_floats[:5], out) == NAN
-    assert find_float_bins_into(np.array([-1.0, nan, 2.0]), *bins._of_floats[:5], out) == NAN + BEYOND
+    assert find_float_bins_into(np.array([0.0, nan, 2.0]), *bins.search_of_floats[:5], out) == NAN
+    assert find_float_bins_into(np.array([-1.0, nan, 2.0]), *bins.search_of_floats[:5], out) == NAN + BEYOND
     assert find_integer_bins_into(np.array([0, 1, 2]), *bins._of_integers[:5], out) == 0
     assert find_integer_bins_into(np.array([0, 1, 3]), *bins._of_integers[:5], out) == BEYOND
+
+
+# --- counting without a search
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "edges",
+    [
+        np.linspace(0, 1, 1001), np.linspace(-1e9, 1e-9, 64), np.arange(9), [0.0, 1.0, 2.0], [-np.inf, 0.0, np.inf],
+        [-np.inf, *np.linspace(0, 1, 12), np.inf], np.linspace(1e300, 1.7e308, 17), np.arange(100) / 7,
+        np.linspace(5e-324, 5e-322, 99), np.linspace(1.0, 1.0 + 2.0**-44, 257), [0.0, 1.0],
+    ],
+)  # fmt: skip
+def test_counts_without_a_search_are_those_of_a_search(edges: Any, dtype: Any) -> None:
+    for missing in (False, True):
+        bins = Bins(edges, missing=missing)
+        inner = np.array(bins.edges, np.float64)
+        rng = np.random.default_rng(6)
+        finite = inner[np.isfinite(inner)]
+        beside = np.concatenate([finite, np.nextafter(finite, -np.inf), np.nextafter(finite, np.inf)])
+        wild = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1.7e308, -1.7e308])
+        with np.errstate(over="ignore"):
+            values = np.concatenate([beside, wild, rng.uniform(finite[0] / 2, finite[-1] / 2, 3_000) * 2]).astype(dtype)
+        codes = Domain(x=bins).encode_column(0, values, "clip")
+        found = histogram({"x": values}, Domain(x=bins), "clip")
+        assert found.tolist() == np.bincount(codes, minlength=bins.size).tolist()
+        for outside in (values[np.isnan(values)], values[values > finite[-1]]):
+            if outside.size and not (missing and np.isnan(outside).all()) and np.isfinite(inner[-1]):
+                with pytest.raises(DomainError):
+                    histogram({"x": outside}, Domain(x=bins))
+
+
+def test_an_infinity_above_one_inner_edge() -> None:
+    bins = Bins([0.0, 1.0, inf], missing=True)
+    assert histogram({"x": np.array([inf, 0.5, nan, 1.0])}, Domain(x=bins)).tolist() == [1, 2, 1]
+
+
+def test_which_edges_are_even_enough() -> None:
+    def is_direct(edges: Any, dtype: Any = np.float64) -> bool:
+        return counter_of(Bins(edges), np.dtype(dtype), "x", "raise") is not None
+
+    assert all(map(is_direct, [np.linspace(0, 1, 1001), np.arange(9), [0.0, 1.0, 2.0], np.linspace(-3, 1e9, 8192)]))
+    assert not any(
+        map(is_direct, [[0.0, 1.0], [0, 1, 2, 4, 8, 16, 32, 64], np.arange(2**14), [0.0, 1.0, 2.0, 2.1, 3.0]])
+    )
+    assert not is_direct(np.arange(9), np.int64)
+    many = np.linspace(0, 1, 101)
+    many[50] = many[51] - 1e-12  # one edge that a guess would pass over
+    assert not is_direct(many)
 
 
 # --- what is missing or outside

@@ -52,6 +52,46 @@ def test_logistic_regression_separates_as_the_exact_one_does() -> None:
     assert np.allclose(np.exp(model.predict_log_proba(X)), probabilities)
 
 
+WORDS = ("low", "middle", "high")
+
+
+def test_logistic_regression_of_three_classes() -> None:
+    """Against scikit-learn's own, and one by one against what the loss says."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 100, (20_000, 3))
+    codes = (X[:, 0] + X[:, 1] > 70).astype(int) + (X[:, 0] + X[:, 1] > 130)
+    y = np.array(WORDS)[codes]
+    how: dict[str, Any] = {"delta": 1e-6, "bounds": BOX, "classes": WORDS, "random_state": 0, "radius": 40.0}
+    model = PrivateLogisticRegression(1.0, **how).fit(X, y)
+    assert model.classes_.tolist() == list(WORDS)
+    assert model.coef_.shape == (3, 3)
+    assert model.intercept_.shape == (3,)
+    assert model.score(X, y) > 0.9
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (20_000, 3)
+    assert np.allclose(probabilities.sum(axis=1), 1)
+    assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(X)).all()
+    assert np.allclose(np.exp(model.predict_log_proba(X)), probabilities)
+    z = np.column_stack([(X - 50) / 50 / np.sqrt(3), np.ones(len(X))])
+    assert np.allclose(model.decision_function(X), z @ model.result_.w.reshape(3, 4).T)
+    assert model.result_.method == "descent"
+    turned = PrivateLogisticRegression(1.0, **{**how, "classes": WORDS[::-1]}).fit(X, y)
+    assert turned.classes_.tolist() == list(WORDS[::-1])
+    assert (turned.predict(X) == model.predict(X)).mean() > 0.95
+    two = PrivateLogisticRegression(1.0, **{**how, "classes": WORDS[:2]})
+    with pytest.raises(DomainError, match=r"must be one of classes=\('low', 'middle'\); there are other labels$"):
+        two.fit(X, y)
+    absent = PrivateLogisticRegression(1.0, **{**how, "classes": (*WORDS, "never")}).fit(X, y)
+    assert "never" not in absent.predict(X), "a class that does not occur is no error"
+
+
+@pytest.mark.parametrize("classes", [(0,), (), (0, 1, 1), (0, "a", 1), (0, 1, True), 7, ([0], [1], [2]), "all"])
+def test_classes_that_are_no_labels(classes: Any) -> None:
+    model = PrivateLogisticRegression(1.0, 1e-6, bounds=BOX, classes=classes)
+    with pytest.raises(ValueError, match=r"^classes=.*: must be two different labels or more"):
+        model.fit(np.full((9, 3), 50.0), np.zeros(9, int))
+
+
 def test_logistic_regression_on_real_records() -> None:
     X, y = load_breast_cancer(return_X_y=True)  # 569 records of 30 columns: few
     bounds = np.zeros(30), 1.1 * X.max(axis=0)

@@ -51,10 +51,16 @@ class Marginals(Frozen, Sequence[Query]):
         made._take(domain, workload, "workload")
         return made
 
+    @classmethod
+    def at(cls, domain: Domain, positions: Iterable[tuple[int, ...]]) -> Marginals:
+        """The tables of attributes at these positions: our own, increasing, no two the same."""
+        made = cls.__new__(cls)
+        made._place(domain, tuple(positions), "positions")
+        return made
+
     def _take(self, domain: Domain, subsets: Iterable[Iterable[str]], name: str) -> None:
         """Check the tables, whose parameter errors call by this name."""
         check_domain(domain)
-        self.domain = domain
         rule = "sets of attributes"
         if not isinstance(subsets, Iterable):
             raise ValueError(f"{name}: type {type(subsets).__name__}: must be {rule}")
@@ -67,12 +73,15 @@ class Marginals(Frozen, Sequence[Query]):
         subsets = [tuple(items_of(name, subset, rule, most=len(domain))) for subset in given]
         if not subsets:
             raise ValueError(f"{name}: must be at least one set of attributes")
-        # each table with its attributes in the order of the domain
-        self.positions: tuple[tuple[int, ...], ...] = tuple(tuple(sorted(domain.positions(s))) for s in subsets)
-        if len(set(self.positions)) < len(self.positions):
+        positions = tuple(tuple(sorted(domain.positions(s))) for s in subsets)
+        if len(set(positions)) < len(positions):
             raise ValueError(f"{name}: must not repeat")
-        self.shapes = tuple(tuple(domain.sizes[p] for p in positions) for positions in self.positions)
-        check_tables(name, len(subsets), sum(map(prod, self.shapes)))
+        self._place(domain, positions, name)
+
+    def _place(self, domain: Domain, positions: tuple[tuple[int, ...], ...], name: str) -> None:
+        self.domain, self.positions = domain, positions  # of each table in the order of the domain
+        self.shapes = tuple(tuple(domain.sizes[p] for p in table) for table in positions)
+        check_tables(name, len(positions), sum(map(prod, self.shapes)))
         self._starts = np.concatenate(([0], np.cumsum([prod(shape) for shape in self.shapes]))).tolist()
 
     @property

@@ -5,20 +5,24 @@ from .base import Loss, MissingBound
 from .classification import Hinge, Logistic
 from .custom import Custom
 from .distances import AbsoluteDeviation, SquaredDistance
+from .gradient import Gradient
 from .registry import parts_of as parts_of
 from .regression import Huber, SquaredError
 from .regularised import L2, Regularised
+from .softmax import Softmax
 
 __all__ = [
     "L2",
     "AbsoluteDeviation",
     "Custom",
+    "Gradient",
     "Hinge",
     "Huber",
     "Logistic",
     "Loss",
     "MissingBound",
     "Regularised",
+    "Softmax",
     "SquaredDistance",
     "SquaredError",
 ]

@@ -22,7 +22,8 @@ from .row import row_of
 
 Floats = NDArray[np.float64]
 
-REAL, SIGN = "real", "sign"  # what labels are: any number; or one of two classes
+REAL, SIGN, CLASS = "real", "sign", "class"  # what labels are: any number; one of two classes; one of 0, 1, 2 ..
+MARGIN, DISTANCE, DEVIATION, CLASSES, GIVEN = "margin", "distance", "deviation", "classes", "given"  # families
 
 
 class MissingBound(ValueError):
@@ -32,15 +33,32 @@ class MissingBound(ValueError):
 class Summand(ABC):
     """What is summed of every record: the gradient of its loss, or the point itself.
 
-    labels    "real", "sign" (two classes) or None (there are no labels)
+    labels    "real", "sign" (two classes), "class" (several) or None (there are no labels)
     family    what the record contributes, but for a factor: "margin" its point, "distance" its difference from w,
-              "deviation" the signs of that
+              "deviation" the signs of that, "classes" its point for each class; "given" a vector of its own
+    sized     why w has as many coordinates as it has
     x_norm    the L2 norm of the points is at most this: the caller's declaration
     """
 
     labels: ClassVar[str | None] = None
-    family: ClassVar[str] = "margin"
+    family: ClassVar[str] = MARGIN
+    sized: ClassVar[str] = "as the records have columns"
     x_norm: float | None
+
+    def dimension(self, columns: int) -> int:
+        """Count the coordinates of w.
+
+        Parameters
+        ----------
+        columns : int
+            How many the records' points have.
+
+        Returns
+        -------
+        int
+            As many as a gradient has.
+        """
+        return columns
 
     @property
     @abstractmethod
@@ -64,7 +82,12 @@ class Summand(ABC):
 
 
 class Loss(Summand):
-    """The loss of one record; `+ L2(lam)` adds a regulariser."""
+    """The loss of one record; `+ L2(lam)` adds a regulariser.
+
+    convex   whether it is convex in w, as it has to be for a bound on the excess risk
+    """
+
+    convex: bool = True
 
     @property
     def number(self) -> int:
@@ -328,10 +351,10 @@ class MarginLoss(Loss):
         return self.derivative(score, label)
 
     def values(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
-        return self.value(X @ w, _labels(y))
+        return self.value(X @ w, given_labels(y))
 
     def gradients(self, w: Floats, X: Floats, y: Floats | None) -> Floats:
-        return np.asarray(self.derivative(X @ w, _labels(y))[:, None] * X)
+        return np.asarray(self.derivative(X @ w, given_labels(y))[:, None] * X)
 
     def smooth_gradient(self, w: Floats, X: Floats, y: Floats, width: float) -> Floats:
         return np.asarray(self.smooth_derivative(X @ w, y, width) @ X)
@@ -356,7 +379,7 @@ class MarginLoss(Loss):
 class DistanceLoss(Loss):
     """A loss of w - x."""
 
-    family: ClassVar[str] = "distance"
+    family: ClassVar[str] = DISTANCE
 
     @property
     def parameter(self) -> float:
@@ -369,7 +392,8 @@ def bound_or_none(name: str, value: float | None) -> float | None:
     return None if value is None else moderate(name, value, toward=inf)
 
 
-def _labels(y: Floats | None) -> Floats:
+def given_labels(y: Floats | None) -> Floats:
+    """Labels; ValueError if there are none."""
     if y is None:
         raise ValueError("y=None: must be the labels, which this loss has")
     return y

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..sets import ConvexSet
-from .base import DistanceLoss, Floats, bound_or_none
+from .base import DEVIATION, DistanceLoss, Floats, bound_or_none
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +60,7 @@ class AbsoluteDeviation(DistanceLoss):
     """
 
     x_norm: float | None = None
-    family: ClassVar[str] = "deviation"
+    family: ClassVar[str] = DEVIATION
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x_norm", bound_or_none("x_norm", self.x_norm))

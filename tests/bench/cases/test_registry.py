@@ -52,6 +52,7 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
         ("laplace-float64-100", "numpy", 5.5, 3),
         ("laplace-small-call", "numpy", 4, 4),
         ("statistics-mean", "numpy", 4, 3),
+        ("limit-rows", "pandas, the first", 5, 5),
         ("laplace-int64-extreme-values", "plain values", 1.05, 1.05),
         ("laplace-float64-extreme-values", "plain values", 1.05, 1.05),
     }
@@ -140,6 +141,9 @@ def test_the_targets_of_the_answering_room_are_all_there() -> None:
         ("ranges", "np.histogram, edges", 2, 2),
         ("ranges-integers", "np.histogram, edges", 2, 2),
         ("nearest-tables", "numpy", 3, 3),
+        ("plan-triples", None, 0.2, 0.2),
+        ("plan-wide", None, 2.0, 2.0),
+        ("release-planned", "equal noise", 1.5, 1.5),
         ("tree-fit", None, 2.0, 2.0),
         ("tree-sample", None, 1.0, 1.0),
         ("tree-sample", "numpy", 1.5, 1.5),

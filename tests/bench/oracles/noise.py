@@ -67,6 +67,14 @@ def _check_mean(drawn: Any, parameters: Any) -> None:
     assert abs(mean - values.mean()) < 40 * 1000 / len(values)  # chance e^-40
 
 
+def _check_rows(drawn: Any, parameters: Any) -> None:
+    every, kept = drawn
+    persons, rows = np.unique(every, return_counts=True)
+    of_each, left = np.unique(kept, return_counts=True)
+    assert np.array_equal(persons, of_each)
+    assert np.array_equal(left, np.minimum(rows, int(parameters["at_most"])))
+
+
 ORACLES: dict[str, Any] = {
     "uniform words": _check_words,
     "laplace_law": _check_law(oracles.noise.laplace_law),
@@ -77,4 +85,5 @@ ORACLES: dict[str, Any] = {
     "uniform numbers": _check_uniform,
     "a clock": _check_seconds,
     "a mean": _check_mean,
+    "rows of persons": _check_rows,
 }
