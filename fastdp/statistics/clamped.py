@@ -145,6 +145,10 @@ class ClampedColumn:
         #: Whether the number of entries that count is public.
         self.knows_size = neighbors == "replace-one" and self.missing == "raise"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What reads a block where the block is; the rows stay here."""
+        return {name: value for name, value in vars(self).items() if name != "rows"}
+
     @property
     def n(self) -> int:
         """How many entries there are, missing ones too: public only under replace-one neighbours."""

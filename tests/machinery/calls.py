@@ -182,6 +182,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "x": lambda s: 1.0,
     "by": lambda s: "a",
     "keys": lambda s: [0, 1],
+    "unit": lambda s: "a",
+    "at_most": lambda s: 2,
     "bounds": lambda s: (-60, 60),
 }
 """A valid value of each parameter."""
