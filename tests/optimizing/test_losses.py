@@ -293,7 +293,8 @@ def test_integers_beyond_floats_are_rounded_up() -> None:
 
 def test_the_regulariser_adds_to_any_loss() -> None:
     for loss in EVERY.values():
-        of_record, lam = parts_of(loss + losses.L2(0.25))
+        of_record, lam, l1 = parts_of(loss + losses.L2(0.25) + losses.L1(0.5))
+        assert l1 == 0.5
         assert of_record is loss
         assert lam == 0.25
         assert parts_of(loss) == (loss, 0.0)

@@ -62,6 +62,13 @@ def _check_seconds(seconds: Any, parameters: Any) -> None:
     assert 0 < seconds < 60
 
 
+def _check_counts(drawn: Any, parameters: Any) -> None:
+    exact, noisy = drawn
+    assert exact.shape == noisy.shape
+    assert np.abs(noisy - exact).max() < 2 * (40 + 2 * np.log(exact.size))  # noise of scale 2: chance e^-40
+    assert exact.size == 1 or np.any(noisy != exact)
+
+
 def _check_mean(drawn: Any, parameters: Any) -> None:
     values, mean = drawn
     assert abs(mean - values.mean()) < 40 * 1000 / len(values)  # chance e^-40
@@ -85,5 +92,6 @@ ORACLES: dict[str, Any] = {
     "uniform numbers": _check_uniform,
     "a clock": _check_seconds,
     "a mean": _check_mean,
+    "counts with noise": _check_counts,
     "rows of persons": _check_rows,
 }
