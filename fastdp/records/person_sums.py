@@ -116,10 +116,11 @@ class _Column(NamedTuple):
         if self.integers and values.dtype.kind in "biu":
             limit = np.iinfo(values.dtype) if values.dtype.kind in "iu" else np.iinfo(np.uint8)
             small = values if values.dtype.kind == "b" else values.clip(max(limit.min, -most), min(limit.max, most))
-            return np.where(False if missing is None else missing, 0, small).astype(np.int64)
+            return np.asarray(small if missing is None else np.where(missing, 0, small), np.int64)
         floats = numbers_or_nan(entries)
         scaled = np.where(np.isnan(floats), 0.0, floats) * (1 / self.unit)
-        return np.rint(scaled.clip(-most, most)).astype(np.int64)
+        found: NDArray[np.int64] = np.rint(scaled.clip(-most, most)).astype(np.int64)
+        return found
 
     def clamped(self, totals: NDArray[np.int64]) -> Array:
         """The sums of persons, as numbers."""

@@ -147,9 +147,9 @@ class _Kept:
 
     def __init__(self, kept: NDArray[np.bool_]) -> None:
         self._bits = np.packbits(kept)
-        counts = [np.count_nonzero(kept[start : start + _STEP]) for start in range(0, kept.size, _STEP)]
-        self._counts = [0, *accumulate(counts)]
-        self.size = self._counts[-1]
+        counts = [int(np.count_nonzero(kept[start : start + _STEP])) for start in range(0, kept.size, _STEP)]
+        self._counts: list[int] = [0, *accumulate(counts)]
+        self.size: int = self._counts[-1]
 
     def _slice(self, first: int, stop: int) -> NDArray[np.bool_]:
         skip = first % 8
