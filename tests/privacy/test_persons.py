@@ -71,7 +71,7 @@ def test_relations_of_persons_are_no_others():
             one & two
     assert not person.implies(PureDP(0.1, neighbors="replace-one of a person (u)"))
     assert person.implies(PureDP(0.2, neighbors="replace-one of a person (u)"))
-    assert compose(person, person).epsilon == 0.2
+    assert compose(person, person).implies(PureDP(0.2, neighbors=OF_PERSONS))
     for function in (parallel, lambda each: subsampled(each, rate=0.1, sampling="poisson"), for_persons):
         with pytest.raises((ValueError, TypeError)):
             function(person)
