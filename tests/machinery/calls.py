@@ -182,6 +182,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "x": lambda s: 1.0,
     "by": lambda s: "a",
     "keys": lambda s: [0, 1],
+    "unit": lambda s: "a",
+    "at_most": lambda s: 2,
     "bounds": lambda s: (-60, 60),
 }
 """A valid value of each parameter."""
@@ -407,7 +409,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
         {"a": np.arange(9)}, {"a": (0, 9)}, epsilon=1.0
     )["a"],
     "statistics.Description": lambda: fastdp.statistics.describe(
-        {"a": np.arange(9), "b": ["x", "y", "y"] * 3}, {"a": (0, 9)}, {"b": ["x", "y"]}, epsilon=1.0
+        np.array([[0, 1], [1, 0]] * 9), {0: (0, 1)}, {1: [0, 1]}, epsilon=1.0
     ),
     "statistics.Counts": lambda: fastdp.statistics.histogram(np.zeros(9), [-1.0, 0.0, 1.0], epsilon=1.0),
     "Partition": lambda: fastdp.partition(RECORDS, by="a", keys=[0, 1]),

@@ -52,6 +52,10 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
         ("laplace-float64-100", "numpy", 5.5, 3),
         ("laplace-small-call", "numpy", 4, 4),
         ("statistics-mean", "numpy", 4, 3),
+        ("histogram", "numpy", 3, 2),
+        ("partition", "numpy", 2, 2),
+        *((f"count-by-{kind}", "pandas", 2, 2) for kind in ("integers", "strings", "categories")),
+        ("limit-rows", "pandas, the first", 5, 5),
         ("laplace-int64-extreme-values", "plain values", 1.05, 1.05),
         ("laplace-float64-extreme-values", "plain values", 1.05, 1.05),
     }
