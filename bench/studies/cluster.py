@@ -59,7 +59,7 @@ def write_files(folder: Path, rows: int, files: int) -> None:
 
     for number in range(files):
         draw = np.random.default_rng(number)
-        table = {f"x{j}": draw.uniform(-0.3, 0.3, rows // files) for j in range(COLUMNS)}
+        table: dict[str, Any] = {f"x{j}": draw.uniform(-0.3, 0.3, rows // files) for j in range(COLUMNS)}
         table["y"] = table["x0"] - table["x1"] + draw.normal(0, 0.1, rows // files) > 0
         pq.write_table(pa.table(table), folder / f"{number:03d}.parquet")
 
@@ -69,9 +69,9 @@ def tasks(frame: Any) -> Iterator[Task]:
     from fastdp.connect.dask import DaskRows
 
     rows = DaskRows(frame)
-    price = {"epsilon": 1.0, "delta": 1e-6}
-    fit = {"loss": losses.Logistic(x_norm=1.0), "over": sets.Ball(5.0)} | price
-    squares = {"loss": losses.SquaredError(x_norm=1.0, y_bound=1.0), "over": sets.Ball(5.0)} | price
+    price: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+    fit: dict[str, Any] = {"loss": losses.Logistic(x_norm=1.0), "over": sets.Ball(5.0)} | price
+    squares: dict[str, Any] = {"loss": losses.SquaredError(x_norm=1.0, y_bound=1.0), "over": sets.Ball(5.0)} | price
     column, numbers = rows["x0"], rows[[f"x{j}" for j in range(COLUMNS)]]
     one, every = (lambda: frame["x0"].sum().compute()), (lambda: frame.sum().compute())
     yield Task("mean of a column", lambda: statistics.mean(column, bounds=(-1, 1), epsilon=1.0), "sum of it", one)
@@ -108,11 +108,14 @@ def _highest() -> int:
 @contextmanager
 def cluster(workers: int, memory: str) -> Iterator[Any]:
     """Workers of one thread each."""
-    from distributed import Client, LocalCluster
+    import distributed
 
+    library: Any = distributed
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=memory, dashboard_address=None) as made,
-        Client(made) as client,
+        library.LocalCluster(
+            n_workers=workers, threads_per_worker=1, memory_limit=memory, dashboard_address=None
+        ) as made,
+        library.Client(made) as client,
     ):
         yield client
 

@@ -42,7 +42,7 @@ def a_synthetic_table(console: Console) -> Strip:
     start = perf_counter()
     made = fastdp.synthesize(seen, DOMAIN, epsilon=1.0, delta=1e-6, outside="clip")
     seconds = perf_counter() - start
-    codes = made.sample(made.n, codes=True)
+    codes = made.sample(len(seen[ASKED]), codes=True)
     real, test = _codes(seen), _codes(kept)
     rates = {
         "the synthetic records": _right(codes, test),
