@@ -62,6 +62,7 @@ _HOME = {
     "learn_decision_list": "learning.decision_lists",
     "learn_from_class": "learning.finite_class",
     "learn_tree": "learning.trees",
+    "limit_rows": "records.persons",
     "marginals": "answering.queries",
     "median": "mechanisms.quantiles",
     "mwem": "answering.mwem",
@@ -69,6 +70,7 @@ _HOME = {
     "noisy_projected_gradient_descent": "optimizing.descent",
     "pack": "records.packed",
     "partition": "records.partition",
+    "per_person": "records.person_sums",
     "nonprivate_excess_risk": "optimizing.nonprivate",
     "nonprivate_minimum": "optimizing.nonprivate",
     "peeling_eta": "privacy.removal_lemma",
@@ -154,6 +156,7 @@ __all__ = [
     "learn_decision_list",
     "learn_from_class",
     "learn_tree",
+    "limit_rows",
     "marginals",
     "median",
     "mwem",
@@ -164,6 +167,7 @@ __all__ = [
     "pack",
     "partition",
     "peeling_eta",
+    "per_person",
     "permute_and_flip",
     "plan_releases",
     "plan_synthesis",
@@ -253,6 +257,8 @@ if TYPE_CHECKING:
     from .records.domain import Domain
     from .records.packed import pack
     from .records.partition import Partition, partition
+    from .records.person_sums import per_person
+    from .records.persons import limit_rows
     from .support.errors import AccuracyWarning, DomainError, PrivacyWarning
     from .support.threads import get_num_threads, set_num_threads
     from .support.warmup import warmup

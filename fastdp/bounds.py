@@ -107,6 +107,17 @@ _ROOMS = {
         "vector_sum_error",
         "vector_sum_error_epsilon",
     ),
+    "statistics.count_bounds": ("count", "count_epsilon", "histogram", "histogram_epsilon"),
+    "statistics.sum_bounds": (
+        "mean",
+        "mean_epsilon",
+        "mean_n",
+        "sum",
+        "sum_epsilon",
+        "variance",
+        "variance_epsilon",
+        "variance_n",
+    ),
 }
 _HOME = {name: module for module, names in _ROOMS.items() for name in names}
 
@@ -118,6 +129,8 @@ __all__ = [
     "continual_counter",
     "continual_counter_epsilon",
     "continual_counter_rho",
+    "count",
+    "count_epsilon",
     "exponential_erm",
     "exponential_erm_epsilon",
     "exponential_erm_n",
@@ -129,6 +142,8 @@ __all__ = [
     "gaussian",
     "gaussian_epsilon",
     "gaussian_rho",
+    "histogram",
+    "histogram_epsilon",
     "interior_point",
     "interior_point_epsilon",
     "interior_point_n",
@@ -149,6 +164,9 @@ __all__ = [
     "learn_tree",
     "learn_tree_epsilon",
     "learn_tree_n",
+    "mean",
+    "mean_epsilon",
+    "mean_n",
     "median",
     "median_epsilon",
     "median_n",
@@ -189,10 +207,15 @@ __all__ = [
     "release_ranges_n",
     "sparse_vector",
     "sparse_vector_epsilon",
+    "sum",
+    "sum_epsilon",
     "top_k",
     "top_k_epsilon",
     "transfer_theorem",
     "transfer_theorem_epsilon",
+    "variance",
+    "variance_epsilon",
+    "variance_n",
     "vector_mean",
     "vector_mean_epsilon",
     "vector_mean_n",
@@ -291,6 +314,17 @@ if TYPE_CHECKING:
         vector_sum,
         vector_sum_error,
         vector_sum_error_epsilon,
+    )
+    from .statistics.count_bounds import count, count_epsilon, histogram, histogram_epsilon
+    from .statistics.sum_bounds import (
+        mean,
+        mean_epsilon,
+        mean_n,
+        sum,
+        sum_epsilon,
+        variance,
+        variance_epsilon,
+        variance_n,
     )
 
 

@@ -20,7 +20,7 @@ FIELDS = ("Like", "Shapes", "Cost", "Source", "Requires", "Returns", "Used by", 
 MODULES = (
     "chacha20", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits", "scores", "buckets", "gumbel_max",
     "permute_and_flip", "weights", "subcubes", "walsh", "sums", "fits", "junction_trees", "isotonic", "sampling",
-    "histograms", "bins", "clamped_sums", "square_root", "literals", "losses", "clipping", "gradients",
+    "histograms", "bins", "persons", "clamped_sums", "square_root", "literals", "losses", "clipping", "gradients",
     "class_gradients", "given_gradients", "descent", "points", "projections", "moments", "covering_nets", "tangents",
     "number_line", "ordering", "cuts", "boxes", "adaptive_choices", "elementary", "lanes", "pair_lanes",
     "address_calls", "int_or_float",

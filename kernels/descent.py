@@ -16,23 +16,24 @@ from .layout import LANES
 from .projections import project_one
 
 SCALE, RIDGE = range(2)  # the entries of what Python passes as `mean`
-SET, RADIUS, CORNERS = range(3)  # and of `region`, whose corners or center a and b, d entries each, come last
+SET, RADIUS, L1, CORNERS = range(4)  # and of `region`, whose corners or center a and b, d entries each, come last
 
 
 class Region(NamedTuple):
-    """A set, as project_one takes it."""
+    """A set, as project_one takes it, and the weight of the L1 regulariser."""
 
     kind: int
     a: F64Array
     b: F64Array
     radius: float
+    l1: float
 
 
 @jit(inline=True)
 def region_of(numbers: F64Array, d: int) -> Region:
-    """The set whose numbers are given in the order of SET, RADIUS, CORNERS."""
+    """The set whose numbers are given in the order of SET, RADIUS, L1, CORNERS."""
     a, b = numbers[CORNERS : CORNERS + d], numbers[CORNERS + d :]
-    return Region(int64(numbers[SET]), a, b, numbers[RADIUS])
+    return Region(int64(numbers[SET]), a, b, numbers[RADIUS], numbers[L1])
 
 
 @jit(inline=True)
@@ -44,6 +45,11 @@ def take_step(
         # of their sum alone: integers up to here
         gradient = np.float64(sums[j] + noise[j]) * mean[SCALE] + mean[RIDGE] * w[j]
         w[j] -= rate * gradient
+    threshold = rate * region.l1
+    if threshold > 0.0:
+        for j in range(w.size):
+            size = max(abs(w[j]) - threshold, 0.0)
+            w[j] = size if w[j] > 0.0 else -size
     project_one(region.kind, region.a, region.b, region.radius, w, space)
 
 
@@ -54,8 +60,8 @@ def step_once(
     """One step of a descent, for records in several blocks.
 
     Shapes    sums, noise int64[d]; mean float64[2]: what a sum is multiplied by, and lambda of the regulariser; region
-              float64[2 + 2 d]: number and radius of the set, its a and b (projections.py); w, space float64[d], of
-              which w is moved and space overwritten
+              float64[3 + 2 d]: number and radius of the set, weight of L1, the set's a and b (projections.py); w, space
+              float64[d], of which w is moved and space overwritten
     Cost      O(d), and the projection
     Requires  what project_one does
     Used by   fastdp/optimizing/descent.py

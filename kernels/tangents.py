@@ -102,7 +102,7 @@ def raise_bounds(
 ) -> None:
     """Raise bounds from below at all points to what tangents say, less what may be rounded.
 
-    bounds[p] = max over k of values[k] + <slopes[k], net[:, p] - at[k]> - slack - rounding (sum of the parts' sizes)
+    bounds[p] = max over k of values[k] + <slopes[k], net[:, p] - at[k]> - slack - rounding sizes
 
     Shapes    net float64[4, m]; values float64[k]; slopes, at float64[k, 4]; bounds float64[m]: raised
     Cost      1 ns for each point and tangent

@@ -13,9 +13,13 @@ import numpy as np
 
 from .least_squares_fit import Axes, LeastSquares, Table
 
+_GENTLE = 16  # tables to a unit of the smoothness that a fit begins with; release_marginals.md, below lemma 2
+
 
 class EqualMetric:
     """Equal noise: the sum of squares, in which tables with that noise are `unit` squared times the rank off."""
+
+    gentle = _GENTLE
 
     def __init__(self, sigma: float) -> None:
         self.unit = sigma
@@ -36,6 +40,8 @@ class ComponentMetric:
         ratios = {shape: variances[shape] * weight for shape, weight in least_squares.weight.items()}
         known = np.concatenate([ratio[ratio > 0] for ratio in ratios.values()])
         self.unit = float(known.min()) ** 0.5 if known.size else 1.0
+        equal = not known.size or known.max() <= (1 + 1e-9) * known.min()
+        self.gentle = _GENTLE if equal else 4 * _GENTLE
         workload = least_squares.workload
         most = max(map(len, workload.positions))
         starts = np.cumsum([0, *(prod(shape) for shape in workload.shapes)])

@@ -63,7 +63,7 @@ def fit_entropic(
     descent = MirrorDescent(_Weights(first, workload), first.copy(), y, metric.apply, workload.tables / 2)
     left = before = descent.distance() / noise
     near = 1 + sqrt(2 / least_squares.rank)  # a standard deviation above what the noise amounts to on average
-    smoothness, steps, most = max(1.0, workload.tables / 16), 0, 0 if left <= near else MOST_STEPS
+    smoothness, steps, most = max(1.0, workload.tables / metric.gentle), 0, 0 if left <= near else MOST_STEPS
     while steps < most:
         if report:
             report(steps, most, f"squared distance {left:.3g} of the noise's")

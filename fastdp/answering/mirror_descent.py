@@ -134,13 +134,15 @@ class Outcome:
 
 
 def descend(
-    first: MirrorDescent, twin: Twin | None, noise: float, tolerance: float, most: int, report: Report | None
-) -> Outcome:
+    first: MirrorDescent, twin: Twin | None, noise: float, tolerance: float, most: int, report: Report | None,
+    *, slack: float = 0.0,
+) -> Outcome:  # fmt: skip
     """Steps until the tables are as near as they come to the target or, with a twin, to what the target was without
     its noise.
 
     noise      the squared norm of the noise in the target, as expected
     tolerance  of `left`
+    slack      of the least risk, within which later steps are better than earlier ones
     """
     smoothness, sum_of_rates, done, check = 1.0, 0.0, 0, _FIRST_CHECK
     seen: list[tuple[int, float]] = []
@@ -169,8 +171,8 @@ def descend(
         value = distance if risk is None else risk
         if report:
             report(done, most, f"mean squared distance {distance:.4g} of the noise's, at the end {value:.4g}")
-        if twin is None or value < least:
-            least, best = value, Outcome(first.x.copy() if twin else first.x, distance, left, risk, done)
+        if twin is None or value < least or value <= least + slack * abs(least):
+            least, best = min(value, least), Outcome(first.x.copy() if twin else first.x, distance, left, risk, done)
         follows_noise = twin is not None and done > _BEYOND * best.steps and distance < best.distance
         if left <= tolerance or follows_noise:
             break

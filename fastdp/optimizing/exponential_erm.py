@@ -118,7 +118,7 @@ def exponential_erm(
     y : array_like or str, optional
         Their labels, if the loss has labels; the name of a column of X, or an array.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : Ball, Box or Simplex
         One of `fastdp.sets`.
     epsilon : float > 0

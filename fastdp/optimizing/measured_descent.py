@@ -397,8 +397,14 @@ def _descend(
         gradient = (points.gradients(z, noise.unit, limit) + drawn[t]) * scale
         if problem.lam:
             gradient = gradient + problem.lam * (metric.to_points.T @ metric.point(z))
-        z = metric.project(z - rate * gradient, problem.over)
-        path[t + 1] = given_point(problem.over, "project(w)", problem.over.project(metric.point(z)), d)
+        z = z - rate * gradient
+        if problem.l1:
+            w = metric.nearest(metric.point(z), problem.over, rate * problem.l1)
+            z = metric.coordinates(w)
+        else:
+            z = metric.project(z, problem.over)
+            w = problem.over.project(metric.point(z))
+        path[t + 1] = given_point(problem.over, "project(w)", w, d)
         if callback is not None:
             callback(t + 1, path[t + 1].copy())
     report(len(rates), len(rates), "")

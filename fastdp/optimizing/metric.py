@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..records.rows import Block
 from .points import Points
-from .sets import Ball, ConvexSet, Vector
+from .sets import Ball, ConvexSet, Vector, nearest
 
 _POINT_BITS, _MATRIX_BITS = 30, 22  # products are integers below 2^53, and so is any part of their sum
 _MOST_KEPT = 2**31  # bytes of points in new coordinates: beyond, blocks are made anew in each step
@@ -57,6 +57,10 @@ class Metric:
         """No point of the set is further from the start, in this norm."""
         return over.reach(start) * sqrt(float(self.values.max()))
 
+    def nearest(self, w: Vector, over: ConvexSet, threshold: float) -> Vector:
+        """The point u of the set with the least ||u - w||_H^2 / 2 + threshold |u|_1, nearly; near enough for a step."""
+        return self._in_set(w, over, threshold)
+
     def project(self, z: Vector, over: ConvexSet) -> Vector:
         """The nearest point of the set in this norm, in its coordinates, nearly; near enough for a step."""
         if isinstance(over, Ball) and over.order == 2:
@@ -83,14 +87,14 @@ class Metric:
             low, high = (middle, high) if distance(middle) > ball.radius else (low, middle)
         return center + off / (1 + high * square)
 
-    def _in_set(self, w: Vector, over: ConvexSet) -> Vector:
-        """Nesterov's method for ||. - w||_H^2 over the set, with restarts."""
+    def _in_set(self, w: Vector, over: ConvexSet, threshold: float = 0.0) -> Vector:
+        """Nesterov's method for ||. - w||_H^2 over the set, and an L1 regulariser, with restarts."""
         largest = float(self.values.max())
         at = ahead = over.project(w)
         speed = 1.0
         for _ in range(_ROUNDS):
             slope = self.vectors @ (self.values * (self.vectors.T @ (ahead - w)))
-            new = over.project(ahead - slope / largest)
+            new = nearest(ahead - slope / largest, over, threshold / largest)
             if np.linalg.norm(new - ahead) <= _NEAR * over.diameter:
                 return new
             if (ahead - new) @ (new - at) > 0:

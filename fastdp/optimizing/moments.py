@@ -108,7 +108,7 @@ def noisy_least_squares(
     y : array_like or str
         Their labels: numbers, or the name of a column of X.
     loss : SquaredError
-        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam).
+        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -218,7 +218,7 @@ class MomentsPlan:
             sums[self.released] += integer_noise(law, key, self.entries)
         gram, cross = self.means(sums, n)
         off = MomentNoise(self.deviation, self.deviation * self.y_bound / self.x_norm)
-        noisy = NoisyQuadratic(gram, cross, problem.lam, problem.over, off, self.x_norm, self.y_bound)
+        noisy = NoisyQuadratic(gram, cross, problem.lam, problem.over, off, self.x_norm, self.y_bound, problem.l1)
         w, ridge = noisy.minimise(ALLOWED * self._noise_bound)
         factor = self.x_norm**2 / (n * grid.unit)
         return LeastSquares(

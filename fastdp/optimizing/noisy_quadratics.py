@@ -48,7 +48,7 @@ class MomentNoise(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyQuadratic:
-    """w^T gram w - 2 cross^T w + lam/2 ||w||^2 over a set, with noise in its coefficients.
+    """w^T gram w - 2 cross^T w + lam/2 ||w||^2 + l1 |w|_1 over a set, with noise in its coefficients.
 
     labels   labels are at most this in magnitude; points at most `norm` long
     """
@@ -60,6 +60,7 @@ class NoisyQuadratic:
     noise: MomentNoise
     norm: float
     labels: float
+    l1: float = 0.0
 
     @property
     def ridge(self) -> float:
@@ -73,7 +74,9 @@ class NoisyQuadratic:
         """
         ridge = self.ridge
         convex = self.gram + (ridge + self.lam / 2) * np.eye(len(self.cross))
-        plain = minimise_quadratic(convex, self.cross, self.over)
+        plain = minimise_quadratic(convex, self.cross, self.over, self.l1)
+        if self.l1:  # which shrinks by itself
+            return plain, ridge
         believed = self._believed()
         if believed is None or not allowed > 0:
             return plain, ridge

@@ -24,7 +24,7 @@ from .losses.base import MarginLoss
 from .points import Points
 from .problem import Problem, read_points
 from .projected_newton import MOST_COLUMNS, newton, second_derivatives
-from .sets import Ball, Box, ConvexSet, Simplex, Vector, point_of
+from .sets import Ball, Box, ConvexSet, Simplex, Vector, nearest, point_of
 
 _TOLERANCE = 1e-8  # of the excess, relative to the scale of the gradient and the set
 _MOST_STEPS = 20_000
@@ -33,17 +33,17 @@ _KEPT = (AbsoluteDeviation, Hinge, Huber, Logistic, SquaredDistance, SquaredErro
 _SMOOTHINGS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
-def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet) -> Vector:
-    """The point of the set with the least w^T gram w - 2 cross^T w, for a positive semidefinite matrix."""
+def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet, l1: float = 0.0) -> Vector:
+    """The point of the set with the least w^T gram w - 2 cross^T w + l1 |w|_1, for a positive semidefinite matrix."""
     inside = np.linalg.lstsq(gram, cross, rcond=None)[0]
     # where the matrix is singular, which a ridge may leave it, this need not be a minimum
     stationary = np.abs(gram @ inside - cross).max() <= 1e-9 * np.abs(cross).max()
-    if stationary and over.contains(inside):
+    if stationary and over.contains(inside) and not l1:
         return np.asarray(inside, np.float64)
     size = over.diameter
     curvature = 2 * max(float(np.linalg.eigvalsh(gram)[-1]), float(np.linalg.norm(cross)) / size, 2.0**-300)
     w, reached = _accelerated(
-        lambda w: 2 * (gram @ w - cross), over.project(inside), over, curvature, curvature * size
+        lambda w: 2 * (gram @ w - cross), over.project(inside), over, curvature, curvature * size, l1
     )  # fmt: skip
     if not reached:
         _warn("the minimum over the set")
@@ -67,7 +67,7 @@ def nonprivate_minimum(
     y : array_like or str, optional
         Their labels, if the loss has labels; the name of a column of X, or an array.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     outside : {"raise", "clip"}
@@ -107,7 +107,7 @@ def _minimum(points: Points, problem: Problem) -> tuple[Vector, float]:
     global _solved
     if type(problem.loss) not in _KEPT[0] or type(problem.over) not in _KEPT[1]:
         return _find_minimum(points, problem)[:2]
-    key = problem.loss, problem.lam, problem.over, points.n, points.d, _digest(points)
+    key = problem.loss, problem.lam, problem.l1, problem.over, points.n, points.d, _digest(points)
     known = _solved.get(key)
     if known is None:
         w, least, reached = _find_minimum(points, problem)
@@ -132,11 +132,11 @@ def _digest(points: Points) -> bytes:
 def _find_minimum(points: Points, problem: Problem) -> tuple[Vector, float, bool]:
     if isinstance(problem.loss, SquaredError):
         gram = points.plain_mean(lambda X, y: X.T @ X) + problem.lam / 2 * np.eye(points.d)
-        w = minimise_quadratic(gram, points.plain_mean(lambda X, y: y @ X), problem.over)
+        w = minimise_quadratic(gram, points.plain_mean(lambda X, y: y @ X), problem.over, problem.l1)
         return w, _mean_loss(points, problem, w), True
     if (
         isinstance(problem.loss, AbsoluteDeviation)
-        and not problem.lam
+        and not (problem.lam or problem.l1)
         and (points.d == 1 or isinstance(problem.over, Box))
     ):
         medians = np.median(np.concatenate(points.plain_parts()), axis=0)
@@ -174,7 +174,7 @@ def nonprivate_excess_risk(
     y : array_like or str, optional
         Their labels, if the loss has labels; the name of a column of X, or an array.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     least : float, optional
@@ -213,7 +213,7 @@ def _warn(what: str) -> None:
 
 def _mean_loss(points: Points, problem: Problem, w: Vector) -> float:
     mean = float(points.plain_mean(lambda X, y: problem.loss.values(w, X, y).sum()))
-    return mean + problem.lam / 2 * float(w @ w)
+    return mean + problem.penalty(w)
 
 
 def _descend(points: Points, problem: Problem, w: Vector, width: float) -> tuple[Vector, bool]:
@@ -225,7 +225,7 @@ def _descend(points: Points, problem: Problem, w: Vector, width: float) -> tuple
 
     curvature = points.plain_mean(lambda X, y: problem.loss.smooth_curvature(X, width)) + problem.lam
     scale = max(float(np.linalg.norm(gradient(at))) for at in (problem.start, problem.over.project(problem.start + 1)))
-    if isinstance(problem.loss, MarginLoss) and points.d <= MOST_COLUMNS:
+    if isinstance(problem.loss, MarginLoss) and points.d <= MOST_COLUMNS and not problem.l1:
         loss = problem.loss
 
         def hessian(at: Vector) -> NDArray[np.float64]:
@@ -238,11 +238,16 @@ def _descend(points: Points, problem: Problem, w: Vector, width: float) -> tuple
         w, reached = newton(gradient, hessian, w, problem.over, _TOLERANCE * scale, float(curvature))
         if reached:
             return w, True
-    return _accelerated(gradient, w, problem.over, float(curvature), scale)
+    return _accelerated(gradient, w, problem.over, float(curvature), scale, problem.l1)
 
 
 def _accelerated(
-    gradient: Callable[[Vector], Vector], start: Vector, over: ConvexSet, curvature: float, scale: float
+    gradient: Callable[[Vector], Vector],
+    start: Vector,
+    over: ConvexSet,
+    curvature: float,
+    scale: float,
+    l1: float = 0.0,
 ) -> tuple[Vector, bool]:
     """Nesterov's method with restarts; stops when no point of the set can be much better.
 
@@ -252,7 +257,7 @@ def _accelerated(
     speed = 1.0
     rate = 1 / curvature
     for _ in range(_MOST_STEPS):
-        new = over.project(ahead - rate * gradient(ahead))
+        new = nearest(ahead - rate * gradient(ahead), over, rate * l1)
         # the gradient mapping g = (ahead - new) / rate bounds the excess at new by |g| times the diameter
         if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * scale * over.diameter:
             return new, True

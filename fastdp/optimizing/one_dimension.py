@@ -108,6 +108,8 @@ def no_line(asked: ChoiceParameters, spacing: float | None, resolution: float | 
         return f"d={asked.d} columns: must be 1"
     if type(asked.problem.loss) not in LINES:
         return f"loss={asked.problem.loss!r}: must be SquaredDistance or AbsoluteDeviation"
+    if asked.problem.l1:
+        return "L1: must not be among the regularisers"
     if asked.problem.over.ends is None:
         return f"over={asked.problem.over!r}: must be a Ball or a Box"
     if resolution is not None:

@@ -12,6 +12,8 @@ from functools import partial
 from math import inf
 from typing import Any, Literal, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from ..privacy.accounted import Accounted
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
@@ -106,6 +108,7 @@ def private_erm(
     delta: float = 0.0,
     method: Method = "auto",
     curvature: Literal["auto", "declared"] = "auto",
+    start: ArrayLike | None = None,
     records: int | None = None,
     outside: Outside = "raise",
     progress: Progress = None,
@@ -122,7 +125,7 @@ def private_erm(
     y : array_like or str, optional
         Their labels, if the loss has labels; the name of a column of X, or an array.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -136,6 +139,9 @@ def private_erm(
     curvature : {"auto", "declared"}
         As in `noisy_projected_gradient_descent`: whether a descent may buy second moments, or takes the steps that the
         declared bounds allow.
+    start : array_like of float, optional
+        A point of the set where descents start; by default its center. It must be public: a constant, or `.w` of an
+        earlier release.
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place.
     outside : {"raise", "clip"}
@@ -184,7 +190,7 @@ def private_erm(
     outside = parameters.outside(outside)
     asked = NoiseParameters.of(epsilon, delta, "auto", neighbors)
     records = public_count(records, neighbors)
-    points, problem = read_points(X, y, loss, over, None, outside, records)
+    points, problem = read_points(X, y, loss, over, start, outside, records)
     n = records or points.n
     plans = plans_of(problem, n, asked, declared=curvature == "declared")
     excess, refusals = bounds_of(plans)
@@ -269,8 +275,9 @@ class _Mean(ErmPlan):
             request = VectorRequest.of("vector_mean", vectors, self._clip, self._asked)
             mean = request.release(vectors, self._n, on.rng, on.budget)
             report(1, 1, "")
-        # the minimiser of ||w - mean||^2 + lam/2 ||w||^2
-        return self._problem.over.project(mean.value / (1 + self._problem.lam / 2)), mean
+        # the minimiser of ||w - mean||^2 + lam/2 ||w||^2 + l1 |w|_1
+        convex = 1 + self._problem.lam / 2
+        return self._problem.nearest(mean.value / convex, 1 / (2 * convex)), mean
 
 
 class _Choice(ErmPlan):

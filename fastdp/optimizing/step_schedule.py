@@ -126,6 +126,12 @@ class _DescentTheorems:
     def _square(self) -> float:
         return (self.lipschitz + self.problem.ridge) ** 2
 
+    def _rough(self, noise: float) -> float:
+        """The expected squared norm of a step over its rate, at most."""
+        square = self._square + noise
+        corners = self.problem.steepest_l1
+        return (sqrt(square) + corners) ** 2 if corners else square
+
     def _path_length(self, count: int, noise: float) -> float:
         """count times the first step, for a smooth loss."""
         radius = self.problem.radius
@@ -149,14 +155,14 @@ class _DescentTheorems:
         """Theorem 6 where the loss is smooth, theorem 4 or 5 where it is not."""
         if self.longest:
             return min(self._path_length(count, noise) / count, _OF_LONGEST * self.longest)
-        return self.problem.radius / sqrt((count + (self.average is None)) * (self._square + noise))
+        return self.problem.radius / sqrt((count + (self.average is None)) * self._rough(noise))
 
     def bound(self, count: int, first: float, noise: float) -> float | None:
         """Of the expected excess."""
         if self.average is False:
             return None
         radius = self.problem.radius
-        rough = (1 if self.average else (count + 1) / count) * (self._square + noise)
+        rough = (1 if self.average else (count + 1) / count) * self._rough(noise)
         found = radius**2 / (2 * first * count) + first * rough / 2
         if self.longest and first < self.longest:
             part = first / self.longest  # of 1/(1 - eta_t beta), which falls, the mean is at most its integral and this

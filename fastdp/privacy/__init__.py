@@ -13,6 +13,7 @@ from .guarantee_forms import Form
 from .guarantees import NEIGHBORS, ZCDP, AllOf, ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP, Renyi
 from .origin import Origin
 from .parts import parallel, subsampled
+from .persons import for_persons
 from .profiles import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -61,6 +62,7 @@ __all__ = [
     "epsilon_of_curve",
     "epsilon_of_rho",
     "epsilon_of_rho_simply",
+    "for_persons",
     "from_json",
     "parallel",
     "share",

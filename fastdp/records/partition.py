@@ -230,22 +230,23 @@ class _Division(NamedTuple):
         return cls(by, coder, rows.select([by]).merge(statistic, operator.or_))
 
 
-class _Part(NamedTuple):
+class _Part:
     """Those of one part."""
 
-    division: _Division
-    code: int
+    def __init__(self, division: _Division, code: int) -> None:
+        self._division, self._code = division, code
+        self._starts: dict[int, int] = {}
+        self.size = 0
+        for first in sorted(division.counts):
+            self._starts[first] = self.size
+            self.size += int(division.counts[first][code])
 
     @property
     def reads(self) -> tuple[int, ...]:
-        return (self.division.by,)
+        return (self._division.by,)
 
-    def starts(self) -> tuple[dict[int, int], int]:
-        starts, before = {}, 0
-        for first in sorted(self.division.counts):
-            starts[first] = before
-            before += int(self.division.counts[first][self.code])
-        return starts, before
+    def before(self, first: int) -> int:
+        return self._starts.get(first, 0)
 
     def places(self, block: Block, at: Sequence[int]) -> NDArray[np.intp]:
-        return np.flatnonzero(self.division.coder(block.entries(at[0]), block.coded(at[0])) == self.code)
+        return np.flatnonzero(self._division.coder(block.entries(at[0]), block.coded(at[0])) == self._code)

@@ -139,6 +139,11 @@ class Block:
         column = self._columns[position_of(which, self._names, self.width)]
         return column.coded(self._start, self._start + self.n)
 
+    def counted(self, which: str | int) -> Coded | None:
+        """How often each label of a column occurs, and these, where that is cheaper than `coded`; otherwise None."""
+        column = self._columns[position_of(which, self._names, self.width)]
+        return column.counted(self._start, self._start + self.n)
+
 
 class Rows(ABC):
     """Records, wherever they are.

@@ -5,7 +5,7 @@ They are in the order that they have in the data, so a release on them has the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
@@ -107,11 +107,16 @@ class SubsetInMemory(Subset, MemoryRows):
 class Choice(Protocol):
     """Which records of a block are chosen, and where in a process that reads the block this is decided."""
 
-    #: The columns that it reads.
-    reads: tuple[int, ...]
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The columns that it reads."""
 
-    def starts(self) -> tuple[Mapping[int, int], int]:
-        """How many chosen records are before each block, by its first record, and how many there are."""
+    @property
+    def size(self) -> int:
+        """How many records are chosen."""
+
+    def before(self, first: int) -> int:
+        """How many of them are before the first record of a block."""
 
     def places(self, block: Block, at: Sequence[int]) -> NDArray[np.intp]:
         """Where the chosen records of a block are; `at` are the positions of what it reads."""
@@ -123,7 +128,7 @@ class SubsetElsewhere(Subset):
     def __init__(self, rows: Rows, choice: Choice, columns: tuple[int, ...], which: Which) -> None:
         self.names, self.width = names_at(columns, rows.names), at_least_one(columns)
         self._rows, self._choice, self._columns, self._which = rows, choice, columns, which
-        self._starts, self.n = choice.starts()
+        self.n = choice.size
         wanted = [*columns, *(column for column in choice.reads if column not in columns)]
         self._read = rows.select(wanted)
         self._reads_at = [wanted.index(column) for column in choice.reads]
@@ -133,14 +138,14 @@ class SubsetElsewhere(Subset):
         return SubsetElsewhere(self._rows, self._choice, at, self.which)
 
     def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
-        choice, reads_at, starts = self._choice, self._reads_at, self._starts
+        choice, reads_at = self._choice, self._reads_at
         names, width = self.names, self.width
 
         def of_chosen(block: Block) -> T:
             at = choice.places(block, reads_at)
             source = Source(block)
             columns = [TakenColumn(source, j, at) for j in range(width)]
-            return function(Block(starts.get(block.first, 0), len(at), columns, names, 0))
+            return function(Block(choice.before(block.first), len(at), columns, names, 0))
 
         return of_chosen
 

@@ -67,7 +67,7 @@ class Grid:
     @classmethod
     def of(cls, bounds: Any, kind: str, bits: Bits, *, from_zero: bool = False) -> Grid:
         """For numbers of a dtype's kind: at most 2^bits integers between the bounds, or from 0 to the further one."""
-        low, high = _ends(bounds)
+        low, high = ends_of(bounds)
         span = max(abs(low), abs(high)) if from_zero else high - low
         whole = kind in "biu" and low.denominator == high.denominator == 1
         if whole and span <= 2**bits.integers and max(abs(low), abs(high)) < 2**63:
@@ -84,7 +84,7 @@ class Grid:
         return float(self.first * Fraction(self.unit) + Fraction(places) * Fraction(self.unit))
 
 
-def _ends(bounds: Any) -> tuple[Fraction, Fraction]:
+def ends_of(bounds: Any) -> tuple[Fraction, Fraction]:
     ends = items_of("bounds", bounds, "two numbers, the lower and the upper bound", most=2)
     if len(ends) != 2:
         raise ValueError(f"bounds={shown(bounds)}: must be two numbers, the lower and the upper bound")
@@ -144,6 +144,10 @@ class ClampedColumn:
             raise ValueError(f"values: dtype {self.rows.dtypes()[at]}: must be numbers")
         #: Whether the number of entries that count is public.
         self.knows_size = neighbors == "replace-one" and self.missing == "raise"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What reads a block where the block is; the rows stay here."""
+        return {name: value for name, value in vars(self).items() if name != "rows"}
 
     @property
     def n(self) -> int:

@@ -87,8 +87,11 @@ def merged(tallies: list[Tally]) -> Tally:
 
 def _of_block(block: Block, columns: int, numbers: Numbers | None) -> Tally:
     if columns == 1 and numbers is None:
+        if (counted := block.counted(0)) is not None:
+            return _of_counts(*counted)
         if (coded := block.coded(0)) is not None:
-            return _count_places(*coded)
+            places, labels = coded
+            return _of_counts(_counts_of(places, len(labels)), labels)
         values, missing, _ = block.entries(0)
         if values.dtype.kind in "biufmM":
             return _count_numbers(_present(values, missing)[0])
@@ -225,8 +228,7 @@ def _ranked_objects(places: Array, labels: Array) -> tuple[NDArray[np.intp], Arr
     return table[places], ordered
 
 
-def _count_places(places: Array, labels: Array) -> Tally:
-    counts = _counts_of(places, len(labels))
+def _of_counts(counts: NDArray[np.int64], labels: Array) -> Tally:
     table, ordered = _rank_objects(labels, np.flatnonzero(counts))
     totals = np.zeros(len(ordered) + 1, np.int64)
     np.add.at(totals, table[:-1], counts)

@@ -112,8 +112,9 @@ def when_of_persons(shares: Callable[[int, Any, Any], tuple[Any, Any]]) -> None:
 def _persons(*given: Any) -> int:
     """How many records each person has at most, where records of persons are given; 1 elsewhere."""
     for each in given:
-        if issubclass(type(each), OfPersons) and (persons := each.which.persons) is not None:
-            return persons.at_most
+        if issubclass(type(each), OfPersons):  # not isinstance, which asks the object
+            persons = cast("OfPersons", each).which.persons
+            return 1 if persons is None else persons.at_most
     return 1
 
 

@@ -8,6 +8,7 @@ has: missing ones are told beside it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -56,6 +57,10 @@ class Column(ABC):
 
     def coded(self, start: int, stop: int) -> Coded | None:
         """The same as places in an array of labels, where the library knows them or finds them fast."""
+        return None
+
+    def counted(self, start: int, stop: int) -> Coded | None:
+        """How often each label of a slice occurs, and the labels, where that is found faster than places."""
         return None
 
 
@@ -146,6 +151,21 @@ class NumpyColumn(Column):
         if self._array.dtype.kind not in "OUST":
             return None
         return places_of(self._array[start:stop])
+
+    def counted(self, start: int, stop: int) -> Coded | None:
+        return counts_of(self._array[start:stop]) if self._array.dtype.kind in "OUST" else None
+
+
+def counts_of(array: Array) -> Coded | None:
+    """How often each of the objects or strings occurs, and these; None where equal ones are not taken alike.
+
+    Python's own counter takes 40 ns an entry, half of what finding their places takes.
+    """
+    values = array.tolist()
+    if {*map(type, values)} - _COMPARED:
+        return None
+    found = Counter(values)
+    return np.fromiter(found.values(), np.int64, len(found)), objects([*found])
 
 
 def places_of(array: Array) -> Coded:
@@ -266,6 +286,11 @@ class PandasColumn(Column):
             return places_of(np.asarray(part))
         places, labels = part.factorize()
         return places, np.asarray(labels, object)
+
+    def counted(self, start: int, stop: int) -> Coded | None:
+        part = self._data[start:stop]
+        is_plain = _rests_on_numpy(part) and part.dtype.kind == "O"
+        return counts_of(np.asarray(part)) if is_plain else None
 
     def _categories(self, part: Any) -> Coded | None:
         if not comes_from(part, "pandas", "Categorical"):

@@ -750,7 +750,7 @@ def test_the_sum_meets_the_noise_as_an_integer() -> None:
     nothing, at = np.zeros(1), []
     for s in (2**53, 2**53 + 1, 2**53 + 2):
         w = np.zeros(1)
-        everywhere = np.array([projections.EVERYWHERE, 0.0, 0.0, 0.0])
+        everywhere = np.array([projections.EVERYWHERE, 0.0, 0.0, 0.0, 0.0])
         descent.step_once(np.array([s]), np.array([-(2**53)]), np.array([1.0, 0.0]), 1.0, everywhere, w, nothing)
         at.append(-w[0])
     assert at == [0, 1, 2]

@@ -182,6 +182,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "x": lambda s: 1.0,
     "by": lambda s: "a",
     "keys": lambda s: [0, 1],
+    "unit": lambda s: "a",
+    "at_most": lambda s: 2,
     "bounds": lambda s: (-60, 60),
 }
 """A valid value of each parameter."""
@@ -257,6 +259,8 @@ SPECIAL: dict[str, _Named] = {
     "mwem": _Named(rounds=1),
     "pack": _Named(data=lambda s: np.eye(5, 3, dtype=bool)),
     "ContinualCounter": _Named(rho=0.5, length=8),
+    "bounds.histogram": _Named(bins=20),
+    "bounds.histogram_epsilon": _Named(bins=20),
     "bounds.continual_counter": _Named(rho=0.5, length=8),
     "bounds.quantiles_epsilon": _Named(error=100.0),
     "Partition": _Named(by="a", parts=lambda s: {0: fastdp.partition(RECORDS, by="a", keys=[0])[0]}),
@@ -405,7 +409,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
         {"a": np.arange(9)}, {"a": (0, 9)}, epsilon=1.0
     )["a"],
     "statistics.Description": lambda: fastdp.statistics.describe(
-        {"a": np.arange(9), "b": ["x", "y", "y"] * 3}, {"a": (0, 9)}, {"b": ["x", "y"]}, epsilon=1.0
+        np.array([[0, 1], [1, 0]] * 9), {0: (0, 1)}, {1: [0, 1]}, epsilon=1.0
     ),
     "statistics.Counts": lambda: fastdp.statistics.histogram(np.zeros(9), [-1.0, 0.0, 1.0], epsilon=1.0),
     "Partition": lambda: fastdp.partition(RECORDS, by="a", keys=[0, 1]),

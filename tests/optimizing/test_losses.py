@@ -293,10 +293,11 @@ def test_integers_beyond_floats_are_rounded_up() -> None:
 
 def test_the_regulariser_adds_to_any_loss() -> None:
     for loss in EVERY.values():
-        of_record, lam = parts_of(loss + losses.L2(0.25))
+        of_record, lam, l1 = parts_of(loss + losses.L1(0.5) + losses.L2(0.25))
+        assert l1 == 0.5
         assert of_record is loss
         assert lam == 0.25
-        assert parts_of(loss) == (loss, 0.0)
+        assert parts_of(loss) == (loss, 0.0, 0.0)
         assert repr(loss + losses.L2(0.25)) == f"{loss!r} + L2(0.25)"
     problem = Problem.of(losses.SquaredDistance(x_norm=1) + losses.L2(0.5), sets.Ball(2.0), 3)
     assert (problem.lam, problem.ridge, problem.curvature()) == (0.5, 1.0, 2.5)

@@ -356,3 +356,34 @@ def test_wide_integers_do_not_wrap():
     values = np.array([2**64 - 1] * 40 + [0] * 40, np.uint64)
     rows = column_rows("values", values)
     assert tally_labels(rows, 1).labels[0].tolist() == [0, 2**64 - 1]
+
+
+def test_equal_objects_are_one_label_in_any_order():
+    """What stands first decides nothing: an object that equals a label and is none is not counted with it."""
+
+    class Sly(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            return str.__eq__(self, other)
+
+    class Other:
+        def __hash__(self):
+            return hash("a")
+
+        def __eq__(self, other):
+            return other == "a"
+
+    kinds = [1, True, 1.0, np.int8(1), "a", np.str_("a"), Sly("a"), Other(), None, float("nan"), b"a"]
+    rng = np.random.default_rng(4)
+    found = set()
+    for _ in range(20):
+        values = np.empty(50 * len(kinds), object)
+        values[:] = [kinds[i] for i in rng.permutation(np.repeat(np.arange(len(kinds)), 50))]
+        tally = tally_labels(*label_rows(values, None))
+        found.add(repr((tally.labels[0].tolist(), tally.totals.tolist())))
+    assert found == {repr(([1, b"a", "a"], [[200, 50, 150]]))}
+    plain = np.array(["b", "a", None, "a", 2, 2.0], object)
+    tally = tally_labels(*label_rows(plain, None))
+    assert (tally.labels[0].tolist(), tally.totals.tolist()) == ([2, "a", "b"], [[2, 2, 1]])

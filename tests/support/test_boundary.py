@@ -71,7 +71,8 @@ READ_RECORDS = {
     "learn_box",
     "learn_conjunction", "learn_decision_list", "learn_from_class", "learn_tree", "median", "mwem",
     "noisy_least_squares", "noisy_projected_gradient_descent", "nonprivate_excess_risk", "nonprivate_minimum", "pack",
-    "partition", "permute_and_flip", "private_erm", "projected_gradient_descent", "quantile", "quantiles",
+    "limit_rows", "partition", "per_person", "permute_and_flip",
+    "private_erm", "projected_gradient_descent", "quantile", "quantiles",
     "release_marginals", "release_ranges", "synthesize", "top_k", "vector_mean", "vector_sum",
 }  # fmt: skip
 METHODS = {

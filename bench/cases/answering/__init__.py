@@ -6,11 +6,12 @@ every call. Updates go up and down in turn, so that the weights stay where they 
 """
 
 from ..registry import Case
-from . import continual, mwem, online, ranges, synthetic, tables, trees, weights
+from . import continual, mwem, online, planned, ranges, synthetic, tables, trees, weights
 
 CASES: tuple[Case, ...] = (
     *weights.CASES,
     *tables.CASES,
+    *planned.CASES,
     *online.CASES,
     *continual.CASES,
     *ranges.CASES,

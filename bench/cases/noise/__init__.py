@@ -5,13 +5,15 @@ addition to the values; ours adds.
 """
 
 from ..registry import Case
-from . import from_c, gaussian, laplace, mean, new_process, words
+from . import counts, from_c, gaussian, laplace, mean, new_process, persons, words
 
 CASES: tuple[Case, ...] = (
     *words.CASES,
     *laplace.CASES,
     *gaussian.CASES,
     *mean.CASES,
+    *counts.CASES,
+    *persons.CASES,
     *new_process.CASES,
     *from_c.CASES,
 )

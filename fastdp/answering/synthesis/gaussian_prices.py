@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from math import log2, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,14 @@ from ...support.shown import shown
 _FINE = 1024  # grid units that the noise should measure, so that its discreteness costs a part in a million
 _FINEST = 16  # bits that the grid may have below 1: distances of tables of 2^43 records stay in int64
 _STEP = 2.0**-20  # by which a sigma grows until its mu is proven
+
+
+class Priced(Protocol):
+    """A measurement with its price."""
+
+    @property
+    def mu(self) -> float:
+        """In Gaussian DP."""
 
 
 class Noise(NamedTuple):
@@ -78,6 +86,6 @@ def noise_of(mu: float, square: int, entries: int) -> Noise:
     return Noise(bits, plan, plan.sigma * 2.0**-bits, price)
 
 
-def total_mu(parts: Iterable[Noise]) -> float:
+def total_mu(parts: Iterable[Priced]) -> float:
     """What measurements cost together, rounded up."""
     return root_up(up(sum((Fraction(part.mu) ** 2 for part in parts), Fraction(0))))

@@ -14,9 +14,11 @@ from math import isqrt, prod
 from typing import Any
 
 from ...randomness.charged_keys import ChargedKeys
+from ..least_squares_fit import LeastSquares
 from ..marginal_counts import count_tables
 from ..marginal_transform import as_tables
 from ..queries.marginals import Marginals
+from ..residual_plan import ResidualPlan
 from .dependences import Counts
 from .gaussian_prices import Noise, noise_of, squared_change, total_mu
 from .junction_tree import JunctionTree
@@ -24,6 +26,7 @@ from .measured import Measured
 from .rounds import Counter, Rounds, measured_table
 from .structure import MEAN_NOISE, Candidate, Noisiness, Plan, shares_of
 from .synthesis_plan import LEAST_MU, Columns, SynthesisPlan
+from .whole_workload import Residuals, measure_whole, plan_whole
 
 _MARGIN = 2.0**-40  # for the rounding of shares
 _MOST_NOISE = 0.5  # of a table's mass: with more, a choice of tables is better
@@ -41,6 +44,7 @@ class Measurements:
     tables      all measured tables, those of single columns included
     mu          what everything cost
     rounds      how many times distances were measured
+    residuals   of the tables of a workload, where these were measured
     """
 
     singles: tuple[Measured, ...]
@@ -50,6 +54,7 @@ class Measurements:
     tables: tuple[Measured, ...]
     mu: float
     rounds: int
+    residuals: Residuals | None = None
 
 
 def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: ChargedKeys) -> Measurements:
@@ -58,8 +63,14 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
     counts = counted([(p,) for p in range(len(plan.domain))])
     singles = [measured_table((p,), counts[p,], noise, keys) for p, noise in enumerate(plan.singles)]
     total = max(1.0, total_of(singles)) if n is None else float(n)
+    rest = plan.rest(plan.singles)
+    chosen = whole_plan(total, plan, rest)
+    if chosen is not None:
+        of_all = plan_whole(plan, {each.columns: each.weight for each in chosen.tables}, total, rest)
+        if of_all is not None:
+            return _measured_whole(chosen, of_all, singles, plan, n, counted, keys)
     rounds = Rounds(plan, singles, total)
-    chosen = whole_plan(total, plan, plan.rest(plan.singles)) or rounds.run(counted, keys)
+    chosen = chosen or rounds.run(counted, keys)
     tables, spent = rounds.tables, rounds.spent
     noises = further_noises(chosen, rounds, plan)
     counts = counted(noises)
@@ -69,6 +80,20 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
     cost = total_mu(spent)
     assert cost <= plan.mu
     return Measurements(tuple(singles), total, rounds.pairs, chosen, tuple(tables), cost, rounds.count)
+
+
+def _measured_whole(
+    chosen: Plan, of_all: tuple[LeastSquares, ResidualPlan], singles: Sequence[Measured], plan: SynthesisPlan,
+    n: int | None, counted: Counter, keys: ChargedKeys,
+) -> Measurements:  # fmt: skip
+    """What all tables of a workload add to each other."""
+    least_squares, noise = of_all
+    residuals = measure_whole(least_squares, noise, singles, n, counted, keys)
+    cost = total_mu([*plan.singles, noise])
+    assert cost <= plan.mu
+    total = max(1.0, float(residuals.components[()][0]))
+    tables = (*singles, *residuals.tables)
+    return Measurements(tuple(singles), total, (), chosen, tables, cost, 0, residuals)
 
 
 def _counter(data: Any, plan: SynthesisPlan, outside: Any) -> Counter:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ...privacy.guarantees import Neighbors
 from ...records.domain import Domain
 from ...support.checks import MAX_INT64, large_integer
@@ -16,8 +18,9 @@ from ...support.results import Displayed, DisplayLines
 from ..queries.marginals import Marginals
 from .gaussian_prices import squared_change
 from .measuring import whole_plan
-from .structure import MEAN_NOISE
+from .structure import MEAN_NOISE, Plan
 from .synthesis_plan import CELLS_A_SECOND, SynthesisPlan, synthesis_plan
+from .whole_workload import plan_whole
 
 
 @public_as("fastdp.answering")
@@ -134,7 +137,7 @@ def plan_synthesis(
     columns = [MEAN_NOISE * size * noise.sigma / n for size, noise in zip(domain.sizes, plan.singles, strict=True)]
     whole = whole_plan(float(n), plan, plan.rest(plan.singles))
     if whole is not None:
-        tables, error, cells = len(whole.tables), -whole.value / len(whole.tables) / n, plan.limits.tree
+        tables, error, cells = len(whole.tables), _error_of_whole(plan, whole, n), plan.limits.tree
     else:
         tables, error, cells = len(plan.pairs), _error_of_pairs(plan, n), plan.limits.tree
     counted = sum(prod(shape) for shape in plan.workload().shapes)
@@ -143,6 +146,18 @@ def plan_synthesis(
     return SynthesisEstimate(
         tables, whole is not None, sum(columns) / len(columns), error, distances, cells, seconds, room
     )
+
+
+def _error_of_whole(plan: SynthesisPlan, whole: Plan, n: int) -> float:
+    """Of all tables of a workload."""
+    weights = {each.columns: each.weight for each in whole.tables}
+    of_all = plan_whole(plan, weights, float(n), plan.rest(plan.singles))
+    if of_all is None:
+        return -whole.value / len(weights) / n
+    least_squares, noise = of_all
+    deviations = np.sqrt(least_squares.variances_of_tables(noise.variances))
+    sizes = [prod(shape) for shape in least_squares.workload.shapes]
+    return float(MEAN_NOISE * np.dot(deviations, sizes) / len(sizes) / n)
 
 
 def _error_of_pairs(plan: SynthesisPlan, n: int) -> float:

@@ -19,6 +19,7 @@ from .junction_tree import JunctionTree
 from .measured import Measured
 from .measuring import Measurements
 from .synthesis_plan import SynthesisPlan
+from .table_picture import MOST_CELLS, picture_of
 from .tree_fit import TreeFit
 
 _MOST_LISTED = 12
@@ -51,6 +52,19 @@ class MeasuredTable:
     def residual(self) -> float:
         """The mean square of the differences, in units of the variance of the noise."""
         return float(((self.noisy - self.fitted) ** 2).mean() / self.sigma**2)
+
+    def picture(self) -> str:
+        """The noisy table beside the fitted one, as an SVG picture: bars, or shaded cells of several attributes.
+
+        Returns
+        -------
+        str
+            SVG, for a page or a file.
+        """
+        return picture_of(self.columns, self.noisy, self.fitted)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>{self.picture()}"
 
     def __repr__(self) -> str:
         return f"MeasuredTable({' x '.join(self.columns)}, {self.noisy.size:,} cells, sigma={self.sigma:.4g})"
@@ -158,7 +172,10 @@ class SynthesisReport(Displayed):
         ]
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() + self.picture()
+        drawn = [each for each in self.tables if each.noisy.size <= MOST_CELLS]
+        some = [[each for each in drawn if len(each.columns) == k][: _MOST_LISTED // 2] for k in (1, 2)]
+        tables = "".join(f"<div>{each.picture()}</div>" for of_a_kind in some for each in of_a_kind)
+        return super()._repr_html_() + (self.picture() if self.distances else "") + tables
 
     def picture(self) -> str:
         """The distances of all pairs as an SVG picture, measured tables framed.

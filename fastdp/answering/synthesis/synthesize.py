@@ -26,7 +26,7 @@ from .junction_tree import JunctionTree
 from .measuring import Measurements, measure
 from .synthesis_plan import SynthesisPlan, synthesis_plan
 from .synthesis_report import SynthesisReport, report_of
-from .tree_fit import fit_tree
+from .tree_fit import fit_residuals, fit_tree
 
 
 @public_as("fastdp.answering")
@@ -184,7 +184,10 @@ def synthesize(
 
 def _fitted(plan: SynthesisPlan, measured: Measurements, guarantee: Any) -> SynthesizedDistribution:
     tree = JunctionTree(plan.domain.sizes, measured.plan.edges)
-    fit = fit_tree(tree, measured.tables, measured.total, zeros=plan.zeros)
+    if measured.residuals is None:
+        fit = fit_tree(tree, measured.tables, measured.total, zeros=plan.zeros)
+    else:
+        fit = fit_residuals(tree, measured.residuals, measured.total, zeros=plan.zeros)
     report = report_of(plan, measured, tree, fit)
     n = round(measured.total)
     return SynthesizedDistribution(fit.distribution, plan.domain, report=report, guarantee=guarantee, n=n)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from ...randomness.keys import fill_words
 from ...support.machine import display_bytes, usable_memory
 from ...support.progress import Report
+from ..component_metric import ComponentMetric
+from ..least_squares_fit import LeastSquares
+from ..marginal_transform import as_tables
 from ..mirror_descent import SHIFT, MirrorDescent, Twin, descend
 from .junction_tree import MOST_CELLS, JunctionTree
 from .measured import Measured, Zeros, check_measured, check_zeros
@@ -21,11 +25,15 @@ from .tree_distribution import TreeDistribution
 from .tree_layout import TreeLayout
 from .tree_messages import TreeWeights
 
+if TYPE_CHECKING:
+    from .whole_workload import Residuals
+
 Flat = NDArray[np.float64]
 Columns = tuple[int, ...]
 
 STEPS = 3000
 TOLERANCE = 0.01
+_SLACK = 0.06  # of the least risk that later steps may have: largest errors fall for longer than the mean
 _ARRAYS = 4  # of all cells: logarithms, shares, their average, and the result
 
 
@@ -85,6 +93,66 @@ def fit_tree(
     found = descend(first, twin, weights.size * (least / total) ** 2, tolerance, steps, report)
     distribution = TreeDistribution(tree, found.x, total)
     return TreeFit(distribution, found.distance, found.left, found.risk, found.steps)
+
+
+def fit_residuals(
+    tree: JunctionTree, residuals: Residuals, total: float, *, zeros: Sequence[Zeros] = (),
+) -> TreeFit:  # fmt: skip
+    """The same for tables whose components have noise of their own: each counts by the inverse of its variance."""
+    _check_size(tree)
+    least_squares = residuals.least_squares
+    workload, size = least_squares.workload, len(least_squares.workload)
+    variances = {shape: values / total**2 for shape, values in residuals.variances.items()}
+    metric = ComponentMetric(least_squares, variances)
+    layout = TreeLayout(tree, workload.positions)
+    place = _flat(layout, as_tables(np.arange(size, dtype=np.float64), workload)).astype(np.int64)
+    back = np.argsort(place)
+
+    def weigh(gap: Flat) -> Flat:
+        weighed: Flat = metric.apply(gap[back])[place]
+        return weighed
+
+    def descent_to(components: dict[Columns, Flat]) -> MirrorDescent:
+        tables = [table / total for table in least_squares.build(components)]
+        logs = _logs_of_columns(layout, _one_way_of(least_squares, tables, variances))
+        for zero in zeros:
+            _exclude(layout, logs, zero)
+        z = TreeWeights(layout, logs)
+        return MirrorDescent(z, z.shares.copy(), _flat(layout, tables), weigh, workload.tables / 2)
+
+    shifts = _shifts(least_squares, residuals.variances)
+    moved = {shape: values + SHIFT * shifts[shape] for shape, values in residuals.components.items()}
+    first, noise = descent_to(residuals.components), metric.unit**2 * least_squares.rank
+    along = weigh(_flat(layout, least_squares.build(shifts)) / total) * (size / noise)
+    found = descend(
+        first, Twin(first, descent_to(moved), np.ones(1), along), noise, TOLERANCE, STEPS, None, slack=_SLACK
+    )
+    return TreeFit(TreeDistribution(tree, found.x, total), found.distance, found.left, found.risk, found.steps)
+
+
+def _shifts(least_squares: LeastSquares, variances: dict[Columns, Flat]) -> dict[Columns, Flat]:
+    """Components like the noise's, of signs that everybody knows."""
+    empty = [np.empty((len(group), *shape)) for shape, group in least_squares.subsets.items()]
+    found = {}
+    for shape, signs in zip(least_squares.subsets, _signs(empty), strict=True):
+        for axis in range(1, signs.ndim):
+            signs = signs - signs.mean(axis=axis, keepdims=True)
+        found[shape] = signs * np.sqrt(variances[shape]).reshape(-1, *[1] * len(shape))
+    return found
+
+
+def _one_way_of(
+    least_squares: LeastSquares, tables: Sequence[Flat], variances: dict[Columns, Flat]
+) -> list[Flat]:  # fmt: skip
+    """Of each column its shares; a value that is lost in the noise gets a quarter of its standard deviation."""
+    found: dict[int, Flat] = {}
+    for columns, table in zip(least_squares.workload.positions, tables, strict=True):
+        for p in set(columns) - found.keys():
+            one = table.sum(axis=tuple(i for i, q in enumerate(columns) if q != p))
+            least = min(least_squares.variance_of((p,), variances) ** 0.5 / 4, 1 / one.size)
+            one = np.maximum(one, least)
+            found[p] = one / one.sum()
+    return [found[p] for p in range(len(found))]
 
 
 def _flat(layout: TreeLayout, tables: Sequence[Flat]) -> Flat:

@@ -28,7 +28,7 @@ def exponential_erm(
     d : int >= 1
         The number of columns.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : Ball, Box or Simplex
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -75,7 +75,7 @@ def exponential_erm_n(
     excess : float > 0
         The excess risk that is asked for.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : Ball, Box or Simplex
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -109,7 +109,7 @@ def exponential_erm_epsilon(
     excess : float > 0
         The excess risk that is asked for.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : Ball, Box or Simplex
         One of `fastdp.sets`.
     beta : float in (0, 1)

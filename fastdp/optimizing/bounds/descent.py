@@ -106,7 +106,7 @@ def noisy_projected_gradient_descent(
     d : int >= 1
         The number of columns.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -166,7 +166,7 @@ def noisy_projected_gradient_descent_n(
     excess : float > 0
         The excess risk that is asked for.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -200,7 +200,7 @@ def noisy_projected_gradient_descent_epsilon(
     excess : float > 0
         The excess risk that is asked for.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     delta : float in [0, 1)

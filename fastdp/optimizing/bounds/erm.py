@@ -52,7 +52,7 @@ def private_erm(
     d : int >= 1
         The number of columns.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -106,7 +106,7 @@ def private_erm_n(
     excess : float > 0
         The excess risk that is asked for.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -140,7 +140,7 @@ def private_erm_epsilon(
     excess : float > 0
         The excess risk that is asked for.
     loss : Loss
-        One of `fastdp.losses`, perhaps + L2(lam).
+        One of `fastdp.losses`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     delta : float in [0, 1)

@@ -249,7 +249,7 @@ def noisy_least_squares(
     d : int >= 1
         The number of columns.
     loss : SquaredError
-        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam).
+        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -292,7 +292,7 @@ def noisy_least_squares_n(
     excess : float > 0
         The excess risk that is asked for.
     loss : SquaredError
-        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam).
+        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     epsilon : float > 0
@@ -326,7 +326,7 @@ def noisy_least_squares_epsilon(
     excess : float > 0
         The excess risk that is asked for.
     loss : SquaredError
-        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam).
+        `fastdp.losses.SquaredError(x_norm=, y_bound=)`, perhaps + L2(lam) or + L1(lam).
     over : ConvexSet
         One of `fastdp.sets`.
     delta : float in [0, 1)

@@ -8,10 +8,11 @@ from .distances import AbsoluteDeviation, SquaredDistance
 from .gradient import Gradient
 from .registry import parts_of as parts_of
 from .regression import Huber, SquaredError
-from .regularised import L2, Regularised
+from .regularised import L1, L2, Regularised
 from .softmax import Softmax
 
 __all__ = [
+    "L1",
     "L2",
     "AbsoluteDeviation",
     "Custom",

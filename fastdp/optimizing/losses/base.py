@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...support.checks import moderate
 from ..sets import ConvexSet
-from .regularised import L2, Regularised
+from .regularised import L1, L2, Regularised
 from .row import row_of
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ class Summand(ABC):
 
 
 class Loss(Summand):
-    """The loss of one record; `+ L2(lam)` adds a regulariser.
+    """The loss of one record; `+ L2(lam)` and `+ L1(lam)` add regularisers.
 
     convex   whether it is convex in w, as it has to be for a bound on the excess risk
     """
@@ -233,9 +233,7 @@ class Loss(Summand):
         """
 
     def __add__(self, other: Any) -> Regularised:
-        if not isinstance(other, L2):
-            return NotImplemented
-        return Regularised(self, other)
+        return Regularised(self, L2(0.0)) + other if isinstance(other, L1 | L2) else NotImplemented
 
     def _needs(self, name: str) -> NoReturn:
         raise MissingBound(f"loss: {self!r} needs {name}=, the bound that the records keep")

@@ -27,12 +27,12 @@ for row in ROWS:
     register(row)
 
 
-def parts_of(loss: Any) -> tuple[Loss, float]:
-    """(the loss of a record, lam)."""
+def parts_of(loss: Any) -> tuple[Loss, float, float]:
+    """(the loss of a record, lam of L2, lam of L1)."""
     if isinstance(loss, Regularised):
-        return loss.loss, loss.l2.lam
+        return loss.loss, loss.l2.lam, loss.l1.lam
     if not isinstance(loss, Loss):
         raise ValueError(
             f"loss={shown(loss)}: must be one of fastdp.losses, such as fastdp.losses.Logistic(x_norm=1.0)"
         )
-    return loss, 0.0
+    return loss, 0.0, 0.0

@@ -10,14 +10,8 @@ from ...support.checks import non_negative
 
 
 @dataclass(frozen=True)
-class L2:
-    """lam / 2 ||w||^2, added to the mean loss. It is public: never clipped, and no noise is added for it.
-
-    Parameters
-    ----------
-    lam : float >= 0
-        Its weight.
-    """
+class _Regulariser:
+    """A public term of what is minimised, and its weight."""
 
     lam: float
 
@@ -29,8 +23,38 @@ class L2:
 
 
 @dataclass(frozen=True)
+class L2(_Regulariser):
+    """lam / 2 ||w||^2, added to the mean loss. It is public: never clipped, and no noise is added for it.
+
+    Parameters
+    ----------
+    lam : float >= 0
+        Its weight.
+    """
+
+
+@dataclass(frozen=True)
+class L1(_Regulariser):
+    """lam (|w_1| + ... + |w_d|), added to the mean loss: coordinates that matter little become 0.
+
+    It is public, like L2; a loss with both has the elastic net. Over a Box, or a Ball around 0.
+
+    Parameters
+    ----------
+    lam : float >= 0
+        Its weight.
+
+    Examples
+    --------
+    >>> from fastdp import losses
+    >>> losses.Logistic(x_norm=1) + losses.L1(0.01) + losses.L2(0.1)
+    Logistic(x_norm=1) + L2(0.1) + L1(0.01)
+    """
+
+
+@dataclass(frozen=True)
 class Regularised:
-    """A loss and a regulariser, as `loss + L2(lam)` makes it.
+    """A loss and its regularisers, as `loss + L2(lam)` makes it.
 
     Parameters
     ----------
@@ -38,10 +62,21 @@ class Regularised:
         The loss of a record.
     l2 : L2
         The regulariser.
+    l1 : L1
+        The other one.
     """
 
     loss: Any
     l2: L2
+    l1: L1 = L1(0.0)
+
+    def __add__(self, other: Any) -> Regularised:
+        if isinstance(other, L1):
+            return Regularised(self.loss, self.l2, L1(self.l1.lam + other.lam))
+        if isinstance(other, L2):
+            return Regularised(self.loss, L2(self.l2.lam + other.lam), self.l1)
+        return NotImplemented
 
     def __repr__(self) -> str:
-        return f"{self.loss!r} + L2({self.l2.lam:g})"
+        l2 = f" + L2({self.l2.lam:g})" if self.l2.lam or not self.l1.lam else ""
+        return f"{self.loss!r}{l2}" + (f" + L1({self.l1.lam:g})" if self.l1.lam else "")

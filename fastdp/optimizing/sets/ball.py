@@ -76,6 +76,10 @@ class Ball(ConvexSet):
         return Projection(number_of("BALL" if self.order == 2 else "BALL_L1"), at, at, self.radius)
 
     @property
+    def takes_l1(self) -> bool:
+        return not any(self.at)
+
+    @property
     def net_dimension(self) -> int:
         return self.known_dimension()
 

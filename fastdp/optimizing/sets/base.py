@@ -44,11 +44,12 @@ class Projection(NamedTuple):
     a: Vector
     b: Vector
     radius: float
+    l1: float = 0.0  # of the regulariser, by which steps shorten coordinates before
 
     @property
     def region(self) -> Vector:
         """The same as one array: kernels/descent.py."""
-        return np.concatenate(((self.kind, self.radius), self.a, self.b))
+        return np.concatenate(((self.kind, self.radius, self.l1), self.a, self.b))
 
 
 class ConvexSet(ABC):
@@ -232,6 +233,11 @@ class ConvexSet(ABC):
         return off <= _ROUNDING * here.diameter + 2.0**-49 * float(np.abs(w).max())
 
     @property
+    def takes_l1(self) -> bool:
+        """Whether to shorten coordinates and then project minimises with L1: descent.md, theorem 7."""
+        return False
+
+    @property
     def norm(self) -> float:
         """The largest norm of a point of the set."""
         return self.reach(np.zeros(self.known_dimension()))
@@ -247,6 +253,13 @@ class ConvexSet(ABC):
         if self.dimension not in (None, d):
             raise ValueError(f"{self!r}: has dimension {self.dimension}: must be {d}, as the records have columns")
         return d
+
+
+def nearest(w: Vector, over: ConvexSet, threshold: float) -> Vector:
+    """The point u of the set with the least ||u - w||^2 / 2 + threshold |u|_1."""
+    if threshold:
+        w = np.asarray(np.sign(w) * np.maximum(np.abs(w) - threshold, 0.0))
+    return over.project(w)
 
 
 def dimension_of(d: Any, name: str = "dimension") -> int:

@@ -77,6 +77,10 @@ class Box(ConvexSet):
         return Projection(number_of("BOX"), np.array(self.lower), np.array(self.upper), 0.0)
 
     @property
+    def takes_l1(self) -> bool:
+        return True
+
+    @property
     def net_dimension(self) -> int:
         return self.known_dimension()
 

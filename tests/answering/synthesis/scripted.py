@@ -17,14 +17,16 @@ import numpy as np
 import pytest
 
 from fastdp import Domain, Randomness
-from fastdp.answering.synthesis import gaussian_prices, rounds
+from fastdp.answering.marginal_transform import as_tables
+from fastdp.answering.residual_measurement import residuals_of
+from fastdp.answering.synthesis import gaussian_prices, rounds, whole_workload
 from fastdp.answering.synthesis.measuring import measure
 from fastdp.answering.synthesis.synthesis_plan import SynthesisPlan, synthesis_plan
 from fastdp.answering.synthesis.tree_fit import fit_tree
 from fastdp.randomness.charged_keys import ChargedKeys
 from fastdp.records.sources import rows_of
 
-Step = tuple[float, tuple[int, ...]]  # sigma in units of the grid, and what meets it
+Step = tuple[float, tuple[float, ...]]  # sigma in units of the grid, and what meets it
 Records = tuple[tuple[int, ...], ...]
 
 DEFAULTS: dict[str, Any] = {
@@ -71,7 +73,15 @@ def steps_of(
         steps.append((noise.plan.sigma, tuple(np.asarray(values).reshape(-1).tolist())))
         return level + 4 * outputs.random(np.shape(values))
 
+    def residuals(counts: Any, tables: Any, noise: Any, key: Any, least_squares: Any) -> Any:
+        of_sets = zip(noise.sigmas, as_tables(counts << noise.bits, tables), strict=True)
+        for sigma, table in of_sets:  # what meets noise: the rest of a table is forgotten
+            steps.append((sigma, tuple(residuals_of(table[None]).reshape(-1).tolist())))
+        shapes = ((shape, (len(group), *shape)) for shape, group in least_squares.subsets.items())
+        return {shape: level + 4 * outputs.random(size) for shape, size in shapes}
+
     with patch.context() as inside:
+        inside.setattr(whole_workload, "measure_residuals", residuals)
         inside.setattr(gaussian_prices.Noise, "added", added)
         inside.setattr(rounds, "fit_tree", _fit_once)
         array = np.array(records, np.uint8).reshape(len(records), len(plan.domain))

@@ -54,6 +54,26 @@ def test_a_whole_workload_costs_no_more(relation: str, monkeypatch: pytest.Monke
     assert max(found) > Fraction(plan.mu) ** 2 * Fraction(9, 10)
 
 
+PAIRS = [["a", "b"], ["b", "c"], ["a", "c"]]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("workload", [None, PAIRS])
+def test_residuals_of_a_whole_workload_cost_no_more(
+    relation: str, workload: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(SMALL, relation, epsilon=2.0, whole=True, workload=workload)
+    found = largest_price(plan, 2, 1, monkeypatch, level=3000.0, public=6000)
+    assert found <= Fraction(plan.mu) ** 2
+    assert found > Fraction(plan.mu) ** 2 * Fraction(97, 100)
+    # with a part of it unpaid
+    columns, rest = measuring.plan_whole, plan.rest(plan.singles)
+    monkeypatch.setattr(measuring, "plan_whole", lambda plan, tables, total, _: columns(plan, tables, total, plan.mu))
+    assert rest < plan.mu
+    with pytest.raises(AssertionError):
+        largest_price(plan, 1, 1, monkeypatch, level=3000.0, public=6000)
+
+
 def _whole_by_records(patch: pytest.MonkeyPatch) -> None:
     """Whether all tables are measured goes by the number of records, which is private."""
     real, count = measuring.whole_plan, measuring.count_tables

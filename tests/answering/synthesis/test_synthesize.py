@@ -113,6 +113,12 @@ def test_the_report_states_what_was_measured() -> None:
     for word in ("job x sex", "sigma", "residual", "cliques", "Gaussian DP"):
         assert word in text
     assert "<svg" in page
+    assert page.count("fitted</text>") == len(report.tables)  # four columns, and the pairs
+    picture = table.picture()
+    assert picture.count("<rect") == 2 * table.noisy.size
+    assert "job x sex: noisy" in picture
+    assert picture in page
+    assert 'fill="rgb(0,0,255)"' in picture  # the largest entry
     assert page.count("<rect") >= 6
     with pytest.raises(ValueError, match=r"^names=.*: must be those of a table that was measured"):
         report.table(["sex", "code", "pay"])

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import fastdp
+from fastdp import Domain, marginals
+from fastdp.answering.least_squares_fit import least_squares_of
 from fastdp.answering.synthesis.junction_tree import JunctionTree
 from fastdp.answering.synthesis.measured import Measured, Zeros
-from fastdp.answering.synthesis.tree_fit import fit_tree
+from fastdp.answering.synthesis.tree_fit import fit_residuals, fit_tree
+from fastdp.answering.synthesis.whole_workload import Residuals, _join
 from tests.oracles import junction_trees as oracle
 
 
@@ -216,3 +219,73 @@ def test_bad_sizes() -> None:
         fit_tree(JunctionTree([2] * 23, [range(23)]), [], 1.0)
     with pytest.raises(ValueError, match=r"total=0\.0: must be > 0"):
         fit_tree(JunctionTree([2], []), [], 0.0)
+
+
+# --- tables whose components have noise of their own
+
+
+def _residuals(scale: float, seed: int, sizes: tuple[int, ...] = (3, 2, 4)) -> tuple[Residuals, list[Any], Any]:
+    """Components of all pairs of a small distribution, with noise that differs from component to component."""
+    rng = np.random.default_rng(seed)
+    domain = Domain(dict(zip("abc", sizes, strict=True)))
+    counts = rng.integers(20, 400, sizes).astype(float)
+    least_squares = least_squares_of(marginals(domain, 2))
+    exact = [counts.sum(axis=2), counts.sum(axis=1), counts.sum(axis=0)]
+    components = least_squares.solve(exact)
+    variances = {shape: scale**2 * rng.uniform(0.5, 4, len(values)) for shape, values in components.items()}
+    for shape, values in components.items():
+        noise = rng.normal(size=values.shape) * np.sqrt(variances[shape]).reshape(-1, *[1] * len(shape))
+        for axis in range(1, noise.ndim):
+            noise -= noise.mean(axis=axis, keepdims=True)
+        components[shape] = values + noise
+    return Residuals(least_squares, components, variances), exact, counts
+
+
+def test_residuals_without_noise_give_their_tables() -> None:
+    residuals, exact, counts = _residuals(1e-3, 1)
+    fit = fit_residuals(JunctionTree((3, 2, 4), [(0, 1, 2)]), residuals, counts.sum())
+    for columns, table in zip([(0, 1), (0, 2), (1, 2)], exact, strict=True):
+        assert np.allclose(fit.distribution.marginal(columns) * counts.sum(), table, atol=1.0)
+
+
+def test_the_risk_of_residuals_is_estimated() -> None:
+    risks, errors = [], []
+    for seed in range(12):
+        residuals, exact, counts = _residuals(300.0, seed, (8, 6, 9))
+        residuals.components[()][0] = counts.sum()  # known
+        fit = fit_residuals(JunctionTree((8, 6, 9), [(0, 1, 2)]), residuals, counts.sum())
+        found = [fit.distribution.marginal(columns) * counts.sum() for columns in [(0, 1), (0, 2), (1, 2)]]
+        gap = residuals.least_squares.solve([a - b for a, b in zip(found, exact, strict=True)])
+        square = sum(
+            float((values**2 / residuals.variances[shape].reshape(-1, *[1] * len(shape))).sum())
+            for shape, values in gap.items()
+        )
+        errors.append(square / residuals.least_squares.rank)
+        risks.append(fit.risk)
+    assert 0.1 < np.mean(errors) < 0.9  # stopping early is better than following the noise
+    assert abs(np.mean(risks) - np.mean(errors)) < 0.15
+
+
+def test_zeros_hold_for_residuals() -> None:
+    residuals, _, counts = _residuals(10.0, 3)
+    cells = np.zeros((3, 2), bool)
+    cells[1, 1] = True
+    fit = fit_residuals(
+        JunctionTree((3, 2, 4), [(0, 1, 2)]), residuals, counts.sum(), zeros=[Zeros((0, 1), cells)]
+    )  # fmt: skip
+    assert fit.distribution.marginal((0, 1))[1, 1] == 0.0
+
+
+def test_what_was_measured_twice_is_joined() -> None:
+    residuals, _, counts = _residuals(10.0, 3)
+    least_squares, sigma = residuals.least_squares, 5.0
+    components = {shape: values.copy() for shape, values in residuals.components.items()}
+    variances = {shape: values.copy() for shape, values in residuals.variances.items()}
+    place, before = least_squares.place[(0,)], variances[(3,)][0]
+    assert place == 0
+    one = counts.sum(axis=(1, 2))
+    _join((3,), place, one - one.mean(), sigma**-2, components, variances)
+    share = before / (before + sigma**2)
+    wanted = share * (one - one.mean()) + (1 - share) * residuals.components[(3,)][0]
+    assert np.allclose(components[(3,)][0], wanted)
+    assert variances[(3,)][0] == pytest.approx(before * sigma**2 / (before + sigma**2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,35 @@ def _check_released_tables(drawn: Any, parameters: Any) -> None:
     exact = [np.bincount(2 * a + b, minlength=4) for i, a in enumerate(codes.T) for b in codes.T[i + 1 :]]
     assert len(tables) == len(exact)
     assert abs(np.stack(exact) - len(codes) * np.reshape(tables, (-1, 4))).max() < 7 * sigma
+
+
+def _check_plan(drawn: Any, parameters: Any) -> None:
+    """Replaced records that differ in t columns move c_S = sum_x (-1)^<S, x> by 2 where they differ in an odd number of
+    S. Sums of these over 2^|S| cells are what the noise of S, 2^|S| times its variance, is for; the worst t is paid."""
+    sets, sigmas, epsilon, delta = drawn
+    d = 1 + max(max(S) for S in sets)
+    shares = {len(S): 4 / (2 ** len(S) * sigma**2) for S, sigma in zip(sets, sigmas, strict=True)}  # alike for a size
+    assert all(
+        4 / (2 ** len(S) * sigma**2) == pytest.approx(shares[len(S)], rel=1e-9)
+        for S, sigma in zip(sets, sigmas, strict=True)
+    )
+    squares = [
+        sum(
+            share * math.comb(t, j) * math.comb(d - t, k - j) for k, share in shares.items() for j in range(1, k + 1, 2)
+        )
+        for t in range(d + 1)
+    ]
+    mu, normal = math.sqrt(max(squares)), NormalDist().cdf
+    spent = normal(mu / 2 - epsilon / mu) - math.exp(epsilon) * normal(-mu / 2 - epsilon / mu)
+    assert delta / 1.1 <= spent <= delta
+
+
+def _check_three_way_tables(drawn: Any, parameters: Any) -> None:
+    """Within what the noise of a cell is; a fit comes closer."""
+    codes, positions, tables, sigma = drawn
+    for own, table in list(zip(positions, tables, strict=True))[::50]:
+        exact = np.bincount(codes[:, list(own)] @ [4, 2, 1], minlength=8)
+        assert abs(exact - len(codes) * table.reshape(-1)).max() < 7 * sigma
 
 
 def _check_two_way_tables(drawn: Any, parameters: Any) -> None:
@@ -243,6 +273,8 @@ ORACLES: dict[str, Any] = {
     "slices": _check_slices,
     "two-way tables": _check_two_way_tables,
     "released tables": _check_released_tables,
+    "three-way tables": _check_three_way_tables,
+    "a plan's price": _check_plan,
     "rising weights": _check_rising,
     "tables of a tree": _check_tables_of_a_tree,
     "records of a tree": _check_records_of_a_tree,

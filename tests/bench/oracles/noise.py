@@ -62,9 +62,24 @@ def _check_seconds(seconds: Any, parameters: Any) -> None:
     assert 0 < seconds < 60
 
 
+def _check_counts(drawn: Any, parameters: Any) -> None:
+    exact, noisy = drawn
+    assert exact.shape == noisy.shape
+    assert np.abs(noisy - exact).max() < 2 * (40 + 2 * np.log(exact.size))  # noise of scale 2: chance e^-40
+    assert exact.size == 1 or np.any(noisy != exact)
+
+
 def _check_mean(drawn: Any, parameters: Any) -> None:
     values, mean = drawn
     assert abs(mean - values.mean()) < 40 * 1000 / len(values)  # chance e^-40
+
+
+def _check_rows(drawn: Any, parameters: Any) -> None:
+    every, kept = drawn
+    persons, rows = np.unique(every, return_counts=True)
+    of_each, left = np.unique(kept, return_counts=True)
+    assert np.array_equal(persons, of_each)
+    assert np.array_equal(left, np.minimum(rows, int(parameters["at_most"])))
 
 
 ORACLES: dict[str, Any] = {
@@ -77,4 +92,6 @@ ORACLES: dict[str, Any] = {
     "uniform numbers": _check_uniform,
     "a clock": _check_seconds,
     "a mean": _check_mean,
+    "counts with noise": _check_counts,
+    "rows of persons": _check_rows,
 }

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import fastdp
-from fastdp import losses, sets
+from fastdp import losses, sets, statistics
 from fastdp.answering import marginal_counts
 from fastdp.answering import true_answers as truth
 
@@ -87,6 +87,37 @@ def ranges(give: Any, data: Data) -> Any:
     edges = np.append(np.linspace(0.0, 1e5, 101), np.inf)
     made = fastdp.release_ranges(give(data.incomes), edges, epsilon=1.0, delta=1e-6, rng=seeded())
     return made.counts
+
+
+def numbers(give: Any, data: Data) -> Any:
+    """The statistics of columns."""
+    price = {"epsilon": 1.0, "neighbors": "add-remove"}
+    incomes, codes = give(data.incomes), give(data.codes[:, 0])
+    bounds = {"bounds": (0, 50_000)} | price
+    found = [
+        float(statistics.mean(incomes, rng=seeded(), **bounds)),
+        float(statistics.variance(incomes, rng=seeded(), **bounds)),
+        int(statistics.sum(codes, rng=seeded(), bounds=(0, 4), **price)),
+        int(statistics.count(incomes, rng=seeded(), **price)),
+        statistics.histogram(incomes, np.linspace(0, 1e6, 51), outside="clip", rng=seeded(), **price).counts,
+        statistics.bincount(codes, 5, rng=seeded(), **price).counts,
+        statistics.count_by(codes, delta=1e-6, rng=seeded(), **price).counts,
+    ]
+    return np.concatenate([np.ravel(each) for each in found]).tolist()
+
+
+def statistics_of_records(give: Any, data: Data) -> Any:
+    codes = give(data.codes)
+    price = {"epsilon": 1.0, "neighbors": "add-remove"}
+    sums = statistics.sum_by(codes, 2, 0, bounds=(0, 3), delta=1e-6, rng=seeded(), **price)
+    north = fastdp.partition(codes, by=0, keys=[0, 3])[3]
+    described = statistics.describe(give(data.points), {0: (-1, 1), 1: (-1, 1)}, rng=seeded(), **price)
+    found = [
+        sums.sums,
+        int(statistics.sum(north[1], rng=seeded(), bounds=(0, 2), **price)),
+        *(list(described[column].values.values()) for column in (0, 1)),
+    ]
+    return np.concatenate([np.ravel(each) for each in found]).tolist()
 
 
 def of_class(give: Any, data: Data) -> Any:
@@ -213,6 +244,8 @@ CASES: dict[str, Call] = {
     "mwem": partial(fitted, variant="average", rounds=4),
     "mwem, measured": partial(fitted, variant="measured", rounds=3),
     "marginals": tables,
+    "statistics": numbers,
+    "statistics of records": statistics_of_records,
     "synthesize": synthesized,
     "synthesize, add-remove": partial(synthesized, neighbors="add-remove"),
     "logistic": partial(descent, loss=losses.Logistic(x_norm=1), y="side"),
