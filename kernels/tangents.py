@@ -142,8 +142,8 @@ TANGENTS[SQUARED_DISTANCE] = add_tangents_of_square_distances = _make(square_of,
 TANGENTS[ABSOLUTE_DEVIATION] = add_tangents_of_deviations = _make(deviation_of, score_itself, one, sign_of_difference)
 add_tangents_of_square_distances.__doc__ = """Add the losses of records at points, and their gradients, as integers.
 
-    out[p, 0] 2^31 + out[p, 1] += sum over records of min(max(floor((loss(x_i, w_p) - lowest_i) unit), 0), limit)
-    out[p, 2j+2] 2^31 + out[p, 2j+3] += sum over records of the integer next to (gradient's coordinate j) slope_unit
+    out[p, 0] 2^31 + out[p, 1] += sum_i min(max(floor((loss(x_i, w_p) - lowest_i) unit), 0), limit)
+    out[p, 2j+2] 2^31 + out[p, 2j+3] += sum_i round((coordinate j of the gradient) slope_unit)
 
     Shapes    columns float64[4, n]: coordinate by coordinate, zeros after the last; labels, lowest float64[n];
               net float64[4, m], likewise; out int64[m, 10]; parameter and address as in covering_nets.py

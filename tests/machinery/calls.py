@@ -627,3 +627,10 @@ CHARGED = {
     if {"budget", "rng"} <= set(inspect.signature(thing).parameters) and not name.startswith("connect.")
 }
 """Functions that take budget= and rng=."""
+
+_NEITHER_RHO_NOR_EPSILON = {"statistics.count_by", "statistics.sum_by"}
+
+
+def large_budget(name: str) -> fastdp.Budget:
+    """A budget that takes what this call charges: "best" adds up rhos and epsilons, "basic" epsilons with deltas."""
+    return fastdp.Budget(epsilon=1e6, delta=0.5, theorem="basic" if name in _NEITHER_RHO_NOR_EPSILON else "best")
