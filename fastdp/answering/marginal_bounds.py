@@ -1,10 +1,15 @@
-"""The error bound of `release_marginals`, from public numbers: release_marginals.md, theorem 1; as `fastdp.bounds`."""
+"""The error bound of `release_marginals`, from public numbers; as `fastdp.bounds`.
+
+release_marginals.md, theorem 1, for equal noise; residual_planning.md, "Error bound", for planned noise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import log, sqrt
-from typing import Any
+from math import log, prod, sqrt
+from typing import Any, Literal
+
+import numpy as np
 
 from ..mechanisms import bounds
 from ..privacy.guarantees import Neighbors
@@ -14,12 +19,17 @@ from ..support import parameters
 from ..support.checks import MAX_INT64, large_integer, one_of, probability
 from ..support.search import in_reach, least_float, least_integer
 from .estimate import Estimate
+from .least_squares_fit import least_squares_of
 from .marginal_fits import Fit, bytes_of_release
-from .marginal_noise import NOISES, MarginalNoise, NoiseKind, marginal_noise
+from .marginal_noise import NoiseKind
 from .queries.marginals import Marginals
-from .release_marginals import checked_workload
+from .release_marginals import checked_workload, planned_noise
+from .table_noise import EqualNoise, Objective, TableNoise
 
 _MOST_EPSILON = 2.0**9
+_MOST_DEVIATIONS = 2.0**10  # that an error is looked for within
+
+EqualOrPlanned = Literal["equal", "planned"]
 
 
 def release_marginals(
@@ -32,11 +42,14 @@ def release_marginals(
     beta: float = 0.05,
     fit: Fit | None = "auto",
     noise: NoiseKind = "auto",
+    allocation: EqualOrPlanned = "equal",
+    objective: Objective | Iterable[float] = "maximum",
     neighbors: Neighbors = "replace-one",
 ) -> Estimate:
-    """The error bound of `release_marginals` on n records for the tables as measured, and what it takes.
+    """The error bound of `release_marginals` on n records, and what it takes.
 
-    It is that of the same noise on every cell. Where noise is planned its deviation is less, and fits come closer.
+    With equal noise it is that of the tables as measured, with planned noise that of the unbiased tables,
+    `table(names, unbiased=True)`. Fits come closer.
 
     Parameters
     ----------
@@ -56,6 +69,10 @@ def release_marginals(
         As of `release_marginals`; memory depends on it.
     noise : {"auto", "laplace", "gaussian"}
         As of `release_marginals`, under no budget.
+    allocation : {"equal", "planned"}
+        The same noise on every cell, or noise that is planned, as of `release_marginals`.
+    objective : {"maximum", "total"} or iterable of float
+        Of planned noise, as of `release_marginals`.
     neighbors : {"replace-one", "add-remove"}
         The relation between neighbouring collections of records.
 
@@ -65,8 +82,9 @@ def release_marginals(
         With `.alpha`, within which every entry of every table is, as a fraction of n, and `.bytes`.
     """
     n, beta = large_integer("n", n, least=1, most=MAX_INT64), parameters.beta(beta)
-    tables, planned = _tables(domain, workload, epsilon, delta, fit, neighbors, noise)
-    return Estimate(_largest_noise(tables, planned, beta) / n, beta, 1, domain.size, *bytes_of_release(n, tables, fit))
+    tables = _tables(domain, workload, fit, neighbors)
+    planned = _noise(tables, epsilon, delta, neighbors, allocation, objective, noise)
+    return Estimate(_largest_noise(planned, beta) / n, beta, 1, domain.size, *bytes_of_release(n, tables, fit))
 
 
 def release_marginals_n(
@@ -77,9 +95,11 @@ def release_marginals_n(
     epsilon: float,
     delta: float,
     beta: float = 0.05,
+    allocation: EqualOrPlanned = "equal",
+    objective: Objective | Iterable[float] = "maximum",
     neighbors: Neighbors = "replace-one",
 ) -> int:
-    """The least number of records with which every entry that `release_marginals` measures is within alpha.
+    """The least number of records with which every entry is as near as `bounds.release_marginals` states.
 
     Parameters
     ----------
@@ -95,6 +115,10 @@ def release_marginals_n(
         The delta of the release.
     beta : float in (0, 1)
         The probability with which the accuracy may fail.
+    allocation : {"equal", "planned"}
+        The same noise on every cell, or noise that is planned, as of `release_marginals`.
+    objective : {"maximum", "total"} or iterable of float
+        Of planned noise, as of `release_marginals`.
     neighbors : {"replace-one", "add-remove"}
         The relation between neighbouring collections of records.
 
@@ -104,7 +128,8 @@ def release_marginals_n(
         The number of records.
     """
     asked, beta = probability("alpha", alpha), parameters.beta(beta)
-    error = _largest_noise(*_tables(domain, workload, epsilon, delta, None, neighbors), beta)
+    tables = _tables(domain, workload, None, neighbors)
+    error = _largest_noise(_noise(tables, epsilon, delta, neighbors, allocation, objective), beta)
     return in_reach("alpha", asked, lambda: least_integer(lambda n: error / n <= asked, low=1, largest=MAX_INT64))
 
 
@@ -116,9 +141,11 @@ def release_marginals_epsilon(
     alpha: float,
     delta: float,
     beta: float = 0.05,
+    allocation: EqualOrPlanned = "equal",
+    objective: Objective | Iterable[float] = "maximum",
     neighbors: Neighbors = "replace-one",
 ) -> float:
-    """The least epsilon (to 10 digits) with which every entry that `release_marginals` measures is within alpha.
+    """The least epsilon (to 10 digits) with which every entry is as near as `bounds.release_marginals` states.
 
     Parameters
     ----------
@@ -134,6 +161,10 @@ def release_marginals_epsilon(
         The delta of the release.
     beta : float in (0, 1)
         The probability with which the accuracy may fail.
+    allocation : {"equal", "planned"}
+        The same noise on every cell, or noise that is planned, as of `release_marginals`.
+    objective : {"maximum", "total"} or iterable of float
+        Of planned noise, as of `release_marginals`.
     neighbors : {"replace-one", "add-remove"}
         The relation between neighbouring collections of records.
 
@@ -149,30 +180,53 @@ def release_marginals_epsilon(
     """
     n, beta = large_integer("n", n, least=1, most=MAX_INT64), parameters.beta(beta)
     asked = probability("alpha", alpha)
-    tables, _ = _tables(domain, workload, 1.0, delta, None, neighbors)
+    tables = _tables(domain, workload, None, neighbors)
+    _noise(tables, 1.0, delta, neighbors, allocation, objective)  # whose errors are those of parameters
 
     def enough(epsilon: float) -> bool:
         try:
-            noise = marginal_noise(tables, epsilon, delta, neighbors)
+            noise = _noise(tables, epsilon, delta, neighbors, allocation, objective)
         except ValueError:  # too much noise, or too little, to be drawn
             return False
-        return _largest_noise(tables, noise, beta) / n <= asked
+        return _largest_noise(noise, beta) / n <= asked
 
     return in_reach("alpha", asked, lambda: least_float(enough, largest=_MOST_EPSILON))
 
 
-def _tables(
-    domain: Any, workload: Any, epsilon: Any, delta: Any, fit: Any, neighbors: Any, noise: Any = "auto"
-) -> tuple[Marginals, MarginalNoise]:
+def _tables(domain: Any, workload: Any, fit: Any, neighbors: Any) -> Marginals:
     check_domain(domain)
     parameters.neighbors(neighbors)
-    tables = checked_workload(domain, workload, fit)
-    one_of("noise", noise, NOISES)
-    return tables, marginal_noise(tables, epsilon, delta, neighbors, noise)
+    return checked_workload(domain, workload, fit)
 
 
-def _largest_noise(tables: Marginals, noise: MarginalNoise, beta: float) -> float:
+def _noise(
+    tables: Marginals, epsilon: Any, delta: Any, neighbors: Neighbors, allocation: Any, objective: Any,
+    noise: Any = "auto",
+) -> TableNoise:  # fmt: skip
+    one_of("allocation", allocation, ("equal", "planned"))
+    return planned_noise(tables, epsilon, delta, neighbors, "least-squares", noise, allocation, objective, None)
+
+
+def _largest_noise(noise: TableNoise, beta: float) -> float:
     """What none of all entries' noises exceeds, in records, but with probability beta."""
-    if isinstance(noise.plan, LaplacePlan):
-        return bounds.laplace(sensitivity=noise.plan.scale, epsilon=1.0, beta=beta, count=len(tables))
-    return noise.sigma * sqrt(2 * log(2 * len(tables) / beta))
+    if not isinstance(noise, EqualNoise):
+        return _largest_of_planned(noise, beta)
+    cells, plan = len(noise.tables), noise.noise.plan
+    if isinstance(plan, LaplacePlan):
+        return bounds.laplace(sensitivity=plan.scale, epsilon=1.0, beta=beta, count=cells)
+    return noise.noise.sigma * sqrt(2 * log(2 * cells / beta))
+
+
+def _largest_of_planned(noise: TableNoise, beta: float) -> float:
+    """Entries have variances of their own: their chances of an error as large are added up."""
+    least_squares = least_squares_of(noise.workload)
+    variances = least_squares.variances_of_tables(noise.variances)
+    cells = np.array([float(prod(shape)) for shape in noise.workload.shapes])
+    some = variances > 0
+    variances, cells = variances[some], cells[some]
+    largest = sqrt(float(variances.max()))
+
+    def rare(deviations: float) -> bool:
+        return float((2 * cells * np.exp(-((deviations * largest) ** 2) / (2 * variances))).sum()) <= beta
+
+    return largest * least_float(rare, largest=_MOST_DEVIATIONS)

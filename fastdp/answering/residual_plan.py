@@ -75,14 +75,12 @@ def residuals_within(
 ) -> ResidualPlan:
     """The plan that is mu-Gaussian DP: what `plan_residuals` makes of what epsilon and delta allow."""
     sizes, known = least_squares.sizes, neighbors == "replace-one"
-    sets = [S for S in least_squares.place if all(sizes[p] > 1 for p in S) and (S or not known)]
+    sets, shares = _sets(least_squares, known), _shares(least_squares, known, objective)
     room = mu - 4 * _THETA * sum(prod(sizes[p] for p in S) for S in sets)
-    worst = worst_pair(sets, sizes, _FINEST, known=known)
-    shares = _Shares(least_squares, sets, worst).best(objective)
-    smallest = sqrt(worst.bound(1 / shares) * shares.min() * 4.0**-_FINEST) / room  # about, in records
+    price = _worst(least_squares, known, _FINEST).bound(1 / shares) * shares.min() * 4.0**-_FINEST
+    smallest = sqrt(price) / room  # about, in records
     bits = _bits(smallest, smallest * sqrt(shares.max() / shares.min()), max(prod(sizes[p] for p in S) for S in sets))
-    if bits != _FINEST:
-        worst = worst_pair(sets, sizes, bits, known=known)
+    worst = _worst(least_squares, known, bits)
     scale = sqrt(worst.bound(1 / shares)) / room * (1 + 1e-12)
     sigmas = np.sqrt(shares * scale**2 + _SMOOTHING)
     for sigma in (sigmas.min(), sigmas.max()):
@@ -95,6 +93,25 @@ def residuals_within(
     variances = _by_shape(least_squares, dict(zip(sets, (sigmas**2 * 4.0**-bits).tolist(), strict=True)))
     order = np.argsort(sigmas, kind="stable").tolist()  # residuals with the same noise one after the other
     return ResidualPlan(tuple(sets[i] for i in order), tuple(sigmas[order].tolist()), bits, paid, made, variances)
+
+
+def _sets(least_squares: LeastSquares, known: bool) -> list[Axes]:
+    """The residuals that are released."""
+    sizes = least_squares.sizes
+    return [S for S in least_squares.place if all(sizes[p] > 1 for p in S) and (S or not known)]
+
+
+@lru_cache(8)
+def _worst(least_squares: LeastSquares, known: bool, bits: int) -> WorstPair:
+    """Their prices on a grid: for searches over epsilon, which does not change them."""
+    return worst_pair(_sets(least_squares, known), least_squares.sizes, bits, known=known)
+
+
+@lru_cache(8)
+def _shares(least_squares: LeastSquares, known: bool, objective: Any) -> Floats:
+    """Their shares of the noise, which no epsilon changes either."""
+    worst = _worst(least_squares, known, _FINEST)
+    return _Shares(least_squares, _sets(least_squares, known), worst).best(objective)
 
 
 def _bits(smallest: float, largest: float, cells: int) -> int:

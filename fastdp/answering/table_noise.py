@@ -48,6 +48,10 @@ class TableNoise(Protocol):
         """Which are counted."""
 
     @property
+    def workload(self) -> Marginals:
+        """Which are released."""
+
+    @property
     def variances(self) -> dict[Axes, Table]:
         """Of the components of `LeastSquares`, by shape, in records squared."""
 
@@ -72,6 +76,10 @@ class EqualNoise:
 
     @property
     def tables(self) -> Marginals:
+        return self.workload
+
+    @property
+    def workload(self) -> Marginals:
         return self.least_squares.workload
 
     @property
@@ -103,6 +111,10 @@ class PlannedNoise:
     @cached_property
     def tables(self) -> Marginals:
         return tables_to_count(self.least_squares.workload.domain, self.plan)
+
+    @property
+    def workload(self) -> Marginals:
+        return self.least_squares.workload
 
     @property
     def variances(self) -> dict[Axes, Table]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fastdp import Conjunction, Domain, bounds, marginals
+from fastdp import Conjunction, Domain, Randomness, bounds, marginals, release_marginals
 
 DOMAIN = Domain(a=4, b=3, c=2, d=5)
 QUERIES = [Conjunction({"a": i, "b": j}) for i in range(4) for j in range(3)]
@@ -58,6 +59,53 @@ def test_release_marginals(delta: float, neighbors: Any) -> None:
     epsilon = bounds.release_marginals_epsilon(n, DOMAIN, work, alpha=0.01, **given)
     assert 0.99 < epsilon <= 1.0
     assert alpha(n, epsilon) <= 0.01 < alpha(n, epsilon * 0.99)
+
+
+@pytest.mark.parametrize("objective", ["maximum", "total", (1.0, 2.0, 30.0)])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_release_marginals_with_planned_noise(neighbors: Any, objective: Any) -> None:
+    domain = Domain(a=4, b=3, c=5)
+    work = marginals(domain, 2)
+    given: dict[str, Any] = {"delta": 1e-6, "neighbors": neighbors, "allocation": "planned", "objective": objective}
+
+    def alpha(n: int, epsilon: float, beta: float = 0.1) -> float:
+        found = bounds.release_marginals(n, domain, work, epsilon=epsilon, beta=beta, **given).alpha
+        assert found is not None
+        return found
+
+    n = bounds.release_marginals_n(domain, work, alpha=0.01, epsilon=1.0, beta=0.1, **given)
+    assert alpha(n, 1.0) <= 0.01 < alpha(n - 1, 1.0)
+    epsilon = bounds.release_marginals_epsilon(n, domain, work, alpha=0.01, beta=0.1, **given)
+    assert 0.99 < epsilon <= 1.0
+    assert alpha(n, epsilon) <= 0.01 < alpha(n, epsilon * 0.99)
+    # against releases: off by more with probability beta at most, 1e-6 of all 20 together
+    codes = np.random.default_rng(0).integers(0, domain.sizes, (5000, 3))
+    exact = [np.zeros(shape) for shape in work.shapes]
+    for table, positions in zip(exact, work.positions, strict=True):
+        np.add.at(table, tuple(codes[:, list(positions)].T), 1 / 5000)
+    released = [
+        release_marginals(codes, domain, work, epsilon=1.0, fit="least-squares", rng=Randomness(seed=seed), **given)
+        for seed in range(20)
+    ]
+    worst = [
+        max(
+            float(np.abs(one.table(names, unbiased=True) * (one.n / 5000) - table).max())
+            for names, table in zip(work.subsets, exact, strict=True)
+        )
+        for one in released
+    ]
+    assert max(worst) <= alpha(5000, 1.0, 5e-8)
+    assert alpha(5000, 1.0, 0.5) < 1.5 * float(np.median(worst))  # and no looser than sums of chances are
+
+
+def test_planned_noise_is_no_laplace_noise() -> None:
+    work = marginals(DOMAIN, 2)
+    with pytest.raises(ValueError, match=r"^allocation='planned': must come with Gaussian noise"):
+        bounds.release_marginals(100, DOMAIN, work, epsilon=1.0, delta=0.0, allocation="planned")
+    with pytest.raises(ValueError, match=r"^allocation='planned': must come with Gaussian noise"):
+        bounds.release_marginals_epsilon(100, DOMAIN, work, alpha=0.1, delta=0.0, allocation="planned")
+    with pytest.raises(ValueError, match=r"^allocation='auto': must be"):
+        bounds.release_marginals(100, DOMAIN, work, epsilon=1.0, delta=1e-6, allocation="auto")  # type: ignore[arg-type]
 
 
 def test_what_no_number_of_records_and_no_epsilon_supports() -> None:

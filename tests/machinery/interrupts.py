@@ -28,7 +28,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 import fastdp
 
-from .calls import CALLS, CHARGED
+from .calls import CALLS, CHARGED, large_budget
 
 SECONDS = 1800  # against hangs, for one batch of calls
 
@@ -39,13 +39,6 @@ class Interrupt(BaseException):
 
 def _raise(*_: Any) -> None:
     raise Interrupt
-
-
-NEITHER_RHO_NOR_EPSILON = {"statistics.count_by", "statistics.sum_by"}  # which "best" adds up
-
-
-def _budget(name: str) -> Any:
-    return fastdp.Budget(epsilon=1e6, delta=0.5, theorem="basic" if name in NEITHER_RHO_NOR_EPSILON else "best")
 
 
 def _disarm() -> None:
@@ -70,14 +63,14 @@ class Suite:
             for _ in range(3):
                 function, arguments, keywords = CALLS[name](np.random.default_rng(5))
                 start = time.perf_counter()
-                function(*arguments, budget=_budget(name), **keywords)
+                function(*arguments, budget=large_budget(name), **keywords)
                 self.seconds[name] = time.perf_counter() - start
 
     def once(self) -> None:
         name = str(self.rng.choice(self.names))
         block = bool(self.rng.integers(2))
         function, arguments, keywords = CALLS[name](self.rng)
-        budget = _budget(name)
+        budget = large_budget(name)
         returned = 0
         self.calls += 1
         delay = float(self.rng.uniform(1e-6, 1.3 * self.seconds[name] + 2e-5))

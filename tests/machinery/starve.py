@@ -29,7 +29,7 @@ import numpy as np
 import fastdp
 from fastdp.randomness import keys
 
-from .calls import CALLS
+from .calls import CALLS, large_budget
 from .interrupts import Suite
 
 SEED = 5
@@ -62,7 +62,7 @@ class Starved(Suite):
 
     def starve(self, name: str, first: int, many: int) -> None:
         function, arguments, keywords = CALLS[name](np.random.default_rng(SEED))
-        budget, rng = fastdp.Budget(epsilon=1e6, delta=0.5), fastdp.Randomness(seed=SEED)
+        budget, rng = large_budget(name), fastdp.Randomness(seed=SEED)
         returned, error, result = 0, None, None
         self.begin(first, many)
         try:

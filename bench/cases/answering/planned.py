@@ -24,7 +24,7 @@ WIDE = Domain.binary(100)
 
 def plan(workload: Marginals) -> Any:
     """What a first release of these tables plans, under replaced records, where the worst pair is searched for."""
-    return plan_residuals.__wrapped__(LeastSquares(workload), EPSILON, DELTA, "replace-one", "maximum")
+    return plan_residuals(LeastSquares(workload), EPSILON, DELTA, "replace-one", "maximum")
 
 
 def _plan(domain: Domain, k: int) -> Callable[[int], Call]:
