@@ -61,7 +61,7 @@ def frame(package: str, item: str) -> Any:
 
 @cache
 def points(name: str) -> tuple[Array, Array]:
-    """Points and labels of a table of scikit-learn: "breast_cancer", "digits", "diabetes"."""
+    """Points and labels of a table of scikit-learn: "breast_cancer", "digits", "diabetes", "iris", "wine"."""
     X, y = getattr(module_of("sklearn.datasets"), f"load_{name}")(return_X_y=True)
     return X, y
 

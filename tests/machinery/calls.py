@@ -289,6 +289,11 @@ SPECIAL: dict[str, _Named] = {
     "bounds.population_error_n": _Named(candidates=10),
     "interior_point": _Named(delta=0.0, values=lambda s: s.rng.integers(-50, 50, s.n)),
     "exponential_erm": _Named(resolution=None),
+    "losses.Gradient": _Named(function=lambda s: _toward, labels=True, value=None),
+    **{
+        f"losses.Softmax.{name}": _Named(w=lambda s: np.zeros(2 * s.d))  # a row for each class
+        for name in ("coefficients", "probabilities", "values", "gradients", "smooth_gradient")
+    },
     "noisy_projected_gradient_descent": _Named(delta=1e-6, steps=2),
     "projected_gradient_descent": _Named(steps=2),
     "noisy_least_squares": _Named(delta=1e-6),
