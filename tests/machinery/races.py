@@ -27,6 +27,7 @@ from fastdp import losses, sets
 from .fuzz import NAMED
 
 SECONDS = 1800  # against hangs
+LEAST = 20  # calls, however slow the machine is
 Take = Callable[[Any], Any]
 
 FLOATS = (0.0, 50.0, -1e9, 1e300, -1e300, np.inf, -np.inf, np.nan, 0.5, 2.0**60, -0.0, 5e-324)
@@ -47,8 +48,9 @@ def _chosen(name: str, **options: Any) -> Take:
 
 def _offered(array: Any) -> None:
     choice = fastdp.GumbelMax(sensitivity=1, epsilon=1.0, k=2)
-    for start in range(0, array.size, 1000):
-        choice.offer(array[start : start + 1000], start)
+    block = array.size // 4  # few calls of kernels, so that some of all calls meet no NaN
+    for start in range(0, array.size, block):
+        choice.offer(array[start : start + block], start)
     _index(choice.winners(), array.size)
 
 
@@ -168,7 +170,7 @@ def rewritten(array: Any, values: Any) -> Iterator[None]:
 
 
 def race(take: Take, array: Any, values: Any, seconds: float, how: Any = written) -> tuple[Counter[str], list[str]]:
-    """Outcomes of calls for so long, and what must not be."""
+    """Outcomes of calls for so long, of LEAST at least, and what must not be."""
     outcomes: Counter[str] = Counter()
     found: list[str] = []
     with warnings.catch_warnings():
@@ -177,8 +179,9 @@ def race(take: Take, array: Any, values: Any, seconds: float, how: Any = written
             take(array)
     with how(array, values), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        until, calls = time.monotonic() + seconds, 0
+        while calls < LEAST or time.monotonic() < until:
+            calls += 1
             faulthandler.dump_traceback_later(SECONDS, exit=True)
             try:
                 array[...] = values[0]
