@@ -80,7 +80,7 @@ METHODS = {
     "NumericSparse.answer", "NumericSparse.answer_many", "GumbelMax.offer", "GumbelMax.merge", "GumbelMax.winner",
     "GumbelMax.winners", "PrivateMultiplicativeWeights.__init__", "PrivateMultiplicativeWeights.answer",
     "PrivateMultiplicativeWeights.answer_many", "PrivateMultiplicativeWeights.nonprivate_kl", "Domain.encode_column",
-    "Domain.cells",
+    "Domain.cells", "Bins.quantiles",
 }  # fmt: skip
 PUBLIC_NUMBERS = {
     "compose", "get_num_threads", "marginals", "peeling_eta", "plan_releases", "plan_synthesis", "removal",
