@@ -61,6 +61,7 @@ def _behind(function: F, quiet: Any) -> F:
     if quiet and any(each.name == "neighbors" for each in given):
         within.append("_call(neighbors)")
         shared = _of_each_record(given)
+    held = [each.name for each in given] + (["_at_most", "_"] if shared else [])
     entered = f"with {', '.join(within)}: " if within else ""
     source = (
         f"def {function.__name__}({_declared(given)}):\n"
@@ -68,7 +69,7 @@ def _behind(function: F, quiet: Any) -> F:
         f"    {entered}return _inside({arguments})\n"
         f"  except BaseException as _error:\n"
         f"    _error = _told(_error, {_payer(function.__name__, given)})\n"
-        f"    {' = '.join(each.name for each in given)} = None\n"  # this frame stays in the traceback
+        f"    {' = '.join(held)} = None\n"  # this frame stays in the traceback
         f"    raise _without_values(_error)\n"
     )
     known = {
