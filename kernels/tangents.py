@@ -33,13 +33,13 @@ def coordinate(x: float, w: float) -> float:
 
 
 @jit(inline=True)
-def difference(x: float, w: float) -> float:
+def coordinate_offset(x: float, w: float) -> float:
     """w_j - x_j: of half the squared distance."""
     return w - x
 
 
 @jit(inline=True)
-def sign_of_difference(x: float, w: float) -> float:
+def sign_of_offset(x: float, w: float) -> float:
     """The sign of w_j - x_j: of the absolute deviation."""
     return 1.0 if w > x else (-1.0 if w < x else 0.0)
 
@@ -138,8 +138,8 @@ for _formula in FORMULAS:
     Used by   fastdp/optimizing/convex_nets.py
     Oracle    tests/oracles/optimizing.py::slopes_of_net
     """
-TANGENTS[SQUARED_DISTANCE] = add_tangents_of_square_distances = _make(square_of, score_itself, twice, difference)
-TANGENTS[ABSOLUTE_DEVIATION] = add_tangents_of_deviations = _make(deviation_of, score_itself, one, sign_of_difference)
+TANGENTS[SQUARED_DISTANCE] = add_tangents_of_square_distances = _make(square_of, score_itself, twice, coordinate_offset)
+TANGENTS[ABSOLUTE_DEVIATION] = add_tangents_of_deviations = _make(deviation_of, score_itself, one, sign_of_offset)
 add_tangents_of_square_distances.__doc__ = """Add the losses of records at points, and their gradients, as integers.
 
     out[p, 0] 2^31 + out[p, 1] += sum_i min(max(floor((loss(x_i, w_p) - lowest_i) unit), 0), limit)

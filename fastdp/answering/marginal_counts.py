@@ -19,7 +19,7 @@ from ..records.encoding import encode, histograms, of_domain
 from ..records.rows import Rows
 from ..support.parameters import Outside
 from .marginal_transform import flat_of, marginal_tables
-from .queries.marginals import Marginals
+from .queries.marginals import Marginals, marginals_at
 
 _HISTOGRAM_CELLS = 2**24  # more are counted in one pass only if a table has as many
 _GROUP_CELLS = 2**18  # of a group's counts, which stay in the cache
@@ -91,7 +91,7 @@ def _group(workload: Marginals, attributes: tuple[int, ...], which: list[int]) -
     part = Domain({f"a{p}": workload.domain.sizes[p] for p in attributes} or {"a": 1})
     place = {p: i for i, p in enumerate(attributes)}
     wanted = (tuple(place[p] for p in workload.positions[i]) for i in which)
-    return Group(attributes, which, Marginals.at(part, wanted))
+    return Group(attributes, which, marginals_at(part, wanted))
 
 
 def _cost(groups: list[Group]) -> float:

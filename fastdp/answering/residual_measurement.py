@@ -19,14 +19,14 @@ from ..randomness.noise_plans import gaussian_plan
 from ..records.domain import Domain
 from .least_squares_fit import Axes, LeastSquares, Table
 from .marginal_transform import as_tables
-from .queries.marginals import Marginals
+from .queries.marginals import Marginals, marginals_at
 from .residual_plan import ResidualPlan
 
 
 @lru_cache(16)
 def tables_to_count(domain: Domain, plan: ResidualPlan) -> Marginals:
     """The tables whose residuals are released, in the order of the plan."""
-    return Marginals.at(domain, plan.sets)
+    return marginals_at(domain, plan.sets)
 
 
 def measure_residuals(

@@ -9,13 +9,11 @@ import numpy as np
 
 from ..privacy.guarantees import Guarantee
 from ..records.bin_edges import checked_edges
-from ..support.boundary import boundary
 from ..support.checks import MAX_INT64, integer
 from ..support.parameters import MOST_BINS
 from .many_quantiles import MOST_QUANTILES, release_quantiles
 
 
-@boundary
 def buy_edges(values: Any, bins: Any, low: Any, high: Any, **options: Any) -> tuple[list[Any], Guarantee]:
     """The edges, and what they guarantee: what is done with quantiles that were released costs nothing more.
 

@@ -21,6 +21,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.keys import Randomness
 from ..support import extensions
+from ..support.boundary import boundary
 from ..support.checks import MAX_INT64, flag, integer, plain_integer
 from ..support.columns import Entries, as_compiled, missing_entries
 from ..support.errors import DomainError
@@ -109,6 +110,7 @@ class Bins(Accounted, Frozen):
         self.labels = (*middles_of(array), *[None] * self.missing)
 
     @classmethod
+    @boundary
     def quantiles(
         cls,
         values: Any,

@@ -494,6 +494,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "losses.Gradient": lambda: losses.Gradient(
         _toward, 1, value=lambda w, X, y: (X[:, 0] + y - w[0]) ** 2 / 2, lipschitz=2.0, curvature=1.0, convex=True
     ),
+    "losses.L1": lambda: losses.L1(0.1),
     "losses.L2": lambda: losses.L2(0.1),
     "losses.Regularised": lambda: losses.Hinge(x_norm=1.0) + losses.L2(0.1),
     "sets.Ball": lambda: sets.Ball(1.0, center=np.zeros(2)),

@@ -19,8 +19,8 @@ from .hostile import MARK, everything_hostile
 REFUSED = {  # valid calls that are refused, as that is what they are about
     "ApproxDP.dp_event", "ApproxDP.to_renyi", "ApproxDP.to_zcdp", "GumbelMax.winner", "GumbelMax.winners",
     "Renyi.dp_event", "Renyi.group", "Renyi.to_zcdp", "SyntheticDistribution.dp_event", "learning.Chosen.predict",
-    "sets.Projected.net", "sets.Projected.net_size", "optimizing.ExcessBounds.__hash__", "Bins.dp_event",
-    "losses.Gradient.check_value", "losses.Gradient.declared_norm", "losses.Softmax.check_value",
+    "sets.Projected.net", "sets.Projected.net_shape", "sets.Projected.net_size", "optimizing.ExcessBounds.__hash__",
+    "Bins.dp_event", "losses.Gradient.check_value", "losses.Gradient.declared_norm", "losses.Softmax.check_value",
 }  # fmt: skip
 
 

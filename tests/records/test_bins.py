@@ -454,6 +454,25 @@ def test_quantiles_buy_edges_and_say_their_price() -> None:
     assert Bins([0.0, 1.0]).guarantee is None
 
 
+def test_edges_of_a_part_and_of_rows_of_persons_cost_what_quantiles_of_them_cost() -> None:
+    units, x = np.arange(3_000) % 500, np.random.default_rng(4).normal(size=3_000)
+    people: Any = fastdp.limit_rows({"u": units, "x": x}, "u", at_most=3)
+    parts: Any = fastdp.partition({"g": units % 2, "x": x}, "g", [0, 1])
+    given: dict[str, Any] = {"epsilon": 3.0, "neighbors": "add-remove"}
+    shares = [1 / 4, 2 / 4, 3 / 4]
+    for column, unit in ((people["x"], "u"), (parts[0]["x"], None), (parts[1]["x"], None)):
+        budgets = [fastdp.Budget(epsilon=3.0, neighbors="add-remove", unit=unit) for _ in range(2)]
+        bins = Bins.quantiles(column, 4, **given, budget=budgets[0], rng=fastdp.Randomness(3))
+        wanted = fastdp.quantiles(column, shares, **given, budget=budgets[1], rng=fastdp.Randomness(3))
+        assert bins.edges[1:-1].tolist() == wanted.tolist()
+        assert [each.releases[0].guarantee for each in budgets] == [bins.guarantee] * 2
+        with pytest.raises(ValueError, match="must be 'add-remove'"):
+            Bins.quantiles(column, 4, epsilon=3.0)
+    both = fastdp.Budget(epsilon=3.0, neighbors="add-remove")
+    for part in (0, 1):
+        Bins.quantiles(parts[part]["x"], 4, **given, budget=both)
+
+
 SOME = np.where(np.arange(9_000) % 3 == 0, nan, np.random.default_rng(2).normal(size=9_000).round(2))
 
 

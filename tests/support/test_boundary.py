@@ -80,7 +80,7 @@ METHODS = {
     "NumericSparse.answer", "NumericSparse.answer_many", "GumbelMax.offer", "GumbelMax.merge", "GumbelMax.winner",
     "GumbelMax.winners", "PrivateMultiplicativeWeights.__init__", "PrivateMultiplicativeWeights.answer",
     "PrivateMultiplicativeWeights.answer_many", "PrivateMultiplicativeWeights.nonprivate_kl", "Domain.encode_column",
-    "Domain.cells",
+    "Domain.cells", "Bins.quantiles",
 }  # fmt: skip
 PUBLIC_NUMBERS = {
     "compose", "get_num_threads", "marginals", "peeling_eta", "plan_releases", "plan_synthesis", "removal",
@@ -240,15 +240,31 @@ def test_an_error_of_a_hypothesis_keeps_its_cause():
     assert not {each for each in frames_of(error) if {k for k, v in each.f_locals.items() if v is not None}}
 
 
+@pytest.mark.parametrize("n", [5, 70_000])
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, asyncio.CancelledError])
-def test_exits_of_every_kind_bring_nothing_along(kind, monkeypatch):
-    from fastdp.records import rows
+def test_exits_of_every_kind_bring_nothing_along(kind, n, monkeypatch):
+    """From the sum over one block of records, which needs no threads, and from that over several."""
+    from fastdp.records import arrays, rows
 
     namespace = {"__name__": "fastdp.records.rows", "np": np, "kind": kind, "SECRET": SECRET}
     exec("def leave(*_):\n  secret = np.full(3, SECRET)\n  raise kind", namespace)
-    monkeypatch.setattr(rows.LocalRows, "total", namespace["leave"])
-    error = error_of(fastdp.vector_sum, np.full((5, 2), SECRET), clip=1.0, epsilon=1.0)
+    monkeypatch.setattr(*((arrays.MemoryRows, "total") if n == 5 else (rows.LocalRows, "total")), namespace["leave"])
+    error = error_of(fastdp.vector_sum, np.full((n, 2), SECRET), clip=1.0, epsilon=1.0)
     assert type(error) is kind
+    assert_empty(error)
+
+
+ON_PERSONS = {
+    "with a delta": lambda X: fastdp.vector_sum(X, clip=1.0, epsilon=1.0, delta=1e-6, neighbors="add-remove"),
+    "without": lambda X: fastdp.quantile(X, 0.5, epsilon=1.0, neighbors="add-remove"),
+}
+
+
+@pytest.mark.parametrize("name", ON_PERSONS)
+def test_an_error_on_rows_of_persons_holds_neither_how_many_nor_their_share(name):
+    people = fastdp.limit_rows({"u": np.arange(60) % 20, "x": np.full(60, np.nan)}, "u", at_most=2)
+    error = error_of(ON_PERSONS[name], people["x"])
+    assert type(error) is fastdp.DomainError
     assert_empty(error)
 
 

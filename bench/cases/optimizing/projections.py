@@ -25,12 +25,12 @@ def _project(over: Any) -> Callable[[int], Call]:
     """As a step of a descent does: the compiled function, on a point that lies outside."""
 
     def make(n: int) -> Call:
-        far, w, space, numbers = far_away(n), np.empty(n), np.empty(n), over.of_dimension(n).projection
+        far, w, space, here = far_away(n), np.empty(n), np.empty(n), over.of_dimension(n).projection
         move: Any = project_one
 
         def call() -> Any:
             w[:] = far
-            move(*numbers, w, space)
+            move(here.kind, here.a, here.b, here.radius, w, space)
             return w
 
         return call

@@ -51,13 +51,6 @@ class Marginals(Frozen, Sequence[Query]):
         made._take(domain, workload, "workload")
         return made
 
-    @classmethod
-    def at(cls, domain: Domain, positions: Iterable[tuple[int, ...]]) -> Marginals:
-        """The tables of attributes at these positions: our own, increasing, no two the same."""
-        made = cls.__new__(cls)
-        made._place(domain, tuple(positions), "positions")
-        return made
-
     def _take(self, domain: Domain, subsets: Iterable[Iterable[str]], name: str) -> None:
         """Check the tables, whose parameter errors call by this name."""
         check_domain(domain)
@@ -123,6 +116,13 @@ class Marginals(Frozen, Sequence[Query]):
 
     def __repr__(self) -> str:
         return f"Marginals(<{self.tables:,} tables, {len(self):,} cells>)"
+
+
+def marginals_at(domain: Domain, positions: Iterable[tuple[int, ...]]) -> Marginals:
+    """The tables of attributes at these positions: our own, increasing, no two the same."""
+    made = Marginals.__new__(Marginals)
+    made._place(domain, tuple(positions), "positions")
+    return made
 
 
 def check_tables(name: str, tables: int, cells: int) -> None:
