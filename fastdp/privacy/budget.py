@@ -203,9 +203,10 @@ class Budget:
         """
         from .sqlite_ledger import SqliteLedger, open_budget  # which imports sqlite3
 
+        relation: Neighbors = "replace-one" if neighbors is None else neighbors
         given: dict[str, Any] = {
             "epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "theorem": theorem,
-            "neighbors": neighbors if unit is None else of_persons(neighbors or "replace-one", unit),
+            "neighbors": neighbors if unit is None else of_persons(relation, unit),
             "refusals": refusals, "declared": declared,
         }  # fmt: skip
         file, key, totals = open_budget(url, name, given)

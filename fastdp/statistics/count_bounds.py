@@ -163,6 +163,7 @@ def largest_draw(
     entries: int, l1: int, squared_l2: int, epsilon: Any, delta: Any, beta: Any, neighbors: Neighbors
 ) -> float:
     """What none of so many draws exceeds: of the noise that the statistic takes."""
+    delta = parameters.delta_or_none(delta)
     noise = integer_noise_for(entries, l1, squared_l2, epsilon, delta, neighbors) if delta else None
     if noise is None or isinstance(noise.plan, LaplacePlan):
         return laplace(sensitivity=l1, epsilon=epsilon, beta=beta, count=entries)
