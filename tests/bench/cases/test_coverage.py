@@ -120,6 +120,8 @@ LARGE = {
     "release-pairs": 20_000,
     "quantiles-ties": 20_000,
     "descent-two-threads": 220_000,
+    "limit-rows-far": 400_000,
+    "net": 20_000,
 }
 # long, and by kernels that other cases run, too
 LONG = {
