@@ -179,7 +179,7 @@ def race(take: Take, array: Any, values: Any, seconds: float, how: Any = written
     with how(array, values), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         until = time.monotonic() + seconds
-        while time.monotonic() < until or (not outcomes["returned"] and outcomes.total() < LEAST):
+        while time.monotonic() < until or (not outcomes["returned"] and outcomes.total() + len(found) < LEAST):
             faulthandler.dump_traceback_later(SECONDS, exit=True)
             try:
                 array[...] = values[0]
