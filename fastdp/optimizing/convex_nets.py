@@ -39,6 +39,7 @@ _OF_FLOATS = 2.0**-44  # more than a loss or a slope is rounded by, relative to 
 _ROUNDING = 2.0**-48  # the same of a bound by a tangent
 _ALLOWED = 1 / 16  # of a unit: what rounding may do to the loss of a record
 _SLACK = 1 + 2 * _ALLOWED + 1 / 8  # units by which a record may bring a loss below a tangent
+_LOOSE = 1.0  # in the exponent: what the slack of all records may cost proposals by points that were not evaluated
 _GOLDEN, _SILVER = 0.6180339887498949, 0.41421356237309515  # whose multiples fill [0, 1) evenly, less the whole part
 _MOST_SLOPE = 2.0**50  # units of a coordinate of a record's gradient
 
@@ -72,6 +73,11 @@ class TangentScale(NamedTuple):
 def has_tangents(loss: Any, over: Any) -> bool:
     """Whether a loss over a set is known to be convex, and its constants to be right."""
     return type(loss) in _CONVEX and type(over) in _SETS
+
+
+def are_tight(eta: float, n: int) -> bool:
+    """Whether tangents below the losses of n records are near them, if a unit counts `eta` in the exponent."""
+    return eta * _SLACK * n <= _LOOSE
 
 
 def farthest_label(loss: MarginLoss, largest: float) -> float:

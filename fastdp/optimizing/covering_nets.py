@@ -21,7 +21,7 @@ from ..support.progress import Report
 from ..support.shown import shown
 from ..support.threads import run_chunks
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers
-from .convex_nets import Envelope, RecordColumns, Tangents, TangentScale, farthest_label, has_tangents
+from .convex_nets import Envelope, RecordColumns, Tangents, TangentScale, are_tight, farthest_label, has_tangents
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
@@ -83,16 +83,17 @@ class GridPlan(ChoicePlan):
         problem.loss.check_value()
         if problem.loss.family == "deviation" and self._over.l1_distances(self._over.center[:, None]) is None:
             raise ValueError(f"over={self._over!r}: must have l1_distances, for {problem.loss!r}; {INSTEAD} and set")
-        self._tangents = self._many(spacing)
-        self.resolution, self._limit = self._units(resolution)
-        if self._tangents:
+        for tangents in (self._many(spacing), False):
+            self._tangents = tangents
+            self.resolution, self._limit = self._units(resolution)
+            choice = plan_exponential(
+                self._limit, asked.epsilon, 0.0, monotonic=asked.monotonic, rounds=1, neighbors=asked.neighbors
+            )
+            if not tangents:
+                break
             self._scale = TangentScale.of(problem.loss, self._over, self.resolution, self._limit)
-            if self._scale is None:  # floats are too coarse for tangents
-                self._tangents = False
-                self.resolution, self._limit = self._units(resolution)
-        choice = plan_exponential(
-            self._limit, asked.epsilon, 0.0, monotonic=asked.monotonic, rounds=1, neighbors=asked.neighbors
-        )
+            if self._scale is not None and are_tight(choice.eta, n):
+                break
         self.eta, self.guarantee = choice.eta, choice.guarantee
         self._step = self.resolution / (self.eta * n)
         if spacing is None:
