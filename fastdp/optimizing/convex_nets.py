@@ -31,7 +31,7 @@ _CONVEX = SquaredError, Logistic, Hinge, Huber, SquaredDistance, AbsoluteDeviati
 _SETS = Ball, Box, Simplex
 
 _BATCH = 16  # points that are evaluated in one pass over the records
-_MOST = 4096  # points; then it is drawn, however many proposals that takes
+EVALUATED = 4096  # points at most; then it is drawn, however many proposals that takes
 _PASSES = 8  # that it usually takes, for progress
 _ENOUGH = 0.25  # of the proposals accepted
 _OF_SCORES = 2.0**-40  # by which covering_nets.py takes the largest score too large
@@ -139,7 +139,7 @@ class Envelope:
         self._slack = _SLACK * tangents.n
         size = net.shape[1]
         self._bounds = np.full(size, -inf)
-        self._most = min(_MOST, size)  # are evaluated before it is drawn
+        self._most = min(EVALUATED, size)  # are evaluated before it is drawn
         report(0, _PASSES, "tangents")
         self._evaluate(np.unique(np.linspace(0, size - 1, min(size, _BATCH)).astype(np.int64)))
         passes = self._search(report)

@@ -21,7 +21,16 @@ from ..support.progress import Report
 from ..support.shown import shown
 from ..support.threads import run_chunks
 from .choice import INSTEAD, ChoiceParameters, ChoicePlan, Integers
-from .convex_nets import Envelope, RecordColumns, Tangents, TangentScale, are_tight, farthest_label, has_tangents
+from .convex_nets import (
+    EVALUATED,
+    Envelope,
+    RecordColumns,
+    Tangents,
+    TangentScale,
+    are_tight,
+    farthest_label,
+    has_tangents,
+)
 from .losses import Custom, Loss
 from .losses.base import MarginLoss
 from .points import Points
@@ -92,7 +101,8 @@ class GridPlan(ChoicePlan):
             if not tangents:
                 break
             self._scale = TangentScale.of(problem.loss, self._over, self.resolution, self._limit)
-            if self._scale is not None and are_tight(choice.eta, n):
+            few = spacing is not None and self._over.net_size(spacing)[0] <= EVALUATED
+            if self._scale is not None and (few or are_tight(choice.eta, n)):
                 break
         self.eta, self.guarantee = choice.eta, choice.guarantee
         self._step = self.resolution / (self.eta * n)

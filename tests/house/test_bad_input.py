@@ -375,7 +375,9 @@ def test_errors_about_records_name_their_parameter():
 
 
 def test_dir_lists_what_is_public():
-    assert {*fastdp.__all__, "bounds", "kernels", "losses", "privacy", "sets", "statistics"} == {*dir(fastdp)}
+    assert {*fastdp.__all__, "bounds", "kernels", "losses", "privacy", "records", "sets", "statistics"} == {
+        *dir(fastdp)
+    }
 
 
 # --- counts: a largest value, or an estimate, and the error before work begins

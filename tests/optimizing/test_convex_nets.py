@@ -54,7 +54,7 @@ def few_points(monkeypatch):
     """Every convex loss by tangents, and few of them: what is right must not depend on where they lie."""
     monkeypatch.setattr(net_plans, "_SCANNED", 0)
     monkeypatch.setattr(convex_nets, "_BATCH", 2)
-    monkeypatch.setattr(convex_nets, "_MOST", 4)
+    monkeypatch.setattr(convex_nets, "EVALUATED", 4)
 
 
 def planned(X, y, loss, over, lam=0.0, epsilon=1.0, spacing=0.25, resolution=None, neighbors="replace-one"):
@@ -262,3 +262,10 @@ def test_a_result_states_what_more_points_would_give():
     assert "with as many points as the theorem takes" in repr(found)
     coarse = fastdp.exponential_erm(X[:500, :1], y[:500], **options)
     assert coarse.uncapped is None
+
+
+def test_an_epsilon_beyond_the_grid_takes_no_tangents():
+    """Proposals would be refused without end: the slack of the records alone is more than any coin accepts."""
+    X, y = records(LOSSES["squared"], 2)
+    for epsilon, taken in ((1.0, True), (2.0**70, False)):
+        assert planned(X, y, LOSSES["squared"], sets.Box(-1, 1), epsilon=epsilon, spacing=None)[1]._tangents == taken

@@ -101,7 +101,7 @@ def test_what_is_called_has_the_bits_of_what_is_compiled_in() -> None:
         options["rng"] = fastdp.Randomness(seed=1)
         descent = fastdp.noisy_projected_gradient_descent(X, y, loss=loss, delta=1e-6, **options)
         options["rng"] = fastdp.Randomness(seed=2)
-        chosen = fastdp.exponential_erm(X, y, loss=loss, method="grid", **options)
+        chosen = fastdp.exponential_erm(X, y, loss=loss, method="grid", spacing=0.5, **options)
         fits.append((descent.w.tobytes(), chosen.w.tobytes(), loss.values(chosen.w, X, y).tobytes()))
     assert fits[0] == fits[1]
 
