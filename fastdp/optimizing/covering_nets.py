@@ -104,6 +104,7 @@ class GridPlan(ChoicePlan):
             few = spacing is not None and self._over.net_size(spacing)[0] <= EVALUATED
             if self._scale is not None and (few or are_tight(choice.eta, n)):
                 break
+        assert self.resolution is not None
         self.eta, self.guarantee = choice.eta, choice.guarantee
         self._step = self.resolution / (self.eta * n)
         if spacing is None:
