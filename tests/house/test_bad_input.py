@@ -392,6 +392,8 @@ ONE_STEP = {
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: fastdp.bounds.quantiles([0.5], 100, epsilon=1, beta=5e-324), r"^beta=5e-324: must be at least"),
+        (lambda: fastdp.bounds.interior_point_n(64, epsilon=5e-324, beta=0.1), r"^epsilon=5e-324: must be greater"),
         (lambda: fastdp.Domain.binary(10**6), r"^d=1000000: must be at most 16,384$"),
         (lambda: fastdp.Domain.binary(10**4300), r"^d=<int of 14,285 bits>: must be at most 16,384$"),
         (lambda: fastdp.Domain(c=range(10**12)), r"^c: type range: must be at most 4,194,304$"),

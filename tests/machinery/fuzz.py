@@ -159,7 +159,7 @@ def check_error(name: str, error: Exception, *, at_callbacks: bool = False) -> N
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if "/machinery/" in frame.filename]
     if isinstance(error, MemoryError) and own[-1].name == "<lambda>":
         return  # the same of one that asked numpy for too much
-    if isinstance(error, TypeError | IndexError) and name.rpartition(".")[2] in OPERATORS and name[-5:] != "and__":
+    if isinstance(error, TypeError | LookupError) and name.rpartition(".")[2] in OPERATORS and name[-5:] != "and__":
         return  # as Python's own types have it
     if at_callbacks and isinstance(error, TypeError | RuntimeError | ValueError):
         return  # what was given as a function is one, and fails by itself

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from math import log
+from math import log, ulp
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,13 @@ from ...support import parameters
 from ...support.checks import large_integer
 from ...support.rounding import down, lower
 from ...support.search import in_reach, least_float, least_integer
+from ...support.shown import shown
 from ..counted_quantiles import FOR_SIZE, HALVED, CountedPlan, halving_error, of_one_record, room_of, splits
 from ..cut_line import cut_line
 from ..many_quantiles import shares_of
 from ..quantile_plan import Node, QuantilePlan, levels_of_all
 
+_SMALLEST = ulp(0.0)
 _EVENTS = 4  # that may fail, each with probability beta / 4: the size, the cuts, the counts, the answers
 
 
@@ -72,6 +74,8 @@ def quantiles(
     n, bits = large_integer("n", n, least=1), check_bits(domain_bits)
     epsilon, delta = parameters.epsilon(epsilon), parameters.delta_or_none(delta)
     tail = parameters.beta(beta) / _EVENTS
+    if not tail:
+        raise ValueError(f"beta={shown(beta)}: must be at least {_EVENTS * _SMALLEST:g}")
     methods = _methods(shares, lower(epsilon), delta, parameters.neighbors(neighbors), n, tail)
     return min(float(n), max(_error(method, n, bits, tail) for method in methods))
 

@@ -7,7 +7,7 @@ with `_epsilon` for epsilon.
 from __future__ import annotations
 
 from decimal import Decimal
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 from typing import Any
 
 from ...privacy.guarantees import Neighbors
@@ -311,7 +311,10 @@ def interior_point_n(
     log = rounding.subtract(
         rounding.multiply(Decimal(bits), rounding.ln(Decimal(2))), rounding.ln(Decimal(down(lower(beta))))
     )
-    return 2 * ceil(up(rounding.divide(log, Decimal(eta)))) - 1
+    half = up(rounding.divide(log, Decimal(eta))) if eta else inf
+    if not isfinite(half):
+        raise ValueError(f"epsilon={shown(epsilon)}: must be greater: as many values as it takes are no float")
+    return 2 * ceil(half) - 1
 
 
 def interior_point_epsilon(
