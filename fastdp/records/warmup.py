@@ -49,7 +49,9 @@ def _limit_rows() -> None:
 
 
 def _find_bins(dtype: np.dtype[np.generic]) -> None:
-    Domain(warmup=Bins([0, 1, 2])).encode_column(0, np.zeros(3, dtype))
+    domain = Domain(warmup=Bins([0, 1, 2, 3]))
+    domain.encode_column(0, np.zeros(3, dtype))
+    histogram(np.zeros((3, 1), dtype), domain)
 
 
 def _find_positions(dtype: np.dtype[np.generic]) -> None:
