@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ..kernels.fits import shift_logs
+from ..kernels import fits
 from ..records.domain import Domain
 from ..records.encoding import histogram
 from ..support.warmup import Steps
@@ -72,7 +72,9 @@ def _fit() -> None:
     least_squares = LeastSquares(marginals(domain, 2))
     target = [table / 100.0 for table in marginal_tables(histogram(people, domain), domain, least_squares.workload)]
     fitted = fit_entropic(target, least_squares, 1e-3)
-    shift_logs(np.zeros(1), np.zeros(1), 0.0)  # of steps that a fit may do without
+    logs, cells = np.zeros(1), np.zeros(1)  # of steps that a fit may do without
+    fits.exponentiate_into(logs, fits.shift_logs(logs, cells, 0.0), cells)
+    fits.mix(logs, cells, 0.5, 0.5)
     for weights in (DenseWeights(domain), FactoredWeights(domain), fitted.probabilities):
         SyntheticDistribution(weights, domain).sample(3)
 

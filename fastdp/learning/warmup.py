@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from ..kernels import literals
-from ..kernels.literals import unrank_into
 from ..randomness.keys import Randomness
 from ..records.packed import pack
 from ..support.warmup import Steps
@@ -31,7 +30,7 @@ def _choose_conjunction() -> None:
     examples = Examples(pack(np.eye(3, 2, dtype=np.uint8)), y)
     examples.read(keep=True)
     choose_conjunction(examples, 2, 1.0, Randomness().key, lambda *_: None)
-    unrank_into(0, np.empty(1, np.int64), 1)  # of a choice that is no constant
+    literals.unrank_into(0, np.empty(1, np.int64), 1)  # of a choice that is no constant
     numbers = np.zeros(0, np.int64), np.zeros(0, np.int64)
     table = np.zeros((2, 2), np.uint64)
     for columns in (table, table[:, :1]):  # of all words, and of some, whose rows lie apart
