@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..support.checks import MAX_INT64, plain_integer
+from ..support.checks import MAX_INT64, is_memory, plain_integer
 from ..support.parameters import MOST_BINS
 from ..support.shown import type_of
 
@@ -25,7 +25,9 @@ def checked_edges(edges: Any) -> NDArray[Any]:
     try:
         many = len(edges)
         array = np.asarray(edges) if many <= MOST_BINS + 1 else np.empty(0)
-    except Exception:  # of entries of several lengths, and of classes that are not ours
+    except Exception as error:  # of entries of several lengths, and of classes that are not ours
+        if is_memory(error, edges):
+            raise
         raise ValueError(f"edges: type {type_of(edges)}: must be {rule}") from None
     if many > MOST_BINS + 1:
         raise ValueError(f"edges: {many:,}: must be {rule}")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import integer, items_of, plain_array, plain_integer
+from ..support.checks import integer, is_memory, items_of, plain_array, plain_integer
 from ..support.columns import Coded, Entries, column_of
 from ..support.errors import DomainError
 from ..support.frozen import Frozen
@@ -471,7 +471,9 @@ def _values(name: str, values: Any) -> tuple[int, tuple[Any, ...] | None]:
         raise ValueError(f"{name}={shown(values)}: must have at least one label")
     try:
         different, unlike_themselves = len(set(labels)), any(map(is_missing, set(labels) - {None}))
-    except Exception:  # of classes that are not ours
+    except Exception as error:  # of classes that are not ours
+        if is_memory(error, given):
+            raise
         raise ValueError(f"{name}: labels must be hashable") from None
     if different < len(labels) or unlike_themselves:
         raise ValueError(f"{name}={shown(list(labels))}: labels must be distinct, and not NaN")

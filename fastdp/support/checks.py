@@ -218,12 +218,17 @@ def _within(name: str, value: Any, toward: float) -> float:
     return non_negative(name, number, toward=toward) if 0 <= number < 1 else 1.0
 
 
+def is_memory(error: Exception, value: Any) -> bool:
+    """Whether memory has run out over a value whose class has no code of its own."""
+    return isinstance(error, MemoryError) and type(value) in (list, tuple, dict, np.ndarray)
+
+
 def items_of(name: str, value: Any, rule: str, *, most: int) -> list[Any]:
     """Everything that an iterable has, which ends; `rule` states what it must be."""
     try:
         found = list(islice(iter(value), most + 1))
-    except Exception:
-        if isinstance(value, Generator):  # its code is the user's own
+    except Exception as error:
+        if isinstance(value, Generator) or is_memory(error, value):  # a generator's code is the user's own
             raise
         raise ValueError(f"{name}: type {type_of(value)}: must be {rule}") from None
     if len(found) > most:
@@ -235,7 +240,9 @@ def plain_array(name: str, value: Any, rule: str, *, error: type[ValueError] = V
     """What numpy makes of it, whatever that is; `rule` states what it must be. `error`: a DomainError of records."""
     try:
         return np.asarray(value)
-    except Exception:  # ragged lists, and classes that are not ours
+    except Exception as raised:  # ragged lists, and classes that are not ours
+        if is_memory(raised, value):
+            raise
         raise error(f"{name}: type {type_of(value)}: must be {rule}") from None
 
 
