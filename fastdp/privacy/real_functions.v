@@ -130,6 +130,12 @@ Proof.
   intros. rewrite <- falling_mult; [| apply Rinv_0_lt_compat; lra | lra]. rewrite Rinv_l by lra. apply falling_1.
 Qed.
 
+Lemma falling_of_inverse : forall y, 0 < y -> falling (/ y) = / falling y.
+Proof.
+  intros y Hy. pose proof (falling_inverse y Hy) as I. pose proof (falling_pos y) as P.
+  apply Rmult_eq_reg_r with (falling y); [| lra]. rewrite I, Rinv_l; lra.
+Qed.
+
 Lemma falling_above_tangent : forall y, 0 < y -> 1 - (y - 1) / k <= falling y.
 Proof.
   intros y Hy. unfold falling. eapply Rle_trans; [| apply exp_above_line].

@@ -350,7 +350,7 @@ Proof.
     rewrite W_below by auto. fold D.
     replace (/ (/ U * y)) with (U * / y) by (field; lra). rewrite falling_mult by (try apply Rinv_0_lt_compat; lra).
     assert (Py : phi (/ y) = / phi y).
-    { pose proof (falling_inverse k K y ltac:(lra)) as I. pose proof (falling_pos k y). apply Rmult_eq_reg_r with (phi y); [| lra]. rewrite I, Rinv_l; lra. }
+    { apply falling_of_inverse; lra. }
     rewrite Py. pose proof (falling_pos k y) as Pp.
     set (s := ln y). assert (Es : y = exp s) by (unfold s; rewrite exp_ln; lra).
     (* G(s) >= 0 where G' >= 0 *)
@@ -384,7 +384,7 @@ Proof.
   assert (Hy1 : 1 <= / U * y) by (apply Rmult_le_reg_l with U; [lra |]; replace (U * (/ U * y)) with y by (field; lra); lra).
   rewrite W_above by auto. fold D. rewrite falling_mult by lra.
   assert (PU2 : phi (/ U) = / phi U).
-  { pose proof (falling_inverse k K U ltac:(lra)) as I. apply Rmult_eq_reg_r with (phi U); [| lra]. rewrite I, Rinv_l; lra. }
+  { apply falling_of_inverse; lra. }
   rewrite PU2. pose proof (falling_pos k y) as Pp.
   assert (Lg : ln U <= ln y) by (left; apply ln_increasing; lra).
   set (a := c + m / k * ln U) in *. 

@@ -76,7 +76,7 @@ Proof.
     unfold pos. rewrite Rmax_left by lra. rewrite (V_above (Y / f)), (V_above Y) by lra.
     unfold Rdiv at 2. rewrite falling_mult by (try apply Rinv_0_lt_compat; lra).
     assert (E : phi (/ f) = / phi f).
-    { pose proof (falling_inverse k K f ltac:(lra)) as I. pose proof (falling_pos k f). apply Rmult_eq_reg_r with (phi f); [| lra]. rewrite I, Rinv_l; lra. }
+    { apply falling_of_inverse; lra. }
     rewrite E. pose proof (grown p Hp) as G. fold f in G. pose proof kU. pose proof (falling_pos k Y).
     replace (p * 0 + (1 - p) * (k / U * (phi Y * / phi f))) with (k / U * phi Y * ((1 - p) * / phi f)) by ring.
     rewrite <- (Rmult_1_r (k / U * phi Y)) at 2. apply Rmult_le_compat_l; [apply Rmult_le_pos; lra | auto].
@@ -140,7 +140,7 @@ Theorem signed_add_remove : forall g eps, 0 <= eps -> alive 1 (exp eta) same g -
   delta g 1 (exp eps) <= (1 - exp (- eta)) * exp (- (eps + eta) / k).
 Proof.
   intros g eps He Hg. pose proof U_1 as U1. pose proof (one_signed g 1 (exp eps) Hg ltac:(lra) (exp_pos _)) as Q.
-  assert (H1 : 1 <= exp eps) by (rewrite <- exp_0; destruct He as [He | <-]; [left; apply exp_increasing; auto | right; reflexivity]).
+  assert (H1 : 1 <= exp eps) by (rewrite <- exp_0; apply exp_le; lra).
   replace (U * (exp eps / 1)) with (exp (eps + eta)) in Q by (rewrite exp_plus; unfold U; field).
   rewrite V_above in Q by (rewrite exp_plus; fold U; pose proof (Rmult_le_compat 1 (exp eps) 1 U); lra).
   unfold falling in Q. rewrite ln_exp in Q. rewrite exp_Ropp. fold U.
@@ -187,7 +187,7 @@ Proof.
   assert (HYU : 1 <= Y / U) by (apply Rmult_le_reg_r with U; [lra |]; replace (Y / U * U) with Y by (field; lra); lra).
   rewrite V_above, V2_above by lra. unfold Rdiv at 2. rewrite falling_mult by (try apply Rinv_0_lt_compat; lra).
   assert (E : phi (/ U) = / phi U).
-  { pose proof (falling_inverse k K U ltac:(lra)) as I. pose proof (falling_pos k U). apply Rmult_eq_reg_r with (phi U); [| lra]. rewrite I, Rinv_l; lra. }
+  { apply falling_of_inverse; lra. }
   rewrite E. pose proof (falling_pos k U) as PU. pose proof (falling_pos k Y).
   replace (k / U * (phi Y * / phi U)) with (phi Y * (k / U * / phi U)) by ring. apply Rmult_le_compat_l; [lra |].
   apply Rle_trans with (A + ln U / U).
@@ -214,7 +214,7 @@ Proof.
     rewrite (V_above (Y / f)), (V2_above (Y / f)), (V2_above Y) by lra.
     replace (phi (Y / f)) with (phi Y * phi (/ f)) by (unfold Rdiv; rewrite falling_mult by (try apply Rinv_0_lt_compat; lra); reflexivity).
     assert (E : phi (/ f) = / phi f).
-    { pose proof (falling_inverse k K f ltac:(lra)) as I. pose proof (falling_pos k f). apply Rmult_eq_reg_r with (phi f); [| lra]. rewrite I, Rinv_l; lra. }
+    { apply falling_of_inverse; lra. }
     rewrite E. replace (ln (Y / f)) with (ln Y + - ln f) by (unfold Rdiv; rewrite ln_mult, ln_Rinv by (try apply Rinv_0_lt_compat; lra); ring).
     pose proof (grown p Hp) as G. fold f in G. pose proof (falling_pos k Y) as PY. pose proof (falling_pos k f) as PF.
     assert (Lg : 0 <= ln Y - ln f) by (assert (ln f < ln Y) by (apply ln_increasing; lra); lra).
@@ -248,7 +248,7 @@ Proof.
       pose proof (V2_over_V (U * U * y) ltac:(repeat apply Rmult_lt_0_compat; lra)) as S.
       replace (U * U * y / U) with (U * y) in S by (field; lra). apply (Rmult_le_compat_l p2) in S; [| lra].
       rewrite Rmult_1_l. replace (U * (U * y)) with (U * U * y) by ring. replace (1 - p1) with (p2 + q) in R by lra. lra. }
-  assert (H1 : 1 <= exp eps) by (rewrite <- exp_0; destruct He as [He | <-]; [left; apply exp_increasing; auto | right; reflexivity]).
+  assert (H1 : 1 <= exp eps) by (rewrite <- exp_0; apply exp_le; lra).
   replace (U * U * (exp eps / 1)) with (exp (eps + 2 * eta)) in Q.
   2: { replace (eps + 2 * eta) with (eps + eta + eta) by ring. rewrite !exp_plus. unfold U. field. }
   rewrite V2_above in Q.

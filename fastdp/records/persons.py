@@ -69,7 +69,8 @@ def limit_rows(data: Any, unit: str | int, *, at_most: int, rng: Randomness | No
     Proof        persons.md, theorems 1 to 3
     Accuracy     noise of at_most times the scale that it has for a row, and the rows that are left out. Each choice of
                  `at_most` of a person's rows is equally likely
-    Cost         20 ns a row for integers; memory for 4 bytes a row while it is made, and a bit or a place a row after
+    Cost         20 ns a row for integers; memory for 4 bytes a row while it is made, and a bit or a place a row after.
+                 Of files and collections the column is read into this process: 8 bytes a row, or its labels
     Not covered  persons who have several entries of the column; how many rows are kept is private: state what does not
                  depend on it
 

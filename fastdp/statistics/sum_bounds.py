@@ -7,6 +7,7 @@ by 2^-26 of its square; less fine where epsilon is below 2^-8).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, inf
 from typing import Any
@@ -200,8 +201,7 @@ def mean_n(
     options: dict[str, Any] = {
         "bounds": bounds, "epsilon": epsilon, "delta": delta, "beta": beta, "missing": missing, "neighbors": neighbors,
     }  # fmt: skip
-    error = parameters.error(error)
-    return in_reach("error", error, lambda: least_integer(lambda n: mean(n, **options) <= error, low=1))
+    return _least_size(error, lambda n: mean(n, **options))
 
 
 def mean_epsilon(
@@ -333,8 +333,7 @@ def variance_n(
     options: dict[str, Any] = {
         "bounds": bounds, "epsilon": epsilon, "delta": delta, "beta": beta, "missing": missing, "neighbors": neighbors,
     }  # fmt: skip
-    error = parameters.error(error)
-    return in_reach("error", error, lambda: least_integer(lambda n: variance(n, **options) <= error, low=1))
+    return _least_size(error, lambda n: variance(n, **options))
 
 
 def variance_epsilon(
@@ -375,6 +374,11 @@ def variance_epsilon(
         "bounds": bounds, "delta": delta, "beta": beta, "missing": missing, "neighbors": neighbors,
     }  # fmt: skip
     return least_epsilon(error, lambda epsilon: variance(n, epsilon=epsilon, **options))
+
+
+def _least_size(error: Any, error_at: Callable[[int], float]) -> int:
+    most: float = parameters.error(error)
+    return in_reach("error", most, lambda: least_integer(lambda n: error_at(n) <= most, low=1))
 
 
 def _knows_size(missing: Any, neighbors: Any) -> bool:

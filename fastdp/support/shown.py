@@ -72,6 +72,11 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
+def first_line(error: Exception) -> str:
+    """Of what an error says; its class where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def type_of(value: Any) -> str:
     """The name of its class."""
     return type_name(type(value))

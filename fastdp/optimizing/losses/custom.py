@@ -11,7 +11,7 @@ import numpy as np
 
 from ...support.c_functions import c_function
 from ...support.checks import non_negative
-from ...support.shown import shown
+from ...support.shown import first_line, shown
 from .base import REAL, Floats, MarginLoss, bound_or_none
 
 
@@ -148,6 +148,6 @@ def _compiled(function: Any) -> tuple[Any, int, str]:
     try:
         compiled = compile_derivative(function)
     except Exception as error:  # of numba's many kinds; its message is the reason
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = first_line(error)
         raise ValueError(f"derivative={shown(function)}: numba must be able to compile it ({reason})") from error
     return compiled, int(compiled.address), getattr(function, "__name__", "a function")

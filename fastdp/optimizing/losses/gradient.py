@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ...support.checks import flag, integer, non_negative
-from ...support.shown import shown
+from ...support.shown import first_line, shown
 from ..sets import ConvexSet
 from .base import GIVEN, REAL, Floats, bound_or_none, given_labels
 from .wide import WideLoss
@@ -169,7 +169,7 @@ def _compiled(function: Any, labelled: bool) -> tuple[Any, int]:
     try:
         compiled, returned = compile_gradient(function, labelled)
     except Exception as error:  # of numba's many kinds; its message is the reason
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = first_line(error)
         raise ValueError(f"function={shown(function)}: must be {rule} that numba can compile ({reason})") from error
     if str(returned) != "none":
         raise ValueError(f"function={shown(function)}: must fill `out` and return nothing; it returns {returned}")
