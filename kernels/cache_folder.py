@@ -22,15 +22,18 @@ import llvmlite
 import numba
 import numpy as np
 
+from .sources import Sources
+
 try:
     import fcntl
 except ImportError:  # no such locks: every process compiles for itself
     fcntl = None  # type: ignore[assignment]
 
-SOURCES = os.path.dirname(__file__)
-_IMPORTED = time.time_ns()
 _MAGIC = b"fastdp kernel 1\n"
-_DIGESTS_KEPT = 4  # several interpreters or branches side by side; 40 MB each once `fastdp warmup` has run
+_INTERPRETERS_KEPT = 4  # side by side; 50 MB each once `fastdp warmup` has run
+_MOST_BYTES = 200_000_000  # of one interpreter's: several branches and CPUs side by side
+_WRITES_BETWEEN = 100  # a look at how much there is takes some milliseconds
+_DAY = 86_400.0
 _LOCKS = ".locks"
 _PATIENCE = 120.0  # seconds that one process waits for another to compile a kernel, which takes up to ten
 _CHANGED = "off: kernel sources changed after this process imported them"
@@ -46,20 +49,19 @@ class CacheFolder:
 
     def __init__(self) -> None:
         self.path: str | None = None
-        self.sources: dict[str, tuple[int, ...]] = {}
         self.locks = _Locks()
-        try:
-            self.sources, self._digest = _digest_sources()
-        except OSError as error:
-            self.state = f"off: kernel sources cannot be read: {error}"
+        self._written = 0
+        self.sources = Sources()
+        if self.sources.unreadable:
+            self.state = f"off: kernel sources cannot be read: {self.sources.unreadable}"
             return
-        if any(stamp[0] >= _IMPORTED for stamp in self.sources.values()):  # ctime: archives and editors can set mtime
+        if self.sources.changed_since_import:
             self.state = _CHANGED
             return
         refusals = []
         for root in _roots():
             try:
-                self.path = _prepare(root, self._digest)
+                self.path = _prepare(root, _interpreter())
                 break
             except OSError as error:
                 refusals.append(str(error) if isinstance(error, Refused) else f"{root}: {error.strerror}")
@@ -78,6 +80,7 @@ class CacheFolder:
         try:
             with self._folder(path) as folder, open(_open_file(name, folder, os.O_RDONLY), "rb") as file:
                 content = memoryview(file.read())
+                _mark_used(file.fileno())
         except FileNotFoundError:
             return None
         header, body = content[: len(_MAGIC) + 64], content[len(_MAGIC) + 64 :]
@@ -101,6 +104,9 @@ class CacheFolder:
                 with suppress(OSError):
                     os.unlink(partial, dir_fd=folder)
                 raise
+            if self._written % _WRITES_BETWEEN == 0:
+                _clear_unused(folder)
+            self._written += 1
         return True
 
     @contextmanager
@@ -141,13 +147,8 @@ class CacheFolder:
         """
         if self.path is None:
             return None
-        with suppress(OSError):
-            if self.sources == {name: _stamp(os.stat(os.path.join(SOURCES, name))) for name in self.sources}:
-                return self.path
-            sources, digest = _digest_sources()
-            if digest == self._digest:  # touched or linked, not edited
-                self.sources = sources
-                return self.path
+        if self.sources.unchanged():
+            return self.path
         self.path, self.state = None, _CHANGED
         return None
 
@@ -213,24 +214,11 @@ class _Locks:
             self._close()
 
 
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _digest_sources() -> tuple[dict[str, tuple[int, ...]], str]:
-    """Digest all kernel sources, since any may be compiled into any other; and numpy, whose promotion rules are too."""
+def _interpreter() -> str:
+    """Name what compiles, but not what is compiled: numpy, too, whose promotion rules decide types."""
     python = (sys.implementation.cache_tag, sys.abiflags, sys.flags.optimize)
-    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, np.__version__, python)).encode())
-    sources = {}
-    for name in sorted(name for name in os.listdir(SOURCES) if re.fullmatch(r"\w+\.py", name)):
-        with open(os.path.join(SOURCES, name), "rb") as file:
-            sources[name] = _stamp(os.fstat(file.fileno()))
-            content = file.read()
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    if not sources:
-        raise FileNotFoundError(f"no .py file in {SOURCES}")
-    return sources, digest.hexdigest()[:32]
+    versions = repr((numba.__version__, llvmlite.__version__, np.__version__, python))
+    return hashlib.sha256(versions.encode()).hexdigest()[:32]
 
 
 def _roots() -> list[str]:
@@ -250,11 +238,11 @@ def _roots() -> list[str]:
     return roots
 
 
-def _prepare(root: str, digest: str) -> str:
-    """Make the directory of a digest and clear old ones away, or raise OSError."""
+def _prepare(root: str, interpreter: str) -> str:
+    """Make the directory of an interpreter and clear old ones away, or raise OSError."""
     os.makedirs(root, mode=0o700, exist_ok=True)
     os.close(_open_directory(root))
-    path = os.path.join(root, digest)
+    path = os.path.join(root, interpreter)
     try:
         os.mkdir(path, mode=0o700)
     except FileExistsError:
@@ -304,9 +292,28 @@ def _open_file(name: str, folder: int, flags: int, mode: int = 0o600) -> int:
 
 
 def _clear_old(root: str) -> None:
-    """Remove all but the newest digests. A process that still uses one compiles what it misses and writes it anew."""
+    """Remove all but the newest folders. A process that still uses one compiles what it misses and writes it anew."""
     with suppress(OSError), os.scandir(root) as entries:
-        digests = [e for e in entries if re.fullmatch("[0-9a-f]{32}", e.name) and e.is_dir(follow_symlinks=False)]
-        digests.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime_ns, reverse=True)
-        for entry in digests[_DIGESTS_KEPT:]:
+        folders = [e for e in entries if re.fullmatch("[0-9a-f]{32}", e.name) and e.is_dir(follow_symlinks=False)]
+        folders.sort(key=lambda e: e.stat(follow_symlinks=False).st_mtime_ns, reverse=True)
+        for entry in folders[_INTERPRETERS_KEPT:]:
             shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _mark_used(file: int) -> None:
+    """Let `_clear_unused` see that somebody reads this file, to the day; whose it is not, that may not."""
+    if time.time() - os.fstat(file).st_mtime > _DAY:
+        with suppress(OSError):
+            os.utime(file)
+
+
+def _clear_unused(folder: int) -> None:
+    """Remove the files that were not read for longest where all together take too much: edits leave them behind."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        files = [(e.stat(follow_symlinks=False), e.name) for e in entries if e.name != _LOCKS]
+        left = sum(status.st_size for status, _ in files)
+        for status, name in sorted(files, key=lambda file: file[0].st_mtime_ns):
+            if left <= _MOST_BYTES:
+                return
+            os.unlink(name, dir_fd=folder)
+            left -= status.st_size

@@ -28,7 +28,7 @@ MODULES = (
 _WIDEST = 100  # of a formula, in characters: the column of the site
 MACHINERY = (
     "bit_generator", "cache_folder", "catalogue", "compile", "compile_cache", "forks", "function_pointers",
-    "known_answers", "layout", "requirements",
+    "known_answers", "layout", "requirements", "sources",
 )  # fmt: skip
 
 

@@ -5,9 +5,9 @@ kernel that draws. Nothing here touches numba's configuration.
 
 It replaces numba's own cache, which does not notice a change in a helper of another file, and whose index loses updates
 between processes and can then serve the wrong code (docs/design.md, "Compiling"). There is no index here: one file per
-overload, in a directory named by a digest of everything that the machine code was made from.
+overload, named by a digest of everything that the machine code was made from (`sources` says of which files).
 
-    <root>/<digest of kernel sources and versions>/<kernel>-<digest of signature, CPU and compiler options>
+    <root>/<digest of versions>/<kernel>-<digest of sources, signature, CPU and compiler options>
     file = magic | key (32 bytes) | sha256 of the body (32 bytes) | body, a pickled numba CompileResult
 """
 
@@ -43,8 +43,9 @@ import numba.core.typing.ctypes_utils
 import numpy as np
 
 from . import forks
-from .cache_folder import BY_USER, SOURCES, CacheFolder
+from .cache_folder import BY_USER, CacheFolder
 from .known_answers import ask_callback, ask_kernel
+from .sources import FOLDER
 
 _core: Any = numba.core  # Any: which of its parts have types changes from one numba to the next
 _types = _core.types
@@ -205,66 +206,76 @@ class KernelCache:
         ask_callback(name, prototype(address), where)
 
     def _name_and_key(self, signature: Any, codegen: Any) -> tuple[str, bytes] | None:
-        identity = _identity(self._function)
+        modules: set[str] = set()
         arguments, result = _core.sigutils.normalize_signature(signature)
-        if identity is None or not all(_is_plain(t) for t in (*arguments, result or _types.none)):
+        identity = _identity(self._function, modules)
+        if identity is None or not all(_is_plain(t, modules) for t in (*arguments, result or _types.none)):
             return None
         options = tuple((name, getattr(_core.config, name, None)) for name in _CONFIG)
-        described = repr((self._kind, identity, arguments, result, codegen.magic_tuple(), options))
+        made_of = _store().sources.digest(modules)
+        described = repr((self._kind, identity, arguments, result, made_of, codegen.magic_tuple(), options))
         key = hashlib.sha256(described.encode())
         kernel = f"{self._function.__module__.rpartition('.')[2]}.{self._function.__qualname__}"
         return f"{re.sub('[^A-Za-z0-9_.]+', '-', kernel)[:100]}-{key.hexdigest()[:24]}", key.digest()
 
 
-def _identity(function: Any, within: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
-    """Name a kernel in words that mean the same in every process, or None if there are none."""
+def _identity(function: Any, modules: set[str], within: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
+    """Name a kernel in words that mean the same in every process, or None if there are none; add what it is made of."""
     code = function.__code__
     folder, file = os.path.split(code.co_filename)
-    if folder != SOURCES or file not in _store().sources or "<lambda>" in function.__qualname__:
+    if folder != FOLDER or file not in _store().sources.stamps or "<lambda>" in function.__qualname__:
         return None  # not covered by the digest, or not known by its name and line
+    modules.add(file.removesuffix(".py"))
     if function in within:
         return ("recursion",)
     cells = []
     for cell in function.__closure__ or ():
-        if (described := _describe(cell.cell_contents, (*within, function))) is None:
+        if (described := _describe(cell.cell_contents, modules, (*within, function))) is None:
             return None
         cells.append(described)
     return (file, function.__qualname__, code.co_firstlineno, tuple(cells))
 
 
-def _describe(value: Any, within: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _describe(value: Any, modules: set[str], within: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Describe what a kernel holds from the function that made it: a constant, a type or another kernel."""
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return (type(value).__name__, repr(value))
-    if isinstance(value, _types.Type) and _is_plain(value):
+    if isinstance(value, _types.Type) and _is_plain(value, modules):
         return ("type", repr(value))
     if isinstance(getattr(value, "_cache", None), KernelCache):
-        return _identity(value.py_func, within)
+        return _identity(value.py_func, modules, within)
     return None
 
 
-def _is_plain(kind: Any) -> bool:
+def _is_plain(kind: Any, modules: set[str]) -> bool:
     """Whether a numba type has a name that means the same in every process (a function's holds an address)."""
-    module = type(kind).__module__
-    if module.startswith(_PACKAGE + "."):
+    if _is_ours(type(kind), modules):
         return True
-    if not module.startswith("numba."):
+    if not type(kind).__module__.startswith("numba."):
         return False
     if isinstance(kind, _types.Literal):
         return isinstance(kind.literal_value, bool | int | str)
     if isinstance(kind, _types.Omitted):
         return kind.value is None or isinstance(kind.value, bool | int | float | str)
     if isinstance(kind, _types.Array | _types.CPointer):
-        return _is_plain(kind.dtype)
+        return _is_plain(kind.dtype, modules)
     if isinstance(kind, _types.Optional):
-        return _is_plain(kind.type)
-    if isinstance(kind, _types.BaseNamedTuple) and not kind.instance_class.__module__.startswith(_PACKAGE + "."):
+        return _is_plain(kind.type, modules)
+    if isinstance(kind, _types.BaseNamedTuple) and not _is_ours(kind.instance_class, modules):
         return False
     if isinstance(kind, _types.BaseTuple):
-        return all(_is_plain(t) for t in kind.types)
+        return all(_is_plain(t, modules) for t in kind.types)
     if isinstance(kind, _types.Record):
-        return all(_is_plain(field.type) for field in kind.fields.values())
+        return all(_is_plain(field.type, modules) for field in kind.fields.values())
     return isinstance(kind, _types.Number | _types.Boolean | _types.NoneType | _types.RawPointer)
+
+
+def _is_ours(kind: type, modules: set[str]) -> bool:
+    """Whether a class is defined here: then its module is one of those that a kernel is made of."""
+    package, _, module = kind.__module__.rpartition(".")
+    if package == _PACKAGE:
+        modules.add(module)
+    return package == _PACKAGE
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -106,7 +106,16 @@ class House:
         for made in (self.kernels, folder / "home", folder / "tmp"):
             made.mkdir(parents=True)
         (folder / "fastdp" / "__init__.py").write_text(INIT)
-        machinery = ("cache_folder", "compile", "compile_cache", "forks", "known_answers", "layout", "requirements")
+        machinery = (
+            "cache_folder",
+            "compile",
+            "compile_cache",
+            "forks",
+            "known_answers",
+            "layout",
+            "requirements",
+            "sources",
+        )
         for name in ("__init__", *machinery):
             shutil.copy(ROOT / "kernels" / f"{name}.py", self.kernels)
         self.write("helper", HELPER)
@@ -187,7 +196,7 @@ def warm_cache(tmp_path_factory: pytest.TempPathFactory, parent: Parent) -> Path
 
 @pytest.fixture
 def warm(house: House, warm_cache: Path) -> House:
-    """A house whose cache holds `total` and `bump` for int64: its sources, and so its digest, are the same."""
+    """A house whose cache holds `total` and `bump` for int64: its sources, and so its kernels' names, are the same."""
     shutil.copytree(warm_cache, house.cache)
     return house
 
@@ -246,14 +255,102 @@ answer = [loops.kernel(1), ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(loop
 
 
 def test_edited_helper_in_another_file(warm: House) -> None:
-    old = warm.run()
     warm.write("helper", HELPER.replace("+ 1", "+ 2"))
     edited = warm.run()
-    assert (edited["answer"], edited["hits"]) == (22, 0)
-    assert edited["place"] != old["place"]
+    assert (edited["answer"], edited["hits"], edited["files"]) == (22, 0, 4)
     warm.write("helper", HELPER)
     back = warm.run()
-    assert (back["answer"], back["hits"], back["place"]) == (17, 1, old["place"])
+    assert (back["answer"], back["hits"], back["misses"]) == (17, 1, 0)
+
+
+DEEP = """
+from .compile import jit
+
+@jit(inline=True)
+def deep(x):
+    return x * 2 + 1
+"""
+BETWEEN = """
+from .compile import jit
+IMPORT
+
+@jit(inline=True)
+def bump(x):
+    return NAME(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("from .deeper import deep", "deep"),
+        ("from .deeper import (  # deep) down\n    deep as name,\n)", "name"),
+        ("from . import (  # it is (deep) down\n    layout, deeper,\n)\nname = deeper.deep", "name"),
+        ("from . import layout, deeper as below; name = below.deep", "name"),
+        ("from . \\\n    import deeper as below\nname = below.deep", "name"),
+        ("def late():\n    from .deeper import deep\n    return deep\nname = late()", "name"),
+        ("if True: from .deeper import deep", "deep"),
+        ("import fastdp.kernels.deeper\nname = fastdp.kernels.deeper.deep", "name"),
+        ("from fastdp.kernels.deeper import deep", "deep"),
+        ("from importlib import import_module\nname = import_module(__name__[:-6] + 'deeper').deep", "name"),
+        ("name = __import__(__name__[:-6] + 'deeper', fromlist=['deep']).deep", "name"),
+        ("from ..kernels.deeper import deep", "deep"),
+    ],
+)
+def test_edited_helper_two_imports_away(house: House, statement: str, name: str) -> None:
+    house.write("deeper", DEEP)
+    house.write("helper", BETWEEN.replace("IMPORT", statement).replace("NAME", name))
+    code = "answer = [int(loops.bump(1)), compile_cache._store().sources.digest(['loops'])]"
+    (first, digest), _ = house.run(code)["answer"], house.write("deeper", DEEP.replace("+ 1", "+ 2"))
+    edited = house.run(code)
+    assert (first, edited["answer"][0], edited["hits"]) == (3, 4, 0)
+    assert edited["answer"][1] != digest
+
+
+def test_edited_file_that_a_kernel_is_not_made_of(warm: House) -> None:
+    """Others' kernels, locks, known answers: nothing is compiled again; but what has a say in every kernel counts."""
+    warm.write("other", HELPER)
+    assert warm.run()["hits"] == 1
+    for module in ("known_answers", "forks", "cache_folder", "requirements", "layout"):
+        with (warm.kernels / f"{module}.py").open("a") as file:
+            file.write("# edited\n")
+    assert warm.run()["hits"] == 1
+    for module in ("compile", "compile_cache", "__init__"):
+        with (warm.kernels / f"{module}.py").open("a") as file:
+            file.write("# edited\n")
+        result = warm.run()
+        assert (result["answer"], result["hits"]) == (17, 0)
+
+
+PAIR = """
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    x: int
+    y: int
+"""
+
+
+def test_edited_type_of_an_argument(house: House) -> None:
+    """A kernel need not import the type that it is given: numba names a tuple after its class and types alone."""
+    house.write("pairs", PAIR)
+    house.write("loops", LOOPS + "\n@jit\ndef first(pair):\n    return pair.x\n")
+    code = "from fastdp.kernels.pairs import Pair\nanswer = loops.first(Pair(1, 2))"
+    assert [house.run(code)["answer"], house.run(code)["hits"]] == [1, 1]
+    house.write("pairs", PAIR.replace("    x: int\n    y: int", "    y: int\n    x: int"))
+    edited = house.run(code)
+    assert (edited["answer"], edited["hits"]) == (2, 0)
+
+
+def test_edited_kernel_that_another_holds(house: House) -> None:
+    """It came as an argument: the module that holds it does not import the one that it is from."""
+    house.write("maker", CLOSURES.partition("three, four")[0].replace("from .helper import bump\n", ""))
+    house.write("loops", "from .helper import bump\nfrom .maker import make\nthree = make(3, bump)")
+    first = house.run("answer = loops.three(2)")["answer"]
+    assert house.run("answer = loops.three(2)")["hits"] == 1
+    house.write("helper", HELPER.replace("+ 1", "+ 2"))
+    edited = house.run("answer = loops.three(2)")
+    assert (edited["answer"], edited["hits"]) == (first + 2, 0)
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["before the cache is opened", "after"])
@@ -582,7 +679,7 @@ def test_refused_home_falls_back(house: House) -> None:
     assert "0777" in result["state"]
 
 
-def test_old_digests_are_cleared_away(house: House) -> None:
+def test_folders_of_old_interpreters_are_cleared_away(house: House) -> None:
     house.cache.mkdir(mode=0o700)
     old = [house.cache / f"{i:032x}" for i in range(6)]
     for age, path in enumerate(reversed(old)):
@@ -596,7 +693,24 @@ def test_old_digests_are_cleared_away(house: House) -> None:
     assert set(house.cache.iterdir()) == {new, *old[3:], *others}
     os.utime(new, (0, 0))
     house.run(LOOK)
-    assert time.time() - new.stat().st_mtime < 100, "a digest that is read does not count as old"
+    assert time.time() - new.stat().st_mtime < 100, "a folder that is read does not count as old"
+
+
+def test_files_that_nobody_reads_are_cleared_away(warm: House) -> None:
+    """What edits leave behind: the oldest go where all together take too much, and what is read is not old."""
+    total, bump = warm.file("loops.total-"), warm.file("helper.bump-")
+    unread = [total.parent / f"loops.total-{i:024x}" for i in range(4)]
+    for age, path in enumerate([*unread, bump, total]):
+        path.write_bytes(path.read_bytes() if path.exists() else bytes(100_000))
+        os.utime(path, (time.time() - 10 * 86_400 + age,) * 2)
+    limit = f"from fastdp.kernels import cache_folder\ncache_folder._MOST_BYTES = {total.stat().st_size + 350_000}\n"
+    result = warm.run(limit + TOTAL)
+    assert (result["hits"], result["written"], len(warm.files())) == (1, 0, 6)
+    assert time.time() - total.stat().st_mtime < 100
+    result = warm.run(limit + TOTAL + "\nloops.bump(np.int32(1))")
+    assert (result["hits"], result["written"]) == (1, 1)
+    assert not unread[0].exists()
+    assert all(path.exists() for path in (total, bump, unread[3]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
