@@ -38,7 +38,7 @@ help:
 	@echo 'make interrupts  interrupts at random moments of every mechanism'
 	@echo 'make forks       forks at each stage of import, compile and run'
 	@echo 'make sanitize    the C interface under sanitizers, kernels that check indices, memory that fails'
-	@echo 'make proofs      the proofs that a machine checks; wants Coq'
+	@echo 'make proofs      the proofs that a machine checks; wants Coq and Gappa'
 	@echo 'make coverage    which branches of fastdp/ the suite takes'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
 	@echo 'make test-peers  what works with large libraries: mbi, smartnoise-synth, Spark where Java is'

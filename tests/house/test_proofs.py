@@ -1,10 +1,13 @@
 """The proofs that a machine checks, as far as they can be looked at without Coq; `make proofs` runs it."""
 
 import re
+from fractions import Fraction
+from math import nextafter
 
 import pytest
 
-from tests.machinery import proofs
+from fastdp.kernels import elementary
+from tests.machinery import proofs, roundings, traces
 
 NOTES = {path: path.with_suffix(".md") for path in proofs.sources()}
 
@@ -12,9 +15,10 @@ NOTES = {path: path.with_suffix(".md") for path in proofs.sources()}
 def test_files_come_after_what_they_need():
     seen = set()
     for path in proofs.sources():
-        assert set(re.findall(r"\w+", " ".join(proofs.NEEDS.findall(path.read_text(encoding="utf-8"))))) <= seen
+        needed = set(re.findall(r"\w+", " ".join(proofs.NEEDS.findall(path.read_text(encoding="utf-8")))))
+        assert needed - proofs.GENERATED <= seen
         seen.add(path.stem)
-    assert {"removal_lemma", "budget", "above_threshold", "selection", "noise", "interior_point"} <= seen
+    assert {"removal_lemma", "budget", "above_threshold", "selection", "noise", "interior_point", "elementary"} <= seen
 
 
 @pytest.mark.parametrize("path", NOTES, ids=lambda path: path.stem)
@@ -47,3 +51,86 @@ def test_what_a_theorem_rests_on_is_read_from_what_coq_prints():
     printed = "Axioms:\nClassical_Prop.classic : forall P : Prop, P \\/ ~ P\nsome.lemma\n  : 1 = 2\n"
     assert proofs.rests_on(printed) == {"Classical_Prop.classic", "some.lemma"}
     assert not proofs.rests_on("Closed under the global context\n")
+
+
+# --- roundings: problems that are made from the code
+
+COEFFICIENTS = sorted(
+    name for name in vars(elementary) if re.fullmatch(r"_[AC]\d+(_LOW)?|LN2|LN2_LOW|LOG2_E|ROUNDER", name)
+)
+BOUNDS = ["LN_FIXED", "LN_SLOPE", "EXP_BOUND", "EXP_ROUGH_BOUND", "LN_PAIR_BOUND"]
+
+
+def _made(coefficients):
+    return "".join(problem.script for problem in roundings.problems(coefficients)) + roundings.definitions(coefficients)
+
+
+@pytest.mark.parametrize("name", [*COEFFICIENTS, *BOUNDS])
+def test_another_number_is_another_problem(name):
+    assert len(COEFFICIENTS) == 9 + 12 + 1 + 4
+    value = getattr(elementary, name)
+    assert _made({}) == _made({name: value}) != _made({name: nextafter(value, 2 * value)})
+
+
+def test_every_problem_has_hypotheses_and_goals():
+    made = roundings.problems({})
+    assert len({problem.name for problem in made}) == len(made) == 18
+    for problem in made:
+        assert re.search(r"\{ .* -> .* \}", problem.script)
+    for name in ("ln_one", "exp_one", "exp_rough", "ln_pair"):
+        assert any(problem.name.startswith(f"{name},") for problem in made)
+
+
+def test_the_numbers_that_gappa_and_coq_pass_to_each_other_are_on_the_safe_side():
+    for name, value in roundings.PIECES.items():
+        assert Fraction(roundings.shown(name)) <= value <= Fraction(roundings.given(name))
+        assert Fraction(roundings.given(name)) - Fraction(roundings.shown(name)) <= value / 10**10
+
+
+def _rounded(node, values):
+    """A graph with every rounding: each operation is exact in fractions, then a float."""
+    if not isinstance(node, traces.Node):
+        return Fraction(node)
+    if node not in values:
+        a = [_rounded(argument, values) for argument in node.arguments]
+        exact = {"+": lambda: a[0] + a[1], "-": lambda: a[0] - a[1], "*": lambda: a[0] * a[1], "/": lambda: a[0] / a[1],
+                 "fma": lambda: a[0] * a[1] + a[2], "neg": lambda: -a[0]}[node.operation]()  # fmt: skip
+        values[node] = Fraction(float(exact))
+    return values[node]
+
+
+def test_graphs_with_every_rounding_are_what_the_kernels_compute():
+    graph = roundings.graphs({})
+    for i in range(300):
+        m = 0.7072 + 0.707 * i / 300  # between sqrt(1/2) and sqrt(2): the exponent is 0
+        assert _rounded(graph.logarithm, {graph.m: Fraction(m), graph.exponent: Fraction(2**52 + 1024)}) == Fraction(
+            elementary.ln_one(m)
+        )
+        x = (i - 150) / 150 * 0.34  # no multiple of ln 2 is taken off
+        assert _rounded(graph.exponential, {graph.x: Fraction(x)}) == Fraction(elementary.exp_one(x))
+        assert _rounded(graph.rough, {graph.x: Fraction(x)}) == Fraction(elementary.exp_rough(x))
+
+
+def test_what_traces_do_not_understand_they_refuse(monkeypatch):
+    with pytest.raises(TypeError, match="not of one number"):
+        traces.whole(
+            traces.as_pair(traces.Node("sum", (1.0, 2.0)))[0], traces.as_pair(traces.Node("sum", (1.0, 2.0)))[1]
+        )
+    monkeypatch.setattr(roundings.elementary, "ln_pair", roundings.elementary.exp_one)
+    with pytest.raises((TypeError, ValueError)):
+        roundings.graphs({})
+
+
+def test_wrong_numbers_are_tried_of_every_polynomial_and_constant():
+    names = {name for each in proofs.WRONG for name in each}
+    assert {name.rstrip("0123456789") for name in names} >= {
+        "_A",
+        "_C",
+        "_C3_LOW",
+        "LN2",
+        "LN2_LOW",
+        "LOG2_E",
+        "ROUNDER",
+    } - {"LN2"}
+    for wrong in proofs.WRONG:
+        assert all(getattr(elementary, name) != value for name, value in wrong.items())

@@ -2,7 +2,9 @@
 
 Every `.v` beside a proof note is compiled by Coq, in the order of what it needs, in a folder of its own. A proof with a
 gap does not pass: no file says Admitted, admit or Axiom, and what each theorem rests on in the end, as Coq lists it, is
-what Coq's real numbers rest on. Wants Coq with coquelicot (on Debian `coq libcoq-coquelicot`).
+what Coq's real numbers and its integers of the machine rest on. What roundings do to the elementary functions is proved
+by Gappa, from problems that are made from the code (`roundings.py`); code with a wrong coefficient must not pass.
+Wants Coq with coquelicot and interval, and Gappa (on Debian `coq libcoq-coquelicot libcoq-interval gappa`).
 """
 
 from __future__ import annotations
@@ -13,17 +15,24 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from fastdp.kernels import elementary
+from tests.machinery import roundings
+
 ROOT = Path(__file__).parents[2]
+PACKAGES = "coq libcoq-coquelicot libcoq-interval gappa"
 FOLDERS = ("fastdp", "kernels")
 GAPS = re.compile(r"\b(Admitted|admit|Axiom|Axioms|Parameter|Parameters|Conjecture|Unset Guard Checking)\b")
 COMMENT = re.compile(r"\(\*.*?\*\)", re.DOTALL)
+GENERATED = {"elementary_code"}  # made from the code, in the folder where proofs are checked
 NEEDS = re.compile(r"From fastdp Require Import ([\w ]+)\.")
 THEOREM = re.compile(r"^Theorem (\w+)", re.MULTILINE)
-# What the standard library's real numbers are built on.
+# What the standard library's real numbers are built on; PrimInt63 and Uint63 are integers of 63 bits, with which Coq's
+# kernel computes as the machine does, and what is known of them.
+INTEGERS = ("PrimInt63.", "Uint63.")
 OF_THE_REALS = {
     "ClassicalDedekindReals.sig_not_dec",
     "ClassicalDedekindReals.sig_forall_dec",
@@ -43,7 +52,8 @@ def sources() -> list[Path]:
 
 
 def _needs(path: Path) -> list[str]:
-    return [name for group in NEEDS.findall(path.read_text(encoding="utf-8")) for name in group.split()]
+    names = [name for group in NEEDS.findall(path.read_text(encoding="utf-8")) for name in group.split()]
+    return [name for name in names if name not in GENERATED]
 
 
 def theorems(path: Path) -> list[str]:
@@ -64,9 +74,8 @@ def _coq(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[
 
 def rests_on(printed: str) -> set[str]:
     """The axioms that `Print Assumptions` lists: names at the beginning of lines."""
-    return {line.split()[0] for line in printed.splitlines() if line and line[0].isalpha() and line != "Axioms:"} - {
-        "Closed"
-    }
+    names = {line.split()[0] for line in printed.splitlines() if line and line[0].isalpha() and line != "Axioms:"}
+    return {name for name in names if name != "Closed" and not name.startswith(INTEGERS)}
 
 
 def check(folder: Path) -> list[str]:
@@ -74,6 +83,7 @@ def check(folder: Path) -> list[str]:
     wrong = []
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    wrong += _define(folder, {})
     paths = sources()
     for path in paths:
         wrong += [f"{path.relative_to(ROOT)} says {word}" for word in gaps(path)]
@@ -94,15 +104,73 @@ def check(folder: Path) -> list[str]:
     return wrong
 
 
+# --- roundings
+
+
+def _define(folder: Path, coefficients: Mapping[str, float]) -> list[str]:
+    (folder / "elementary_code.v").write_text(roundings.definitions(coefficients), encoding="utf-8")
+    ran = _coq(["elementary_code.v"], folder)
+    return [f"elementary_code.v: {ran.stderr}"] if ran.returncode else []
+
+
+def unproved(coefficients: Mapping[str, float]) -> list[str]:
+    """The problems of roundings that Gappa does not prove, for the code with these coefficients."""
+    return [problem.name for problem in roundings.problems(coefficients) if not _gappa(problem.script)]
+
+
+def _gappa(script: str) -> bool:
+    ran = subprocess.run(["gappa"], input=script, capture_output=True, text=True, check=False)
+    return ran.returncode == 0 and "Error" not in ran.stderr
+
+
+def bounds_hold(folder: Path, coefficients: Mapping[str, float]) -> bool:
+    """Whether Coq proves the bounds of the code with these coefficients, from what Gappa proves."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "kernels" / "elementary.v", folder)
+    return not _define(folder, coefficients) and not _coq(["elementary.v"], folder).returncode
+
+
+# One of each polynomial and of each constant, wrong by what its bound has no room for.
+WRONG = (
+    {"_A8": elementary._A8 * 0.9},
+    {"_C13": elementary._C13 * 0.9},
+    {"_C8": elementary._C8 * 0.9},
+    {"_C3_LOW": 0.0},
+    {"LN2": elementary.LN2 - 2.0**-53},
+    {"LN2_LOW": elementary.LN2_LOW * (1 + 2.0**-50)},
+    {"LOG2_E": 1.44},
+    {"ROUNDER": elementary.ROUNDER / 2**10},
+    {"EXP_BOUND": 1.0},
+)
+
+
+def check_roundings(folder: Path) -> list[str]:
+    """What Gappa does not prove; and wrong code that passes."""
+    start = time.perf_counter()
+    wrong = [f"{name}: not proved by Gappa" for name in unproved({})]
+    some = len(roundings.problems({}))
+    print(f"kernels/elementary.py: {some} problems of roundings, {time.perf_counter() - start:.1f} s", flush=True)
+    for coefficients in WRONG:
+        name = ", ".join(coefficients)
+        if not unproved(coefficients) and bounds_hold(folder / "wrong", coefficients):
+            wrong.append(f"{name}: another value breaks no proof")
+    print(
+        f"kernels/elementary.py: {len(WRONG)} wrong coefficients tried, {time.perf_counter() - start:.1f} s", flush=True
+    )
+    return wrong
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.machinery.proofs", description=__doc__)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "proofs")
     folder = parser.parse_args(arguments).folder
-    if shutil.which("coqc") is None:
-        print("coqc was not found: install Coq with coquelicot (on Debian: apt-get install coq libcoq-coquelicot)")
+    if missing := [name for name in ("coqc", "gappa") if shutil.which(name) is None]:
+        print(f"{' and '.join(missing)}: not found; on Debian: apt-get install {PACKAGES}")
         return 2
-    wrong = check(folder)
-    print("\n".join(wrong) or "every proof holds, and rests on the axioms of the real numbers alone")
+    wrong = [*check(folder), *check_roundings(folder)]
+    print(
+        "\n".join(wrong) or "every proof holds, and rests on the axioms of the real numbers and machine integers alone"
+    )
     return bool(wrong)
 
 
