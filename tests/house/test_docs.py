@@ -101,6 +101,44 @@ def test_labels_that_name_a_file_name_the_file_of_the_link(page):
     assert [(label, target) for label, target in links if Path(label).name != Path(target).name] == []
 
 
+NAMED_TEST = re.compile(r"\[`(test_\w+)`\]\(([^)#]+\.py)\)")
+WITH_TESTS = {"known-defects.md": 60, "threat-model.md": 25, "test-vectors.md": 4}  # how many tests they name, at least
+
+
+def _missing_tests(text, folder):
+    """The tests that a page links to and that are not in the file of the link."""
+    for name, target in NAMED_TEST.findall(text):
+        file = (folder / target).resolve()
+        found = ast.walk(ast.parse(file.read_text())) if file.exists() else ()
+        if name not in {each.name for each in found if isinstance(each, ast.FunctionDef)}:
+            yield name, target
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_tests_that_a_page_names_are_where_it_says(page):
+    assert list(_missing_tests(page.read_text(), page.parent)) == []
+
+
+def test_a_test_that_is_gone_is_noticed():
+    here = "[`test_a_test_that_is_gone_is_noticed`](test_docs.py)"
+    assert not list(_missing_tests(here, Path(__file__).parent))
+    assert list(_missing_tests(here.replace("gone", "lost"), Path(__file__).parent))
+    assert list(_missing_tests(here.replace("test_docs.py", "test_dogs.py"), Path(__file__).parent))
+
+
+@pytest.mark.parametrize("name", WITH_TESTS)
+def test_pages_that_point_to_tests_do(name):
+    assert len(NAMED_TEST.findall((ROOT / "docs" / name).read_text())) >= WITH_TESTS[name]
+
+
+def test_every_known_defect_names_what_forbids_it():
+    text = (ROOT / "docs" / "known-defects.md").read_text()
+    defects = re.findall(r"^\*\*(.+?)\*\*(.*?)(?=^\*\*|^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert len(defects) >= 30
+    for title, what in defects:
+        assert NAMED_TEST.search(what[what.index("*Here*") :]), title
+
+
 @pytest.mark.parametrize("page", [*PAGES, *NOTES, *AT_THE_ROOT], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_prose_is_wrapped(page):
     if page.name == "kernels.md":
