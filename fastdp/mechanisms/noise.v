@@ -73,6 +73,38 @@ Hypothesis t_pos : 0 < t.
 Let x0 := sigma ^ 2 / t.
 Let g := exp (sigma ^ 2 / (2 * t ^ 2) - a / t).
 
+(* Lemma 4. R is uniform on (0, a - 1/2 + T]; up to T the proposal is floor(a - t ln(R / T)), beyond it floor(a + T - R). *)
+Let q := exp (- / t).
+Let T := g / (1 - q).
+
+Lemma ratio_in : 0 < q < 1.
+Proof. apply (q_in t t_pos). Qed.
+
+Lemma tail_mass_pos : 0 < T.
+Proof. pose proof ratio_in. apply Rdiv_lt_0_compat; [apply exp_pos | lra]. Qed.
+
+(* a + k and above: R in (0, T q^k], which is a part of (0, T]. *)
+Lemma tail_by_inversion : forall r k, 0 < r -> (a + INR k <= a - t * ln (r / T) <-> r <= T * q ^ k) /\ T * q ^ k <= T.
+Proof.
+  intros r k Hr. pose proof tail_mass_pos as HT. pose proof ratio_in as Q. split.
+  - assert (Hu : 0 < r / T) by (apply Rdiv_lt_0_compat; auto).
+    pose proof (geometric_by_inversion t t_pos (r / T) k Hu) as G. fold q in G.
+    assert (E : r / T <= q ^ k <-> r <= T * q ^ k).
+    { split; intro H.
+      - apply (Rmult_le_compat_l T) in H; [| lra]. replace (T * (r / T)) with r in H by (field; lra). exact H.
+      - apply Rmult_le_reg_l with T; auto. replace (T * (r / T)) with r by (field; lra). exact H. }
+    rewrite <- E, <- G. split; intro H; lra.
+  - rewrite <- (Rmult_1_r T) at 2. apply Rmult_le_compat_l; [lra |]. rewrite <- (pow1 k). apply pow_incr. lra.
+Qed.
+
+(* So a + k has the length g q^k ... *)
+Theorem tail_is_proposed : forall k, T * q ^ k - T * q ^ S k = g * exp (- INR k / t).
+Proof. intro k. pose proof ratio_in. rewrite (q_power t t_pos). fold q. unfold T. simpl. field. lra. Qed.
+
+(* ... and an integer j below a the length 1, of which 1/2 is left at 0. *)
+Theorem body_is_proposed : forall r j, j <= a + T - r < j + 1 <-> a + T - j - 1 < r <= a + T - j.
+Proof. intros r j. split; lra. Qed.
+
 (* In proportion to what m is proposed with: 1 in the body, g q^(m - a) in the tail, q = e^(-1/t). *)
 Definition proposed_body (m : R) : R := 1.
 Definition proposed_tail (m : R) : R := g * exp (- (m - a) / t).
