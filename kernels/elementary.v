@@ -87,30 +87,31 @@ Proof.
   apply Rmult_le_compat_r; lra.
 Qed.
 
+(* A series near to exp, a sum near to the series, an argument near to what is left of x: the result is near to exp x. *)
+Lemma by_series : forall (series : R -> R) rest off bound x r sum n, rest < 1 ->
+  (forall a b d, Rabs a <= off -> Rabs b <= rest -> Rabs d <= REDUCED_OFF -> Rabs ((1 + a) * (1 + b) * exp d - 1) <= bound) ->
+  Rabs (series r / exp r - 1) <= rest -> Rabs (r - (x - IZR n * ln 2)) <= REDUCED_OFF ->
+  Rabs (sum / series r - 1) <= off -> Rabs (sum * powerRZ 2 n - exp x) <= bound * exp x.
+Proof.
+  intros series rest off bound x r sum n Hrest G T Hd Hs. pose proof (exp_pos r) as P.
+  assert (series r <> 0).
+  { intro Z. rewrite Z in T. replace (0 / exp r - 1) with (- (1)) in T by (field; lra). rewrite Rabs_Ropp, Rabs_R1 in T. lra. }
+  rewrite (scaled x r n sum (sum / series r - 1) (series r / exp r - 1)) by (field; lra).
+  apply by_factor; [apply exp_pos | apply G; auto].
+Qed.
+
 Theorem exp_one : forall x r sum n, Rabs r <= REDUCED_MOST -> Rabs (r - (x - IZR n * ln 2)) <= REDUCED_OFF ->
   Rabs (sum / exp_series r - 1) <= EXP_OFF -> Rabs (sum * powerRZ 2 n - exp x) <= EXP_BOUND * U * exp x.
 Proof.
-  intros x r sum n Hr Hd Hs. pose proof (exp_truncation r Hr) as T. pose proof (exp_pos r) as P.
-  assert (exp_series r <> 0).
-  { intro Z. rewrite Z in T. unfold EXP_REST in T. replace (0 / exp r - 1) with (- (1)) in T by (field; lra).
-    rewrite Rabs_Ropp, Rabs_R1 in T. lra. }
-  rewrite (scaled x r n sum (sum / exp_series r - 1) (exp_series r / exp r - 1)) by (field; lra).
-  apply by_factor; [apply exp_pos |].
-  set (a := sum / exp_series r - 1) in *. set (b := exp_series r / exp r - 1) in *. set (d := r - (x - IZR n * ln 2)) in *.
-  clearbody a b d. unfold EXP_OFF, EXP_REST, REDUCED_OFF, EXP_BOUND, U in *. interval with (i_prec 100).
+  intros x r sum n Hr. apply (by_series exp_series EXP_REST); [unfold EXP_REST; lra | | apply exp_truncation; auto].
+  unfold EXP_OFF, EXP_REST, REDUCED_OFF, EXP_BOUND, U. intros. interval with (i_prec 100).
 Qed.
 
 Theorem exp_rough : forall x r sum n, Rabs r <= REDUCED_MOST -> Rabs (r - (x - IZR n * ln 2)) <= REDUCED_OFF ->
   Rabs (sum / exp_rough_series r - 1) <= EXP_ROUGH_OFF -> Rabs (sum * powerRZ 2 n - exp x) <= EXP_ROUGH_BOUND * exp x.
 Proof.
-  intros x r sum n Hr Hd Hs. pose proof (exp_rough_truncation r Hr) as T. pose proof (exp_pos r) as P.
-  assert (exp_rough_series r <> 0).
-  { intro Z. rewrite Z in T. unfold EXP_ROUGH_REST in T. replace (0 / exp r - 1) with (- (1)) in T by (field; lra).
-    rewrite Rabs_Ropp, Rabs_R1 in T. lra. }
-  rewrite (scaled x r n sum (sum / exp_rough_series r - 1) (exp_rough_series r / exp r - 1)) by (field; lra).
-  apply by_factor; [apply exp_pos |].
-  set (a := sum / exp_rough_series r - 1) in *. set (b := exp_rough_series r / exp r - 1) in *. set (d := r - (x - IZR n * ln 2)) in *.
-  clearbody a b d. unfold EXP_ROUGH_OFF, EXP_ROUGH_REST, REDUCED_OFF, EXP_ROUGH_BOUND in *. interval with (i_prec 100).
+  intros x r sum n Hr. apply (by_series exp_rough_series EXP_ROUGH_REST); [unfold EXP_ROUGH_REST; lra | | apply exp_rough_truncation; auto].
+  unfold EXP_ROUGH_OFF, EXP_ROUGH_REST, REDUCED_OFF, EXP_ROUGH_BOUND. intros. interval with (i_prec 100).
 Qed.
 
 (* ---- theorem 4: ln_pair of x + x_low ---- *)
