@@ -102,7 +102,7 @@ def test_labels_that_name_a_file_name_the_file_of_the_link(page):
 
 
 NAMED_TEST = re.compile(r"\[`(test_\w+)`\]\(([^)#]+\.py)\)")
-WITH_TESTS = {"known-defects.md": 60, "threat-model.md": 25, "test-vectors.md": 4}  # how many tests they name, at least
+WITH_TESTS = {"known-defects.md": 70, "threat-model.md": 25, "test-vectors.md": 4}  # how many tests they name, at least
 
 
 def _missing_tests(text, folder):
