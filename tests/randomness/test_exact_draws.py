@@ -379,3 +379,16 @@ def test_coins_beside_a_doubled_exponential(doublings):
                 assert exact.is_below_exp(coin, exponent, doublings) == expected
     assert exact.is_below_exp(Uniform(0, 0, repeat(ONES)), Fraction(0))
     assert not exact.is_below_exp(Uniform(0, 0, chain([0] * 15, [ONES], repeat(0))), Fraction(-(2**70)), doublings)
+
+
+@pytest.mark.parametrize(("following", "below"), [(0, True), (2**64 - 1, False)])
+def test_a_coin_next_to_a_product_takes_more_words(following, below):
+    """1/3 begins with the coin's 64 bits, so the next word decides."""
+    coin = Uniform(2**64 // 3, 64, iter([following] * 4))
+    assert exact.is_below_product(coin, Fraction(1, 3), 0, Fraction(0)) is below
+
+
+def test_bits_that_never_decide_come_to_an_end():
+    zeros = Uniform(0, 0, iter(int, 1))  # 0 for ever
+    with pytest.raises(RuntimeError, match=r"must be decided by 2,097,152 random bits.*its key is not random"):
+        zeros.to(exact.MOST_RANDOM_BITS + 1)

@@ -529,6 +529,8 @@ def test_no_predictable_seed_sequence() -> None:
         sequence: Any = Randomness().bit_generator().seed_seq
         with suppress(TypeError):  # refused: as good
             seen.append(sequence.generate_state(8).tolist())
+        with pytest.raises(TypeError, match="has no seed sequence"):
+            sequence.spawn(2)
     assert len(seen) < 2 or seen[0] != seen[1]
 
 
