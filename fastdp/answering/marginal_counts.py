@@ -47,7 +47,7 @@ def count_tables(data: Any, workload: Marginals, outside: Outside = "raise") -> 
     rows = of_domain(data, domain, outside)
     passes = _passes(workload, _HISTOGRAM_CELLS, _GROUP_CELLS)
     if len(passes) > 1 and rows.gathers:
-        rows, domain = _encoded(rows, domain, outside)
+        rows, domain = encoded_rows(rows, domain, outside)
     tables: list[Any] = [None] * workload.tables
     for number, groups in enumerate(passes):
         # the first pass reads all attributes: whether records are in the domain does not depend on the tables
@@ -61,7 +61,7 @@ def count_tables(data: Any, workload: Marginals, outside: Outside = "raise") -> 
     return flat_of(tables)
 
 
-def _encoded(rows: Rows, domain: Domain, outside: Outside) -> tuple[Rows, Domain]:
+def encoded_rows(rows: Rows, domain: Domain, outside: Outside) -> tuple[Rows, Domain]:
     """The codes of all records, which are read several times."""
     codes = encode(rows, domain, outside)
     plain = Domain({f"a{p}": size for p, size in enumerate(domain.sizes)})

@@ -14,20 +14,23 @@ from math import isqrt, prod
 from typing import Any
 
 from ...randomness.charged_keys import ChargedKeys
+from ...records.sources import rows_of
 from ..least_squares_fit import LeastSquares
-from ..marginal_counts import count_tables
+from ..marginal_counts import count_tables, encoded_rows
 from ..marginal_transform import as_tables
-from ..queries.marginals import Marginals
+from ..queries.marginals import marginals_at
 from ..residual_plan import ResidualPlan
 from .dependences import Counts
 from .gaussian_prices import Noise, noise_of, squared_change, total_mu
 from .junction_tree import JunctionTree
 from .measured import Measured
+from .network import Family, Network, choices_of, deviation_of_choice
 from .rounds import Counter, Rounds, measured_table
 from .structure import MEAN_NOISE, Candidate, Noisiness, Plan, shares_of
 from .synthesis_plan import LEAST_MU, Columns, SynthesisPlan
 from .whole_workload import Residuals, measure_whole, plan_whole
 
+_LOST = 1 / 16  # of the records: of noise in distances that is more, little is seen through
 _MARGIN = 2.0**-40  # for the rounding of shares
 _MOST_NOISE = 0.5  # of a table's mass: with more, a choice of tables is better
 _LEAST_SHARE = 1e-4  # of what is left, below which a table is not measured
@@ -45,6 +48,7 @@ class Measurements:
     mu          what everything cost
     rounds      how many times distances were measured
     residuals   of the tables of a workload, where these were measured
+    families    of the network, where one was chosen
     """
 
     singles: tuple[Measured, ...]
@@ -55,6 +59,7 @@ class Measurements:
     mu: float
     rounds: int
     residuals: Residuals | None = None
+    families: tuple[Family, ...] = ()
 
 
 def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: ChargedKeys) -> Measurements:
@@ -69,17 +74,29 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
         of_all = plan_whole(plan, {each.columns: each.weight for each in chosen.tables}, total, rest)
         if of_all is not None:
             return _measured_whole(chosen, of_all, singles, plan, n, counted, keys)
-    rounds = Rounds(plan, singles, total)
-    chosen = chosen or rounds.run(counted, keys)
-    tables, spent = rounds.tables, rounds.spent
-    noises = further_noises(chosen, rounds, plan)
+    chooser = (Network if chosen is None and takes_network(plan, total) else Rounds)(plan, singles, total)
+    chosen = chosen or chooser.run(counted, keys)
+    tables, spent = [*chooser.tables], [*chooser.spent]
+    noises = further_noises(chosen, chooser, plan)
     counts = counted(noises)
     for these, noise in noises.items():
         tables.append(measured_table(these, counts[these], noise, keys))
         spent.append(noise)
     cost = total_mu(spent)
     assert cost <= plan.mu
-    return Measurements(tuple(singles), total, rounds.pairs, chosen, tuple(tables), cost, rounds.count)
+    found, families = chooser.pairs if chooser.count else (), tuple(chooser.families)
+    return Measurements(tuple(singles), total, found, chosen, tuple(tables), cost, chooser.count, None, families)
+
+
+def takes_network(plan: SynthesisPlan, total: float) -> bool:
+    """Whether tables are chosen one by one: where a vector of all distances would be noisier than choices are, and
+    show little."""
+    if plan.method != "auto":
+        return plan.method == "network"
+    choice = choices_of(plan)
+    if choice is None or plan.distances is None:
+        return False
+    return deviation_of_choice(choice) < plan.distances.sigma and plan.distances.sigma > _LOST * total
 
 
 def _measured_whole(
@@ -99,14 +116,17 @@ def _measured_whole(
 def _counter(data: Any, plan: SynthesisPlan, outside: Any) -> Counter:
     """What counts the records in the cells of tables: those that the plan has beforehand in one pass, then others."""
     known: dict[Columns, Counts] = {}
+    rows, domain = rows_of(data), plan.domain
 
     def counted(tables: Iterable[Columns]) -> Mapping[Columns, Counts]:
+        nonlocal rows, domain
         new = [these for these in tables if these not in known]
         if new:
-            names = plan.domain.names
+            if known and domain is plan.domain and rows.gathers:  # they are read again and again
+                rows, domain = encoded_rows(rows, domain, outside)
             first = [] if known else plan.workload().positions
-            workload = Marginals(plan.domain, [[names[p] for p in each] for each in dict.fromkeys([*first, *new])])
-            flat = count_tables(data, workload, outside)
+            workload = marginals_at(domain, dict.fromkeys([*first, *new]))
+            flat = count_tables(rows, workload, outside)
             known.update(zip(workload.positions, as_tables(flat, workload), strict=True))
         return known
 
@@ -135,19 +155,22 @@ def whole_plan(total: float, plan: SynthesisPlan, rest: float) -> Plan | None:
     return None
 
 
-def further_noises(chosen: Plan, rounds: Rounds, plan: SynthesisPlan) -> dict[Columns, Noise]:
-    """What is measured by what is left of mu: the chosen tables, and columns once more, each with its noise."""
+def further_noises(chosen: Plan, chooser: Rounds | Network, plan: SynthesisPlan) -> dict[Columns, Noise]:
+    """What is measured by what is left of mu: the chosen tables, and columns once more, each with its noise.
+
+    Pairs that no table holds are made of their columns.
+    """
     columns: list[Columns] = [(p,) for p in range(len(plan.domain))]
-    noisiness = Noisiness(plan.domain.sizes, rounds.pairs, 1.0)
-    for table in chosen.tables if rounds.pairs else ():
+    noisiness = Noisiness(plan.domain.sizes, chooser.pairs, 1.0)
+    for table in chosen.tables if chooser.pairs else ():
         noisiness.add(table)
     found: dict[Columns, float] = {these: noisiness.column(*these) for these in columns}
     for table in chosen.tables:
         found[table.columns] = found.get(table.columns, 0.0) + table.cost
-    known = dict(zip(columns, (noise.mu**2 for noise in plan.singles), strict=True)) | rounds.known
-    square = (plan.rest(rounds.spent) * (1 - _MARGIN)) ** 2
+    before = {**dict(zip(columns, (noise.mu**2 for noise in plan.singles), strict=True)), **chooser.known}
+    square = (plan.rest(chooser.spent) * (1 - _MARGIN)) ** 2
     changed, noises = squared_change(plan.neighbors), {}
-    shares = shares_of(list(found.values()), [known.get(these, 0.0) for these in found], square)
+    shares = shares_of(list(found.values()), [before.get(these, 0.0) for these in found], square)
     for these, share in zip(found, shares, strict=True):
         if share > max(_LEAST_SHARE * square, LEAST_MU**2):
             noises[these] = noise_of((share * (1 - _MARGIN)) ** 0.5, changed, changed)

@@ -17,9 +17,10 @@ from ...support.public_paths import public_as
 from ...support.results import Displayed, DisplayLines
 from ..queries.marginals import Marginals
 from .gaussian_prices import squared_change
-from .measuring import whole_plan
+from .measuring import takes_network, whole_plan
+from .network import CHOICE_SHARE
 from .structure import MEAN_NOISE, Plan
-from .synthesis_plan import CELLS_A_SECOND, SynthesisPlan, synthesis_plan
+from .synthesis_plan import CELLS_A_SECOND, Method, SynthesisPlan, synthesis_plan
 from .whole_workload import plan_whole
 
 
@@ -33,8 +34,10 @@ class SynthesisEstimate(Displayed):
     tables : int
         How many tables of several columns may be measured.
     whole : bool
-        Whether all of them will be; otherwise distances from independence, which are released, choose some. Under
-        add-remove neighbours the noisy number of records decides, which is near `n`.
+        Whether all of them will be; otherwise distances from independence, which are released, choose some, or the
+        choices of a network do. Under add-remove neighbours the noisy number of records decides, which is near `n`.
+    network : bool
+        Whether it is the choices of a network.
     column_error : float
         The expected L1 distance of a column's first noisy table from the true one, as a fraction of the records: the
         mean over the columns. What is measured later comes closer.
@@ -53,6 +56,7 @@ class SynthesisEstimate(Displayed):
 
     tables: int
     whole: bool
+    network: bool
     column_error: float
     table_error: float
     distance_sigma: float
@@ -62,6 +66,8 @@ class SynthesisEstimate(Displayed):
 
     def _display(self) -> DisplayLines:
         which = "all measured" if self.whole else f"some chosen by distances of sigma {self.distance_sigma:.2g}"
+        if self.network:
+            which = "chosen one by one"
         return [
             ("tables", f"{self.tables:,}, {which}"),
             ("columns", f"mean L1 error {self.column_error:.3g} by noise, at first"),
@@ -83,6 +89,7 @@ def plan_synthesis(
     impossible: Iterable[Any] | None = None,
     max_seconds: float | None = None,
     max_bytes: int | None = None,
+    method: Method = "auto",
     neighbors: Neighbors = "replace-one",
 ) -> SynthesisEstimate:
     """Estimate what `synthesize` takes and the noise to expect: by public numbers alone, nothing is read or spent.
@@ -106,6 +113,8 @@ def plan_synthesis(
     max_seconds : float, optional
         As of `synthesize`.
     max_bytes : int, optional
+        As of `synthesize`.
+    method : {"auto", "tree", "network"}
         As of `synthesize`.
     neighbors : {"replace-one", "add-remove"}
         The relation between neighbouring collections of records.
@@ -132,19 +141,21 @@ def plan_synthesis(
     n = large_integer("n", n, least=1, most=MAX_INT64)
     plan = synthesis_plan(
         domain, epsilon=epsilon, delta=delta, workload=workload, importance=importance, impossible=impossible,
-        max_seconds=max_seconds, max_bytes=max_bytes, neighbors=neighbors,
+        max_seconds=max_seconds, max_bytes=max_bytes, method=method, neighbors=neighbors,
     )  # fmt: skip
     columns = [MEAN_NOISE * size * noise.sigma / n for size, noise in zip(domain.sizes, plan.singles, strict=True)]
-    whole = whole_plan(float(n), plan, plan.rest(plan.singles))
+    whole, cells = whole_plan(float(n), plan, plan.rest(plan.singles)), plan.limits.tree
+    network = whole is None and takes_network(plan, float(n))
     if whole is not None:
-        tables, error, cells = len(whole.tables), _error_of_whole(plan, whole, n), plan.limits.tree
+        tables, error = len(whole.tables), _error_of_whole(plan, whole, n)
     else:
-        tables, error, cells = len(plan.pairs), _error_of_pairs(plan, n), plan.limits.tree
+        tables = min(len(plan.pairs), len(domain) - 1) if network else len(plan.pairs)
+        error = _error_of_pairs(plan, n, network)
     counted = sum(prod(shape) for shape in plan.workload().shapes)
-    distances = 0.0 if whole is not None or plan.distances is None else plan.distances.sigma / n
+    distances = 0.0 if network or whole is not None or plan.distances is None else plan.distances.sigma / n
     seconds, room = cells / CELLS_A_SECOND, 32 * cells + 24 * counted
     return SynthesisEstimate(
-        tables, whole is not None, sum(columns) / len(columns), error, distances, cells, seconds, room
+        tables, whole is not None, network, sum(columns) / len(columns), error, distances, cells, seconds, room
     )
 
 
@@ -160,11 +171,13 @@ def _error_of_whole(plan: SynthesisPlan, whole: Plan, n: int) -> float:
     return float(MEAN_NOISE * np.dot(deviations, sizes) / len(sizes) / n)
 
 
-def _error_of_pairs(plan: SynthesisPlan, n: int) -> float:
+def _error_of_pairs(plan: SynthesisPlan, n: int, network: bool) -> float:
     """Of as many pairs as there are columns, of middling size, with equal shares."""
-    if plan.distances is None:
+    if not plan.pairs:
         return 0.0
     cells = sorted(plan.domain.sizes[p] * plan.domain.sizes[q] for p, q in plan.pairs)
     chosen = min(len(plan.domain), len(cells))
-    mu = plan.rest([*plan.singles, plan.distances]) / squared_change(plan.neighbors) ** 0.5
+    spent = [] if network or plan.distances is None else [plan.distances]
+    mu = plan.rest([*plan.singles, *spent]) / squared_change(plan.neighbors) ** 0.5
+    mu *= float(1 - CHOICE_SHARE) ** 0.5 if network else 1.0
     return float(MEAN_NOISE * cells[len(cells) // 2] * chosen**0.5 / mu / n)

@@ -57,6 +57,8 @@ class Rounds:
     count   how many times distances were measured
     """
 
+    families = ()
+
     def __init__(self, plan: SynthesisPlan, singles: Sequence[Measured], total: float) -> None:
         self._plan, self._total, self._sizes = plan, total, plan.domain.sizes
         self.pairs: tuple[Candidate, ...] = ()

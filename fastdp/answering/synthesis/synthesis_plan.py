@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import comb, inf, prod, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,20 +19,22 @@ from ...privacy.gaussian_dp import GaussianDP
 from ...privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors
 from ...records.domain import Domain, check_domain, display_count
 from ...support import parameters
-from ...support.checks import integer, items_of, positive
+from ...support.checks import integer, items_of, one_of, positive
 from ...support.machine import display_bytes
 from ...support.rounding import down
 from ...support.shown import shown
 from ..queries.bound_query import BoundProduct
 from ..queries.marginals import Marginals
 from ..queries.query import bind
-from .gaussian_prices import Noise, most_mu, noise_of, squared_change, squared_change_of_distances, total_mu
+from .gaussian_prices import Noise, Priced, most_mu, noise_of, squared_change, squared_change_of_distances, total_mu
 from .junction_tree import MOST_CELLS, JunctionTree
 from .measured import Zeros
 from .structure import MEAN_NOISE, Limits, Pair
 from .tree_fit import fit_tree
 
 Columns = tuple[int, ...]
+Method = Literal["auto", "tree", "network"]
+METHODS = ("auto", "tree", "network")
 
 SINGLE_SHARE = Fraction(1, 20)  # of mu^2, for the tables of single columns
 DISTANCE_SHARE = Fraction(3, 100)  # at most, of what is left, for the distances of a round
@@ -61,6 +63,7 @@ class SynthesisPlan:
     limits      of the tree
     zeros       tables of cells that hold no record
     forced      sets of columns that share a clique: those of the zeros
+    method      how tables are chosen; "network" where there are more pairs than can be counted
     """
 
     domain: Domain
@@ -74,13 +77,14 @@ class SynthesisPlan:
     zeros: tuple[Zeros, ...]
     room: int
     whole: tuple[Mapping[Columns, float], ...]
+    method: Method
 
     @property
     def forced(self) -> tuple[tuple[int, ...], ...]:
         """Columns that must share a clique."""
         return tuple(zeros.columns for zeros in self.zeros)
 
-    def rest(self, spent: Sequence[Noise]) -> float:
+    def rest(self, spent: Sequence[Priced]) -> float:
         """The mu that is left for tables, rounded down."""
         return root_down(Fraction(self.mu) ** 2 - Fraction(total_mu(spent)) ** 2)
 
@@ -116,16 +120,20 @@ def synthesis_plan(
     impossible: Any,
     max_seconds: float | None,
     max_bytes: int | None,
+    method: Method,
     neighbors: Neighbors,
 ) -> SynthesisPlan:
     """The plan for these parameters, which are checked."""
     check_domain(domain)
     parameters.neighbors(neighbors)
+    one_of("method", method, METHODS)
     epsilon, delta = parameters.epsilon(epsilon), parameters.delta(delta)
     limits = limits_of(domain, max_seconds, max_bytes)
     zeros = zeros_of(domain, impossible)
     check_zeros_fit(domain, zeros, limits)
-    pairs = pairs_of(domain, workload, importance, limits, room_of(max_bytes))
+    if workload is None and method == "auto" and comb(len(domain), 2) > MOST_PAIRS:
+        method = "network"
+    pairs = pairs_of(domain, workload, importance, limits, room_of(max_bytes), method)
     mu = most_mu(epsilon, delta)
     square = Fraction(mu) ** 2
     shares = np.array(domain.sizes, np.float64) ** _SIZE_POWER
@@ -134,7 +142,7 @@ def synthesis_plan(
     changed = squared_change(neighbors)
     singles = tuple(noise_of(part, changed, changed) for part in each)
     distances = None
-    if pairs:
+    if pairs and method != "network":
         left = square - Fraction(total_mu(list(singles))) ** 2
         moved = squared_change_of_distances(neighbors, len(pairs))
         share = distance_share(domain.sizes, pairs, len(pairs), neighbors)
@@ -142,10 +150,10 @@ def synthesis_plan(
     asked = ApproxDP(epsilon, delta, neighbors=neighbors)
     guarantee = AllOf(asked, GaussianDP(mu, neighbors=neighbors))
     room = room_of(max_bytes)
-    whole = whole_workloads(domain, workload, importance, zeros, limits, room)
+    whole = whole_workloads(domain, workload, importance, zeros, limits, room) if method != "network" else ()
     return SynthesisPlan(
         domain=domain, neighbors=neighbors, guarantee=guarantee, mu=mu, singles=singles, pairs=pairs,
-        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole,
+        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole, method=method,
     )  # fmt: skip
 
 
@@ -175,15 +183,18 @@ def room_of(max_bytes: int | None) -> int:
     return (DEFAULT_BYTES if max_bytes is None else max_bytes) // 2
 
 
-def weighted_tables(domain: Domain, workload: Any, importance: Any) -> dict[Columns, float]:
+def weighted_tables(domain: Domain, workload: Any, importance: Any, method: Method = "tree") -> dict[Columns, float]:
     """The tables of the workload, which are all pairs by default, and how much each counts."""
     if workload is None:
-        if comb(len(domain), 2) > MOST_PAIRS:
+        if comb(len(domain), 2) <= MOST_PAIRS:
+            every: Sequence[Columns] = list(combinations(range(len(domain)), min(2, len(domain))))
+        elif method == "network":
+            every = some_pairs(len(domain))
+        else:
             raise ValueError(
                 f"workload: {len(domain):,} columns have more than {MOST_PAIRS:,} pairs: must be given, with the "
-                "tables that matter"
+                "tables that matter; method='network' does without"
             )
-        every: Sequence[Columns] = list(combinations(range(len(domain)), min(2, len(domain))))
     else:
         tables = Marginals.of(domain, workload)
         if tables.domain != domain:
@@ -192,10 +203,26 @@ def weighted_tables(domain: Domain, workload: Any, importance: Any) -> dict[Colu
     return dict(zip(every, _checked(importance, len(every)), strict=True))
 
 
-def pairs_of(domain: Domain, workload: Any, importance: Any, limits: Limits, room: int) -> dict[Pair, float]:
+def some_pairs(columns: int) -> list[Pair]:
+    """Of more pairs than can be counted: each column with the one before it, and with others that everybody can draw
+    alike."""
+    each = MOST_PAIRS // columns
+    if not each:
+        raise ValueError(f"domain: {columns:,} columns: must be at most {MOST_PAIRS:,}")
+    rng = np.random.default_rng(0)
+    found: list[Pair] = []
+    for q in range(1, columns):
+        others = rng.choice(q, min(q, each), replace=False).tolist()
+        found += [(p, q) for p in dict.fromkeys([q - 1, *others])][:each]
+    return found
+
+
+def pairs_of(
+    domain: Domain, workload: Any, importance: Any, limits: Limits, room: int, method: Method
+) -> dict[Pair, float]:  # fmt: skip
     """The pairs of columns whose tables may be measured, and how much each counts."""
     of_pairs: dict[Pair, float] = {}
-    for subset, weight in weighted_tables(domain, workload, importance).items():
+    for subset, weight in weighted_tables(domain, workload, importance, method).items():
         for pair in combinations(subset, 2):
             of_pairs[pair] = of_pairs.get(pair, 0.0) + weight
     found: dict[Pair, float] = {}

@@ -89,8 +89,8 @@ class SynthesisReport(Displayed):
     distance_sigma : float
         The standard deviation of the noise of the distances, as a fraction of the records.
     rounds : int
-        How many times distances were measured, each time from what was known by then; 0 where one tree holds all
-        tables of the workload, so that there was nothing to choose.
+        How many times distances were measured, each time from what was known by then; 0 where there was nothing to
+        choose, as one tree holds all tables of the workload, and of a network.
     n : float
         The number of records: known, or released.
     mu : float
@@ -113,12 +113,18 @@ class SynthesisReport(Displayed):
     steps: int
     residual: float
     _distances: tuple[tuple[str, str, float], ...]
+    _families: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def distances(self) -> dict[tuple[str, str], float]:
         """Of each pair of attributes how far it is from independent: the noisy L1 distance, as a fraction of the
         records. From 0 to 2, but for the noise."""
         return {(one, other): distance for one, other, distance in self._distances}
+
+    @property
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """Of a network the attributes that each attribute was chosen to depend on; the first one has none."""
+        return dict(self._families)
 
     def table(self, names: Iterable[str]) -> MeasuredTable:
         """The measured table of these attributes.
@@ -153,17 +159,19 @@ class SynthesisReport(Displayed):
             for each in several[:_MOST_LISTED]
         )
         more = f"\nand {len(several) - _MOST_LISTED} more" if len(several) > _MOST_LISTED else ""
-        sigma = f"sigma {self.distance_sigma:.2g} of the records, in round 1 of {self.rounds}"
+        if self.rounds:
+            sigma = f"sigma {self.distance_sigma:.2g} of the records, in round 1 of {self.rounds}"
+            chosen = ("distances", f"{len(self.distances):,} pairs, {sigma}")
+        elif self._families:
+            hang = sum(bool(parents) for parents in self.parents.values())
+            chosen = ("network", f"{len(self._families):,} choices, {hang:,} of a column that depends on others")
+        else:
+            chosen = ("distances", "not needed: one tree holds all tables of the workload")
         cliques = "\n".join(", ".join(each) for each in self.cliques[:_MOST_LISTED])
         others = f"\nand {len(self.cliques) - _MOST_LISTED} more" if len(self.cliques) > _MOST_LISTED else ""
         return [
             ("columns", f"{len(self.columns):,}, each measured with sigma {min(singles):.4g} to {max(singles):.4g}"),
-            (
-                "distances",
-                f"{len(self.distances):,} pairs, {sigma}"
-                if self.rounds
-                else "not needed: one tree holds all tables of the workload",
-            ),
+            chosen,
             ("tables", (measured + more) or "none of several columns"),
             ("cliques", cliques + others),
             ("cells", f"{display_count(self.cells)} in {len(self.cliques):,} cliques"),
@@ -239,6 +247,7 @@ def report_of(plan: SynthesisPlan, measured: Measurements, tree: JunctionTree, f
         mu=measured.mu,
         steps=fit.steps,
         residual=fit.residual,
+        _families=tuple((names[each.column], tuple(names[p] for p in each.parents)) for each in measured.families),
     )
 
 

@@ -24,7 +24,7 @@ from ..queries.marginals import Marginals
 from ..synthetic_distribution import SyntheticDistribution
 from .junction_tree import JunctionTree
 from .measuring import Measurements, measure
-from .synthesis_plan import SynthesisPlan, synthesis_plan
+from .synthesis_plan import Method, SynthesisPlan, synthesis_plan
 from .synthesis_report import SynthesisReport, report_of
 from .tree_fit import fit_residuals, fit_tree
 
@@ -72,6 +72,7 @@ def synthesize(
     impossible: Iterable[Any] | None = None,
     max_seconds: float | None = None,
     max_bytes: int | None = None,
+    method: Method = "auto",
     outside: Outside = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
@@ -106,6 +107,12 @@ def synthesize(
         never on the clock.
     max_bytes : int, optional
         About what tables and the fit may take in memory, the records aside; 2^29 by default.
+    method : {"auto", "tree", "network"}
+        How the tables that are measured are found. "tree": by noisy distances of all tables that may be, in rounds;
+        none where one tree holds all tables of the workload. "network": column by column, with at most two others that
+        were chosen before, by the exponential mechanism: for wide tables and small budgets. "auto" takes the network
+        where distances would be lost in their noise and choices less so, and beyond 2^17 pairs of columns: by public
+        numbers, and the noisy number of records.
     outside : {"raise", "clip"}
         Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
         increasing numbers; what has none, such as a missing entry, is None if that is a label, or the first value.
@@ -164,6 +171,7 @@ def synthesize(
         impossible=impossible,
         max_seconds=max_seconds,
         max_bytes=max_bytes,
+        method=method,
         neighbors=neighbors,
     )
     parameters.outside(outside)

@@ -11,27 +11,35 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from fastdp import Domain, Randomness
+from fastdp import BoundedRange, Domain, GaussianDP, Randomness
 from fastdp.answering.marginal_transform import as_tables
 from fastdp.answering.residual_measurement import residuals_of
-from fastdp.answering.synthesis import gaussian_prices, rounds, whole_workload
+from fastdp.answering.synthesis import gaussian_prices, network, rounds, whole_workload
 from fastdp.answering.synthesis.measuring import measure
 from fastdp.answering.synthesis.synthesis_plan import SynthesisPlan, synthesis_plan
 from fastdp.answering.synthesis.tree_fit import fit_tree
 from fastdp.randomness.charged_keys import ChargedKeys
 from fastdp.records.sources import rows_of
 
-Step = tuple[float, tuple[float, ...]]  # sigma in units of the grid, and what meets it
+
+class Step(NamedTuple):
+    """What meets noise, and its sigma in units of the grid; or scores, and what a choice multiplies them with."""
+
+    scale: float
+    values: tuple[int, ...]
+    chooses: bool = False
+
+
 Records = tuple[tuple[int, ...], ...]
 
 DEFAULTS: dict[str, Any] = {
     "epsilon": 2.0, "delta": 1e-6, "workload": None, "importance": None, "impossible": None,
-    "max_seconds": None, "max_bytes": None,
+    "max_seconds": None, "max_bytes": None, "method": "auto",
 }  # fmt: skip
 
 
@@ -70,17 +78,22 @@ def steps_of(
     steps: list[Step] = []
 
     def added(noise: gaussian_prices.Noise, values: Any, key: Any) -> Any:
-        steps.append((noise.plan.sigma, tuple(np.asarray(values).reshape(-1).tolist())))
+        steps.append(Step(noise.plan.sigma, tuple(np.asarray(values).reshape(-1).tolist())))
         return level + 4 * outputs.random(np.shape(values))
 
     def residuals(counts: Any, tables: Any, noise: Any, key: Any, least_squares: Any) -> Any:
         of_sets = zip(noise.sigmas, as_tables(counts << noise.bits, tables), strict=True)
         for sigma, table in of_sets:  # what meets noise: the rest of a table is forgotten
-            steps.append((sigma, tuple(residuals_of(table[None]).reshape(-1).tolist())))
+            steps.append(Step(sigma, tuple(residuals_of(table[None]).reshape(-1).tolist())))
         shapes = ((shape, (len(group), *shape)) for shape, group in least_squares.subsets.items())
         return {shape: level + 4 * outputs.random(size) for shape, size in shapes}
 
+    def chosen(scores: Any, key: Any, rate: float) -> int:
+        steps.append(Step(rate, tuple(scores.tolist()), chooses=True))
+        return int(outputs.integers(len(scores)))
+
     with patch.context() as inside:
+        inside.setattr(network, "draw_one", chosen)
         inside.setattr(whole_workload, "measure_residuals", residuals)
         inside.setattr(gaussian_prices.Noise, "added", added)
         inside.setattr(rounds, "fit_tree", _fit_once)
@@ -94,15 +107,22 @@ def steps_of(
 
 def price(one: list[Step], other: list[Step]) -> Fraction:
     """The square of mu by which these can be told apart; more than any budget where the releases themselves differ."""
-    if [(sigma, len(values)) for sigma, values in one] != [(sigma, len(values)) for sigma, values in other]:
+    if [(step.scale, len(step.values)) for step in one] != [(step.scale, len(step.values)) for step in other]:
         return Fraction(10) ** 9
-    return sum(
-        (
-            Fraction(sum((a - b) ** 2 for a, b in zip(values, others, strict=True))) / Fraction(sigma) ** 2
-            for (sigma, values), (_, others) in zip(one, other, strict=True)
-        ),
-        Fraction(0),
-    )
+    return sum((_price_of(step, twin) for step, twin in zip(one, other, strict=True)), Fraction(0))
+
+
+def _price_of(one: Step, other: Step) -> Fraction:
+    if one.chooses:
+        return Fraction(GaussianDP.of(BoundedRange(width_of(one, other))).mu) ** 2
+    moved = [a - b for a, b in zip(one.values, other.values, strict=True)]
+    return Fraction(sum(each * each for each in moved)) / Fraction(one.scale) ** 2
+
+
+def width_of(one: Step, other: Step) -> float:
+    """The range in which the logarithms of the ratios of two choices' probabilities lie."""
+    moved = [a - b for a, b in zip(one.values, other.values, strict=True)]
+    return float(Fraction(one.scale) * (max(moved) - min(moved)))
 
 
 def all_records(sizes: tuple[int, ...], n: int) -> list[Records]:
