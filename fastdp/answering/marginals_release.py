@@ -84,7 +84,8 @@ class MarginalsRelease(Accounted):
         if self._synthetic is None:
             raise AttributeError(
                 f"synthetic: fit={self.fit!r} has tables only: must be released with fit='entropic', which holds all "
-                f"cells in memory ({display_count(self.domain.size)} here); `.fit` names the fit that was taken"
+                f"cells in memory ({display_count(self.domain.size)} here) or a tree of the tables; `.fit` names the "
+                "fit that was taken"
             )
         return self._synthetic
 
@@ -250,9 +251,7 @@ class MarginalsRelease(Accounted):
     def _fits(self) -> list[SyntheticDistribution]:
         variances = self._estimates.variances
         assert variances is not None
-        least_squares = least_squares_of(self.workload)
-        made = simulate_fits(self.synthetic.probabilities(), least_squares, variances)
-        return [SyntheticDistribution(one, self.domain) for one in made]
+        return simulate_fits(self.synthetic, least_squares_of(self.workload), variances)
 
     def _table_with(self, positions: Sequence[int]) -> int:
         """The number of the smallest table that has all these attributes."""

@@ -64,10 +64,11 @@ def release_marginals(
         much more of it.
     fit : {"auto", "entropic", "least-squares"}, optional
         "entropic": the tables of one distribution, found by multiplicative weights from independent attributes; needs
-        all cells of the domain in memory. "least-squares": consistent estimates, each entry with the least variance,
+        all cells of the domain in memory, or beyond 2^24 of them a junction tree that holds the tables in cliques of at
+        most 2^22. "least-squares": consistent estimates, each entry with the least variance,
         then for each the nearest table without negative entries; works on domains of any size. None: as measured.
-        "auto" takes the entropic fit up to 2^24 cells, where memory allows, if it is expected to end within 1,000
-        steps, or a minute or two, which depends on public numbers alone.
+        "auto" takes the entropic fit up to 2^24 cells, and 2^21 of a tree, where memory allows, if it is expected to
+        end within 1,000 steps, or a minute or two, which depends on public numbers alone.
     noise : {"auto", "laplace", "gaussian"}
         Discrete noise of one law on every cell. "auto" takes what has the smaller variance: by epsilon, delta and
         `neighbors`, Laplace for up to 3 to 15 tables, Gaussian beyond; and Gaussian under a budget that adds up rhos
@@ -158,9 +159,9 @@ def checked_workload(domain: Any, workload: Any, fit: Any) -> Marginals:
     checked = Marginals.of(domain, workload)
     if checked.domain != domain:
         raise ValueError("workload: must be marginals of `domain`")
-    if fit == "entropic":
-        check_fit(domain)
     check_tables_fit(checked)
+    if fit == "entropic":
+        check_fit(checked)
     return checked
 
 
@@ -173,7 +174,7 @@ def planned_noise(
     one_of("noise", noise, NOISES)
     one_of("allocation", allocation, ALLOCATIONS)
     objective = checked_objective(objective, workload)
-    may_fit = fit == "entropic" or (fit == "auto" and has_room(workload.domain))
+    may_fit = fit == "entropic" or (fit == "auto" and has_room(workload))
     return plan_noise(
         least_squares_of(workload), epsilon, delta, neighbors, noise=noise, allocation=allocation, objective=objective,
         n=n, fit="entropic" if may_fit else fit, payers=payers,

@@ -7,35 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..records.domain import Domain, display_count
+from ..records.domain import display_count
 from .entropic_fit import fit_entropic
 from .least_squares_fit import Axes, LeastSquares, Table
-from .marginal_transform import marginal_tables
 from .memory import display_bytes, usable_memory
+from .synthesis.measured import Residuals
+from .synthesis.tree_fit import fit_residuals
+from .synthetic_distribution import SyntheticDistribution
 
 SIMULATIONS = 8  # a deviation measured by so many is right within a quarter of it
 
-Probabilities = NDArray[np.float64]
-
 
 def simulate_fits(
-    probabilities: Probabilities, least_squares: LeastSquares, variances: Mapping[Axes, Table]
-) -> list[Probabilities]:
+    released: SyntheticDistribution, least_squares: LeastSquares, variances: Mapping[Axes, Table]
+) -> list[SyntheticDistribution]:
     """What the entropic fit makes of tables of this distribution with noise of these variances, several times."""
-    workload = least_squares.workload
-    check_simulation(workload.domain)
-    exact = least_squares.solve(marginal_tables(probabilities, workload.domain, workload))
+    on_tree, domain = released.on_tree, released.domain
+    check_simulation(released)
+    exact = least_squares.solve(released.marginal_tables(least_squares.workload))
     found = []
     for seed in range(SIMULATIONS):
         rng = np.random.default_rng(seed)
         noisy = {shape: component + _noise(rng, component, variances[shape]) for shape, component in exact.items()}
         noisy[()] = exact[()]
-        target = least_squares.build(noisy)
-        found.append(fit_entropic(target, least_squares, 0.0, variances=variances).probabilities)
+        made: Any
+        if on_tree is None:
+            target = least_squares.build(noisy)
+            made = fit_entropic(target, least_squares, 0.0, variances=variances).probabilities
+        else:
+            residuals = Residuals(least_squares, noisy, dict(variances))
+            made = fit_residuals(on_tree.tree, residuals, 1.0).distribution
+        found.append(SyntheticDistribution(made, domain))
     return found
 
 
@@ -58,11 +64,12 @@ def deviation_of_values(values: list[float], right: float) -> float:
     return sqrt(sum((value - right) ** 2 for value in values) / len(values))
 
 
-def check_simulation(domain: Domain) -> None:
+def check_simulation(released: SyntheticDistribution) -> None:
     """ValueError if so many distributions would not fit into memory."""
-    needed = 8 * domain.size * SIMULATIONS
+    cells = released.domain.size if released.on_tree is None else released.on_tree.tree.cells
+    needed = 8 * cells * SIMULATIONS
     if needed > usable_memory():
         raise ValueError(
-            f"deviation: {SIMULATIONS} fits of {display_count(domain.size)} cells need {display_bytes(needed)}: must "
+            f"deviation: {SIMULATIONS} fits of {display_count(cells)} cells need {display_bytes(needed)}: must "
             f"be at most {display_bytes(usable_memory())}, half of the memory; fit='least-squares' has it exactly"
         )

@@ -503,7 +503,7 @@ def test_bad_workloads_and_data() -> None:
         call(codes[:, :3], vast, [["a", "b"], ["c"]])
     hundred = Domain.binary(100)
     with pytest.raises(ValueError, match=r"^domain: 1.27e\+30 cells: the entropic fit holds them all and needs .* GiB"):
-        call(np.zeros((5, 100), np.uint8), hundred, marginals(hundred, 1), fit="entropic")
+        call(np.zeros((5, 100), np.uint8), hundred, marginals(hundred, 2), fit="entropic")
 
 
 @pytest.mark.parametrize("fit", ["auto", "entropic", "least-squares", None])

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..least_squares_fit import Axes, LeastSquares, Table
+
 
 class Measured(NamedTuple):
     """A table with its noise: numbers of records, not shares.
@@ -20,6 +22,26 @@ class Measured(NamedTuple):
     columns: tuple[int, ...]
     values: NDArray[Any]
     sigma: float
+
+
+class Residuals(NamedTuple):
+    """What was measured of all tables of a workload.
+
+    components  of the tables, by shape, in records
+    variances   of these
+    """
+
+    least_squares: LeastSquares
+    components: dict[Axes, Table]
+    variances: dict[Axes, Table]
+
+    @property
+    def tables(self) -> list[Measured]:
+        """The tables that have these components, with the deviation of a cell."""
+        workload = self.least_squares.workload
+        deviations = np.sqrt(self.least_squares.variances_of_tables(self.variances)).tolist()
+        made = self.least_squares.build(self.components)
+        return [Measured(*each) for each in zip(workload.positions, made, deviations, strict=True)]
 
 
 class Zeros(NamedTuple):

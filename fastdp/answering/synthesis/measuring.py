@@ -23,12 +23,12 @@ from ..residual_plan import ResidualPlan
 from .dependences import Counts
 from .gaussian_prices import Noise, noise_of, squared_change, total_mu
 from .junction_tree import JunctionTree
-from .measured import Measured
-from .network import Family, Network, choices_of, deviation_of_choice
+from .measured import Measured, Residuals
+from .network import Family, Network, choices_of, deviation_of_choice, steps_of
 from .rounds import Counter, Rounds, measured_table
 from .structure import MEAN_NOISE, Candidate, Noisiness, Plan, shares_of
 from .synthesis_plan import LEAST_MU, Columns, SynthesisPlan
-from .whole_workload import Residuals, measure_whole, plan_whole
+from .whole_workload import measure_whole, plan_whole
 
 _LOST = 1 / 16  # of the records: of noise in distances that is more, little is seen through
 _MARGIN = 2.0**-40  # for the rounding of shares
@@ -89,14 +89,15 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
 
 
 def takes_network(plan: SynthesisPlan, total: float) -> bool:
-    """Whether tables are chosen one by one: where a vector of all distances would be noisier than choices are, and
-    show little."""
+    """Whether tables are chosen one by one: where a vector of all distances would show little, and be noisier than
+    choices are for the same price."""
     if plan.method != "auto":
         return plan.method == "network"
     choice = choices_of(plan)
     if choice is None or plan.distances is None:
         return False
-    return deviation_of_choice(choice) < plan.distances.sigma and plan.distances.sigma > _LOST * total
+    choices = deviation_of_choice(choice) * choice.mu * steps_of(plan) ** 0.5
+    return choices < plan.distances.sigma * plan.distances.mu and plan.distances.sigma > _LOST * total
 
 
 def _measured_whole(

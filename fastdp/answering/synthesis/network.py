@@ -181,9 +181,14 @@ class Network:
         return Candidate(columns, prod(self._sizes[p] for p in columns), weight, 0.0)
 
 
+def steps_of(plan: SynthesisPlan) -> int:
+    """How many choices there are: one for each column but the first, those of one value left out."""
+    return sum(size > 1 for size in plan.domain.sizes) - 1
+
+
 def choices_of(plan: SynthesisPlan) -> Choice | None:
     """The choice of every step, if so many are to cost their share; None where it would decide nothing."""
-    steps = sum(size > 1 for size in plan.domain.sizes) - 1
+    steps = steps_of(plan)
     square = Fraction(plan.rest(plan.singles)) ** 2 * CHOICE_SHARE
     return choice_of(root_down(square / steps), plan.neighbors) if steps > 0 else None
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,10 @@ from ..least_squares_fit import LeastSquares
 from ..marginal_transform import as_tables
 from ..mirror_descent import SHIFT, MirrorDescent, Twin, descend
 from .junction_tree import MOST_CELLS, JunctionTree
-from .measured import Measured, Zeros, check_measured, check_zeros
+from .measured import Measured, Residuals, Zeros, check_measured, check_zeros
 from .tree_distribution import TreeDistribution
 from .tree_layout import TreeLayout
 from .tree_messages import TreeWeights
-
-if TYPE_CHECKING:
-    from .whole_workload import Residuals
 
 Flat = NDArray[np.float64]
 Columns = tuple[int, ...]
@@ -97,6 +93,7 @@ def fit_tree(
 
 def fit_residuals(
     tree: JunctionTree, residuals: Residuals, total: float, *, zeros: Sequence[Zeros] = (),
+    report: Report | None = None,
 ) -> TreeFit:  # fmt: skip
     """The same for tables whose components have noise of their own: each counts by the inverse of its variance."""
     _check_size(tree)
@@ -125,7 +122,7 @@ def fit_residuals(
     first, noise = descent_to(residuals.components), metric.unit**2 * least_squares.rank
     along = weigh(_flat(layout, least_squares.build(shifts)) / total) * (size / noise)
     found = descend(
-        first, Twin(first, descent_to(moved), np.ones(1), along), noise, TOLERANCE, STEPS, None, slack=_SLACK
+        first, Twin(first, descent_to(moved), np.ones(1), along), noise, TOLERANCE, STEPS, report, slack=_SLACK
     )
     return TreeFit(TreeDistribution(tree, found.x, total), found.distance, found.left, found.risk, found.steps)
 
@@ -144,7 +141,8 @@ def _shifts(least_squares: LeastSquares, variances: dict[Columns, Flat]) -> dict
 def _one_way_of(
     least_squares: LeastSquares, tables: Sequence[Flat], variances: dict[Columns, Flat]
 ) -> list[Flat]:  # fmt: skip
-    """Of each column its shares; a value that is lost in the noise gets a quarter of its standard deviation."""
+    """Of each column its shares; a value that is lost in the noise gets a quarter of its standard deviation. Uniform
+    where no table has it."""
     found: dict[int, Flat] = {}
     for columns, table in zip(least_squares.workload.positions, tables, strict=True):
         for p in set(columns) - found.keys():
@@ -152,7 +150,8 @@ def _one_way_of(
             least = min(least_squares.variance_of((p,), variances) ** 0.5 / 4, 1 / one.size)
             one = np.maximum(one, least)
             found[p] = one / one.sum()
-    return [found[p] for p in range(len(found))]
+    sizes = least_squares.workload.domain.sizes
+    return [found.get(p, np.full(size, 1 / size)) for p, size in enumerate(sizes)]
 
 
 def _flat(layout: TreeLayout, tables: Sequence[Flat]) -> Flat:

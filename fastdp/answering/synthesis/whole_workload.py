@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +20,13 @@ from ..queries.marginals import Marginals
 from ..residual_measurement import measure_residuals, tables_to_count
 from ..residual_plan import ResidualPlan, can_plan, residuals_within
 from .gaussian_prices import squared_change
-from .measured import Measured
+from .measured import Measured, Residuals
 from .synthesis_plan import LEAST_MU, Columns, SynthesisPlan
 
 _CLEAR = 10  # standard deviations of equal noise that an average cell holds where planned noise is better
 _MOST_RATIO = 2.0**30  # of two tables' weights
 
 Counter = Callable[[Iterable[Columns]], Mapping[Columns, NDArray[np.int64]]]
-
-
-class Residuals(NamedTuple):
-    """What was measured of all tables of a workload.
-
-    components  of the tables, by shape, in records
-    variances   of these
-    """
-
-    least_squares: LeastSquares
-    components: dict[Axes, Table]
-    variances: dict[Axes, Table]
-
-    @property
-    def tables(self) -> list[Measured]:
-        """The tables that have these components, with the deviation of a cell."""
-        workload = self.least_squares.workload
-        deviations = np.sqrt(self.least_squares.variances_of_tables(self.variances)).tolist()
-        made = self.least_squares.build(self.components)
-        return [Measured(*each) for each in zip(workload.positions, made, deviations, strict=True)]
 
 
 def plan_whole(

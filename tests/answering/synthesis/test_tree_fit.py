@@ -12,9 +12,9 @@ import fastdp
 from fastdp import Domain, marginals
 from fastdp.answering.least_squares_fit import least_squares_of
 from fastdp.answering.synthesis.junction_tree import JunctionTree
-from fastdp.answering.synthesis.measured import Measured, Zeros
+from fastdp.answering.synthesis.measured import Measured, Residuals, Zeros
 from fastdp.answering.synthesis.tree_fit import fit_residuals, fit_tree
-from fastdp.answering.synthesis.whole_workload import Residuals, _join
+from fastdp.answering.synthesis.whole_workload import _join
 from tests.oracles import junction_trees as oracle
 
 
