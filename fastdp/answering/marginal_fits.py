@@ -35,6 +35,7 @@ _FIT_CELLS = 2**24  # up to here "auto" fits a distribution
 _FIT_STEPS = 1000  # and only if it is expected to take no more steps than this,
 _FIT_WORK = 2**32  # and no more steps times cells: a minute or two
 _TREE_CELLS = 2**21  # of a junction tree, up to which "auto" fits a distribution on it: half a minute
+_TREE_COLUMNS = 1024  # which hang together in half a second; the time grows with their square
 _ARRAYS = 4  # of all cells of all tables that are held at a time
 
 
@@ -121,7 +122,7 @@ def tree_for(workload: Marginals) -> JunctionTree | None:
     """The junction tree on which distributions are fitted to these tables: of domains that are too large for all cells,
     where there is one whose cliques are not."""
     sizes = workload.domain.sizes
-    if workload.domain.size <= _FIT_CELLS:
+    if workload.domain.size <= _FIT_CELLS or len(sizes) > _TREE_COLUMNS:
         return None
     near: dict[int, set[int]] = {}
     for positions in workload.positions:

@@ -303,18 +303,17 @@ def test_a_fit_that_does_not_arrive_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_auto_goes_by_public_numbers() -> None:
+    def quick(workload: Any, sigma: float) -> bool:
+        least_squares = LeastSquares(workload)
+        return release.is_quick(workload, least_squares, least_squares.variances(sigma**2))
+
     workload = marginals(Domain.binary(10), 3)
-    least_squares = LeastSquares(workload)
-    assert release.is_quick(workload.domain, least_squares, least_squares.variances(1e-2**2))
-    assert release.is_quick(workload.domain, least_squares, least_squares.variances(1e-4**2))
-    assert not release.is_quick(workload.domain, least_squares, least_squares.variances(1e-6**2))
+    assert [quick(workload, sigma) for sigma in (1e-2, 1e-4, 1e-6)] == [True, True, False]
     large = marginals(Domain.binary(24), 1)
-    assert release.is_quick(large.domain, LeastSquares(large), LeastSquares(large).variances(1e-2**2))
-    assert not release.is_quick(
-        large.domain, LeastSquares(large), LeastSquares(large).variances(1e-4**2)
-    )  # steps of a seventh of a second
-    larger = marginals(Domain.binary(25), 1)
-    assert not release.is_quick(larger.domain, LeastSquares(larger), LeastSquares(larger).variances(1e-2**2))
+    assert quick(large, 1e-2)
+    assert not quick(large, 1e-4)  # steps of a seventh of a second
+    assert quick(marginals(Domain.binary(25), 1), 1e-2)  # on a tree
+    assert not quick(marginals(Domain.binary(25), 2), 1e-2)
 
 
 # --- the result
@@ -347,7 +346,8 @@ def test_tables_and_answers(fit: Any, neighbors: Any) -> None:
         with pytest.raises(
             AttributeError,
             match=rf"^synthetic: fit={made.fit!r} has tables only: must be released with fit='entropic', which holds "
-            rf"all cells in memory \({MIXED_CODES.size} here\); `\.fit` names the fit that was taken$",
+            rf"all cells in memory \({MIXED_CODES.size} here\) or a tree of the tables; `\.fit` names the fit that "
+            r"was taken$",
         ):
             made.synthetic.sample(5)
         for beyond in (Conjunction({"a": 0, "b": 0, "c": 0}), Mask(np.ones(MIXED_CODES.size, bool))):

@@ -67,10 +67,10 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
     counted = _counter(data, plan, outside)
     counts = counted([(p,) for p in range(len(plan.domain))])
     singles = [measured_table((p,), counts[p,], noise, keys) for p, noise in enumerate(plan.singles)]
-    total = max(1.0, total_of(singles)) if n is None else float(n)
+    total = max(1.0, total_of([*singles, *plan.known])) if n is None else float(n)
     rest = plan.rest(plan.singles)
     chosen = whole_plan(total, plan, rest)
-    if chosen is not None:
+    if chosen is not None and not plan.known:
         of_all = plan_whole(plan, {each.columns: each.weight for each in chosen.tables}, total, rest)
         if of_all is not None:
             return _measured_whole(chosen, of_all, singles, plan, n, counted, keys)
@@ -168,9 +168,11 @@ def further_noises(chosen: Plan, chooser: Rounds | Network, plan: SynthesisPlan)
     found: dict[Columns, float] = {these: noisiness.column(*these) for these in columns}
     for table in chosen.tables:
         found[table.columns] = found.get(table.columns, 0.0) + table.cost
-    before = {**dict(zip(columns, (noise.mu**2 for noise in plan.singles), strict=True)), **chooser.known}
     square = (plan.rest(chooser.spent) * (1 - _MARGIN)) ** 2
     changed, noises = squared_change(plan.neighbors), {}
+    before = {**dict(zip(columns, (noise.mu**2 for noise in plan.singles), strict=True)), **chooser.known}
+    for each in plan.known:  # as if its noise had been paid for here
+        before[each.columns] = before.get(each.columns, 0.0) + changed / each.sigma**2
     shares = shares_of(list(found.values()), [before.get(these, 0.0) for these in found], square)
     for these, share in zip(found, shares, strict=True):
         if share > max(_LEAST_SHARE * square, LEAST_MU**2):

@@ -21,6 +21,7 @@ from ...randomness.charged_keys import ChargedKeys
 from .dependences import Counts, distance, expected_table, independent_shares, nearest_shares
 from .gaussian_prices import Noise, noise_of, squared_change, squared_change_of_distances
 from .junction_tree import JunctionTree
+from .known_tables import within
 from .measured import Measured
 from .structure import (
     MEAN_NOISE,
@@ -70,6 +71,8 @@ class Rounds:
         self._graph = ChordalGraph.of(self._sizes, JunctionTree(self._sizes, plan.forced).cliques)
         columns = [nearest_shares(each.values) for each in singles]
         self._expected: Shares = lambda these: independent_shares([columns[p] for p in these])
+        if plan.held:
+            self._fit()
 
     def run(self, counted: Counter, keys: ChargedKeys) -> Plan:
         """The tables on which to spend what is left."""
@@ -90,9 +93,14 @@ class Rounds:
             if not new:
                 break
             self._measure(new, square, counted, keys)
-            tree = JunctionTree(self._sizes, self._graph.edges)
-            self._expected = fit_tree(tree, self.tables, self._total, zeros=self._plan.zeros).distribution.marginal
+            self._fit()
         return self._planned(candidates, sigma)
+
+    def _fit(self) -> None:
+        """Expect what fits all that is known."""
+        tree = JunctionTree(self._sizes, self._graph.edges)
+        tables = [*self.tables, *within(tree, self._plan.known)]
+        self._expected = fit_tree(tree, tables, self._total, zeros=self._plan.zeros).distribution.marginal
 
     def _candidate(self, columns: Columns) -> Candidate:
         weight = max(self._plan.pairs[pair] for pair in combinations(columns, 2))

@@ -28,7 +28,8 @@ from ..queries.marginals import Marginals
 from ..queries.query import bind
 from .gaussian_prices import Noise, Priced, most_mu, noise_of, squared_change, squared_change_of_distances, total_mu
 from .junction_tree import MOST_CELLS, JunctionTree
-from .measured import Zeros
+from .known_tables import columns_held
+from .measured import Measured, Zeros
 from .structure import MEAN_NOISE, Limits, Pair
 from .tree_fit import fit_tree
 
@@ -64,6 +65,8 @@ class SynthesisPlan:
     zeros       tables of cells that hold no record
     forced      sets of columns that share a clique: those of the zeros
     method      how tables are chosen; "network" where there are more pairs than can be counted
+    known       tables that were released before
+    held        the columns of those that the tree holds
     """
 
     domain: Domain
@@ -78,11 +81,13 @@ class SynthesisPlan:
     room: int
     whole: tuple[Mapping[Columns, float], ...]
     method: Method
+    known: tuple[Measured, ...] = ()
+    held: tuple[Columns, ...] = ()
 
     @property
     def forced(self) -> tuple[tuple[int, ...], ...]:
         """Columns that must share a clique."""
-        return tuple(zeros.columns for zeros in self.zeros)
+        return (*(zeros.columns for zeros in self.zeros), *self.held)
 
     def rest(self, spent: Sequence[Priced]) -> float:
         """The mu that is left for tables, rounded down."""
@@ -122,6 +127,7 @@ def synthesis_plan(
     max_bytes: int | None,
     method: Method,
     neighbors: Neighbors,
+    known: tuple[Measured, ...] = (),
 ) -> SynthesisPlan:
     """The plan for these parameters, which are checked."""
     check_domain(domain)
@@ -133,6 +139,7 @@ def synthesis_plan(
     check_zeros_fit(domain, zeros, limits)
     if workload is None and method == "auto" and comb(len(domain), 2) > MOST_PAIRS:
         method = "network"
+    held = tuple(columns_held(domain.sizes, [each.columns for each in zeros], known, limits))
     pairs = pairs_of(domain, workload, importance, limits, room_of(max_bytes), method)
     mu = most_mu(epsilon, delta)
     square = Fraction(mu) ** 2
@@ -150,10 +157,11 @@ def synthesis_plan(
     asked = ApproxDP(epsilon, delta, neighbors=neighbors)
     guarantee = AllOf(asked, GaussianDP(mu, neighbors=neighbors))
     room = room_of(max_bytes)
-    whole = whole_workloads(domain, workload, importance, zeros, limits, room) if method != "network" else ()
+    forced = [*(each.columns for each in zeros), *held]
+    whole = whole_workloads(domain, workload, importance, forced, limits, room) if method != "network" else ()
     return SynthesisPlan(
         domain=domain, neighbors=neighbors, guarantee=guarantee, mu=mu, singles=singles, pairs=pairs,
-        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole, method=method,
+        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole, method=method, known=known, held=held,
     )  # fmt: skip
 
 
@@ -237,7 +245,7 @@ def pairs_of(
 
 
 def whole_workloads(
-    domain: Domain, workload: Any, importance: Any, zeros: Sequence[Zeros], limits: Limits, room: int
+    domain: Domain, workload: Any, importance: Any, forced: Sequence[Columns], limits: Limits, room: int
 ) -> tuple[dict[Columns, float], ...]:
     """The workloads that one tree holds within the limits, so that all their tables may be measured without a choice.
 
@@ -252,7 +260,7 @@ def whole_workloads(
     for tables in each:
         if sum(8 * prod(domain.sizes[p] for p in columns) for columns in tables) > room:
             continue
-        tree = JunctionTree(domain.sizes, [*tables, *(zero.columns for zero in zeros)])
+        tree = JunctionTree(domain.sizes, [*tables, *forced])
         if tree.largest <= limits.clique and tree.cells <= limits.tree:
             found.append(tables)
     return tuple(found)

@@ -23,7 +23,9 @@ from ...support.public_paths import public_as
 from ..queries.marginals import Marginals
 from ..synthetic_distribution import SyntheticDistribution
 from .junction_tree import JunctionTree
+from .known_tables import within
 from .measuring import Measurements, measure
+from .released_tables import released_tables
 from .synthesis_plan import Method, SynthesisPlan, synthesis_plan
 from .synthesis_report import SynthesisReport, report_of
 from .tree_fit import fit_residuals, fit_tree
@@ -73,6 +75,7 @@ def synthesize(
     max_seconds: float | None = None,
     max_bytes: int | None = None,
     method: Method = "auto",
+    released: Iterable[Any] | None = None,
     outside: Outside = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
@@ -113,6 +116,10 @@ def synthesize(
         were chosen before, by the exponential mechanism: for wide tables and small budgets. "auto" takes the network
         where distances would be lost in their noise and choices less so, and beyond 2^17 pairs of columns: by public
         numbers, and the noisy number of records.
+    released : iterable of MarginalsRelease, SynthesizedDistribution, SynthesisReport or MeasuredTable, optional
+        What has been released of the same records before, and paid for: the fit takes in all these tables, the tree
+        holds those for which its limits have room, and less is spent on what they have. As of tables with independent
+        noise, which those of planned noise and of few columns only nearly are.
     outside : {"raise", "clip"}
         Records outside the domain: a DomainError, or the nearest code, or the nearest label where labels are
         increasing numbers; what has none, such as a missing entry, is None if that is a label, or the first value.
@@ -173,6 +180,7 @@ def synthesize(
         max_bytes=max_bytes,
         method=method,
         neighbors=neighbors,
+        known=released_tables(released, domain),
     )
     parameters.outside(outside)
     rows = rows_of(data)
@@ -193,7 +201,8 @@ def synthesize(
 def _fitted(plan: SynthesisPlan, measured: Measurements, guarantee: Any) -> SynthesizedDistribution:
     tree = JunctionTree(plan.domain.sizes, measured.plan.edges)
     if measured.residuals is None:
-        fit = fit_tree(tree, measured.tables, measured.total, zeros=plan.zeros)
+        tables = [*measured.tables, *within(tree, plan.known)]
+        fit = fit_tree(tree, tables, measured.total, zeros=plan.zeros)
     else:
         fit = fit_residuals(tree, measured.residuals, measured.total, zeros=plan.zeros)
     report = report_of(plan, measured, tree, fit)

@@ -1,0 +1,61 @@
+"""Noisy tables of the same records that were released before: what a synthesis takes in without paying for it again.
+
+Post-processing: it reads what has been released alone. synthesize.md, "What was released before".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...records.domain import Domain
+from ...support.checks import items_of
+from ...support.parameters import MOST_TABLES
+from ..marginals_release import MarginalsRelease
+from .measured import Measured
+from .synthesis_report import MeasuredTable, SynthesisReport
+
+_RULE = "results of release_marginals or of synthesize, or measured tables of a report"
+
+
+def released_tables(released: Any, domain: Domain) -> tuple[Measured, ...]:
+    """The tables, in records; ValueError unless they are of this domain."""
+    if released is None:
+        return ()
+    found = []
+    for i, each in enumerate(items_of("released", released, _RULE, most=MOST_TABLES)):
+        found += [_checked(f"released[{i}]", table, domain) for table in _tables_of(f"released[{i}]", each, domain)]
+    return tuple(found)
+
+
+def _tables_of(name: str, given: Any, domain: Domain) -> Iterator[MeasuredTable | Measured]:
+    if isinstance(given, MarginalsRelease):
+        if given.domain != domain:
+            raise ValueError(f"{name}: must be of `domain`")
+        # of equal noise the least-squares tables say all that the noisy ones did, each cell with the noise's sigma
+        for positions in given.workload.positions:
+            table = given.table([domain.names[p] for p in positions], unbiased=True)
+            yield Measured(positions, given.n * table, given.sigma)
+        return
+    report = getattr(given, "report", given)
+    if isinstance(report, SynthesisReport):
+        yield from report.tables
+    elif isinstance(given, MeasuredTable):
+        yield given
+    else:
+        raise ValueError(f"{name}: type {type(given).__name__}: must be {_RULE}")
+
+
+def _checked(name: str, table: MeasuredTable | Measured, domain: Domain) -> Measured:
+    if isinstance(table, Measured):
+        return table
+    positions = domain.positions(table.columns)
+    order = sorted(range(len(positions)), key=lambda axis: positions[axis])
+    columns = tuple(positions[axis] for axis in order)
+    shape = tuple(domain.sizes[p] for p in columns)
+    values = np.transpose(table.noisy, order)
+    if values.shape != shape:
+        raise ValueError(f"{name}: a table of shape {table.noisy.shape}: must have the values of {table.columns}")
+    return Measured(columns, values, table.sigma)
