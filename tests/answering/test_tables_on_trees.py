@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastdp import Conjunction, Domain, Randomness, bounds, marginals, release_marginals
+from fastdp import Budget, Conjunction, Domain, Randomness, bounds, marginals, release_marginals
 from fastdp.answering import marginal_fits
 from fastdp.answering.marginal_fits import tree_for
 from fastdp.answering.queries.marginals import Marginals
@@ -104,3 +104,16 @@ def test_an_estimate_has_the_tree() -> None:
     least = bounds.release_marginals(N, DOMAIN, CHAIN, epsilon=1.0, delta=1e-6, fit="least-squares")
     fitted = bounds.release_marginals(N, DOMAIN, CHAIN, epsilon=1.0, delta=1e-6, fit="entropic")
     assert 0 < fitted.bytes - least.bytes < 1e6
+
+
+@pytest.mark.parametrize("fit", ["auto", "least-squares", None])
+def test_an_empty_table_is_the_total_and_a_table_twice_is_refused(fit: Any) -> None:
+    codes = chain(50)
+    for workload, shapes in (([[]], [()]), ([["c3"], []], [(SIZE,), ()])):
+        made = release_marginals(codes, DOMAIN, workload, epsilon=5.0, delta=1e-6, fit=fit, neighbors="add-remove")
+        assert [table.shape for table in made.tables] == shapes
+        assert made.tables[-1] == pytest.approx(1.0, abs=0.5)
+    for workload in ([["c0", "c1"], ["c1", "c0"]], [["c3"], ["c3"]]):
+        with Budget(epsilon=1.0, delta=1e-6) as budget, pytest.raises(ValueError, match=r"^workload: must not repeat"):
+            release_marginals(codes, DOMAIN, workload, epsilon=1.0, delta=1e-6, fit=fit)
+        assert not len(budget.releases)
