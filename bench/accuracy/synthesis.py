@@ -146,6 +146,14 @@ for _epsilon in AT:
 # --- fifty columns of a known network
 
 
+def _distances(codes: Array, domain: Domain, sides: dict[str, Any], seed: int) -> dict[str, float]:
+    """Of as many records of each side, all pairs of columns."""
+    return {
+        side: _distance(codes, made.sample(len(codes), Randomness(seed=seed), codes=True), domain.sizes, 2)
+        for side, made in sides.items()
+    }
+
+
 def network(columns: int, n: int, seed: int) -> tuple[Array, Domain, list[list[str]]]:
     """Records of a Bayesian network of columns of 2 to 6 values, and the columns of each family.
 
@@ -180,10 +188,7 @@ def fifty(seed: int) -> dict[str, float]:
         "fastdp": fastdp.synthesize(codes, domain, **how),
         "fastdp that is told the network": fastdp.synthesize(codes, domain, workload=families, **how),
     }
-    return {
-        side: _distance(codes, made.sample(len(codes), Randomness(seed=seed), codes=True), domain.sizes, 2)
-        for side, made in sides.items()
-    }
+    return _distances(codes, domain, sides, seed)
 
 
 # --- a hundred columns: the prior of online answers
@@ -215,10 +220,7 @@ def by_choices(seed: int) -> dict[str, float]:
         "fastdp": fastdp.synthesize(codes, domain, **how),
         "fastdp by distances": fastdp.synthesize(codes, domain, method="tree", **how),
     }
-    return {
-        side: _distance(codes, made.sample(len(codes), Randomness(seed=seed), codes=True), domain.sizes, 2)
-        for side, made in sides.items()
-    }
+    return _distances(codes, domain, sides, seed)
 
 
 @task(
