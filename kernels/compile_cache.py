@@ -36,6 +36,7 @@ import numba.core.bytecode
 import numba.core.compiler
 import numba.core.compiler_lock
 import numba.core.config
+import numba.core.runtime.nrt
 import numba.core.serialize
 import numba.core.sigutils
 import numba.core.types
@@ -98,6 +99,11 @@ def cache_info() -> CacheInfo:
         )
 
 
+def counted() -> tuple[int, int]:
+    """How many kernels this process has compiled, and how many it has loaded."""
+    return _counts["misses"] + _counts["bad"], _counts["hits"]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # one overload: its key, reading it, writing it. All of this runs under numba's compiler lock.
 
@@ -117,7 +123,7 @@ class KernelCache:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         with _interrupts_of_callbacks():
-            context.refresh()  # which compiles numba's own runtime, once a process
+            _give_runtime(context)
             if (found := self._name_and_key(signature, context.codegen())) is None:
                 return None
             result, bad = self._load(*found, context)
@@ -151,6 +157,8 @@ class KernelCache:
 
         def compile_once(arguments: Any, result_type: Any) -> Any:
             signature = arguments if result_type is None else result_type(*arguments)
+            with _interrupts_of_callbacks():
+                context.refresh()  # which compiles numba's own runtime, once a process
             found = self._name_and_key(signature, context.codegen())
             if found is None:
                 result = _compile_apart(compile_common, arguments, result_type)
@@ -217,6 +225,25 @@ class KernelCache:
         key = hashlib.sha256(described.encode())
         kernel = f"{self._function.__module__.rpartition('.')[2]}.{self._function.__qualname__}"
         return f"{re.sub('[^A-Za-z0-9_.]+', '-', kernel)[:100]}-{key.hexdigest()[:24]}", key.digest()
+
+
+def _give_runtime(context: Any) -> None:
+    """Let the linker find numba's runtime, which is all that compiled code refers to and the process does not export.
+
+    numba would read its tables of all types and functions, import what they name (scipy, f2py) and compile a part of
+    the runtime: a third of a new process's time and memory to its first number. A compilation does so by itself.
+    """
+    helpers = _runtime_of_numba()
+    if helpers is None:
+        context.refresh()
+        return
+    for name, address in helpers.items():
+        llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+def _runtime_of_numba() -> dict[str, int] | None:
+    """Functions of numba's runtime and their addresses; None for a numba that keeps them elsewhere."""
+    return getattr(getattr(_core.runtime.nrt, "_nrt", None), "c_helpers", None)
 
 
 def _identity(function: Any, modules: set[str], within: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:

@@ -228,6 +228,28 @@ def test_a_helper_from_disk_is_compiled_into_a_new_caller(house: House) -> None:
     assert (result["answer"], result["hits"], result["compiled"]) == (17, 1, ["total"])
 
 
+# what numba reads and compiles before it compiles anything
+PREPARED = """
+from numba.core.runtime import rtsys
+answer.append(["numba.np.arraymath" in sys.modules, "scipy.linalg" in sys.modules, rtsys._init])
+"""
+
+
+def test_loading_a_kernel_does_not_prepare_numba_to_compile(warm: House) -> None:
+    """It would take a third of a new process's time to its first number; a compilation that follows does."""
+    code = f"answer = [int(loops.total(np.arange(4)))]{PREPARED}answer.append(float(loops.total(np.arange(4.0))))"
+    result = warm.run(f"{code}{PREPARED}", forked=False)
+    assert result["answer"][:3] == [17, [False, False, False], 17.0]
+    assert result["answer"][3][::2] == [True, True]
+    assert (result["hits"], result["written"]) == (1, 2)
+
+
+def test_a_numba_whose_runtime_is_elsewhere_prepares_itself(warm: House) -> None:
+    nowhere = "compile_cache._runtime_of_numba = lambda: None\n"
+    result = warm.run(f"{nowhere}answer = [int(loops.total(np.arange(4)))]{PREPARED}", forked=False)
+    assert (result["answer"][0], result["answer"][1][::2], result["hits"]) == (17, [True, True], 1)
+
+
 def test_callback(house: House) -> None:
     code = "answer = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(loops.bump_in_c.address)(20)"
     cold, second = house.run(code), house.run(code)
