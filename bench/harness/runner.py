@@ -13,7 +13,7 @@ from ...support.machine import target as compiled_for
 from ...support.progress import Progress, reporting
 from ..cases.latency import IN_ROWS
 from ..cases.registry import SIMD_LEVELS, Case, PeerSide
-from . import workers
+from . import took, workers
 from .chosen import Chosen, choose
 from .environments import install
 from .judging import drawn_curve, judge
@@ -85,8 +85,10 @@ def _measure(
     """Times, then memory, under one bar."""
     jobs, peaks = chosen.jobs(), list[Peak]()
     total = len(jobs) + len(chosen.memory)
-    with reporting(progress, "bench") as report:
+    seconds = took.expected([*jobs, *(f"memory-{memory.of.name}" for memory in chosen.memory)], quick=quick)
+    with reporting(progress, "bench", seconds) as report:
         outcome = workers.measure(jobs, environment, quick, threads, lambda i, what: report(i, total, what))
+        took.remember(outcome.seconds, quick=quick)
         for i, memory in enumerate(chosen.memory, len(jobs)):
             report(i, total, memory.work)
             peaks.append(measure_peak(memory, environment, quick=quick))

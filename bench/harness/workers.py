@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import fastdp
@@ -33,6 +34,7 @@ class Outcome:
     machine: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, dict[str, Any]] = field(default_factory=dict)  # by case
     failed: dict[str, str] = field(default_factory=dict)  # case: why
+    seconds: dict[str, float] = field(default_factory=dict)  # what measuring a case took, all in all
 
     @property
     def done(self) -> int:
@@ -89,8 +91,9 @@ def _run(
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment) as worker,
     ):
         assert worker.stdout is not None
+        began: float | None = None
         for line in worker.stdout:
-            event = json.loads(line)
+            event, now = json.loads(line), monotonic()
             if event.get("source", fastdp.__file__) != fastdp.__file__:
                 worker.kill()
                 raise ValueError(
@@ -98,10 +101,12 @@ def _run(
                     f"which is {event['source']!r}; install it, or set PYTHONPATH"
                 )
             if "start" in event:
-                current = event["start"]
+                current, began = event["start"], now
                 report(outcome.done, jobs[current])
             else:
                 outcome.take(event)
+                if began is not None:
+                    outcome.seconds[current] = now - began
         code = worker.wait()
         log.seek(0)
         lines = log.read().strip().splitlines() or ["no message"]

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from math import inf
 from time import monotonic
 from typing import TypeAlias
@@ -21,12 +22,15 @@ _SECONDS = 0.1  # between two pictures of a bar
 
 
 @contextmanager
-def reporting(progress: Progress, title: str) -> Iterator[Report]:
-    """The callable to report to; the bar, if there is one, stands for as long as the block runs."""
+def reporting(progress: Progress, title: str, seconds: Sequence[float] = ()) -> Iterator[Report]:
+    """The callable to report to; the bar, if there is one, stands for as long as the block runs.
+
+    seconds   what each step is expected to take; the bar counts steps alike without it
+    """
     if progress is None or progress is False:
         yield lambda done, total, what: None
     elif progress is True:
-        with _bar(title) as report:
+        with _bar(title, seconds) as report:
             yield report
     elif callable(progress):
         yield progress
@@ -54,25 +58,35 @@ def one_pass(progress: Progress, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Report]:
+def _bar(title: str, seconds: Sequence[float]) -> Iterator[Report]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[counted]}"),
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[what]}", style="dim"),
     )
     # refreshed by itself it would leave a thread, which ends some time after the bar does
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
-        task, drawn = bar.add_task(title, total=None, what=""), -inf
+        task, drawn = bar.add_task(title, total=None, counted="", what=""), -inf
 
         def report(done: int, total: int, what: str) -> None:
             nonlocal drawn
             due = monotonic() >= drawn + _SECONDS
-            bar.update(task, completed=done, total=total, what=what, refresh=due)
+            so_far, whole = weighed(done, total, seconds)
+            counted = f"{done}/{total}"
+            bar.update(task, completed=so_far, total=whole, counted=counted, what=what, refresh=due)
             drawn = monotonic() if due else drawn
 
         yield report
+
+
+def weighed(done: int, total: int, seconds: Sequence[float]) -> tuple[float, float]:
+    """How much of how much is done, where the steps take so long each."""
+    if len(seconds) != total:
+        return done, total
+    sums = [0.0, *accumulate(seconds)]
+    return sums[done], sums[total]
