@@ -13,12 +13,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 DESCRIPTION = (
     "Differential privacy for Python: exact mechanisms that run at memory speed, with their proofs beside the code."
 )
+_WIDEST = 10_000  # columns: no table has so many
 EXTRAS = {  # module that a command may miss: the extra that brings it
     "rich": "cli",
     "matplotlib": "demo",
@@ -174,7 +176,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     return numbers
 
 
-def _console() -> Any:
+def _console(*, tables: bool = False) -> Any:
+    """Where to print; tables are cut only where somebody looks, at the width of the window."""
     from rich.console import Console
 
     class Piped(Console):
@@ -182,7 +185,8 @@ def _console() -> Any:
             """rich would end the process with 1; `main` knows that it is no error."""
             raise BrokenPipeError
 
-    return Piped()
+    piped = tables and not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Piped(width=_WIDEST) if piped else Piped()  # rich takes 80 columns for a pipe or a file
 
 
 def _writable(path: Path, *, folder: bool = False) -> Path:
@@ -219,7 +223,7 @@ def _bench(options: argparse.Namespace) -> int:
     from .bench.reports import page, terminal
     from .support import machine
 
-    console = _console()
+    console = _console(tables=True)
     older = None
     if options.compare:  # before minutes of work
         simd: machine.SimdLevel = "avx2" if options.avx2 else machine.simd_level(*machine.target())
@@ -296,7 +300,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     for name in ("targets", "threads", "avx2", "peers"):
         if getattr(options, name):
             raise CommandError(f"--{name}: must come without --accuracy")
-    console = _console()
+    console = _console(tables=True)
     try:
         older = accuracy.load(options.compare) if options.compare else None
     except ResultsError as error:
@@ -326,23 +330,33 @@ def _accuracy(options: argparse.Namespace) -> int:
 def _warmup(options: argparse.Namespace) -> int:
     from time import perf_counter
 
-    from .kernels.compile_cache import cache_info
-    from .support.warmup import warmup
+    from .kernels.compile_cache import cache_info, counted
+    from .support.threads import get_num_threads
+    from .support.warmup import rooms_of, warmup
+    from .support.warmup_processes import warmup_in_processes
 
-    rooms = options.rooms or None
+    rooms = rooms_of(options.rooms or None)
     start = perf_counter()
-    try:
-        warmup(progress=True, rooms=rooms)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "rich":
-            raise
-        warmup(lambda done, total, name: print(f"compiling {done}/{total} {name}", flush=True), rooms=rooms)  # no bar
+    processes = get_num_threads()
+    progress = _bar_or_lines()
+    if processes == 1 or cache_info().place is None:  # then a process cannot leave what it compiles to another
+        warmup(progress, rooms=rooms)
+        compiled, loaded = counted()
+    else:
+        compiled, loaded = warmup_in_processes(rooms, processes, progress)
     cache = cache_info()
     took = perf_counter() - start
-    print(f"ready in {took:.1f} s: {cache.misses} kernels compiled, {cache.hits} loaded; cache {cache.place or 'off'}")
+    print(f"ready in {took:.1f} s: {compiled} kernels compiled, {loaded} loaded; cache {cache.place or 'off'}")
     if cache.unwritable or cache.place is None:
         print(f"nothing is kept for the next process: cache {cache.state}")
     return 0
+
+
+def _bar_or_lines() -> Any:
+    """A bar, or where rich is not installed a line for each step."""
+    if find_spec("rich"):
+        return True
+    return lambda done, total, name: print(f"compiling {done}/{total} {name}", flush=True)
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -163,6 +164,27 @@ def test_the_command_warms_up_and_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert "ready in" in capsys.readouterr().out
 
 
+def test_the_command_compiles_in_several_processes(tmp_path: Path) -> None:
+    """Each kernel once; what they have left is all that later processes need."""
+    place = {"FASTDP_CACHE_DIR": str(tmp_path)}
+    done = run("warmup", "randomness", FASTDP_NUM_THREADS="2", **place)
+    assert done.returncode == 0, done.stderr
+    compiled = counted_by(done)[0]
+    files = [file for file in tmp_path.glob("*/*") if not file.name.startswith(".")]
+    assert 0 < len(files) <= compiled
+    for threads in ("1", "2"):
+        again = run("warmup", "randomness", FASTDP_NUM_THREADS=threads, **place)
+        assert counted_by(again)[0] == 0
+        assert counted_by(again)[1] > 0
+    assert [file for file in tmp_path.glob("*/*") if not file.name.startswith(".")] == files
+
+
+def counted_by(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
+    found = re.search(r"(\d+) kernels compiled, (\d+) loaded", done.stdout)
+    assert found, done.stderr
+    return int(found[1]), int(found[2])
+
+
 def test_warmup_says_when_nothing_is_kept() -> None:
     done = run("warmup", "records", FASTDP_CACHE_DIR="")
     assert done.returncode == 0, done.stderr
@@ -319,10 +341,10 @@ def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
 
 
 def test_an_error_of_ours_is_not_called_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(progress: Any, **named: Any) -> None:
+    def broken(rooms: Any) -> None:
         raise ModuleNotFoundError("No module named 'fastdp.gone'", name="fastdp.gone")
 
-    monkeypatch.setattr("fastdp.support.warmup.warmup", broken)
+    monkeypatch.setattr("fastdp.support.warmup.rooms_of", broken)
     with pytest.raises(ModuleNotFoundError, match=r"fastdp\.gone"):
         main(["warmup"])
 
@@ -334,3 +356,24 @@ def test_info_and_warmup_work_without_extras(command: str) -> None:
     done = run(code=code)
     assert done.returncode == 0, done.stderr
     assert "kernels" in done.stdout
+
+
+# --- tables in a pipe
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs_to_be() -> None:
+    """And 80 columns, or what COLUMNS says, for what is laid out by the width: the demo."""
+    code = """
+from rich.table import Table
+from fastdp.cli import _console
+table = Table(*("one of many columns " + str(i) for i in range(12)))
+table.add_row(*("a cell that would be cut, or folded"  for i in range(12)))
+_console(tables=True).print(table)
+print(_console().width)
+"""
+    lines = run(code=code).stdout.splitlines()
+    assert lines[3].count("a cell that would be cut, or folded") == 12
+    assert len(lines) == 6
+    assert lines[-1] == "80"
+    narrow = run(code=code, COLUMNS="60").stdout.splitlines()
+    assert max(map(len, narrow)) <= 60

@@ -236,7 +236,7 @@ CASES = (
         "exponential mechanism, one call on 1,000 candidates",
         FEW,
         exponential(),
-        (numpy_choice("numpy argmax", float_scores, gumbel), faster("numpy argmax", avx512=1, avx2=1)),
+        (numpy_choice("numpy argmax", float_scores, gumbel), faster("numpy argmax", avx512=1.5, avx2=1.5)),
         calls=100,
     ),
     _case(

@@ -42,15 +42,24 @@ def warmup(progress: Progress = None, *, rooms: str | Iterable[str] | None = Non
     >>> import fastdp
     >>> fastdp.warmup(rooms="randomness")
     """
-    every = extensions.names("warmup")
-    asked = every if rooms is None else tuple((rooms,) if isinstance(rooms, str) else rooms)
-    for room in asked:
-        one_of("rooms", room, every)
+    asked = rooms_of(rooms)
     with reporting(progress, "compiling") as report:
-        steps: Steps = []
-        for room in dict.fromkeys(asked):
-            steps += extensions.load("warmup", room).steps()
+        steps = steps_of(asked)
         for done, (name, step) in enumerate(steps):
             report(done, len(steps), name)
             step()
         report(len(steps), len(steps), "")
+
+
+def rooms_of(rooms: str | Iterable[str] | None) -> tuple[str, ...]:
+    """The rooms that are asked for, each once; all for None."""
+    every = extensions.names("warmup")
+    asked = every if rooms is None else tuple((rooms,) if isinstance(rooms, str) else rooms)
+    for room in asked:
+        one_of("rooms", room, every)
+    return tuple(dict.fromkeys(asked))
+
+
+def steps_of(rooms: Iterable[str]) -> Steps:
+    """What these rooms compile."""
+    return [step for room in rooms for step in extensions.load("warmup", room).steps()]

@@ -11,7 +11,7 @@ import numpy as np
 import fastdp
 
 from ...peers.inputs import float_values, int_values
-from ..registry import Call, Case, Side, beside, faster, make_case, within
+from ..registry import Call, Case, Side, beside, faster, make_case, within, within_seconds
 from .inputs import PEER_N, N, in_words
 
 _case = partial(make_case, "noise")
@@ -164,6 +164,7 @@ CASES = (
         10,
         our_laplace(int_values, 100.0),
         (Side("numpy", numpy_laplace_added(100.0)), within("numpy", 4)),
+        (None, within_seconds(2e-6)),
         oracle="laplace_law",
         drawn=laplace_drawn(100.0),
         calls=2000,

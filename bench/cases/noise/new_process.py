@@ -51,7 +51,7 @@ CASES = (
         "from the start of a process to its first noisy number, kernels compiled before",
         1,
         _first_number,
-        (None, within_seconds(0.5)),
+        (None, within_seconds(0.25)),
         oracle="a clock",
         drawn=lambda n: _first_number(n)(),
         clock="child",
