@@ -21,7 +21,7 @@ from ..cases.latency import latencies
 from ..cases.registry import SIMD_LEVELS, cases
 from ..harness.accuracy import AccuracyReport
 from ..harness.accuracy import load as load_accuracy
-from ..harness.results import Report, ResultsError, load
+from ..harness.results import Report, ResultsError, Row, load
 from . import accuracy, layout, wording
 from .drawing import curves_svg, standing_alone
 from .table import to_markdown
@@ -97,6 +97,19 @@ def _rows(reports: Sequence[Report]) -> str:
     return to_markdown(layout.beside(reports, lambda row: True, targets=True)) + _sources(reports, ratios=True)
 
 
+def _lost(reports: Sequence[Report]) -> str:
+    """The rows in which somebody else is faster, or a target is missed, on one of the machines."""
+    lost = {(row.case, row.rival) for report in reports for row in report.rows if _loses(row)}
+    if not lost:
+        return "No row.\n"
+    table = layout.beside(reports, lambda row: (row.case, row.rival) in lost, targets=True)
+    return to_markdown(table) + _sources(reports, ratios=True)
+
+
+def _loses(row: Row) -> bool:
+    return row.verdict == "falls short" or (row.ratio is not None and row.ratio < 1 and row.verdict != "holds")
+
+
 def _counts(reports: Sequence[Report]) -> str:
     return "".join(f"- {wording.compiled(report)}: {wording.counted(report)}.\n" for report in reports)
 
@@ -129,6 +142,7 @@ TABLES: dict[str, Callable[[Sequence[Report]], str]] = {
     "headline": _headline,
     "first": _first,
     "rows": _rows,
+    "lost": _lost,
     "counts": _counts,
     "latency": _latency,
     "memory": _memory,

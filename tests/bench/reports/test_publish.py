@@ -35,6 +35,19 @@ def test_marked_tables_are_filled(kind: str) -> None:
         assert "crashed: <b>" in filled
 
 
+def test_the_page_of_losses_shows_what_loses_and_nothing_else() -> None:
+    """On any of the machines: a rival that is faster, a target that is missed."""
+    won, missed = replace(ROW, case="won", work="won", ratio=8.0), replace(ROW, case="missed", work="missed")
+    missed = replace(missed, ratio=3.0, verdict="falls short")
+    beaten = replace(ROW, case="beaten", work="beaten", ratio=0.7, verdict="no target")
+    meant = replace(ROW, case="meant", work="meant", ratio=0.4, verdict="holds")
+    reports = (replace(REPORT, rows=(won, missed, beaten, meant)), replace(REPORT, rows=(won,)))
+    for each in (reports, reports[::-1]):
+        shown = publish.fill(MARKS.format("lost"), each)
+        assert [word for word in ("won", "missed", "beaten", "meant") if f"| {word} " in shown] == ["missed", "beaten"]
+    assert "\nNo row.\n" in publish.fill(MARKS.format("lost"), (replace(REPORT, rows=(won, meant)),))
+
+
 def _head(text: str, line: str) -> str:
     before = text[: text.index(line)].split("\n\n")[-1].splitlines()
     return next((other for other in before if other.startswith("|")), line)
