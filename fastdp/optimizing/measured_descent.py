@@ -9,27 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, inf, log, log1p, log2, nextafter, pi, sqrt
+from math import ceil, inf, log, log1p, nextafter, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..privacy.budget import Budget
-from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_ratio
-from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import MAX_SCALE, gaussian_plan
 from ..support.progress import Progress, Report, reporting
-from ..support.rounding import down, lower, root_up, up
+from ..support.rounding import root_up, up
 from .losses.base import MarginLoss, MissingBound
 from .metric import Metric, MetricPoints
 from .points import Points
 from .problem import Problem
 from .sets import Vector, given_point
-from .step_noise import FINEST, NoiseParameters, limit_of
+from .shared_price import COARSEST, Share, SharedPrice
+from .step_noise import NoiseParameters, limit_of
 
 Callback = Callable[[int, Vector], object]
 
@@ -38,6 +37,7 @@ _LEAST_COLUMNS = 3  # of fewer, clips that are off cost more than the measured s
 _LEAST_RECORDS = 1000  # fewer feel what is spent: on 569 whose norms are equal the declared way does a tenth better
 _MOST_COLUMNS = 512  # the metric takes d^3 operations, and points their d^2
 MOMENTS, NORMS = 0.03, 0.01  # what they take of 1 / (smallest sigma)^2; the gradients have the rest
+_REST = 1 - MOMENTS - NORMS
 _CELLS, _FINE = 32, 4  # of norms, each 2^(1/4) times the one before; the last ends at the largest that can be
 # Moments say something if the norm of their noise is at most x_norm^2; and they matter if scores in the set are so
 # large that the curvature, not the set, decides where the minimum lies.
@@ -49,40 +49,20 @@ _MAJORISES, _SURE, _SURE_OF_ALL = 3.0, 5.3, 6.0
 # measured_descent.md has the cases in which the declared way comes out better all the same.
 _FAR_BETTER, _FLATTER, _BELIEVED = 0.18, 0.2, 2.5
 _AT_ENDS = 0.1  # of slopes may be as large as can be: what stands at the wrong side, far from the border
-_LEAST_STEPS = 10.0
+_LEAST_STEPS, _SAME_PATH, _LONGER_BETTER = 10.0, 1.01, 0.5
 _OF_LONGEST, _OF_BEST, _LONGER = 0.9, 0.85, 5.0  # as in step_schedule.py
-_MOST_SUM, _MOST_RECORDS, _COARSEST = 2.0**62, 2**31, 6
-
-
-class Share(NamedTuple):
-    """The noise of one release: its sensitivity and sigma, in units of its grid."""
-
-    sensitivity: float
-    sigma: float
-    unit: float
-
-    @property
-    def deviation(self) -> float:
-        """Of an entry of the sum."""
-        return self.sigma / self.unit
 
 
 @dataclass(frozen=True)
 class MeasuredPlan:
-    """What is bought with what, from public numbers alone.
-
-    ratio   smallest sigma over sensitivity of one release of continuous Gaussian noise with this price
-    extra   the variance that pays for noise being discrete, in grid units
-    """
+    """What is bought with what, from public numbers alone."""
 
     problem: Problem
     n: int
-    asked: NoiseParameters
+    price: SharedPrice
     x_norm: float
     slope: float
     curvature: float
-    ratio: float
-    extra: float
     moments: Share
     norms: Share
 
@@ -94,7 +74,9 @@ class MeasuredPlan:
             return None
         if n < _LEAST_RECORDS:
             return None
-        if asked.noise != "auto" or asked.delta < SMALLEST or not SMALLEST <= asked.epsilon <= MAX_EPSILON:
+        entries = d * (d + 1) // 2
+        price = SharedPrice.of(asked, entries + _CELLS + MOST_STEPS * d)
+        if price is None:
             return None
         x_norm, curvature = loss.x_norm, loss.score_smoothness()
         try:
@@ -103,17 +85,11 @@ class MeasuredPlan:
             return None
         if not curvature < inf or not curvature * problem.radius * x_norm >= _LARGE * at_start > 0:
             return None
-        entries = d * (d + 1) // 2
-        coordinates = entries + _CELLS + MOST_STEPS * d
-        epsilon, delta = down(lower(asked.epsilon)), down(lower(asked.delta))
-        loss_of_grid = min(epsilon, 1.0) * 2.0**-20
-        extra = log(2.001 * 3.1 * coordinates / loss_of_grid) / (2 * pi**2)
-        ratio = gaussian_ratio(epsilon - 2 * loss_of_grid, delta * (1 - 2.0**-19)) * (1 + 2.0**-40)
-        unit = 2.0 ** floor(log2(min(_MOST_SUM / (4 * _records(asked, n)), FINEST, 2.0**34 / ratio)))
-        moments = _share(gram_sensitivity(unit, entries, asked), ratio, MOMENTS, extra, unit)
-        norms = _share(_vectors(asked, root=True), ratio, NORMS, extra, 1.0)
-        plan = cls(problem, n, asked, x_norm, slope, curvature, ratio, extra, moments, norms)
-        if unit < 2.0**_COARSEST or plan._finer() < _COARSEST or not norms.sigma <= MAX_SCALE:
+        unit = price.moments_unit(n)
+        moments = price.share(gram_sensitivity(unit, entries, asked), MOMENTS, unit)
+        norms = price.counts(NORMS)
+        plan = cls(problem, n, price, x_norm, slope, curvature, moments, norms)
+        if unit < 2.0**COARSEST or price.finer(n, _REST, MOST_STEPS) < COARSEST or not norms.sigma <= MAX_SCALE:
             return None
         return plan if plan.spectral(d, 0.0) <= _CLEAR * x_norm**2 else None
 
@@ -123,44 +99,18 @@ class MeasuredPlan:
 
     def noise_square(self, clip: float) -> float:
         """The variance of a coordinate of the mean gradient, were all gradients bought in one step."""
-        return (clip * _vectors(self.asked) * self.ratio / self.n) ** 2 / (1 - MOMENTS - NORMS)
+        return (clip * self.price.vectors * self.price.ratio / self.n) ** 2 / _REST
 
     def declared_path(self, d: int) -> float:
         """The first step times the number of steps by the declared bounds: step_schedule.py."""
         radius, steepest = self.problem.radius, self.slope * self.x_norm
-        noise = sqrt(d) * steepest * _vectors(self.asked) * self.ratio / self.n
+        noise = sqrt(d) * steepest * self.price.vectors * self.price.ratio / self.n
         curvature = self.curvature * self.x_norm**2 + self.problem.lam
         return min(_OF_BEST * radius / noise + _LONGER * radius / steepest, _OF_LONGEST * MOST_STEPS / curvature)
 
-    def _finer(self) -> int:
-        """The grid of gradients has 2^this units in a clip rounded up to a power of two."""
-        noise = _vectors(self.asked) * self.ratio * sqrt(MOST_STEPS / (1 - MOMENTS - NORMS))
-        return floor(log2(min(_MOST_SUM / (4 * _records(self.asked, self.n)), FINEST, 2.0**38 / noise)))
-
-    def gradients(self, clip: float, d: int, steps: int) -> Share:
+    def gradients(self, clip: float, steps: int) -> Share:
         """The noise of the sum of gradients of norm at most `clip` in one of so many steps."""
-        unit = 2.0 ** (self._finer() - ceil(log2(clip)))
-        sensitivity = up(_vectors(self.asked) * Fraction(clip) * Fraction(unit))
-        return _share(sensitivity, self.ratio, (1 - MOMENTS - NORMS) / steps, self.extra, unit)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of everything together, whatever the clip will be: measured_descent.md, theorem 1."""
-        epsilon, delta, _, neighbors = self.asked
-        rho = up(1 / (2 * Fraction(self.ratio) ** 2))
-        mu = (up(1 / Fraction(self.ratio)) + 1.3 * min(epsilon, 1.0) * 2.0**-20) * (1 + 2.0**-40)
-        return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
-
-
-def _records(asked: NoiseParameters, n: int) -> int:
-    """Sums of so many fit: the grid must not depend on a private number."""
-    return n if asked.neighbors == "replace-one" else max(n, _MOST_RECORDS)
-
-
-def _vectors(asked: NoiseParameters, root: bool = False) -> float:
-    """By so many of its vectors a neighbour's sum may differ; by sqrt(2) if they are orthogonal."""
-    both = asked.neighbors == "replace-one"
-    return (root_up(2) if root else 2.0) if both else 1.0
+        return self.price.vector(clip, self.n, _REST, steps, MOST_STEPS)
 
 
 def gram_sensitivity(unit: float, entries: int, asked: NoiseParameters) -> float:
@@ -168,12 +118,6 @@ def gram_sensitivity(unit: float, entries: int, asked: NoiseParameters) -> float
     if asked.neighbors == "add-remove":
         return unit
     return nextafter(up(Fraction(root_up(2)) * Fraction(unit)) + root_up(entries), inf)
-
-
-def _share(sensitivity: float, ratio: float, share: float, extra: float, unit: float) -> Share:
-    """sigma^2 = (sensitivity ratio)^2 / share + extra, rounded up."""
-    square = Fraction(sensitivity) ** 2 * Fraction(ratio) ** 2 / Fraction(share) + Fraction(extra)
-    return Share(sensitivity, root_up(up(square)), unit)
 
 
 # --- what was bought, and what follows from it
@@ -250,15 +194,18 @@ def best_path(
     h, along = choice.metric.values, np.einsum("ij,ik,kj->j", choice.metric.vectors, gram, choice.metric.vectors)
     seen = np.maximum(along, 0.0)
     longest = min(_path_length(plan, choice.metric, clip, noise * d), _OF_LONGEST * most / choice.curvature)
-    paths = longest * 2.0 ** (-np.arange(17)[:, None] / 2)
+    paths, declared = longest * 2.0 ** (-np.arange(17)[:, None] / 2), min(plan.declared_path(d), longest)
     if choice.metric.euclidean:  # no way is shorter than the declared one's, for a loss may be flatter than predicted
-        paths = np.maximum(paths, min(plan.declared_path(d), longest))
+        paths = np.maximum(paths, declared)
+        paths[-1] = declared
     slopes = np.maximum(plan.curvature * seen / h, 2.0**-300)
     added = np.minimum(paths**2 / 3, sqrt(pi) / 4 * np.sqrt(paths) / slopes**1.5) * noise
     left = plan.curvature * seen / slopes * plan.problem.radius**2 / d * np.exp(-_FLATTER * slopes * paths)
     predicted = (slopes * (added + left)).sum(axis=1) / 2
-    best = int(np.argmin(predicted))
-    return float(paths[best, 0]), float(predicted[best])
+    best = taken = int(np.argmin(predicted))
+    if choice.metric.euclidean and predicted[best] > _LONGER_BETTER * predicted[-1]:
+        taken = -1  # a longer one is taken for a clear gain alone
+    return float(paths[taken, 0]), float(predicted[best])
 
 
 def _longest(plan: MeasuredPlan, metric: Metric) -> float:
@@ -310,9 +257,11 @@ class MeasuredSteps:
         radius = measured.metric.length(problem.over, problem.start)
         most = STEPS if measured.whitened else MOST_STEPS
         path, _ = best_path(plan, measured.gram, Choice(measured.metric, curvature), measured.clip, most)
-        wanted = min(max(path * curvature / _OF_LONGEST, _LEAST_STEPS), MOST_STEPS)
-        steps = STEPS if measured.whitened else ceil(wanted)
-        noise = plan.gradients(measured.clip, d, steps)
+        # where the path is the declared one, so are the steps: fewer and longer ones only add noise
+        declared = path <= _SAME_PATH * plan.declared_path(d)
+        bend = plan.curvature * plan.x_norm**2 + problem.lam if declared else curvature
+        steps = STEPS if measured.whitened else ceil(min(max(path * bend / _OF_LONGEST, _LEAST_STEPS), MOST_STEPS))
+        noise = plan.gradients(measured.clip, steps)
         square = d * (noise.deviation / plan.n) ** 2
         first = min(path / steps, _OF_LONGEST / curvature)
         part = first * curvature
@@ -331,8 +280,8 @@ def run_measured(
     rng: Randomness | None = None, budget: Budget | None = None,
 ) -> tuple[NDArray[np.float64], dict[str, Any]]:  # fmt: skip
     """Charge, buy moments, buy norms, descend: (all points, what else `PrivateDescent` states)."""
-    d, guarantee = points.d, plan.guarantee
-    price = {"epsilon": plan.asked.epsilon, "delta": plan.asked.delta, "moments": MOMENTS + NORMS}
+    d, guarantee, asked = points.d, plan.price.guarantee, plan.price.asked
+    price = {"epsilon": asked.epsilon, "delta": asked.delta, "moments": MOMENTS + NORMS}
     with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
         points.check()
         with reporting(progress, "descending") as report:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.rows import Block
+from .losses.base import MarginLoss
 from .points import Points
 from .sets import Ball, ConvexSet, Vector, nearest
 
@@ -111,7 +112,7 @@ class MetricPoints(Points):
     Points beyond x_norm are brought back to it before they change coordinates; there is no bound afterwards.
     """
 
-    _metric: Metric
+    metric: Metric
     _kept: dict[int, NDArray[np.float32]] | None
 
     @classmethod
@@ -119,7 +120,7 @@ class MetricPoints(Points):
         """The same records: `points.check` has been called, and their x_norm is declared."""
         other = cls.__new__(cls)
         other.__dict__.update(points.__dict__)
-        other._metric, other._x_norm = metric, points._bound
+        other.metric, other._x_norm = metric, points._bound
         other._bound = inf
         other._kept = {} if points.n * points.d * 4 <= _MOST_KEPT else None
         other._norms = other.rows.keep(other._norms_of, np.float64)
@@ -139,12 +140,36 @@ class MetricPoints(Points):
         return kept
 
     def _made(self, block: Block) -> NDArray[np.float32]:
-        return in_coordinates(super()._matrix(block), self._x_norm, self._metric)
+        return in_coordinates(super()._matrix(block), self._x_norm, self.metric)
 
     def count_norms(self, edges: Vector) -> NDArray[np.int64]:
         """How many norms are up to the first edge, the second one and so on; those beyond count for the last one."""
         assert self._norms is not None
         return self.rows.total(partial(_count, self._norms, edges))
+
+    def count_gradients(self, z: Vector, edges: Vector) -> NDArray[np.int64]:
+        """The same of the norms of gradients at z: a record's cell depends on the record alone."""
+        assert self._norms is not None
+        return self.rows.total(partial(self._count_gradients, self._norms, exactly(z), edges))
+
+    def _count_gradients(
+        self, norms_of: Any, z: tuple[NDArray[np.float64], float], edges: Vector, block: Block
+    ) -> NDArray[np.int64]:
+        X, labels = self.raw_parts(block)
+        whole, unit = z
+        # integers of at most 26 bits each: sums of their products are exact in any order, fused or not
+        step = 2.0 ** (frexp(self._x_norm / sqrt(float(self.metric.values.min())))[1] - 24)
+        scores = (np.rint(X / step) @ whole) * (unit * step)
+        assert isinstance(self.loss, MarginLoss)
+        norms = np.abs(self.loss.derivative(scores, labels)) * norms_of(block)
+        cells = np.minimum(np.searchsorted(edges, norms), len(edges) - 1)
+        return np.bincount(cells, minlength=len(edges)).astype(np.int64)
+
+
+def exactly(z: Vector) -> tuple[NDArray[np.float64], float]:
+    """z as integers of at most 26 bits and a power of two; nearly."""
+    unit = 2.0 ** (frexp(float(np.linalg.norm(z)) + 2.0**-900)[1] - 25)
+    return np.rint(z / unit), unit
 
 
 def _count(norms: Any, edges: Vector, block: Block) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import inf, nextafter, sqrt
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
+from ..randomness.noise_plans import gaussian_plan
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import public_count
@@ -29,12 +31,13 @@ from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.rounding import root_up, up
 from ..support.shown import shown
+from .corrected_squares import CorrectionPlan
 from .losses import SquaredError
 from .noisy_quadratics import ALLOWED, MomentNoise, NoisyQuadratic, may_shrink
 from .points import Points
 from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
-from .step_noise import Noise, NoiseParameters, SumGrid, fit_grid, guarantee_of
+from .step_noise import CoordinateNoise, Noise, NoiseParameters, SumGrid, fit_grid, guarantee_of
 
 NOISES = ("auto", "gaussian", "laplace")
 _MOST_COLUMNS = 4096
@@ -61,6 +64,8 @@ class LeastSquares(Displayed, Accounted):
         sigma or b of the noise in the diagonal of `gram`; off it sqrt(2) less.
     guarantee : Guarantee
         Of the release.
+    gradients : int
+        How many noisy gradients, at what follows from the moments, corrected it; 0 where moments have all the budget.
     """
 
     w: Vector
@@ -71,6 +76,7 @@ class LeastSquares(Displayed, Accounted):
     noise: str
     noise_scale: float
     guarantee: Guarantee
+    gradients: int = 0
 
     def _display(self) -> DisplayLines:
         return [
@@ -78,6 +84,7 @@ class LeastSquares(Displayed, Accounted):
             ("excess risk", f"at most {self.bound:.3g} in expectation"),
             ("noise", f"{self.noise}, scale {self.noise_scale:.4g} in each mean square"),
             ("ridge", f"{self.ridge:.4g}"),
+            *([("corrected", f"by {self.gradients} noisy gradients")] if self.gradients else []),
             ("guarantee", str(self.guarantee)),
         ]
 
@@ -175,6 +182,7 @@ class MomentsPlan:
 
     grid        of the moments of points scaled into the unit ball
     deviation   of the noise in the mean of a square x_j^2; that of a product x_i x_j is sqrt(2) less
+    correction  where a part of the budget buys gradients; the grid is then that of the first moments
     """
 
     problem: Problem
@@ -184,6 +192,7 @@ class MomentsPlan:
     x_norm: float
     y_bound: float
     deviation: float
+    correction: CorrectionPlan | None
 
     @classmethod
     def of(cls, problem: Problem, n: int, d: int, asked: NoiseParameters) -> MomentsPlan:
@@ -197,32 +206,67 @@ class MomentsPlan:
             raise ValueError(f"loss={shown(loss)}: must be fastdp.losses.SquaredError")
         x_norm, y_bound = loss.declared_norm(), loss.declared_label()
         entries = d * (d + 1) // 2 + d
-        grid = fit_grid(asked, lambda unit: sensitivity(unit, entries, asked.neighbors), entries, n)
-        return cls(problem, asked, grid, d, x_norm, y_bound, x_norm**2 * grid.deviation / n)
+        correction = CorrectionPlan.of(problem, n, d, asked, lambda unit: sensitivity(unit, entries, asked.neighbors))
+        if correction is None:
+            grid = fit_grid(asked, lambda unit: sensitivity(unit, entries, asked.neighbors), entries, n)
+        else:
+            first = correction.first
+            drawn = CoordinateNoise("gaussian", "Gaussian", first.sigma)
+            grid = SumGrid(2.0, first.unit, first.sensitivity, drawn)
+        return cls(problem, asked, grid, d, x_norm, y_bound, x_norm**2 * grid.deviation / n, correction)
 
     def release(
         self, points: Points, n: int, progress: Progress, rng: Randomness | None, budget: Budget | None
     ) -> LeastSquares:
         """Charge, sum, add the noise; and minimise over the set, which is public by then."""
-        grid, drawn, problem = self.grid, self.grid.noise, self.problem
-        guarantee = guarantee_of(self.asked, grid, self.entries, 1)
+        grid, drawn, correction = self.grid, self.grid.noise, self.correction
+        guarantee = (
+            guarantee_of(self.asked, grid, self.entries, 1) if correction is None else correction.price.guarantee
+        )
         price = {"epsilon": self.asked.epsilon, "delta": self.asked.delta, "noise": drawn.noise}
-        with ChargedKeys("noisy_least_squares", guarantee, price, budget, rng) as keys:
-            with reporting(progress, "summing") as report:
-                report(0, 2, "checking records")
-                points.check()
-                report(1, 2, "second moments")
-                sums = points.moments(self.x_norm, self.y_bound, grid.unit)
-                report(2, 2, "")
-            law, key = drawn.plan(), keys.take()
-            sums[self.released] += integer_noise(law, key, self.entries)
-        gram, cross = self.means(sums, n)
-        off = MomentNoise(self.deviation, self.deviation * self.y_bound / self.x_norm)
-        noisy = NoisyQuadratic(gram, cross, problem.lam, problem.over, off, self.x_norm, self.y_bound, problem.l1)
-        w, ridge = noisy.minimise(ALLOWED * self._noise_bound)
-        factor = self.x_norm**2 / (n * grid.unit)
+        allowed, steps = ALLOWED * self._noise_bound, 0
+        with (
+            ChargedKeys("noisy_least_squares", guarantee, price, budget, rng) as keys,
+            reporting(progress, "summing") as report,
+        ):
+            report(0, 2, "checking records")
+            points.check()
+            report(1, 2, "second moments")
+            sums = points.moments(self.x_norm, self.y_bound, grid.unit)
+            noisy = self._noisy(sums, integer_noise(drawn.plan(), keys.take(), self.entries), n, self.deviation)
+            if correction is None:
+                w, _ = noisy.minimise(allowed)
+            else:
+                again = partial(self._again, correction, sums, noisy, n, keys)
+                w, noisy, steps = correction.run(points, noisy, again, allowed, keys, report)
+            report(2, 2, "")
+        scale = noisy.noise.matrix * drawn.value / sqrt(drawn.variance)
         return LeastSquares(
-            w, self.bound, gram, cross, ridge, drawn.named, drawn.value * factor, keys.stating(guarantee)
+            w, self.bound, noisy.gram, noisy.cross, noisy.ridge, drawn.named, scale, keys.stating(guarantee), steps
+        )
+
+    def _noisy(self, sums: NDArray[np.int64], drawn: NDArray[np.int64], n: int, deviation: float) -> NoisyQuadratic:
+        """The quadratic of sums and of the noise drawn for them."""
+        released = sums.copy()
+        released[self.released] += drawn
+        gram, cross = self.means(released, n)
+        return self._quadratic(gram, cross, deviation)
+
+    def _quadratic(self, gram: NDArray[np.float64], cross: Vector, deviation: float) -> NoisyQuadratic:
+        problem, noise = self.problem, MomentNoise(deviation, deviation * self.y_bound / self.x_norm)
+        return NoisyQuadratic(gram, cross, problem.lam, problem.over, noise, self.x_norm, self.y_bound, problem.l1)
+
+    def _again(
+        self, correction: CorrectionPlan, sums: NDArray[np.int64], first: NoisyQuadratic, n: int, keys: ChargedKeys
+    ) -> NoisyQuadratic:
+        """The same moments with the rest of the budget: the mean of both releases, by their precisions."""
+        drawn = integer_noise(gaussian_plan(correction.again.sigma), keys.take(), self.entries)
+        second = self._noisy(sums, drawn, n, 0.0)
+        a, b = correction.first.sigma**-2, correction.again.sigma**-2
+        deviation = self.deviation * correction.first.sigma**-1 / sqrt(a + b)
+        part = a / (a + b)
+        return self._quadratic(
+            part * first.gram + (1 - part) * second.gram, part * first.cross + (1 - part) * second.cross, deviation
         )
 
     @property

@@ -7,6 +7,7 @@ Everything here is post-processing of released moments and of the noise's public
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ _ROUNDS = 8  # the noise depends on the size of the solution, and so on itself: 
 # is held by the set.
 _SMALL_SET, _HELD = 3.0, 0.7
 _EIGEN = 0.7  # of the noise's spectral scale: below it an eigenvalue is hardly known
+# A solution may be so much larger than the one that is predicted with, in squares; and not below this part of the set.
+_WIDER, _SMALL = 3.0, 1e-4
 _CLEAR = 2.0  # nats of evidence against "there is nothing to see"
 ALLOWED = 0.1  # of theorem 2's bound: by so much more than the least may the noisy quadratic be at the answer
 
@@ -62,6 +65,12 @@ class NoisyQuadratic:
     labels: float
     l1: float = 0.0
 
+    @cached_property
+    def eigen(self) -> tuple[Vector, NDArray[np.float64]]:
+        """Eigenvalues of the noisy matrix, and its eigenvectors."""
+        values, vectors = np.linalg.eigh(self.gram)
+        return values, vectors
+
     @property
     def ridge(self) -> float:
         """What makes the matrix positive semidefinite."""
@@ -80,23 +89,59 @@ class NoisyQuadratic:
         believed = self._believed()
         if believed is None or not allowed > 0:
             return plain, ridge
+        return self._within(allowed, believed, plain, convex), ridge
+
+    def corrected(self, at: Vector, gradient: Vector, deviations: Vector, allowed: float) -> Vector:
+        """A point of the set near `at`, where b - A w is known better: it is `gradient`, but for noise.
+
+        Along the eigenvectors of the noisy matrix: `gradient`, and the deviation of its noise in each. What is
+        believed is as in `minimise`; so is `allowed`.
+        """
+        values, vectors = self.eigen
+        curvatures = self._positive(values)
+        evidence, kept = self._posterior(curvatures, gradient, self.over.diameter, deviations**2)
+        weights = np.exp(evidence - evidence.max())
+        cross = curvatures * (vectors.T @ at) + (weights / weights.sum()) @ kept
+        w = vectors @ (cross / (curvatures + self.lam / 2))
+        if not self.over.contains(w):
+            matrix = vectors @ ((curvatures + self.lam / 2)[:, None] * vectors.T)
+            w = minimise_quadratic(matrix, vectors @ cross, self.over)
+        convex = self.gram + (self.ridge + self.lam / 2) * np.eye(len(at))
+        return self._within(allowed, w, minimise_quadratic(convex, self.cross, self.over), convex)
+
+    def predicted(self, at: Vector, deviations: Vector) -> float:
+        """About what noise of b of these deviations, along the eigenvectors, adds to the excess of a solution `at`."""
+        curvatures, d = self._positive(self.eigen[0]), len(at)
+        size = _WIDER * max(float(at @ at), _SMALL * self.over.norm**2) / d
+        return float(np.minimum(deviations**2 / curvatures, curvatures * size).sum())
+
+    def vector_deviation(self, at: Vector) -> float:
+        """Of an entry of b - A w at a solution: the rows of the matrix's noise times it add to that of the vector."""
+        return sqrt(self.noise.vector**2 + self.noise.matrix**2 * float(at @ at) * (1 + 1 / len(at)) / 2)
+
+    def _within(self, allowed: float, believed: Vector, plain: Vector, convex: NDArray[np.float64]) -> Vector:
+        """`believed`, or the point on the way there from the minimum where the noisy quadratic is so much higher."""
         off = believed - plain
         # the quadratic along the segment between the two: it rises by t rise + t^2 curve
         rise = max(2 * float(off @ (convex @ plain - self.cross)), 0.0)
         curve = max(float(off @ convex @ off), 0.0)
         if rise + curve <= allowed:
-            return believed, ridge
-        return plain + 2 * allowed / (rise + sqrt(rise * rise + 4 * curve * allowed)) * off, ridge
+            return believed
+        return np.asarray(plain + 2 * allowed / (rise + sqrt(rise * rise + 4 * curve * allowed)) * off)
+
+    def _positive(self, values: Vector) -> Vector:
+        """Eigenvalues, cut to be positive, softly, at the spectral scale of the noise."""
+        return np.asarray((values + np.sqrt(values**2 + (_EIGEN * self.noise.matrix) ** 2 * len(values))) / 2)
 
     def _believed(self) -> Vector | None:
         """The minimum for what is believed of the vector, given the noisy matrix; None where the set decides."""
         size, noise = self.over.norm, self.noise
         if not (noise.matrix > 0 and noise.vector > 0) or not may_shrink(self.over, self.norm, self.labels):
             return None
-        values, vectors = np.linalg.eigh(self.gram)
+        values, vectors = self.eigen
         cross, d = vectors.T @ self.cross, len(values)
-        curvatures = (values + np.sqrt(values**2 + (_EIGEN * noise.matrix) ** 2 * d)) / 2
-        evidence, kept = self._posterior(curvatures, cross, size)
+        curvatures = self._positive(values)
+        evidence, kept = self._posterior(curvatures, cross, size, np.full(d, noise.vector**2))
         trace = max(float(np.trace(self.gram)), 0.0)
         seen = values[-1] >= noise.matrix * sqrt(2 * d) or evidence.max() - evidence[0] >= _CLEAR
         if not seen and size**2 * trace / d <= self.labels**2:
@@ -109,13 +154,15 @@ class NoisyQuadratic:
         w = vectors @ w
         return w if self.over.contains(w) else None
 
-    def _posterior(self, curvatures: Vector, cross: Vector, size: float) -> tuple[Vector, NDArray[np.float64]]:
-        """For every size of s: the log likelihood of the vector, and the vector's posterior mean."""
+    def _posterior(
+        self, curvatures: Vector, cross: Vector, size: float, variances: Vector
+    ) -> tuple[Vector, NDArray[np.float64]]:
+        """For every size of s: the log likelihood of the vector, and its posterior mean; `variances` of its noise."""
         noise, d = self.noise, len(cross)
         evidence, kept = [], []
         for s in np.append(0.0, _SIZES * size**2):
             prior = s * curvatures**2 * _SPREADS
-            variance = noise.vector**2
+            variance = variances
             for _ in range(_ROUNDS):
                 total = prior + variance
                 logs = -0.5 * (np.log(total) + cross**2 / total)
@@ -124,7 +171,7 @@ class NoisyQuadratic:
                 mean = (parts * prior / total).sum(axis=0) / parts.sum(axis=0) * cross
                 square = min(float(((mean / (curvatures + self.lam / 2)) ** 2).sum()), size**2)
                 # the rows of the matrix's noise times the solution add to that of the vector
-                variance = noise.vector**2 + noise.matrix**2 * square * (1 + 1 / d) / 2
+                variance = variances + noise.matrix**2 * square * (1 + 1 / d) / 2
             evidence.append(float((top + np.log(parts.mean(axis=0))).sum()))
             kept.append(mean)
         return np.array(evidence), np.array(kept)

@@ -53,14 +53,14 @@ def test_what_is_bought_adds_up_to_the_price() -> None:
             plan = plan_of(epsilon=epsilon, neighbors=neighbors)
             for clip in (0.3, 1.0, 7.7):
                 for steps in (10, 100, 1000):
-                    step = plan.gradients(clip, 4, steps)
+                    step = plan.gradients(clip, steps)
                     parts = [(plan.moments, 1), (plan.norms, 1), (step, steps)]
                     spent = sum(
                         Fraction(count) * Fraction(share.sensitivity) ** 2
-                        / (Fraction(share.sigma) ** 2 - Fraction(plan.extra))
+                        / (Fraction(share.sigma) ** 2 - Fraction(plan.price.extra))
                         for share, count in parts
                     )  # fmt: skip
-                    price = 1 / Fraction(plan.ratio) ** 2
+                    price = 1 / Fraction(plan.price.ratio) ** 2
                     assert price * Fraction(999, 1000) < spent <= price
                     assert step.sensitivity >= clip * step.unit * (2 if neighbors == "replace-one" else 1)
 
@@ -69,7 +69,7 @@ def test_what_is_bought_adds_up_to_the_price() -> None:
 def test_neighbours_move_the_moments_and_the_counts_by_no_more_than_is_paid(neighbors: Any) -> None:
     plan, rng, d = plan_of(neighbors=neighbors, d=3), np.random.default_rng(2), 3
     unit = 2.0**8
-    allowed = public.gram_sensitivity(unit, 6, plan.asked)
+    allowed = public.gram_sensitivity(unit, 6, plan.price.asked)
     records = [*np.eye(3), *-np.eye(3), *(v / np.linalg.norm(v) for v in rng.normal(size=(20, 3))), np.zeros(3)]
     metric = Metric(np.array([0.01, 0.3, 2.0]), np.linalg.qr(rng.normal(size=(3, 3)))[0])
     edges = np.geomspace(0.1, 10, 32)
@@ -265,7 +265,7 @@ def test_a_path_is_no_shorter_than_the_declared_one() -> None:
     """On a sphere of three dimensions the prediction takes a path a third as long, and ends far from the minimum."""
     d = 3
     plan, gram = plan_of(n=2000, d=d, epsilon=10.0), np.eye(d) / d
-    declared = DescentSchedule.of(plan.problem, 2000, d, plan.asked, GivenSteps()).rates
+    declared = DescentSchedule.of(plan.problem, 2000, d, plan.price.asked, GivenSteps()).rates
     assert plan.declared_path(d) == pytest.approx(len(declared) * declared[0], rel=0.01)
     euclidean = public.Choice(Metric(np.ones(d), np.eye(d)), 0.25 / d)
     path, _ = public.best_path(plan, gram, euclidean, plan.slope, public.MOST_STEPS)
