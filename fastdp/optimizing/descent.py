@@ -366,14 +366,17 @@ def noisy_projected_gradient_descent(
     n = records or points.n
     plan = MeasuredPlan.of(problem, n, points.d, asked) if curvature == "auto" and given == GivenSteps() else None
     if plan is not None:
-        return run_measured_descent(
+        fit = run_measured_descent(
             plan, points, history=history, callback=callback, progress=progress, rng=rng, budget=budget
         )
-    schedule = DescentSchedule.of(problem, n, points.d, asked, given)
-    return run_descent(
-        points, problem, n, asked, schedule, average=bool(average), history=history, callback=callback,
-        progress=progress, rng=rng, budget=budget,
-    )  # fmt: skip
+    else:
+        schedule = DescentSchedule.of(problem, n, points.d, asked, given)
+        fit = run_descent(
+            points, problem, n, asked, schedule, average=bool(average), history=history, callback=callback,
+            progress=progress, rng=rng, budget=budget,
+        )  # fmt: skip
+    problem.warn_if_vacuous(fit.bound)
+    return fit
 
 
 def run_measured_descent(plan: MeasuredPlan, points: Points, *, history: bool = False, **more: Any) -> PrivateDescent:

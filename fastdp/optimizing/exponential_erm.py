@@ -200,7 +200,9 @@ def exponential_erm(
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = records or points.n
     plan = plan_of(ChoiceParameters(problem, points.d, n, epsilon, neighbors), method, spacing, resolution)
-    return choose_point(points, plan, beta, progress, rng, budget)
+    chosen = choose_point(points, plan, beta, progress, rng, budget)
+    problem.warn_if_vacuous(chosen.bound)
+    return chosen
 
 
 def choose_point(

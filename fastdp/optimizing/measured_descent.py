@@ -266,7 +266,12 @@ class MeasuredSteps:
         first = min(path / steps, _OF_LONGEST / curvature)
         part = first * curvature
         mean = -log1p(-part) / part + (1 / (1 - part) - 1) / steps
-        bound = radius**2 / (2 * first * steps) + first * square * mean / 2
+        start, part_of_way = problem.start_excess(), 1.0
+        if start < inf:
+            part_of_way = min(1.0, start * first * steps / radius**2)
+        bound = part_of_way**2 * radius**2 / (2 * first * steps) + first * square * mean / 2
+        if part_of_way < 1:
+            bound += (1 - part_of_way) * start
         # clipped derivatives are those of another convex loss; its gradient differs from the true one by at most this
         cut = np.maximum(plan.slope * measured.edges - measured.clip, 0.0)
         lost = float(measured.counts @ cut) + _SURE_OF_ALL * plan.norms.sigma * float(np.linalg.norm(cut))

@@ -173,7 +173,9 @@ def noisy_least_squares(
     points, problem = read_points(X, y, loss, over, None, outside, records)
     n = records or points.n
     plan = MomentsPlan.of(problem, n, points.d, asked)
-    return plan.release(points, n, progress, rng, budget)
+    fit = plan.release(points, n, progress, rng, budget)
+    problem.warn_if_vacuous(fit.bound)
+    return fit
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from math import sqrt
 from typing import Any
@@ -28,9 +29,11 @@ from .sets import Ball, Box, ConvexSet, Simplex, Vector, nearest, point_of
 
 _TOLERANCE = 1e-8  # of the excess, relative to the scale of the gradient and the set
 _MOST_STEPS = 20_000
+_MOST_POLISHING = 8
 _MOST_SOLVED = 32  # solutions that are kept
 _KEPT = (AbsoluteDeviation, Hinge, Huber, Logistic, SquaredDistance, SquaredError), (Ball, Box, Simplex)
-_SMOOTHINGS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+_SMOOTHINGS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+_FINER = (1e-7, 1e-8, 1e-9)  # where floats no longer tell whether a gradient is 0
 
 
 def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet, l1: float = 0.0) -> Vector:
@@ -147,6 +150,8 @@ def _find_minimum(points: Points, problem: Problem) -> tuple[Vector, float, bool
     unit = 1.0 if problem.loss.family == "margin" else problem.over.diameter
     for width in _SMOOTHINGS if problem.loss.has_corners else (0.0,):
         w, reached = _descend(points, problem, w, unit * width)
+    if isinstance(problem.loss, Hinge) and _takes_newton(points, problem):
+        w = _polished(points, problem, w)
     if not reached:
         _warn("nonprivate_minimum: the minimum")
     return w, _mean_loss(points, problem, w), reached
@@ -219,26 +224,48 @@ def _mean_loss(points: Points, problem: Problem, w: Vector) -> float:
 def _descend(points: Points, problem: Problem, w: Vector, width: float) -> tuple[Vector, bool]:
     """Minimise the loss with its corners rounded off by so much."""
 
-    def gradient(at: Vector) -> Vector:
-        mean = points.plain_mean(lambda X, y: problem.loss.smooth_gradient(at, X, y, width))
-        return np.asarray(mean + problem.lam * at)
-
+    gradient = partial(_gradient, points, problem, width)
     curvature = points.plain_mean(lambda X, y: problem.loss.smooth_curvature(X, width)) + problem.lam
     scale = max(float(np.linalg.norm(gradient(at))) for at in (problem.start, problem.over.project(problem.start + 1)))
-    if isinstance(problem.loss, MarginLoss) and points.d <= MOST_COLUMNS and not problem.l1:
-        loss = problem.loss
-
-        def hessian(at: Vector) -> NDArray[np.float64]:
-            def weighted(X: NDArray[np.float64], y: Vector) -> Vector:
-                curved = second_derivatives(loss.smooth_derivative, X @ at, y, width)
-                return np.asarray((X * curved[:, None]).T @ X)
-
-            return points.plain_mean(weighted) + problem.lam * np.eye(points.d)
-
+    if _takes_newton(points, problem):
+        hessian = partial(_hessian, points, problem, width)
         w, reached = newton(gradient, hessian, w, problem.over, _TOLERANCE * scale, float(curvature))
         if reached:
             return w, True
     return _accelerated(gradient, w, problem.over, float(curvature), scale, problem.l1)
+
+
+def _takes_newton(points: Points, problem: Problem) -> bool:
+    return isinstance(problem.loss, MarginLoss) and points.d <= MOST_COLUMNS and not problem.l1
+
+
+def _gradient(points: Points, problem: Problem, width: float, at: Vector) -> Vector:
+    mean = points.plain_mean(lambda X, y: problem.loss.smooth_gradient(at, X, y, width))
+    return np.asarray(mean + problem.lam * at)
+
+
+def _hessian(points: Points, problem: Problem, width: float, at: Vector) -> NDArray[np.float64]:
+    loss = problem.loss
+    assert isinstance(loss, MarginLoss)
+
+    def weighted(X: NDArray[np.float64], y: Vector) -> Vector:
+        curved = second_derivatives(loss.smooth_derivative, X @ at, y, width)
+        return np.asarray((X * curved[:, None]).T @ X)
+
+    return points.plain_mean(weighted) + problem.lam * np.eye(points.d)
+
+
+def _polished(points: Points, problem: Problem, w: Vector) -> Vector:
+    """Corners all but gone: as long as the loss falls."""
+    least = _mean_loss(points, problem, w)
+    for width in _FINER:
+        gradient, hessian = (partial(each, points, problem, width) for each in (_gradient, _hessian))
+        new, _ = newton(gradient, hessian, w, problem.over, 0.0, 1 / width, most=_MOST_POLISHING)
+        reached = _mean_loss(points, problem, new)
+        if reached >= least:
+            break
+        w, least = new, reached
+    return w
 
 
 def _accelerated(

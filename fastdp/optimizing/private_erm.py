@@ -195,7 +195,7 @@ def private_erm(
     plans = plans_of(problem, n, asked, declared=curvature == "declared")
     excess, refusals = bounds_of(plans)
     if method == "auto":
-        method = best_of(excess)
+        method = best_of(excess, problem.start_excess())
     plan = plans[method]
     if isinstance(plan, ValueError):
         if method != "exponential":
@@ -203,6 +203,7 @@ def private_erm(
         plan = _Choice(problem, n, asked)  # a Custom loss is refused in comparisons only
     w, details = plan.run(ErmRun(points, outside, progress, rng, budget))
     bound = details.bound if isinstance(details, PrivateDescent) else excess[method]
+    problem.warn_if_vacuous(bound)
     return PrivateMinimum(w, method, bound, excess, refusals, details)
 
 
@@ -322,9 +323,12 @@ def bounds_of(plans: dict[str, ErmPlan | ValueError]) -> tuple[dict[str, float |
     return excess, {name: str(plan) for name, plan in plans.items() if isinstance(plan, ValueError)}
 
 
-def best_of(excess: dict[str, float | None]) -> Any:
-    """The method with the least bound; descent, which needs the fewest declared bounds, where there is none."""
-    weighted = {name: bound for name, bound in excess.items() if bound is not None}
+def best_of(excess: dict[str, float | None], start: float) -> Any:
+    """The method with the least bound; descent, which needs the fewest declared bounds, where there is none.
+
+    Bounds above that of the start say nothing, and count as alike.
+    """
+    weighted = {name: min(bound, start) for name, bound in excess.items() if bound is not None}
     if weighted.get("moments", inf) < inf:
         weighted["moments"] /= _MOMENTS_ADAPT
     return min(weighted, key=lambda name: weighted[name]) if weighted else "descent"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..support import parameters
+from ..support.errors import warn_of_accuracy
 from ..support.parameters import OUTSIDE as OUTSIDE
 from ..support.parameters import Outside as Outside
 from ..support.shown import shown
@@ -98,6 +99,22 @@ class Problem:
             return self.loss.range(self.over) + self.lam / 2 * self.over.norm**2 + self.steepest_l1 * self.over.norm
         except MissingBound:
             return float("inf")
+
+    def start_excess(self) -> float:
+        """The objective at the start exceeds the least one by at most this; inf if the declared bounds imply none."""
+        try:
+            return self.loss.start_excess(self.start, self.over) + self.penalty(self.start)
+        except MissingBound:
+            return float("inf")
+
+    def warn_if_vacuous(self, bound: float | None) -> None:
+        """An AccuracyWarning where a bound promises no more than the start does, which costs nothing."""
+        known = self.start_excess()
+        if bound is not None and bound >= known:
+            warn_of_accuracy(
+                f"the error bound, {bound:.3g}, says nothing: the start, a public point, is within {known:.3g} of the "
+                "least loss; more records, a larger epsilon or a smaller set would"
+            )
 
     def curvature(self) -> float:
         """Of the mean loss and the regulariser: inf where it has a corner, or the declared bounds imply none."""

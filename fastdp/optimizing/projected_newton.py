@@ -25,14 +25,14 @@ def newton(
     over: ConvexSet,
     tolerance: float,
     curvature: float,
+    most: int = MOST_NEWTON,
 ) -> tuple[Vector, bool]:
     """A point at which the gradient mapping of `curvature` is at most `tolerance`, and whether it was reached.
 
     gradient, hessian   of a convex function; the Hessian may be a rough one, which costs steps and no precision
     """
-    w = start
-    for _ in range(MOST_NEWTON):
-        slope = gradient(w)
+    w, slope = start, gradient(start)
+    for _ in range(most):
         if curvature * float(np.linalg.norm(w - over.project(w - slope / curvature))) <= tolerance:
             return w, True
         matrix = hessian(w)
@@ -40,22 +40,27 @@ def newton(
         ahead = _least_of_model(matrix, slope, w, over)
         if not slope @ (ahead - w) < 0:
             return w, False
-        w = _along(gradient, w, ahead - w)
+        w, slope = _along(gradient, w, slope, ahead - w)
     return w, False
 
 
-def _along(gradient: Callable[[Vector], Vector], w: Vector, direction: Vector) -> Vector:
-    """About where the function is least between w and w + direction: by its slope, which grows on the way."""
-    first = abs(float(gradient(w) @ direction))
-    low, high = 0.0, 1.0
-    at = 1.0
+def _along(gradient: Callable[[Vector], Vector], w: Vector, slope: Vector, direction: Vector) -> tuple[Vector, Vector]:
+    """About where the function is least between w and w + direction, by its slope, which grows on the way; and the
+    gradient there."""
+    first = abs(float(slope @ direction))
+    low, high, at = 0.0, 1.0, 1.0
+    lowest = slope
     for _ in range(_MOST_TRIES):
-        slope = float(gradient(w + at * direction) @ direction)
-        if abs(slope) <= 0.3 * first or (at == 1.0 and slope < 0):
-            return w + at * direction
-        low, high = (at, high) if slope < 0 else (low, at)
+        here = gradient(w + at * direction)
+        rise = float(here @ direction)
+        if abs(rise) <= 0.3 * first or (at == 1.0 and rise < 0):
+            return w + at * direction, here
+        if rise < 0:
+            low, lowest = at, here
+        else:
+            high = at
         at = (low + high) / 2
-    return w + low * direction
+    return w + low * direction, lowest
 
 
 def _least_of_model(matrix: NDArray[np.float64], slope: Vector, w: Vector, over: ConvexSet) -> Vector:

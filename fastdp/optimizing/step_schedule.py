@@ -106,6 +106,13 @@ def _rounding(problem: Problem, grid: SumGrid, n: int, d: int, weights: float) -
     return rounding_excess(lipschitz, problem.curvature(), problem.over.norm, problem.over.diameter, n, d)
 
 
+def way_excess(problem: Problem, path: float) -> float:
+    """What a path leaves of the excess: the least over points on the way to the minimiser (descent.md, theorem 8)."""
+    square, start = problem.radius**2, problem.start_excess()
+    part = min(1.0, start * path / square)
+    return (1 - part) * start + part**2 * square / (2 * path) if part < 1 else square / (2 * path)
+
+
 @dataclass(frozen=True)
 class _DescentTheorems:
     """The theorems for one problem: gradients of norm at most `lipschitz`, without the regulariser."""
@@ -161,13 +168,13 @@ class _DescentTheorems:
         """Of the expected excess."""
         if self.average is False:
             return None
-        radius = self.problem.radius
         rough = (1 if self.average else (count + 1) / count) * self._rough(noise)
-        found = radius**2 / (2 * first * count) + first * rough / 2
+        way = way_excess(self.problem, first * count)
+        found = way + first * rough / 2
         if self.longest and first < self.longest:
             part = first / self.longest  # of 1/(1 - eta_t beta), which falls, the mean is at most its integral and this
             mean = -log1p(-part) / part + (1 / (1 - part) - 1) / count
-            found = min(found, radius**2 / (2 * first * count) + first * noise * mean / 2)
+            found = min(found, way + first * noise * mean / 2)
         return found
 
     def best(self, count: int, noise: float) -> float:

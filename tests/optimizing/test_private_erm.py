@@ -88,7 +88,7 @@ def test_the_least_bound_is_taken_and_moments_count_for_a_third() -> None:
         ({"descent": None, "moments": None, "exponential": None}, "descent"),
     ):
         before = dict(excess)
-        assert erm.best_of(excess) == right
+        assert erm.best_of(excess, 100.0) == right
         assert excess == before, "what is displayed is not what is compared"
 
 

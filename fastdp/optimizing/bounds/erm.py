@@ -81,12 +81,13 @@ def private_erm(
     """
     n, d = sizes(n, d)
     asked = NoiseParameters.of(epsilon, delta, "auto", neighbors)
-    excess, refusals = bounds_of(plans_of(Problem.of(loss, over, d), n, asked))
+    problem = Problem.of(loss, over, d)
+    excess, refusals = bounds_of(plans_of(problem, n, asked))
     if all(bound is None for bound in excess.values()):
         raise ValueError(
             f"no method has an error bound: {refusals.get('descent', 'clips below the Lipschitz constant')}"
         )
-    return ExcessBounds(excess, refusals, best_of(excess))
+    return ExcessBounds(excess, refusals, best_of(excess, problem.start_excess()))
 
 
 def _least_excess(n: int, d: int, **options: Any) -> float:

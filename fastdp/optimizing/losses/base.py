@@ -189,6 +189,23 @@ class Loss(Summand):
             No record within the declared bounds has losses at two points of the set that are further apart.
         """
 
+    def start_excess(self, start: Floats, over: ConvexSet) -> float:
+        """Bound by how much the loss at a point exceeds the least one of the set.
+
+        Parameters
+        ----------
+        start : numpy.ndarray
+            The point, which lies in the set.
+        over : ConvexSet
+            A set of known dimension.
+
+        Returns
+        -------
+        float
+            No record within the declared bounds loses more at the point, above its least loss in the set.
+        """
+        return min(self.range(over), self.lipschitz(over) * over.reach(start))
+
     @property
     def has_corners(self) -> bool:
         """Whether the gradient jumps."""
@@ -282,6 +299,23 @@ class MarginLoss(Loss):
             No two values of phi at such scores are further apart.
         """
 
+    def score_excess(self, at: float, largest: float) -> float:
+        """Bound by how much phi at one score exceeds its least value.
+
+        Parameters
+        ----------
+        at : float
+            The score is at most this in magnitude.
+        largest : float
+            So are those among which the least value is.
+
+        Returns
+        -------
+        float
+            No label within the declared bound has a larger difference.
+        """
+        return min(self.score_range(largest), self.score_lipschitz(largest) * (at + largest))
+
     def score_smoothness(self) -> float:
         """The largest phi''; inf where there is a corner."""
         return inf
@@ -372,6 +406,11 @@ class MarginLoss(Loss):
 
     def range(self, over: ConvexSet) -> float:
         return self.score_range(self.declared_norm() * over.norm)
+
+    def start_excess(self, start: Floats, over: ConvexSet) -> float:
+        norm = self.declared_norm()
+        largest = self.score_excess(norm * float(np.linalg.norm(start)), norm * over.norm)
+        return min(largest, super().start_excess(start, over))
 
 
 class DistanceLoss(Loss):

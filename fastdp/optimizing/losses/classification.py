@@ -40,6 +40,9 @@ class Logistic(MarginLoss):
     def score_range(self, largest: float) -> float:
         return largest  # ln(1 + e^m) - ln(1 + e^-m)
 
+    def score_excess(self, at: float, largest: float) -> float:
+        return float(np.logaddexp(0.0, at) - np.logaddexp(0.0, -largest))
+
     def score_smoothness(self) -> float:
         return 0.25
 
@@ -66,10 +69,16 @@ class Hinge(MarginLoss):
         return True
 
     def smooth_derivative(self, score: Floats, label: Floats, width: float) -> Floats:
-        return -label * np.clip((1 - label * score) / width, 0.0, 1.0)
+        # of min xi - width (ln xi + ln(xi - u)) for max(0, u): as interior-point methods have it, Newton's method
+        # follows it from width to width in a few steps; of a corner that is a parabola it loses sight
+        v = (1 - label * score) / width
+        return np.asarray(-label * (0.5 + v / (2 * (np.sqrt(v * v + 4) + 2))))
 
     def score_lipschitz(self, largest: float) -> float:
         return 1.0
 
     def score_range(self, largest: float) -> float:
         return min(2 * largest, 1 + largest)
+
+    def score_excess(self, at: float, largest: float) -> float:
+        return 1 + at - max(0.0, 1 - largest)

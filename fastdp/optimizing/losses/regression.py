@@ -55,6 +55,9 @@ class SquaredError(MarginLoss):
         b = self.declared_label()
         return (largest + b) ** 2 if b <= largest else 4 * largest * b
 
+    def score_excess(self, at: float, largest: float) -> float:
+        return (at + self.declared_label()) ** 2 - max(0.0, self.declared_label() - largest) ** 2
+
     def score_smoothness(self) -> float:
         return 2.0
 
