@@ -28,6 +28,7 @@ from ..records.engines import is_collection
 from ..records.labels import Labelled, label_vector, positive_labels
 from ..records.rows import Block, PerRecord, Rows
 from ..records.sources import rows_of
+from ..records.subsets import held
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.calls import ALL
@@ -270,6 +271,7 @@ class _Class(NamedTuple):
 
 
 def _class_of(predictions: Any, y: Any, X: Any, outside: Outside, *, may_be_empty: bool) -> _Class:
+    predictions = held(predictions)
     are_rows = isinstance(predictions, Rows)
     if is_collection(predictions) or (are_rows and (predictions.which != ALL or not predictions.gathers)):
         _no_records(X)

@@ -7,6 +7,7 @@ from ..support.public_paths import lazily
 _HOMES = {
     "Engine": "engine",
     "PackedRows": "packed",
+    "Subset": "subsets",
     "check_engine": "engine_check",
 }
 
@@ -14,5 +15,6 @@ if TYPE_CHECKING:
     from .engine import Engine as Engine
     from .engine_check import check_engine as check_engine
     from .packed import PackedRows as PackedRows
+    from .subsets import Subset as Subset
 
 __getattr__, __dir__ = lazily(globals(), _HOMES)

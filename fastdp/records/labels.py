@@ -22,6 +22,7 @@ from .engines import is_collection
 from .outside_domain import numbers_or_nan
 from .rows import PerRecord, Rows
 from .sources import column_rows, rows_of
+from .subsets import held
 
 _CLASSES = "0 and 1, or -1 and 1"
 
@@ -30,7 +31,7 @@ def with_labels(X: Any, y: Any) -> tuple[Rows, Any]:
     """The records, and their labels: as they were given, or as rows of one column for a column of a collection."""
     with called("X"):
         rows = rows_of(X)
-    if isinstance(y, Rows):
+    if isinstance(y := held(y), Rows):
         if y.which == ALL or y.which != rows.which:
             raise ValueError(f"y: type {type_of(y)}: must be an array, a label for each record")
         return rows.attach_labels(y)

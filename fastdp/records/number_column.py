@@ -21,6 +21,7 @@ from .outside_domain import is_missing, numbers_or_nan
 from .rank_search import RankSearch, may_gather
 from .rows import Block, Rows
 from .sources import column_rows, rows_of
+from .subsets import held
 
 
 class NumberColumn:
@@ -106,6 +107,7 @@ def _one_column(values: Any, *, integers: bool, outside: Outside, skip_missing: 
 
 def one_column(values: Any) -> Rows:
     """A column, or a table of one column, as records."""
+    values = held(values)
     if is_collection(values):
         return column_rows("values", values)
     is_table = (has(values, "ndim") and values.ndim == 2) or has(values, "columns")

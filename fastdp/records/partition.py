@@ -27,14 +27,14 @@ from .column_names import Names, called, position_of
 from .outside_domain import distinct, is_missing
 from .rows import Block, Rows
 from .sources import opened
-from .subsets import Source, SubsetElsewhere, SubsetInMemory
+from .subsets import FilteredRows, Source, Subset, TakenRows
 
 _WIDEST_TABLE = 2**20  # of keys that are integers
 NOWHERE = -1  # the code of a record that is in no part
 
 
 @public_as("fastdp")
-class Partition(Frozen, Mapping[Any, Rows]):
+class Partition(Frozen, Mapping[Any, Subset]):
     """Disjoint parts of the records, by their keys: a mapping, which `fastdp.partition` makes.
 
     Parameters
@@ -45,12 +45,12 @@ class Partition(Frozen, Mapping[Any, Rows]):
         The part of each key.
     """
 
-    def __init__(self, by: str, parts: Mapping[Any, Rows]) -> None:
+    def __init__(self, by: str, parts: Mapping[Any, Subset]) -> None:
         self._by = by
         self._parts = dict(parts)
 
-    def __getitem__(self, key: Any) -> Rows:
-        part: Rows = self._parts[key]
+    def __getitem__(self, key: Any) -> Subset:
+        part: Subset = self._parts[key]
         return part
 
     def __iter__(self) -> Iterator[Any]:
@@ -123,12 +123,12 @@ def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
     part, persons = rows.which
     every = [Which((*part, (number, f"{name}={text}")), persons) for text in _texts(found)]
     if block := rows.one_block():
-        parts: list[Rows] = _parts_in_memory(block, rows.names, coder(block.entries(at), block.coded(at)), every)
+        parts: Sequence[Rows] = _parts_in_memory(block, rows.names, coder(block.entries(at), block.coded(at)), every)
     else:
         division = _Division.of(rows, at, coder, len(every))
         columns = tuple(range(rows.width))
-        parts = [SubsetElsewhere(rows, _Part(division, i), columns, which) for i, which in enumerate(every)]
-    return Partition(name, dict(zip(found, parts, strict=True)))
+        parts = [FilteredRows(rows, _Part(division, i), columns, which) for i, which in enumerate(every)]
+    return Partition(name, dict(zip(found, map(Subset, parts), strict=True)))
 
 
 def _texts(keys: Sequence[Any]) -> list[str]:
@@ -200,7 +200,7 @@ class KeyCoder:
             return NOWHERE
 
 
-def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], every: Sequence[Which]) -> list[Rows]:
+def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], every: Sequence[Which]) -> list[TakenRows]:
     from ..kernels.histograms import group_places_into
 
     ends = np.zeros(len(every) + 1, np.int64)
@@ -209,8 +209,7 @@ def _parts_in_memory(block: Block, names: Names, codes: NDArray[np.int32], every
     group_places_into(codes, ends[:-1].copy(), order)  # numpy's sort takes ten times as long
     source = Source(block)
     return [
-        SubsetInMemory.at(source, order[ends[i] : ends[i + 1]], names, block.width, which)
-        for i, which in enumerate(every)
+        TakenRows.at(source, order[ends[i] : ends[i + 1]], names, block.width, which) for i, which in enumerate(every)
     ]
 
 

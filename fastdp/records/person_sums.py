@@ -25,7 +25,7 @@ from .outside_domain import numbers_or_nan
 from .person_keys import Keys, joined, numbered
 from .persons import with_unit
 from .rows import Block, Rows
-from .subsets import SubsetInMemory
+from .subsets import Subset, TakenRows
 
 ROWS = "rows"  # the column of how many rows a person has
 _BITS = 30  # of the further bound
@@ -33,7 +33,7 @@ _BEYOND = 2**6  # how far beyond the bounds a row may be
 
 
 @boundary
-def per_person(data: Any, unit: str | int, *, sums: Mapping[str | int, tuple[float, float]] | None = None) -> Rows:
+def per_person(data: Any, unit: str | int, *, sums: Mapping[str | int, tuple[float, float]] | None = None) -> Subset:
     """Make one record of all rows of each person: how many they are, and sums of columns.
 
     Every function that reads records takes the result, with `neighbors="add-remove"`. What it releases protects a
@@ -52,7 +52,7 @@ def per_person(data: Any, unit: str | int, *, sums: Mapping[str | int, tuple[flo
 
     Returns
     -------
-    Rows
+    fastdp.records.Subset
         A record for each person, in the order of their first rows: the column "rows", and a column for each sum.
 
     Raises
@@ -96,7 +96,7 @@ def per_person(data: Any, unit: str | int, *, sums: Mapping[str | int, tuple[flo
     names = (ROWS, *(column.name for column in columns))
     which = Which((), Persons(secrets.token_hex(8), name, 1))
     made = [NumpyColumn(repr(each), values) for each, values in zip(names, held, strict=True)]
-    return SubsetInMemory(made, names, len(people.counts), which)
+    return Subset(TakenRows(made, names, len(people.counts), which))
 
 
 class _Column(NamedTuple):

@@ -24,7 +24,7 @@ from .column_names import called, position_of
 from .person_keys import Keys, joined, numbered, words_of_labels
 from .rows import Block, Rows
 from .sources import opened
-from .subsets import Source, SubsetElsewhere, SubsetInMemory
+from .subsets import FilteredRows, Source, Subset, TakenRows
 
 _AT_ONCE = 64  # persons that are read from memory at once
 _STEP = 2**16  # records whose kept ones are counted together
@@ -32,7 +32,7 @@ _MOST_RECORDS = 2**31
 
 
 @boundary
-def limit_rows(data: Any, unit: str | int, *, at_most: int, rng: Randomness | None = None) -> Rows:
+def limit_rows(data: Any, unit: str | int, *, at_most: int, rng: Randomness | None = None) -> Subset:
     """Keep at most so many rows of each person, so that what is released on them protects a person and not a row.
 
     Every function that reads records takes the result, with `neighbors="add-remove"`; the epsilon and the delta that it
@@ -53,7 +53,7 @@ def limit_rows(data: Any, unit: str | int, *, at_most: int, rng: Randomness | No
 
     Returns
     -------
-    Rows
+    fastdp.records.Subset
         The rows that are kept, in the order that they have in the data. `rows["income"]` is one of their columns,
         `rows[["age", "income"]]` are two; `fastdp.partition` divides them.
 
@@ -93,10 +93,10 @@ def limit_rows(data: Any, unit: str | int, *, at_most: int, rng: Randomness | No
     which = Which((), Persons(secrets.token_hex(8), name, at_most))
     if block := rows.one_block():
         places = np.flatnonzero(_kept(Keys.of(block, at), at_most, key))
-        return SubsetInMemory.at(Source(block), places, rows.names, rows.width, which)
+        return Subset(TakenRows.at(Source(block), places, rows.names, rows.width, which))
     keys: list[Keys] = rows.select([at]).merge(_keys_of_first, _both)
     choice = _Kept(_kept(joined(keys), at_most, key))
-    return SubsetElsewhere(rows, choice, tuple(range(rows.width)), which)
+    return Subset(FilteredRows(rows, choice, tuple(range(rows.width)), which))
 
 
 def with_unit(data: Any, unit: Any) -> tuple[Rows, int, str]:

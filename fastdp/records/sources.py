@@ -14,6 +14,7 @@ from ..support.parts_read import read_some
 from .arrays import MemoryRows, array_rows, columns_rows
 from .engines import engine_of, open_collection
 from .rows import Rows
+from .subsets import held
 
 _KINDS = (
     "a 2-D numpy array, a mapping from names to columns, a pandas or polars DataFrame, an Arrow table, "
@@ -32,7 +33,7 @@ def rows_of(data: Any) -> Rows:
 
 def opened(data: Any) -> Rows:
     """The same for who reads nothing of them for a release."""
-    if isinstance(data, Rows):
+    if isinstance(data := held(data), Rows):
         return data
     if isinstance(data, str | os.PathLike):
         data = [data]

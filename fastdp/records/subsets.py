@@ -1,6 +1,8 @@
-"""Some of the records, chosen by what is in them, as records: their number is private, and `which` tells who they are.
+"""Some of the records, chosen by what is in them: their number is private, and `which` tells who they are.
 
-They are in the order that they have in the data, so a release on them has the same bits as one on an array of them.
+A user holds a `Subset`, which names columns and lets nobody read how many records there are. Functions open it, for
+add-remove neighbours (sources.py), as rows in the order that they have in the data: a release on them has the same bits
+as one on an array of them.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..support.calls import OfPersons, Which
+from ..support.checks import items_of, plain_integer
 from ..support.columns import Array, Coded, Column, Entries
 from ..support.frozen import Frozen
+from ..support.parameters import MOST_DIMENSIONS
+from ..support.public_paths import public_as
 from .arrays import MemoryRows
 from .column_names import Names, at_least_one, names_at, positions_of
 from .rows import Block, PerRecord, Rows, labels_in_memory
@@ -72,11 +77,46 @@ def shown_which(which: Which) -> str:
     return ", ".join(text for text in (of_persons, *(text for _, text in which.part)) if text)
 
 
-class Subset(Frozen, OfPersons, Rows):
-    """Some of the records, wherever they are."""
+@public_as("fastdp.records")
+class Subset(Frozen, OfPersons):
+    """Some of the records, as `fastdp.partition`, `limit_rows` and `per_person` return them.
 
-    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
-        return self.select([columns] if isinstance(columns, str | int) else list(columns))
+    Every function that reads records takes it with `neighbors="add-remove"`. It has columns; how many records there are
+    is private, and has no attribute. A pickle of it holds the records.
+
+    Parameters
+    ----------
+    rows : Rows
+        The records.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    @property
+    def names(self) -> Names:
+        """The names of the columns, or None where these have positions only."""
+        return self._rows.names
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return self._rows.width
+
+    @property
+    def which(self) -> Which:  # type: ignore[override]
+        """Which of the records they are."""
+        return self._rows.which
+
+    def __getitem__(self, columns: str | int | Sequence[str | int]) -> Subset:
+        if isinstance(columns, str) or plain_integer(columns) is not None:
+            return Subset(self._rows.select([columns]))  # type: ignore[list-item]
+        wanted = items_of("columns", columns, "a column, or a list of them, by name or position", most=MOST_DIMENSIONS)
+        return Subset(self._rows.select(wanted))
+
+    __iter__ = None  # which would read columns by their positions
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise ValueError(_NO_ARRAY.format(shown_which(self.which)))
@@ -86,7 +126,12 @@ class Subset(Frozen, OfPersons, Rows):
         return f"<{what}, {shown_which(self.which)}: {self.width:,} columns>"
 
 
-class SubsetInMemory(Subset, MemoryRows):
+def held(data: Any) -> Any:
+    """The rows of a subset; anything else as it is."""
+    return data._rows if isinstance(data, Subset) else data
+
+
+class TakenRows(MemoryRows):
     """Some records that are in memory."""
 
     def __init__(self, columns: Sequence[Column], names: Names, n: int, which: Which) -> None:
@@ -94,14 +139,14 @@ class SubsetInMemory(Subset, MemoryRows):
         self._which = which
 
     @classmethod
-    def at(cls, source: Source, places: NDArray[np.intp], names: Names, width: int, which: Which) -> SubsetInMemory:
+    def at(cls, source: Source, places: NDArray[np.intp], names: Names, width: int, which: Which) -> TakenRows:
         """Those at some places of a block."""
         columns = [TakenColumn(source, j, places) for j in range(width)]
         return cls(columns, names, len(places), which)
 
-    def select(self, columns: Sequence[str | int]) -> SubsetInMemory:
+    def select(self, columns: Sequence[str | int]) -> TakenRows:
         at = positions_of(columns, self.names, self.width)
-        return SubsetInMemory([self._columns[j] for j in at], names_at(at, self.names), self.n, self.which)
+        return TakenRows([self._columns[j] for j in at], names_at(at, self.names), self.n, self.which)
 
 
 class Choice(Protocol):
@@ -122,7 +167,7 @@ class Choice(Protocol):
         """Where the chosen records of a block are; `at` are the positions of what it reads."""
 
 
-class SubsetElsewhere(Subset):
+class FilteredRows(Rows):
     """Some records that are read block by block: in files, or by an engine."""
 
     def __init__(self, rows: Rows, choice: Choice, columns: tuple[int, ...], which: Which) -> None:
@@ -133,9 +178,9 @@ class SubsetElsewhere(Subset):
         self._read = rows.select(wanted)
         self._reads_at = [wanted.index(column) for column in choice.reads]
 
-    def select(self, columns: Sequence[str | int]) -> SubsetElsewhere:
+    def select(self, columns: Sequence[str | int]) -> FilteredRows:
         at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
-        return SubsetElsewhere(self._rows, self._choice, at, self.which)
+        return FilteredRows(self._rows, self._choice, at, self.which)
 
     def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
         choice, reads_at = self._choice, self._reads_at

@@ -27,7 +27,7 @@ RESULTS = {
     "fastdp.learning": "Chosen Hypothesis LearnedBox LearnedConjunction LearnedDecisionList LearnedTree",
     "fastdp.optimizing": "Descent ExcessBounds LeastSquares PrivateChoice PrivateDescent PrivateMinimum VectorRelease",
     "fastdp.privacy": "Release Releases Removal",
-    "fastdp.records": "Engine PackedRows",
+    "fastdp.records": "Engine PackedRows Subset",
     "fastdp.statistics": "ColumnSummary Counts Description LabelCounts LabelSums Number",
 }
 FEW = {

@@ -483,6 +483,7 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "privacy.Releases": lambda: _spent().releases,
     "privacy.Removal": lambda: fastdp.removal(1.0, one_signed=True),
     "records.PackedRows": lambda: fastdp.pack(np.eye(5, 3, dtype=bool)),
+    "records.Subset": lambda: fastdp.partition(RECORDS, by="a", keys=[0])[0],
     **{f"losses.{name}": (lambda name=name: getattr(losses, name)(x_norm=1.0)) for name in (
         "AbsoluteDeviation", "Hinge", "Huber", "Logistic", "SquaredDistance"
     )},

@@ -35,6 +35,7 @@ LEFT_OUT = {
     "sets.ConvexSet": "a base class; its methods are called of its kinds",
     "records.Engine": "a base class, of classes of the user's",
     "records.PackedRows": "what mechanisms read records by",
+    "records.Subset": "made by partition, limit_rows and per_person",
     "records.check_engine": "a test, which calls what it is given",
     "Partition": "made by partition: a mapping",
     "Plan": "made by plan_releases: a table",

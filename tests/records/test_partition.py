@@ -12,15 +12,17 @@ import pytest
 import fastdp
 from fastdp import Randomness, statistics
 from fastdp.privacy.ledger import Charge, Sums
-from fastdp.records.rows import Rows
+from fastdp.records import Subset
+from fastdp.records.subsets import held
 from tests.machinery.calls import CALLS
 
 AR = {"neighbors": "add-remove"}
 SOME = {"k": np.array(["a", "b", None, "a", "c", "b", "a"], object), "x": np.arange(7)}
 
 
-def seen(rows):
-    """All records of some rows, in order."""
+def seen(part):
+    """All records of a part, in order."""
+    rows = held(part)
     columns = range(rows.width)
     parts = rows.merge(lambda block: [[block.entries(j).values.tolist() for j in columns]], lambda a, b: a + b)
     return [[entry for part in parts for entry in part[j]] for j in columns]
@@ -362,7 +364,7 @@ def test_parts_of_parts():
     for part in inner.values():
         statistics.count(part["x"], epsilon=0.5, budget=budget, **AR)
     assert budget.spent.epsilon == 0.5
-    assert isinstance(inner[1], Rows)
+    assert isinstance(inner[1], Subset)
 
 
 def test_dask_parts_have_the_same_bits():
