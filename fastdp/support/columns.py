@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DomainError
+from .shared_objects import shared_objects
 
 Array: TypeAlias = NDArray[Any]
 Coded: TypeAlias = tuple[Array, Array]  # places, labels: record i has labels[places[i]], or is missing if that is < 0
@@ -161,15 +162,32 @@ def counts_of(array: Array) -> Coded | None:
 
     Python's own counter takes 40 ns an entry, half of what finding their places takes.
     """
-    values = array.tolist()
+    shared = shared_objects(array)
+    values = (array if shared is None else shared.distinct).tolist()
     if {*map(type, values)} - _COMPARED:
         return None
-    found = Counter(values)
+    found: Counter[Any] = Counter()
+    if shared is None:
+        found.update(values)
+    else:
+        from ..kernels.histograms import count_cells_into
+
+        counts = np.zeros(len(values), np.int64)
+        count_cells_into(shared.codes.view(np.uint32), counts)
+        for value, count in zip(values, counts.tolist(), strict=True):
+            found[value] += count
     return np.fromiter(found.values(), np.int64, len(found)), objects([*found])
 
 
 def places_of(array: Array) -> Coded:
     """The distinct ones of objects or strings, and where each entry is among them."""
+    if (shared := shared_objects(array)) is not None:
+        places, labels = _places_of(shared.distinct)
+        return places[shared.codes], labels
+    return _places_of(array)
+
+
+def _places_of(array: Array) -> Coded:
     values = keys = array.tolist()
     if others := {*map(type, values)} - _COMPARED:  # 1 and Decimal(1) are equal, and one may be no number
         values = [value if _has_hash(value) else NO_LABEL for value in values]
