@@ -24,22 +24,30 @@ def sum_clamped_floats(values: F64Array, unit: float, low: float, high: float) -
     q = rint(min(max(values[i] / unit, low), high)) - low
 
     Shapes    values float64[n] or float32[n]
-    Cost      about 0.1 ns a number in cache; the memory's speed beyond
+    Cost      about 0.1 ns a number in cache; the memory's speed beyond; twice that where a number is NaN
     Source    fastdp/statistics/statistics.md, lemma 1
     Requires  unit a power of two from 2^-900 to 2^900; low < high integers, both within 2^50; n (high - low) < 2^63
     Used by   fastdp/statistics/clamped.py
     Oracle    tests/statistics/test_statistics.py::integer_of
     """
     least, most, shift = low * unit, high * unit, _ROUND * unit
-    total = int64(0)
-    nan = False
+    first = bits_of(least + shift)
+    total = seen = int64(0)
     for i in range(values.size):
         x = float64(values[i])
-        inside = x if x > least else least  # a NaN compares false
-        inside = inside if inside < most else most
-        total += bits_of(inside + shift)
-        nan |= x != x
-    return total - values.size * bits_of(least + shift), count_nan(values) if nan else 0
+        inside = least if x < least else x  # a NaN compares false, and stays one
+        inside = most if inside > most else inside
+        bits = bits_of(inside + shift)
+        total += bits
+        seen |= bits  # asking each whether it is a NaN takes 15 % longer
+    if seen >> 52 == bits_of(shift) >> 52:  # all have the exponent of `shift`
+        return total - values.size * first, 0
+    total = int64(0)
+    for i in range(values.size):
+        x = float64(values[i])
+        inside = x if x > least else least  # of a NaN the lower end
+        total += bits_of((inside if inside < most else most) + shift)
+    return total - values.size * first, count_nan(values)
 
 
 @jit

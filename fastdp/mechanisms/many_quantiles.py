@@ -26,7 +26,7 @@ from ..records.rank_search import RankSearch
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import items_of, probability
-from ..support.parameters import Outside
+from ..support.parameters import Missing, Outside
 from ..support.progress import Progress, Report, reporting
 from ..support.rounding import decimal_value, lower, up
 from .counted_quantiles import FOR_SIZE, HALVED, CountedPlan, choose_method, noisy_size, rho_of_any
@@ -47,6 +47,7 @@ def quantiles(
     epsilon: float,
     delta: float = 0.0,
     outside: Outside = "raise",
+    missing: Missing = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
@@ -76,6 +77,9 @@ def quantiles(
     outside : {"raise", "clip"}
         What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
         entries and what is no number by the lower one.
+    missing : {"raise", "skip"}
+        "skip": missing entries and NaN are left out; how many values there are is private then. "raise": they are as
+        `outside` says.
     progress : bool or callable, optional
         True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
@@ -96,7 +100,8 @@ def quantiles(
     ValueError
         For a parameter or a type that is not as above, before anything is charged.
     DomainError
-        For a NaN, missing entries and values outside of the domain, unless they are clipped; nothing is charged.
+        For a NaN, missing entries and values outside of the domain, unless they are clipped or left out; nothing is
+        charged.
 
     Notes
     -----
@@ -117,8 +122,8 @@ def quantiles(
     True
     """
     found, _ = release_quantiles(
-        values, qs, skip_missing=False, domain_bits=domain_bits, signed=signed, epsilon=epsilon, delta=delta,
-        outside=outside, progress=progress, rng=rng, budget=budget, neighbors=neighbors,
+        values, qs, skip_missing=parameters.missing(missing) == "skip", domain_bits=domain_bits, signed=signed,
+        epsilon=epsilon, delta=delta, outside=outside, progress=progress, rng=rng, budget=budget, neighbors=neighbors,
     )  # fmt: skip
     return found
 

@@ -26,7 +26,7 @@ from ..support.boundary import boundary
 from ..support.checks import probability
 from ..support.columns import has
 from ..support.errors import warn_of_accuracy
-from ..support.parameters import Outside
+from ..support.parameters import Missing, Outside
 from ..support.progress import Progress, reporting
 from ..support.rounding import decimal_value, lower
 from .many_quantiles import quantiles
@@ -39,32 +39,32 @@ _BETA = 0.05  # of the error bound that decides about a warning
 @overload
 def quantile(
     values: NDArray[np.floating[Any]], q: float, *, domain_bits: int | None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., missing: Missing = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def quantile(
     values: NDArray[np.integer[Any] | np.bool_], q: float, *, domain_bits: int | None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., missing: Missing = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def quantile(
     values: Sequence[int], q: float, *, domain_bits: int, signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., missing: Missing = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def quantile(
     values: Sequence[float], q: float, *, domain_bits: None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., missing: Missing = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def quantile(
     values: Any, q: ArrayLike, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
-    outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    outside: Outside = ..., missing: Missing = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
 @boundary
 def quantile(
@@ -75,6 +75,7 @@ def quantile(
     signed: bool | None = None,
     epsilon: float,
     outside: Outside = "raise",
+    missing: Missing = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
@@ -103,6 +104,9 @@ def quantile(
     outside : {"raise", "clip"}
         What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
         entries and what is no number by the lower one.
+    missing : {"raise", "skip"}
+        "skip": missing entries and NaN are left out; how many values there are is private then. "raise": they are as
+        `outside` says.
     progress : bool or callable, optional
         True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
@@ -122,7 +126,8 @@ def quantile(
     ValueError
         For a parameter or a type that is not as above, before anything is charged.
     DomainError
-        For a NaN, missing entries and values outside of the domain, unless they are clipped; nothing is charged.
+        For a NaN, missing entries and values outside of the domain, unless they are clipped or left out; nothing is
+        charged.
 
     Notes
     -----
@@ -145,12 +150,15 @@ def quantile(
     given: Any = q
     if isinstance(q, list | tuple | range) or (has(q, "ndim") and isinstance(given.ndim, int) and given.ndim > 0):
         return quantiles(
-            values, q, domain_bits=domain_bits, signed=signed, epsilon=epsilon, outside=outside, progress=progress,
-            rng=rng, budget=budget, neighbors=neighbors,
+            values, q, domain_bits=domain_bits, signed=signed, epsilon=epsilon, outside=outside, missing=missing,
+            progress=progress, rng=rng, budget=budget, neighbors=neighbors,
         )  # fmt: skip
     share = probability("q", q)
     selection = RankSelection.of(decimal_value(share), epsilon, neighbors)
-    column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
+    column = NumberColumn(
+        values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove",
+        skip_missing=parameters.missing(missing) == "skip",
+    )  # fmt: skip
     row = {"q": share, **selection.row, "domain_bits": column.bits}
     with ChargedKeys("quantile", selection.guarantee, row, budget, rng) as keys:
         return selection.release(column, keys, progress)
@@ -159,31 +167,32 @@ def quantile(
 @overload
 def median(
     values: NDArray[np.floating[Any]], *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
-    outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ...,
-    neighbors: Neighbors = ...,
+    outside: Outside = ..., missing: Missing = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def median(
     values: NDArray[np.integer[Any] | np.bool_], *, domain_bits: int | None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., missing: Missing = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def median(
     values: Sequence[int], *, domain_bits: int, signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., missing: Missing = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> int: ...  # fmt: skip
 @overload
 def median(
     values: Sequence[float], *, domain_bits: None = ..., signed: bool | None = ...,
-    epsilon: float, outside: Outside = ..., progress: Progress = ..., rng: Randomness | None = ...,
-    budget: Budget | None = ..., neighbors: Neighbors = ...,
+    epsilon: float, outside: Outside = ..., missing: Missing = ..., progress: Progress = ...,
+    rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> float: ...  # fmt: skip
 @overload
 def median(
-    values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float, outside: Outside = ...,
-    progress: Progress = ..., rng: Randomness | None = ..., budget: Budget | None = ..., neighbors: Neighbors = ...,
+    values: Any, *, domain_bits: int | None = ..., signed: bool | None = ..., epsilon: float,
+    outside: Outside = ..., missing: Missing = ..., progress: Progress = ..., rng: Randomness | None = ...,
+    budget: Budget | None = ..., neighbors: Neighbors = ...,
 ) -> Any: ...  # fmt: skip
 @boundary
 def median(
@@ -193,6 +202,7 @@ def median(
     signed: bool | None = None,
     epsilon: float,
     outside: Outside = "raise",
+    missing: Missing = "raise",
     progress: Progress = None,
     rng: Randomness | None = None,
     budget: Budget | None = None,
@@ -217,6 +227,9 @@ def median(
     outside : {"raise", "clip"}
         What happens to a value that is not in the domain: an error, or it is replaced by the nearest end; NaN, missing
         entries and what is no number by the lower one.
+    missing : {"raise", "skip"}
+        "skip": missing entries and NaN are left out; how many values there are is private then. "raise": they are as
+        `outside` says.
     progress : bool or callable, optional
         True draws a bar; a callable is called as `progress(done, total, what)`.
     rng : Randomness, optional
@@ -236,7 +249,8 @@ def median(
     ValueError
         For a parameter or a type that is not as above, before anything is charged.
     DomainError
-        For a NaN, missing entries and values outside of the domain, unless they are clipped; nothing is charged.
+        For a NaN, missing entries and values outside of the domain, unless they are clipped or left out; nothing is
+        charged.
 
     Notes
     -----
@@ -255,7 +269,10 @@ def median(
     True
     """
     selection = RankSelection.of(HALF, epsilon, neighbors)
-    column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
+    column = NumberColumn(
+        values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove",
+        skip_missing=parameters.missing(missing) == "skip",
+    )  # fmt: skip
     row = {**selection.row, "domain_bits": column.bits}
     with ChargedKeys("median", selection.guarantee, row, budget, rng) as keys:
         return selection.release(column, keys, progress)

@@ -5,7 +5,7 @@ Whether edges are even enough goes by the edges alone, which are public.
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from .rows import Block, PerRecord
 
 _MOST_BINS = 2**13  # of which a block's counts take no longer than its values
 _PLACES = 2048  # that are kept in the L1 cache
-_BELOW = 1 - 2.0**-30  # so that an edge lies below the place that it begins
+_NEAR = 0.25  # of a place, within which its edge is
 
 
 def counter_of(bins: Bins, dtype: np.dtype[Any], name: str, outside: Outside) -> PerRecord | None:
@@ -29,22 +29,19 @@ def counter_of(bins: Bins, dtype: np.dtype[Any], name: str, outside: Outside) ->
     inner = search.inner[: bins.edges.size - 2]
     if (scale := _scale_of(inner)) is None:
         return None
-    return _Counter(bins, name, outside, np.array(search.ends[:2]), scale, np.append(inner, nan))
+    return _Counter(bins, name, outside, np.array(search.ends[:2]), scale, inner)
 
 
 def _scale_of(inner: NDArray[np.float64]) -> float | None:
-    """A factor with which each inner edge but the first is in the place before its own; None where there is none."""
+    """A factor with which each inner edge is near its own place; None where there is none."""
     if inner.size == 1:
         return 0.0
     if not inner.size:
         return None
     with np.errstate(all="ignore"):
-        scale = float((inner.size - 1) / (inner[-1] - inner[0]) * _BELOW)
-        guesses = (inner - inner[0]) * scale
-    if not 0 < scale < inf or not np.isfinite(guesses).all():
-        return None
-    even = np.array_equal(guesses.astype(np.int32)[1:], np.arange(inner.size - 1))
-    return scale if even else None
+        scale = float((inner.size - 1) / (inner[-1] - inner[0]))
+        apart = np.abs((inner - inner[0]) * scale - np.arange(inner.size))
+    return scale if 0 < scale < inf and (apart <= _NEAR).all() else None
 
 
 class _Counter:
@@ -67,9 +64,8 @@ class _Counter:
         counts = np.zeros(bins.size, np.int64)
         places = np.empty(_PLACES, np.uint32)
         array = as_compiled(np.ascontiguousarray(entries.values, np.float64))
-        found, nans = count_even_bins_into(
-            array, self._ends, self._scale, self._inner, places, counts[: self._inner.size]
-        )
+        of_numbers = counts[: self._inner.size + 1]
+        found, nans = count_even_bins_into(array, self._ends, self._scale, self._inner, places, of_numbers)
         flags_allowed(bins, self._name, found, self._outside)
         if bins.missing:
             counts[0] -= nans

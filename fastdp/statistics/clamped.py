@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, frexp, ldexp, log2
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,12 @@ from ..records.number_line import Positions
 from ..records.outside_domain import numbers_or_nan
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block, Rows
-from ..support.checks import MAX_INT64, check_fits, items_of, length_of, moderate, one_of, plain_integer
+from ..support import parameters
+from ..support.checks import MAX_INT64, check_fits, items_of, length_of, moderate, plain_integer, remembered
 from ..support.columns import Entries, as_compiled, objects
 from ..support.errors import DomainError
+from ..support.parameters import Missing
 from ..support.shown import shown
-
-Missing = Literal["raise", "skip"]
-MISSING = ("raise", "skip")
 
 _BITS = 30  # of the last integer, where noise does not ask for more
 _LEAST_BITS = 8
@@ -67,28 +66,40 @@ class Grid:
     @classmethod
     def of(cls, bounds: Any, kind: str, bits: Bits, *, from_zero: bool = False) -> Grid:
         """For numbers of a dtype's kind: at most 2^bits integers between the bounds, or from 0 to the further one."""
-        low, high = ends_of(bounds)
-        span = max(abs(low), abs(high)) if from_zero else high - low
-        whole = kind in "biu" and low.denominator == high.denominator == 1
-        if whole and span <= 2**bits.integers and max(abs(low), abs(high)) < 2**63:
-            return cls(1.0, int(low), int(high - low), True)
-        finest = frexp(float(max(abs(low), abs(high))))[1] - _EXACT
-        unit = ldexp(1.0, max(frexp(float(span))[1] - bits.floats, finest))
-        first, end = round(low / Fraction(unit)), round(high / Fraction(unit))
-        if first == end:
-            raise ValueError(f"bounds={shown(bounds)}: must be further apart: floats between them are not told apart")
-        return cls(unit, first, end - first, False)
+        low, high = _two(bounds)
+        return _grid(low, high, kind in "biu", bits.floats, bits.integers, from_zero)
 
     def value(self, places: float | Fraction) -> float:
         """The number that is so many units above the lower bound."""
-        return float(self.first * Fraction(self.unit) + Fraction(places) * Fraction(self.unit))
+        return float(self.first + Fraction(places)) * self.unit
 
 
-def ends_of(bounds: Any) -> tuple[Fraction, Fraction]:
+@remembered
+def _grid(least: Any, most: Any, whole: bool, floats: int, integers: int, from_zero: bool) -> Grid:
+    low, high = ends_of((least, most))
+    span = max(abs(low), abs(high)) if from_zero else high - low
+    whole = whole and low.denominator == high.denominator == 1
+    if whole and span <= 2**integers and max(abs(low), abs(high)) < 2**63:
+        return Grid(1.0, int(low), int(high - low), True)
+    finest = frexp(float(max(abs(low), abs(high))))[1] - _EXACT
+    unit = ldexp(1.0, max(frexp(float(span))[1] - floats, finest))
+    first, end = round(low / Fraction(unit)), round(high / Fraction(unit))
+    if first == end:
+        raise ValueError(
+            f"bounds={shown((least, most))}: must be further apart: floats between them are not told apart"
+        )
+    return Grid(unit, first, end - first, False)
+
+
+def _two(bounds: Any) -> list[Any]:
     ends = items_of("bounds", bounds, "two numbers, the lower and the upper bound", most=2)
     if len(ends) != 2:
         raise ValueError(f"bounds={shown(bounds)}: must be two numbers, the lower and the upper bound")
-    low, high = (_end(bounds, end) for end in ends)
+    return ends
+
+
+def ends_of(bounds: Any) -> tuple[Fraction, Fraction]:
+    low, high = (_end(bounds, end) for end in _two(bounds))
     if not low < high:
         raise ValueError(f"bounds={shown(bounds)}: must be in increasing order")
     return low, high
@@ -134,7 +145,7 @@ class ClampedColumn:
     """
 
     def __init__(self, values: Any, missing: Any, neighbors: Neighbors, at: int = 0) -> None:
-        self.missing: Missing = one_of("missing", missing, MISSING)
+        self.missing: Missing = parameters.missing(missing)
         self.rows: Rows = values if at else one_column(floats_of_list(values))
         if not self.rows.n and neighbors == "replace-one":
             raise ValueError("values: must hold at least one")

@@ -24,11 +24,11 @@ from ..records.number_line import NumberLine, Positions
 from ..records.partition import NOWHERE, KeyCoder
 from ..records.rank_search import RankSearch
 from ..records.rows import Block, Rows
-from ..support.checks import one_of
+from ..support import parameters
 from ..support.errors import DomainError
 from ..support.search import greatest_float
 from ..support.shown import shown
-from .clamped import MISSING, Bits, ClampedColumn, Grid, Sums
+from .clamped import Bits, ClampedColumn, Grid, Sums
 from .description import ColumnSummary
 from .moments import MomentSums
 from .noise import deviation_of, noise_at
@@ -144,7 +144,7 @@ class LabelsToDescribe:
 
     def __init__(self, name: str | int, rows: Rows, labels: Any, missing: Any, neighbors: Neighbors) -> None:
         self.name, self._rows, self._neighbors = name, rows, neighbors
-        self._skips = one_of("missing", missing, MISSING) == "skip"
+        self._skips = parameters.missing(missing) == "skip"
         self._domain = Domain({str(name): labels})
         found = self._domain.labels[0]
         if found is None:

@@ -20,8 +20,9 @@ from ..records.rows import Rows
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.columns import Array
+from ..support.parameters import Missing
 from ..support.progress import Progress, one_pass
-from .clamped import ClampedColumn, Grid, Missing
+from .clamped import ClampedColumn, Grid
 from .label_results import LabelCounts, LabelSums
 from .label_tallies import Tally, label_rows, tally_labels
 from .noise import deviation_of

@@ -15,8 +15,9 @@ from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..support import parameters
 from ..support.boundary import boundary
+from ..support.parameters import Missing
 from ..support.progress import Progress, one_pass
-from .clamped import ClampedColumn, Grid, Missing, Sums, noise_bits, within_int64
+from .clamped import ClampedColumn, Grid, Sums, noise_bits, within_int64
 from .noise import deviation_of, integer_noise_for
 from .results import Number
 
@@ -304,7 +305,7 @@ class _Share:
         noisy = [part + draw for part, draw in zip(parts, drawn, strict=True)]
         everything = noisy[0] + noisy[1] if self._n is None else self._n * self.last
         everything = max(everything, self.last)  # at least one record
-        share = min(max(Fraction(noisy[0], everything), Fraction(0)), most)
+        share = min(Fraction(max(noisy[0], 0), everything), most)
         spread = hypot(1 - float(share), float(share)) if self._n is None else 1.0
         return share, deviation_of(self.noise) * spread / everything
 

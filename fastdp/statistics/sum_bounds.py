@@ -14,10 +14,11 @@ from typing import Any
 
 from ..privacy.guarantees import Neighbors
 from ..support import parameters
-from ..support.checks import large_integer, one_of
+from ..support.checks import large_integer
+from ..support.parameters import Missing
 from ..support.rounding import up
 from ..support.search import in_reach, least_integer
-from .clamped import MISSING, Bits, Grid, Missing, ends_of
+from .clamped import Bits, Grid, ends_of
 from .count_bounds import largest_draw, least_epsilon
 
 _BITS = 26  # of the units of a range, where numbers are no integers
@@ -383,7 +384,7 @@ def _least_size(error: Any, error_at: Callable[[int], float]) -> int:
 
 def _knows_size(missing: Any, neighbors: Any) -> bool:
     """Whether how many numbers there are is public."""
-    return bool(one_of("missing", missing, MISSING) == "raise" and parameters.neighbors(neighbors) == "replace-one")
+    return bool(parameters.missing(missing) == "raise" and parameters.neighbors(neighbors) == "replace-one")
 
 
 def _unit(bounds: Any) -> Fraction:

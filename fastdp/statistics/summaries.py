@@ -17,9 +17,10 @@ from ..records.sources import rows_of
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.columns import objects
+from ..support.parameters import Missing
 from ..support.progress import Progress, reporting
 from ..support.shown import described, shown
-from .clamped import Missing, floats_of_list
+from .clamped import floats_of_list
 from .described_columns import LabelsToDescribe, NumbersToDescribe, called_column
 from .description import Description
 from .shares import prices_of

@@ -49,6 +49,8 @@ MOST_DIGITS = 2**12  # bits of a number that is written out
 NEIGHBORS = ("replace-one", "add-remove")
 Outside = Literal["raise", "clip"]  # of records outside the domain: a DomainError, or the nearest value
 OUTSIDE = ("raise", "clip")
+Missing = Literal["raise", "skip"]  # what becomes of missing entries: a DomainError, or they are left out
+MISSING = ("raise", "skip")
 
 
 epsilon: Parameter[float] = Parameter("epsilon", "float > 0", partial(checks.positive, toward=0))
@@ -68,8 +70,9 @@ neighbors: Parameter[Any] = Parameter(
 )
 
 outside: Parameter[Outside] = Parameter("outside", '{"raise", "clip"}', partial(checks.one_of, choices=OUTSIDE))
+missing: Parameter[Missing] = Parameter("missing", '{"raise", "skip"}', partial(checks.one_of, choices=MISSING))
 
 DECLARED: tuple[Parameter[Any], ...] = (
     epsilon, least_epsilon, rho, least_rho, delta, delta_or_none, beta, sensitivity, integer_sensitivity,
-    error, error_share, resolution, neighbors, outside,
+    error, error_share, resolution, neighbors, outside, missing,
 )  # fmt: skip

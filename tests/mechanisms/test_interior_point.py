@@ -210,6 +210,39 @@ def test_neighbours_stay_within_the_range_that_is_claimed(q, neighbors):
     assert mutant > 1.2 * epsilon, "the mutant is not refuted"
 
 
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_a_record_may_lose_its_value_where_missing_entries_are_left_out(q):
+    """Under replace-one: with the eta of that relation, whoever comes or goes is paid for; that of removals is not."""
+    epsilon, last, most = 1.0, 4, 4
+    tau = Fraction(repr(q))
+    laws = laws_of(tau, last, RankSelection(tau, epsilon, "replace-one").eta, most)
+    of_removals = laws_of(tau, last, RankSelection(tau, epsilon, "add-remove").eta, most)
+    assert widest_range(laws, last, most, "add-remove") <= epsilon + 1e-9
+    assert widest_range(of_removals, last, most, "replace-one") > 1.05 * epsilon, "the mutant is not refuted"
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_missing_entries_are_left_out(neighbors):
+    options = {"epsilon": 1.0, "neighbors": neighbors}
+    there = np.random.default_rng(1).normal(size=300)
+    gaps = np.insert(there, [0, 7, 300], np.nan)
+    calls = (
+        lambda x, **more: fastdp.quantile(x, 0.7, rng=Randomness(1), **options, **more),
+        lambda x, **more: fastdp.median(x, rng=Randomness(2), **options, **more),
+        lambda x, **more: fastdp.quantile(x, [0.7, 0.2], rng=Randomness(3), **options, **more).tolist(),
+    )
+    for call in calls:
+        wanted = call(there)
+        assert call(gaps, missing="skip") == call([*there, None], missing="skip") == wanted
+        assert call(gaps, missing="skip", outside="clip") == wanted
+        with pytest.raises(fastdp.DomainError):
+            call(gaps)
+    with pytest.raises(ValueError, match="missing='drop': must be"):
+        fastdp.median(there, missing="drop", **options)
+    nobody = fastdp.median(np.full(3, np.nan), epsilon=1.0, missing="skip", neighbors=neighbors)
+    assert np.isfinite(nobody)
+
+
 def test_eta_is_what_theorem_1_says():
     assert RankSelection(Fraction(9, 10), 1.0, "replace-one").eta == Fraction(1, 2)
     assert RankSelection(Fraction(9, 10), 1.0, "add-remove").eta == Fraction(5, 9)

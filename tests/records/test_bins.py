@@ -124,6 +124,7 @@ def test_the_kernels_report_what_they_meet() -> None:
         np.linspace(0, 1, 1001), np.linspace(-1e9, 1e-9, 64), np.arange(9), [0.0, 1.0, 2.0], [-np.inf, 0.0, np.inf],
         [-np.inf, *np.linspace(0, 1, 12), np.inf], np.linspace(1e300, 1.7e308, 17), np.arange(100) / 7,
         np.linspace(5e-324, 5e-322, 99), np.linspace(1.0, 1.0 + 2.0**-44, 257), [0.0, 1.0],
+        np.arange(200) + 0.24 * np.cos(np.arange(200.0) ** 2), -np.exp(np.linspace(0, 0.002, 300))[::-1],
     ],
 )  # fmt: skip
 def test_counts_without_a_search_are_those_of_a_search(edges: Any, dtype: Any) -> None:
