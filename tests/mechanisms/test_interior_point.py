@@ -216,9 +216,10 @@ def test_a_record_may_lose_its_value_where_missing_entries_are_left_out(q):
     epsilon, last, most = 1.0, 4, 4
     tau = Fraction(repr(q))
     laws = laws_of(tau, last, RankSelection(tau, epsilon, "replace-one").eta, most)
-    of_removals = laws_of(tau, last, RankSelection(tau, epsilon, "add-remove").eta, most)
-    assert widest_range(laws, last, most, "add-remove") <= epsilon + 1e-9
-    assert widest_range(of_removals, last, most, "replace-one") > 1.05 * epsilon, "the mutant is not refuted"
+    assert max(widest_range(laws, last, most, each) for each in ("replace-one", "add-remove")) <= epsilon + 1e-9
+    if q == 0.5:
+        of_removals = laws_of(tau, last, RankSelection(tau, epsilon, "add-remove").eta, most)
+        assert widest_range(of_removals, last, most, "replace-one") > 1.2 * epsilon, "the mutant is not refuted"
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
