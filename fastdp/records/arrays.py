@@ -18,6 +18,11 @@ T = TypeVar("T")
 _BLOCK_VALUES = 2**21
 
 
+def block_step(width: int) -> int:
+    """How many records of so many columns are read at once: fewer where they are wide."""
+    return min(max(_BLOCK_VALUES // width // 1024 * 1024, 1024), BLOCK_RECORDS)
+
+
 class MemoryRows(LocalRows):
     """Columns in memory."""
 
@@ -25,8 +30,7 @@ class MemoryRows(LocalRows):
         self.n, self.width, self.names = n, at_least_one(columns), names
         self._columns = columns
         self._matrix = matrix  # the array whose columns these are, if there is one
-        wide = _BLOCK_VALUES // self.width // 1024 * 1024
-        self._step = min(max(wide, 1024), BLOCK_RECORDS)
+        self._step = block_step(self.width)
         self._tasks = -(-n // self._step)
 
     def select(self, columns: Sequence[str | int]) -> MemoryRows:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..support.columns import Array, Entries, comes_from
 from ..support.public_paths import public_as
+from .arrays import block_step
 from .column_names import at_least_one, label_of, names_at, positions_of
 from .engine_jobs import Count, Failure, Job, Merge, Reader, Summary, Total, Work
 from .exact_sums import joined
@@ -123,6 +124,11 @@ class Engine(Rows):
     def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
         """One column, or several: `rows["age"]`, `rows[["age", "income"]]`."""
         return self.select([columns] if isinstance(columns, str | int) else list(columns))
+
+    @property
+    def block_step(self) -> int:
+        """How many records a block has at most: fewer where they are wide."""
+        return block_step(self.width)
 
     def _copy(self) -> Engine:
         rows = type(self).__new__(type(self))

@@ -218,15 +218,31 @@ class _Division(NamedTuple):
 
     by: int
     coder: KeyCoder
+    parts: int
+    step: int  # of the blocks
     counts: Mapping[int, NDArray[np.int64]]  # by the first record of the block
+    others: dict[int, _Division]  # of the same records in blocks of other steps, where these have been asked for
 
     @classmethod
     def of(cls, rows: Rows, by: int, coder: KeyCoder, parts: int) -> _Division:
+        return cls._counted(rows.select([by]), 0, by, coder, parts)
+
+    @classmethod
+    def _counted(cls, read: Rows, at: int, by: int, coder: KeyCoder, parts: int) -> _Division:
         def statistic(block: Block) -> dict[int, NDArray[np.int64]]:
-            codes = coder(block.entries(0), block.coded(0))
+            codes = coder(block.entries(at), block.coded(at))
             return {block.first: np.bincount(codes[codes >= 0], minlength=parts)}
 
-        return cls(by, coder, rows.select([by]).merge(statistic, operator.or_))
+        return cls(by, coder, parts, read.block_step, read.merge(statistic, operator.or_), {})
+
+    def in_blocks_of(self, read: Rows, at: int) -> _Division:
+        """Counted once more where blocks are others, as those of wide records are."""
+        if read.block_step == self.step:
+            return self
+        if read.block_step not in self.others:
+            made = self._counted(read, at, self.by, self.coder, self.parts)
+            return self.others.setdefault(read.block_step, made)
+        return self.others[read.block_step]
 
 
 class _Part:
@@ -244,8 +260,14 @@ class _Part:
     def reads(self) -> tuple[int, ...]:
         return (self._division.by,)
 
+    def in_blocks_of(self, read: Rows, at: Sequence[int]) -> _Part:
+        division = self._division.in_blocks_of(read, at[0])
+        return self if division is self._division else _Part(division, self._code)
+
     def before(self, first: int) -> int:
-        return self._starts.get(first, 0)
+        if first not in self._starts:
+            raise ValueError("data: blocks differ from one reading to the next: an engine must divide a part alike")
+        return self._starts[first]
 
     def places(self, block: Block, at: Sequence[int]) -> NDArray[np.intp]:
         return np.flatnonzero(self._division.coder(block.entries(at[0]), block.coded(at[0])) == self._code)

@@ -152,6 +152,9 @@ class _Kept:
         self._counts: list[int] = [0, *accumulate(counts)]
         self.size: int = self._counts[-1]
 
+    def in_blocks_of(self, read: Rows, at: Sequence[int]) -> _Kept:
+        return self  # which knows each record
+
     def _slice(self, first: int, stop: int) -> NDArray[np.bool_]:
         skip = first % 8
         found = np.unpackbits(self._bits[first // 8 : -(-stop // 8)], count=skip + stop - first)[skip:]

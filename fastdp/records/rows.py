@@ -164,6 +164,11 @@ class Rows(ABC):
     _which: Which = ALL
 
     @property
+    def block_step(self) -> int:
+        """How many records a block has where another follows: rows of one table with the same have the same blocks."""
+        return BLOCK_RECORDS
+
+    @property
     def which(self) -> Which:
         return self._which
 

@@ -160,6 +160,9 @@ class Choice(Protocol):
     def size(self) -> int:
         """How many records are chosen."""
 
+    def in_blocks_of(self, read: Rows, at: Sequence[int]) -> Choice:
+        """The same for whoever reads these rows; `at` are the positions of what it reads."""
+
     def before(self, first: int) -> int:
         """How many of them are before the first record of a block."""
 
@@ -182,8 +185,12 @@ class FilteredRows(Rows):
         at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
         return FilteredRows(self._rows, self._choice, at, self.which)
 
+    @property
+    def block_step(self) -> int:
+        return self._read.block_step
+
     def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
-        choice, reads_at = self._choice, self._reads_at
+        choice, reads_at = self._choice.in_blocks_of(self._read, self._reads_at), self._reads_at
         names, width = self.names, self.width
 
         def of_chosen(block: Block) -> T:
