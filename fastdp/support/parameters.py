@@ -70,9 +70,14 @@ neighbors: Parameter[Any] = Parameter(
 )
 
 outside: Parameter[Outside] = Parameter("outside", '{"raise", "clip"}', partial(checks.one_of, choices=OUTSIDE))
-missing: Parameter[Missing] = Parameter("missing", '{"raise", "skip"}', partial(checks.one_of, choices=MISSING))
 
 DECLARED: tuple[Parameter[Any], ...] = (
     epsilon, least_epsilon, rho, least_rho, delta, delta_or_none, beta, sensitivity, integer_sensitivity,
-    error, error_share, resolution, neighbors, outside, missing,
+    error, error_share, resolution, neighbors, outside,
 )  # fmt: skip
+
+
+def missing(value: Any) -> Missing:
+    """Not among those: of `Bins` it is a flag."""
+    found: Missing = checks.one_of("missing", value, MISSING)
+    return found
