@@ -206,7 +206,7 @@ def hundred(n: int, seed: int) -> tuple[Array, Domain]:
 
 @task(
     "synthesis-100-network",
-    "100 binary columns, epsilon = 0.1, delta = 1e-6, add-remove: a network, which is the default here, beside tables "
+    "100 binary columns, epsilon = 0.03, delta = 1e-6, add-remove: a network, which is the default here, beside tables "
     "that are chosen by noisy distances; 200,000 records",
     table="made: 100 binary columns of a tree",
     figure=WORDS["2-way"],
@@ -215,7 +215,7 @@ def hundred(n: int, seed: int) -> tuple[Array, Domain]:
 )
 def by_choices(seed: int) -> dict[str, float]:
     codes, domain = hundred(200_000, seed)
-    how: dict[str, Any] = {"epsilon": 0.1, "rng": Randomness(seed=seed), **PRICE}
+    how: dict[str, Any] = {"epsilon": 0.03, "rng": Randomness(seed=seed), **PRICE}
     sides = {
         "fastdp": fastdp.synthesize(codes, domain, **how),
         "fastdp by distances": fastdp.synthesize(codes, domain, method="tree", **how),

@@ -30,7 +30,7 @@ from .structure import MEAN_NOISE, Candidate, Noisiness, Plan, shares_of
 from .synthesis_plan import LEAST_MU, Columns, SynthesisPlan
 from .whole_workload import measure_whole, plan_whole
 
-_LOST = 1 / 16  # of the records: of noise in distances that is more, little is seen through
+_LOST = 1 / 5  # of the records: of noise in distances that is more, little is seen through
 _MARGIN = 2.0**-40  # for the rounding of shares
 _MOST_NOISE = 0.5  # of a table's mass: with more, a choice of tables is better
 _LEAST_SHARE = 1e-4  # of what is left, below which a table is not measured

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastdp import BoundedRange, Budget, Conjunction, Domain, GaussianDP, Randomness, synthesize
+from fastdp import BoundedRange, Budget, Conjunction, Domain, GaussianDP, Randomness, plan_synthesis, synthesize
 from fastdp.answering.synthesis import measuring, network, synthesis_plan
 from fastdp.answering.synthesis.network import (
     Network,
@@ -192,6 +192,23 @@ def test_a_chain_is_found_at_a_small_budget(relation: Any) -> None:
     assert report.mu <= GaussianDP.of(made["network"].guarantee).mu
     for family in ((name, *parents) for name, parents in report.parents.items()):
         assert any(set(family) <= set(clique) for clique in report.cliques)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_an_estimate_knows_the_network(relation: Any) -> None:
+    records = chain(25, 30_000)
+    domain = Domain(dict.fromkeys(sorted(records), 2))
+    price: dict[str, Any] = {"epsilon": 0.05, "delta": 1e-6, "neighbors": relation}
+    estimate = plan_synthesis(30_000, domain, **price)
+    assert estimate.network
+    assert not estimate.whole
+    assert estimate.tables == 24
+    assert estimate.distance_sigma == 0
+    assert "chosen one by one" in repr(estimate)
+    by_tree = plan_synthesis(30_000, domain, method="tree", **price)
+    assert not by_tree.network
+    assert by_tree.distance_sigma > 1 / 5
+    assert 0.5 < estimate.table_error / by_tree.table_error < 2
 
 
 def test_auto_takes_the_tree_where_distances_show_more() -> None:

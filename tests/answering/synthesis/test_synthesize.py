@@ -141,14 +141,15 @@ def test_it_is_charged_once_and_before_anything_is_drawn() -> None:
     assert len(gaussians.releases) == 1
 
 
-def test_the_same_seed_gives_the_same_bits_from_any_container(tmp_path: Any) -> None:
+@pytest.mark.parametrize("method", ["auto", "network"])
+def test_the_same_seed_gives_the_same_bits_from_any_container(method: Any, tmp_path: Any) -> None:
     pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     frame = pandas.DataFrame(people(4000))
     arrow = pyarrow.Table.from_pandas(frame)
     pyarrow.parquet = __import__("pyarrow.parquet").parquet
     pyarrow.parquet.write_table(arrow, tmp_path / "people.parquet", row_group_size=700)
     found = [
-        synthesize(data, DOMAIN, **PRICE, rng=Randomness(seed=3)).marginal(["job", "pay"]).tolist()
+        synthesize(data, DOMAIN, **PRICE, method=method, rng=Randomness(seed=3)).marginal(["job", "pay"]).tolist()
         for data in (people(4000), frame, arrow, str(tmp_path / "people.parquet"))
     ]
     assert found[1:] == found[:-1]

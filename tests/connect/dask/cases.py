@@ -248,6 +248,7 @@ CASES: dict[str, Call] = {
     "statistics of records": statistics_of_records,
     "synthesize": synthesized,
     "synthesize, add-remove": partial(synthesized, neighbors="add-remove"),
+    "synthesize, network": partial(synthesized, method="network"),
     "logistic": partial(descent, loss=losses.Logistic(x_norm=1), y="side"),
     "hinge": partial(descent, loss=losses.Hinge(x_norm=0.3), y="side", outside="clip"),
     "squared": partial(descent, loss=losses.SquaredError(x_norm=1, y_bound=1), y="response"),
