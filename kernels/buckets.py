@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import layout
-from .chacha20 import GROUP, fill_groups_into
 from .compile import jit
 from .elementary import ROUNDER, ROUNDER_BITS, exp_one, from_uint64
 from .int_or_float import gap
 from .lanes import U32Array, U64Array, bits_of, fma, int64, stack, uint64
-from .layout import CANDIDATE_BLOCK, HIGH, LN2, LOW, OPEN_LEVEL
+from .layout import CANDIDATE_BLOCK, HIGH, LN2, LOW, OPEN_LEVEL, SCHEDULE
 from .scores import is_forbidden, top_of
+from .words import GROUP, expanded, fill_groups_into
 
 PARTS = CANDIDATE_BLOCK // 64
 
@@ -135,14 +135,15 @@ def propose_into(key: U32Array, first: int, tops: Any, top: Any, f: float, sums:
     for step in (1, 2, 4, 8, 16, 32):
         mask |= mask >> uint64(step)
     words, coins = stack(np.uint64, GROUP), stack(np.uint64, GROUP)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     t = uint64(first)
     found = 0
     fresh = True
     while found < proposals.shape[1]:
         at = t % uint64(GROUP // 2)
         if fresh or at == uint64(0):
-            fill_groups_into(key, uint64(layout.PROPOSAL_STREAM), t // uint64(GROUP // 2), words.view(np.uint32))
-            fill_groups_into(key, uint64(layout.PROPOSAL_COIN_STREAM), t // uint64(GROUP), coins.view(np.uint32))
+            fill_groups_into(source, uint64(layout.PROPOSAL_STREAM), t // uint64(GROUP // 2), words.view(np.uint32))
+            fill_groups_into(source, uint64(layout.PROPOSAL_COIN_STREAM), t // uint64(GROUP), coins.view(np.uint32))
             fresh = False
         high, low = words[int(2 * at)] & mask, words[int(2 * at + uint64(1))]
         if is_below(high, low, sums, last):

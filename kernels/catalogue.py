@@ -18,11 +18,12 @@ FIELDS = ("Like", "Shapes", "Cost", "Source", "Requires", "Returns", "Used by", 
 
 # in the order of the page; the rest of the package is machinery
 MODULES = (
-    "chacha20", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits", "scores", "buckets", "gumbel_max",
-    "permute_and_flip", "weights", "subcubes", "walsh", "sums", "fits", "junction_trees", "isotonic", "sampling",
-    "histograms", "bins", "persons", "clamped_sums", "square_root", "literals", "losses", "clipping", "gradients",
-    "class_gradients", "given_gradients", "descent", "points", "projections", "moments", "covering_nets", "tangents",
-    "number_line", "ordering", "cuts", "boxes", "adaptive_choices", "elementary", "lanes", "pair_lanes",
+    "words", "chacha20", "aes", "aes_software", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits",
+    "scores", "buckets", "gumbel_max", "permute_and_flip", "weights", "subcubes", "walsh", "sums", "fits",
+    "junction_trees", "isotonic", "sampling", "histograms", "bins", "persons", "clamped_sums", "square_root",
+    "literals", "losses", "clipping", "gradients", "class_gradients", "given_gradients",
+    "descent", "points", "projections", "moments", "covering_nets", "tangents",
+    "number_line", "ordering", "cuts", "boxes", "adaptive_choices", "elementary", "lanes", "pair_lanes", "aes_lanes",
     "address_calls", "int_or_float",
 )  # fmt: skip
 _WIDEST = 100  # of a formula, in characters: the column of the site

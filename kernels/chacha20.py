@@ -1,24 +1,18 @@
-"""Random words: ChaCha20 (RFC 8439), sixteen blocks side by side.
+"""Random words: ChaCha20 (RFC 8439), sixteen blocks side by side. words.py has the streams, and asks for them.
 
-A word is a function of (key, stream, index) and of nothing else, so any part of any stream can be made anywhere, in any
-order, on any number of threads. The key is 8 uint32 words. A stream holds 2^67 words of 64 bits and never wraps.
-
-Layout. Block b of stream s is the RFC's block with counter b mod 2^32 and nonce words (b >> 32, s mod 2^32, s >> 32);
-blocks 16 g .. 16 g + 15 are made together as group g, state word by state word: 32-bit word p of the group is
-state word p // 16 of block 16 g + p % 16. The 32-bit word j of the stream is word j % 256 of group j // 256; the 64-bit
-word i is made of the 32-bit words 2 i (low half) and 2 i + 1 (high half), that is, of two neighbouring blocks.
+The key is 8 uint32 words, and a stream holds 2^67 words of 64 bits. Block b of stream s is the RFC's block with counter
+b mod 2^32 and nonce words (b >> 32, s mod 2^32, s >> 32); blocks 16 g .. 16 g + 15 are made together as group g, state
+word by state word: 32-bit word p of the group is state word p // 16 of block 16 g + p % 16. So the 64-bit words of a
+stream are made of two neighbouring blocks each.
 """
 
 from typing import Any
 
-import numpy as np
-
 from .compile import jit
-from .lanes import U32Array, U64Array, high32, iota, low32, rotl, splat, stack, store, uint32, uint64
+from .lanes import U32Array, high32, iota, low32, rotl, splat, store, uint32, uint64
+from .layout import GROUP_HALVES
 
 BLOCKS = 16  # blocks side by side: fills AVX-512 registers; two AVX2 registers each hide the latency of the other
-GROUP_HALVES = 16 * BLOCKS  # 32-bit words in a group
-GROUP = GROUP_HALVES // 2  # 64-bit words in a group
 
 
 @jit(inline=True)
@@ -36,14 +30,14 @@ def quarter_round(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
 
 
 @jit
-def fill_groups_into(key: U32Array, stream: int, group: int, out: U32Array) -> None:
+def fill_chacha20_into(key: U32Array, stream: int, group: int, out: U32Array) -> None:
     """Write whole groups of 32-bit words, from group number `group` of the stream on.
 
     Shapes    key uint32[8], out uint32[256 k]
     Cost      1024 bytes in about 120 ns with AVX-512, twice that with AVX2
     Source    RFC 8439, section 2.3; docs/algorithms.md, random words
     Requires  len(out) a multiple of 256
-    Used by   words_into, noise
+    Used by   words
     Oracle    tests/oracles/words.py::stream_half_words
     """
     c0 = splat(uint32(0x61707865), BLOCKS)
@@ -85,44 +79,3 @@ def fill_groups_into(key: U32Array, stream: int, group: int, out: U32Array) -> N
         store(out, at + 208, x13 + b1)
         store(out, at + 224, x14 + s0)
         store(out, at + 240, x15 + s1)
-
-
-@jit
-def words_into(key: U32Array, stream: int, first: int, out: U64Array) -> None:
-    """Write the 64-bit words first, first + 1, ... of a stream.
-
-    Shapes    key uint32[8], out uint64[n], contiguous
-    Cost      O(n): about 0.9 ns a word with AVX-512, twice that with AVX2; up to 0.3 us more for the ends
-    Source    docs/algorithms.md, random words
-    Requires  0 <= stream < 2^64 (from 2^63 on as np.uint64), 0 <= first, first + n <= 2^63
-    Used by   randomness, noise
-    Oracle    tests/oracles/words.py::stream_words
-    """
-    buffer = stack(np.uint64, GROUP)
-    n = out.size
-    done = 0
-    while done < n:
-        index = uint64(first) + uint64(done)
-        skip = int(index % uint64(GROUP))
-        whole = 0 if skip else (n - done) // GROUP * GROUP
-        target = out[done : done + whole] if whole else buffer
-        fill_groups_into(key, stream, index // uint64(GROUP), target.view(np.uint32))
-        take = whole or min(n - done, GROUP - skip)
-        if not whole:
-            out[done : done + take] = buffer[skip : skip + take]
-        done += take
-
-
-@jit
-def word_one(key: U32Array, stream: int, index: int) -> int:
-    """The 64-bit word `index` of a stream, by itself.
-
-    Shapes    key uint32[8]; stream, index as in words_into
-    Cost      0.15 us: a group of 128 words is made for it
-    Requires  what words_into does
-    Used by   noise, selection, fastdp/randomness/keys.py
-    Oracle    tests/oracles/words.py::stream_words
-    """
-    group = stack(np.uint64, GROUP)
-    fill_groups_into(key, stream, uint64(index) // uint64(GROUP), group.view(np.uint32))
-    return group[int(uint64(index) % uint64(GROUP))]

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .chacha20 import word_one
 from .compile import jit
 from .elementary import exp_one
-from .lanes import U32Array, U64Array, float64, float_of, int64, uint64
+from .lanes import U32Array, U64Array, float64, float_of, int64, stack, uint64
+from .layout import SCHEDULE
+from .words import expanded, word_one
 
 I64Array = np.ndarray[Any, np.dtype[np.int64]]
 I64Rows = np.ndarray[Any, np.dtype[np.int64]]
@@ -338,6 +339,7 @@ def choose_cuts_into(
     most = 2 * MOST_FULL + 8
     intervals, levels, sums = np.empty((most, 4), np.uint64), np.empty(most, np.int64), np.zeros(most + 1)
     one = uint64(1)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     for i in range(nodes.shape[0]):
         node, part = nodes[i], parts[i]
         pieces = line[piece_of_cut(line, part[0], part[1]) : piece_of_cut(line, part[2], part[3]) + 1]
@@ -367,7 +369,7 @@ def choose_cuts_into(
             left_high, left_low, right_high, right_low = low_high, low_low, high_high, high_low
             gap = next_gap
         ranks[i] = draw_cut(
-            values, lows, pieces, node, rates[i], least, intervals, levels, (sums, count), (key, cuts[i])
+            values, lows, pieces, node, rates[i], least, intervals, levels, (sums, count), (source, cuts[i])
         )
 
 

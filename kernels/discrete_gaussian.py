@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from . import layout
-from .chacha20 import word_one
 from .compile import jit
 from .draw_bits import (
     fill_words_into,
@@ -46,6 +45,7 @@ from .layout import (
     UNDECIDED,
     U,
 )
+from .words import word_one
 
 
 def propose_with(prefix: Any, to_float: Any) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from . import layout
-from .chacha20 import word_one
 from .compile import jit
 from .draw_bits import (
     count_nan,
@@ -27,6 +26,7 @@ from .draw_bits import (
 from .elementary import add_pairs, from_uint52, from_uint64, ln_one, ln_pair, multiply_pairs, power_above_inverse
 from .lanes import F64Array, U32Array, fma, int64, stack, uint64
 from .layout import LAPLACE_BLOCK, MEDIUM_EXTRA, SHORT_BITS, U_MORE_STREAM, UNDECIDED, U
+from .words import word_one
 
 SHORT_CALL = 64  # draws: up to here one escalation would show in the time of a call
 

@@ -8,11 +8,11 @@ fastdp/mechanisms/noise.md proves the bounds; which words are the bits stands in
 
 import numpy as np
 
-from .chacha20 import GROUP_HALVES, fill_groups_into
 from .compile import jit
 from .elementary import add_pairs, two_sum
 from .lanes import F64Array, U16Array, U32Array, bits_of, float64, float_of, int64, uint64
-from .layout import COIN_BITS, COIN_STREAM, LONG_EXTRA, MEDIUM_EXTRA, U_EXTRA_STREAM, UNDECIDED
+from .layout import COIN_BITS, COIN_STREAM, GROUP_HALVES, LONG_EXTRA, MEDIUM_EXTRA, U_EXTRA_STREAM, UNDECIDED
+from .words import fill_groups_into
 
 
 @jit(inline=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 from numba import carray, types
 
-from .chacha20 import words_into
 from .clipping import LEAST_SQUARE, ClipRule, norms_into
 from .compile import Callback, compile_callback
 from .gradients import Place, Records, Work, add_margins
@@ -20,6 +19,7 @@ from .literals import count_among_into, pack_rows_into
 from .noise import add_gaussian_into, add_gaussian_on_grid_into, add_laplace_into, add_laplace_on_grid_into
 from .projections import project_one
 from .weights import scale_masked, scale_valued, sum_cells, sum_valued, sum_where
+from .words import words_into
 
 WRITTEN = frozenset({"out", "undecided", "weights", "point", "tail", "space"})
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .chacha20 import word_one, words_into
 from .compile import jit
 from .elementary import exp_rough, from_uint52, from_uint64, ln_one
 from .int_or_float import gap
 from .lanes import F64Array, I64Array, U32Array, fma, stack, uint64
-from .layout import ARRIVAL, CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, CHUNK_BLOCKS, LOG, UNDECIDED
+from .layout import ARRIVAL, CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, CHUNK_BLOCKS, LOG, SCHEDULE, UNDECIDED
 from .scores import ROUGH, WORDS_ROOM, first_words, is_forbidden
+from .words import expanded, word_one, words_into
 
 _MANY = 16  # words by themselves take as long as those of a whole block
 
@@ -253,12 +253,13 @@ def select_gumbel_into(
     room, margins = stack(np.uint32, WORDS_ROOM), stack(np.float64, CANDIDATE_BLOCK)
     order = stack(np.int64, CHUNK_BLOCKS)
     sort_blocks_into(tops, order)
-    law, into = ArrivalLaw(key, eta, top, slack), Found(heap, indices, times)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
+    law, into = ArrivalLaw(source, eta, top, slack), Found(heap, indices, times)
     found = 0
     for b in range(tops.size):
         at = order[b] * CANDIDATE_BLOCK
         part = scores[at : at + CANDIDATE_BLOCK]
-        block = Block(part, first + at, first_words(key, first + at, part.size, room), margins)
+        block = Block(part, first + at, first_words(source, first + at, part.size, room), margins)
         if b == 0 and heap.size == 1:
             bound_first(block, tops[order[0]], law, heap)
         passed = fill_margins(block, heap[0], law)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .chacha20 import words_into
 from .compile import SUMS, jit
 from .elementary import exp_one, ln_one
 from .lanes import F64Array, I64Array, U32Array, int64, uint64
 from .sums import run_spreads, run_sums
+from .words import words_into
 
 _BLOCK = 2048  # cells that stay in the L1 cache
 _LEAST = -300.0  # logarithms below it are 0 as shares of a row

@@ -31,10 +31,11 @@ class _OtherForm(Exception):
 
 
 class _Answer(NamedTuple):
-    """How one kernel is asked, what it must answer, and which of its arguments has the type of the scores, if any."""
+    """How one kernel is asked, what it must answer, with a key of AES too, and which of its arguments are scores."""
 
-    ask: Callable[[Call, Any], Any]
+    ask: Callable[[Call, Any, Any], Any]
     wanted: Any
+    by_aes: Any = None
     scores_at: int | None = None
 
 
@@ -45,6 +46,17 @@ _RFC = (
     0xE4E7F110, 0x15593BD1, 0x1FDD0F50, 0xC47120A3, 0xC7F4D1C7, 0x0368C033, 0x9AAA2204, 0x4E6CD4C3,
     0x466482D2, 0x09AA9F07, 0x05D7C214, 0xA2028BD9, 0xD19C12B5, 0xB94E16DE, 0xE883D0CB, 0x4E3C50A2,
 )  # fmt: skip
+
+# FIPS 197, appendix C.3: the block 00112233445566778899aabbccddeeff under the same key, the last of its group here
+_FIPS_AT = 0x0011223344556677, 0x8899AABBCCDDEEFF >> 6
+_FIPS = bytes.fromhex("8ea2b7ca516745bfeafc49904b496089")
+_SCHEDULE = bytes.fromhex(
+    "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1fa573c29fa176c498a97fce93a572c09c"
+    "1651a8cd0244beda1a5da4c10640badeae87dff00ff11b68a68ed5fb03fc15676de1f1486fa54f9275f8eb5373b8518d"
+    "c656827fc9a799176f294cec6cd5598b3de23a75524775e727bf9eb45407cf390bdc905fc27b0948ad5245a4c1871c2f"
+    "45f5a66017b2d387300d4d33640a820a7ccff71cbeb4fe5413e6bbf0d261a7dff01afafee7a82979d7a5644ab3afe640"
+    "2541fe719bf500258813bbd55a721c0a4e5a6699a9f24fe07e572baacdf8cdea24fc79ccbf0979e9371ac23c6d68de36"
+)
 
 # Laws of noise of scale 3, 2^20 and 2^33, with the bits beyond the first 31 that each takes: three loops a kernel
 _LAPLACE = (
@@ -70,35 +82,39 @@ _FACTOR, _LEVELS = 0.18, 56.0  # of buckets: below eta / ln 2
 
 
 def _key() -> Any:
-    return np.arange(32, dtype=np.uint8).view(np.uint32)  # the RFC's
+    return np.arange(32, dtype=np.uint8).view(np.uint32)  # the RFC's, and that of FIPS 197
+
+
+def _aes_key() -> Any:
+    return np.append(_key(), np.uint32(layout.AES_MARK))
 
 
 def _print(*arrays: Any) -> int:
     return crc32(b"".join(array.tobytes() for array in arrays))
 
 
-def _ask_groups(call: Call, kind: Any) -> Any:
+def _ask_groups(call: Call, kind: Any, key: Any) -> Any:
     out = np.zeros(256, np.uint32)
-    call(_key(), _STREAM, _GROUP, out)
+    call(key, _STREAM, _GROUP, out)
     return tuple(out[1::16].tolist()), _print(out)
 
 
-def _ask_words(call: Call, kind: Any) -> Any:
+def _ask_words(call: Call, kind: Any, key: Any) -> Any:
     out = np.zeros(133, np.uint64)  # a whole group and a part of the next
-    call(_key(), _STREAM, _GROUP * 128, out)
+    call(key, _STREAM, _GROUP * 128, out)
     return tuple((out[:128:8] >> np.uint64(32)).tolist()), _print(out)
 
 
-def _ask_word(call: Call, kind: Any) -> Any:
-    return tuple(int(call(_key(), _STREAM, _GROUP * 128 + 8 * p)) >> 32 for p in (0, 15))
+def _ask_word(call: Call, kind: Any, key: Any) -> Any:
+    return tuple(int(call(key, _STREAM, _GROUP * 128 + 8 * p)) >> 32 for p in (0, 15))
 
 
-def _ask_noise(call: Call, laws: Any, values: Any, *grid: float) -> Any:
+def _ask_noise(call: Call, key: Any, laws: Any, values: Any, *grid: float) -> Any:
     answers = []
     for extra, law in laws:
         out, undecided = np.zeros_like(values), np.zeros(_ENTRIES, np.int64)
         numbers = np.array([float.fromhex(number) for number in law.split()])
-        found = call(values, *grid, _key(), _BLOCK, extra, numbers, out, undecided)
+        found = call(values, *grid, key, _BLOCK, extra, numbers, out, undecided)
         answers.append((found, _print(out)))
     return tuple(answers)
 
@@ -115,12 +131,12 @@ def _scores(kind: Any) -> Any:
     return (np.arange(_CANDIDATES) * 29 % 25).astype(kind)  # from 0 to 24
 
 
-def _ask_tops(call: Call, kind: Any) -> Any:
+def _ask_tops(call: Call, kind: Any, key: Any) -> Any:
     tops = np.zeros(1, kind)
     return call(_scores(kind), tops), tops[0]
 
 
-def _ask_weights(call: Call, kind: Any) -> Any:
+def _ask_weights(call: Call, kind: Any, key: Any) -> Any:
     tops, weights = np.zeros(1, kind), np.zeros(1, np.uint64)
     call(_scores(kind), _FACTOR, _LEVELS, tops, weights)
     return tops[0], int(weights[0])
@@ -129,14 +145,14 @@ def _ask_weights(call: Call, kind: Any) -> Any:
 _WEIGHT = 1283525893800591360  # of the scores, all together
 
 
-def _ask_proposals(call: Call, kind: Any) -> Any:
+def _ask_proposals(call: Call, kind: Any, key: Any) -> Any:
     proposals = np.zeros((4, 9), np.uint64)
     sums = np.array([[_WEIGHT], [0]], np.uint64)
-    following = call(_key(), 5, np.array([_TOP], kind), _TOP, _FACTOR, sums, proposals)
+    following = call(key, 5, np.array([_TOP], kind), _TOP, _FACTOR, sums, proposals)
     return following, _print(proposals)
 
 
-def _ask_outcomes(call: Call, kind: Any) -> Any:
+def _ask_outcomes(call: Call, kind: Any, key: Any) -> Any:
     proposals, outcomes = np.zeros((4, 9), np.uint64), np.zeros((3, 9), np.int64)
     proposals[layout.PROPOSED_REST] = np.arange(9, dtype=np.uint64) * np.uint64(_WEIGHT // 9)
     proposals[layout.PROPOSED_COIN] = np.arange(9, dtype=np.uint64) << np.uint64(60)
@@ -145,36 +161,55 @@ def _ask_outcomes(call: Call, kind: Any) -> Any:
     return _print(outcomes)
 
 
-def _ask_arrivals(call: Call, kind: Any) -> Any:
+def _ask_arrivals(call: Call, kind: Any, key: Any) -> Any:
     heap, indices, times = np.full(2, np.inf), np.zeros(64, np.int64), np.zeros((2, 64))
     tops = np.array([_TOP], kind)
-    found = call(_scores(kind), 7, _key(), _ETA, tops, _TOP, layout.SLACK, heap, indices, times)
+    found = call(_scores(kind), 7, key, _ETA, tops, _TOP, layout.SLACK, heap, indices, times)
     return found, _print(heap, indices, times)
 
 
-def _ask_heads(call: Call, kind: Any) -> Any:
+def _ask_heads(call: Call, kind: Any, key: Any) -> Any:
     counts, undecided = np.zeros(1, np.int64), np.zeros(8, np.int64)
-    found = call(_scores(kind), 7, _key(), _ETA, _TOP, layout.SLACK, counts, undecided)
+    found = call(_scores(kind), 7, key, _ETA, _TOP, layout.SLACK, counts, undecided)
     return found, int(counts[0])
 
 
-def _ask_flags(call: Call, kind: Any) -> Any:
+def _ask_flags(call: Call, kind: Any, key: Any) -> Any:
     flags = np.zeros(_CANDIDATES)
-    call(_scores(kind), 7, _key(), _ETA, _TOP, layout.SLACK, flags)
+    call(_scores(kind), 7, key, _ETA, _TOP, layout.SLACK, flags)
     return _print(flags)
 
 
-def _ask_state(call: Call, kind: Any) -> Any:
-    state = np.zeros(8 + 1024, np.uint64)
-    state[:4], state[5] = _key().view(np.uint64), 1024  # the buffer counts as used up
+def _ask_state(call: Call, kind: Any, key: Any) -> Any:
+    state = np.zeros(9 + 1024, np.uint64)
+    state[:4], state[5] = key[:8].view(np.uint64), 1024  # the buffer counts as used up
+    state[8] = key[8] if key.size > 8 else 0
     return call(state), _print(state)
 
 
-def _ask_pointer_words(call: Call, kind: Any) -> Any:
-    return _ask_words(lambda key, stream, first, out: call(key, stream, first, out.size, out), kind)
+def _ask_schedule(call: Call, kind: Any, key: Any) -> Any:
+    schedule = np.zeros(60, np.uint32)
+    call(key, schedule)
+    return schedule.tobytes()
 
 
-def _ask_pointer_noise(call: Call, laws: Any, values: Any, *grid: float) -> Any:
+def _ask_blocks(call: Call, kind: Any, key: Any) -> Any:
+    out = np.zeros(256, np.uint32)
+    call(np.frombuffer(bytearray(_SCHEDULE), np.uint32), *_FIPS_AT, out)
+    return out[-4:].tobytes(), _print(out)
+
+
+def _ask_either(call: Call, kind: Any, key: Any) -> Any:
+    if key.size == 8:
+        return _ask_groups(call, kind, key)
+    return _ask_blocks(lambda _, *rest: call(key, *rest), kind, key)
+
+
+def _ask_pointer_words(call: Call, kind: Any, key: Any) -> Any:
+    return _ask_words(lambda key, stream, first, out: call(key, stream, first, out.size, out), kind, key)
+
+
+def _ask_pointer_noise(call: Call, key: Any, laws: Any, values: Any, *grid: float) -> Any:
     """As the kernel is asked: its numbers as a plan."""
 
     def inner(values: Any, *rest: Any) -> int:
@@ -182,7 +217,7 @@ def _ask_pointer_noise(call: Call, laws: Any, values: Any, *grid: float) -> Any:
         plan = [extra, *law, *(grid or (0,))] if laws is _LAPLACE else [extra, 1, *(grid or (0,)), *law]
         return int(call(values, values.size, key, block, np.array(plan, np.float64), out, undecided))
 
-    return _ask_noise(inner, laws, values, *grid)
+    return _ask_noise(inner, key, laws, values, *grid)
 
 
 # --- the answers
@@ -193,41 +228,86 @@ _LAPLACE_F = ((0, 1949963850), (0, 1107724080), (0, 3402746674))
 _GAUSSIAN_I = ((0, 95411776), (0, 161471939), (0, 1639195468))
 _GAUSSIAN_F = ((0, 2893941032), (0, 181393462), (0, 4193208285))
 
-ANSWERS: dict[str, _Answer] = {
-    "chacha20.fill_groups_into": _Answer(_ask_groups, (_RFC, 3173066661)),
-    "chacha20.words_into": _Answer(_ask_words, _WORDS),
-    "chacha20.word_one": _Answer(_ask_word, (_RFC[0], _RFC[15])),
-    "noise.add_laplace_into": _Answer(lambda call, _: _ask_noise(call, _LAPLACE, _integers()), _LAPLACE_I),
-    "noise.add_laplace_on_grid_into": _Answer(lambda call, _: _ask_noise(call, _LAPLACE, _floats(), _GRID), _LAPLACE_F),
-    "noise.add_gaussian_into": _Answer(lambda call, _: _ask_noise(call, _GAUSSIAN, _integers()), _GAUSSIAN_I),
-    "noise.add_gaussian_on_grid_into": _Answer(
-        lambda call, _: _ask_noise(call, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F
+_CTR = (b"\x8e\xa2\xb7\xcaQgE\xbf\xea\xfcI\x90KI`\x89", 1883346581)
+_AES_WORDS = (
+    (
+        1082945504,
+        3489150945,
+        1781487996,
+        1232573279,
+        2928594367,
+        3788402561,
+        1960340294,
+        3549109973,
+        1711993362,
+        2909286598,
+        3608699086,
+        62666566,
+        3970767822,
+        3813247288,
+        2725911778,
+        2796811041,
     ),
-    "scores.find_tops_into": _Answer(_ask_tops, (_TOP, _TOP), 0),
-    "buckets.sum_blocks_into": _Answer(_ask_weights, (_TOP, _WEIGHT), 0),
-    "buckets.propose_into": _Answer(_ask_proposals, (24, 1814395598), 2),
-    "buckets.resolve_into": _Answer(_ask_outcomes, 836060989, 0),
-    "gumbel_max.select_gumbel_into": _Answer(_ask_arrivals, (2, 2554182963), 0),
-    "permute_and_flip.count_heads_into": _Answer(_ask_heads, (0, 9), 0),
-    "permute_and_flip.mark_heads_into": _Answer(_ask_flags, 735641966, 0),
+    291197840,
+)
+_AES_WORD = (1082945504, 2796811041)
+_LAPLACE_I_AES = ((0, 3715401881), (0, 3089724423), (0, 1936167538))
+_LAPLACE_F_AES = ((0, 2830355025), (0, 1448815109), (0, 789723590))
+_GAUSSIAN_I_AES = ((0, 3685524348), (0, 3389301538), (0, 2166060541))
+_GAUSSIAN_F_AES = ((0, 1512866546), (0, 1676153702), (0, 2946794240))
+_PROPOSALS_AES = (22, 1319554465)
+_ARRIVALS_AES = (2, 953714526)
+_HEADS_AES = (0, 12)
+_FLAGS_AES = 416624839
+_NEXT_64_AES = (15032814528976949490, 3757448706)
+_NEXT_32_AES = (3053490418, 4287401706)
+_NEXT_DOUBLE_AES = (0.8149305085444232, 3757448706)
+
+ANSWERS: dict[str, _Answer] = {
+    "chacha20.fill_chacha20_into": _Answer(_ask_groups, (_RFC, 3173066661)),
+    "aes.expand_key_into": _Answer(_ask_schedule, _SCHEDULE),
+    "aes.fill_hardware_into": _Answer(_ask_blocks, _CTR),
+    "aes_software.fill_software_into": _Answer(_ask_blocks, _CTR),
+    "words.fill_groups_into": _Answer(_ask_either, (_RFC, 3173066661), _CTR),
+    "words.words_into": _Answer(_ask_words, _WORDS, _AES_WORDS),
+    "words.word_one": _Answer(_ask_word, (_RFC[0], _RFC[15]), _AES_WORD),
+    "noise.add_laplace_into": _Answer(
+        lambda call, _, key: _ask_noise(call, key, _LAPLACE, _integers()), _LAPLACE_I, _LAPLACE_I_AES
+    ),
+    "noise.add_laplace_on_grid_into": _Answer(
+        lambda call, _, key: _ask_noise(call, key, _LAPLACE, _floats(), _GRID), _LAPLACE_F, _LAPLACE_F_AES
+    ),
+    "noise.add_gaussian_into": _Answer(
+        lambda call, _, key: _ask_noise(call, key, _GAUSSIAN, _integers()), _GAUSSIAN_I, _GAUSSIAN_I_AES
+    ),
+    "noise.add_gaussian_on_grid_into": _Answer(
+        lambda call, _, key: _ask_noise(call, key, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F, _GAUSSIAN_F_AES
+    ),
+    "scores.find_tops_into": _Answer(_ask_tops, (_TOP, _TOP), None, 0),
+    "buckets.sum_blocks_into": _Answer(_ask_weights, (_TOP, _WEIGHT), None, 0),
+    "buckets.propose_into": _Answer(_ask_proposals, (24, 1814395598), _PROPOSALS_AES, 2),
+    "buckets.resolve_into": _Answer(_ask_outcomes, 836060989, None, 0),
+    "gumbel_max.select_gumbel_into": _Answer(_ask_arrivals, (2, 2554182963), _ARRIVALS_AES, 0),
+    "permute_and_flip.count_heads_into": _Answer(_ask_heads, (0, 9), _HEADS_AES, 0),
+    "permute_and_flip.mark_heads_into": _Answer(_ask_flags, 735641966, _FLAGS_AES, 0),
 }
 
 CALLBACK_ANSWERS: dict[str, _Answer] = {
-    "bit_generator.next_uint64": _Answer(_ask_state, (3549601871640132921, 3692134141)),
-    "bit_generator.next_uint32": _Answer(_ask_state, (2100034873, 316147941)),
-    "bit_generator.next_double": _Answer(_ask_state, (0.19242430303454217, 3692134141)),
+    "bit_generator.next_uint64": _Answer(_ask_state, (3549601871640132921, 3727142683), _NEXT_64_AES),
+    "bit_generator.next_uint32": _Answer(_ask_state, (2100034873, 2651027794), _NEXT_32_AES),
+    "bit_generator.next_double": _Answer(_ask_state, (0.19242430303454217, 3727142683), _NEXT_DOUBLE_AES),
     "function_pointers.words": _Answer(_ask_pointer_words, _WORDS),
     "function_pointers.laplace_i64": _Answer(
-        lambda call, _: _ask_pointer_noise(call, _LAPLACE, _integers()), _LAPLACE_I
+        lambda call, _, key: _ask_pointer_noise(call, key, _LAPLACE, _integers()), _LAPLACE_I
     ),
     "function_pointers.laplace_f64": _Answer(
-        lambda call, _: _ask_pointer_noise(call, _LAPLACE, _floats(), _GRID), _LAPLACE_F
+        lambda call, _, key: _ask_pointer_noise(call, key, _LAPLACE, _floats(), _GRID), _LAPLACE_F
     ),
     "function_pointers.gaussian_i64": _Answer(
-        lambda call, _: _ask_pointer_noise(call, _GAUSSIAN, _integers()), _GAUSSIAN_I
+        lambda call, _, key: _ask_pointer_noise(call, key, _GAUSSIAN, _integers()), _GAUSSIAN_I
     ),
     "function_pointers.gaussian_f64": _Answer(
-        lambda call, _: _ask_pointer_noise(call, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F
+        lambda call, _, key: _ask_pointer_noise(call, key, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F
     ),
 }
 
@@ -282,7 +362,9 @@ def ask_callback(name: str, call: Callable[..., Any], where: str) -> None:
 
 def _compare(name: str, answer: _Answer, call: Call, kind: Any, where: str) -> None:
     try:
-        right = answer.ask(call, kind) == answer.wanted
+        right = answer.ask(call, kind, _key()) == answer.wanted
+        if right and answer.by_aes is not None:
+            right = answer.ask(call, kind, _aes_key()) == answer.by_aes
     except _OtherForm:
         return
     except MemoryError:  # no answer yet

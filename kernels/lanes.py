@@ -6,9 +6,9 @@ stand the three scalar operations that Python has no word for: the bits of a flo
 splits or widens the lanes to what the machine has; no operation here rounds differently from one machine to another, so
 the bits are the same everywhere.
 
-LLVM IR is built here, in pair_lanes.py for lanes of int16, in int_or_float.py for numbers of either type and in
-address_calls.py for calls; nowhere else. Lane counts and rotation distances are compile-time constants: literals, or
-globals that hold a plain int.
+LLVM IR is built here, in pair_lanes.py for lanes of int16, in aes_lanes.py for AES, in int_or_float.py for numbers of
+either type and in address_calls.py for calls; nowhere else. Lane counts and rotation distances are compile-time
+constants: literals, or globals that hold a plain int.
 """
 
 import operator
@@ -103,11 +103,11 @@ def iota(typing: Any, n: Any) -> Any:
     return result(n), generate
 
 
-def _is_vector(array: Any) -> bool:
+def is_vector(array: Any) -> bool:
     return isinstance(array, types.Array) and array.layout == "C" and array.ndim == 1
 
 
-def _place(context: Any, builder: Any, array: Any, args: Any) -> Any:
+def place_of(context: Any, builder: Any, array: Any, args: Any) -> Any:
     """A pointer to entry args[1] of the array args[0]."""
     return builder.gep(context.make_array(array)(context, builder, args[0]).data, [args[1]])
 
@@ -115,11 +115,11 @@ def _place(context: Any, builder: Any, array: Any, args: Any) -> Any:
 @emit
 def store(typing: Any, out: Any, start: Any, lanes: Any) -> Any:
     """out[start : start + n] = lanes, with no bounds check and no alignment asked; out is contiguous."""
-    if not isinstance(lanes, Lanes) or not _is_vector(out) or out.dtype != lanes.dtype or not out.mutable:
+    if not isinstance(lanes, Lanes) or not is_vector(out) or out.dtype != lanes.dtype or not out.mutable:
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature.args[0], args)
+        place = place_of(context, builder, signature.args[0], args)
         stored = builder.store(args[2], builder.bitcast(place, args[2].type.as_pointer()))
         stored.align = context.get_abi_sizeof(args[2].type.element)
         return context.get_dummy_value()
@@ -131,14 +131,14 @@ def _load(lanes_of: dict[Any, Any], text: str) -> Any:
     """A load of entries of the types named, as lanes of the types that they are given."""
 
     def describe(typing: Any, array: Any, start: Any, n: Any) -> Any:
-        if not isinstance(n, types.IntegerLiteral) or not _is_vector(array) or array.dtype not in lanes_of:
+        if not isinstance(n, types.IntegerLiteral) or not is_vector(array) or array.dtype not in lanes_of:
             return None
         result = Lanes(lanes_of[array.dtype], n.literal_value)
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             wide = ir.VectorType(_ELEMENT[result.dtype], result.n)
             kept = ir.VectorType(ir.FloatType(), result.n) if array.dtype == types.float32 else wide
-            place = _place(context, builder, signature.args[0], args)
+            place = place_of(context, builder, signature.args[0], args)
             loaded = builder.load(builder.bitcast(place, kept.as_pointer()))
             loaded.align = context.get_abi_sizeof(context.get_data_type(array.dtype))
             return loaded if kept == wide else builder.fpext(loaded, wide)
@@ -212,7 +212,7 @@ def prefetch(typing: Any, array: Any, start: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         hint = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
         function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")
-        place = builder.bitcast(_place(context, builder, signature.args[0], args), byte)
+        place = builder.bitcast(place_of(context, builder, signature.args[0], args), byte)
         builder.call(function, [place, _I32(0), _I32(3), _I32(1)])
         return context.get_dummy_value()
 
@@ -460,7 +460,7 @@ def row_at(typing: Any, rows: Any, i: Any) -> Any:
 @emit
 def lent(typing: Any, array: Any) -> Any:
     """A contiguous array that pieces may be given without being counted, 5 ns each time: who calls must hold it."""
-    if not _is_vector(array):
+    if not is_vector(array):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -47,6 +47,13 @@ GAUSSIAN_LAW = 15
     ERROR_PAIR,  # of a proposal at the second level, per unit of 1 + |ln U|
 ) = range(GAUSSIAN_LAW)
 
+# --- words: words.py
+
+GROUP_HALVES = 256  # 32-bit words that are made together
+CHACHA20_KEY, AES_KEY = 8, 9  # 32-bit words of a key
+SCHEDULE = 60  # and of the round keys of AES-256
+AES_MARK = 0x36354541  # the ninth: "AE56", as bytes
+
 # --- selection: fastdp/mechanisms/selection.md, "Bits"
 
 CANDIDATE_BLOCK = 2048  # candidates that share the buffers, and a weight

@@ -14,7 +14,8 @@ from .discrete_gaussian import gaussian_block_into
 from .discrete_laplace import laplace_block_into
 from .elementary import to_integer
 from .lanes import F64Array, I64Array, U32Array, bits_of, float_of, int64, stack
-from .layout import GAUSSIAN_BATCH, GAUSSIAN_BLOCK, LAPLACE_BLOCK
+from .layout import GAUSSIAN_BATCH, GAUSSIAN_BLOCK, LAPLACE_BLOCK, SCHEDULE
+from .words import expanded
 
 _MAX = 0x7FFFFFFFFFFFFFFF
 _GAUSSIAN_ROOM = GAUSSIAN_BLOCK + GAUSSIAN_BATCH  # the last batch may accept more than are needed
@@ -107,11 +108,12 @@ def add_laplace_into(
     Oracle    fastdp/randomness/exact_draws.py; tests/oracles/exact_draws.py::laplace_from_uniform
     """
     noise = stack(np.float64, LAPLACE_BLOCK)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     found = 0
     for first in range(0, values.size, LAPLACE_BLOCK):
         n = min(LAPLACE_BLOCK, values.size - first)
         z = noise[:n]
-        if laplace_block_into(key, block + first // LAPLACE_BLOCK, extra, law, z):
+        if laplace_block_into(source, block + first // LAPLACE_BLOCK, extra, law, z):
             found = take_undecided(z, first, undecided, found)
         add_integers_into(values[first : first + n], z, out[first : first + n])
     return found
@@ -135,11 +137,12 @@ def add_laplace_on_grid_into(
     Oracle    fastdp/randomness/exact_draws.py
     """
     noise = stack(np.float64, LAPLACE_BLOCK)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     found = 0
     for first in range(0, values.size, LAPLACE_BLOCK):
         n = min(LAPLACE_BLOCK, values.size - first)
         z = noise[:n]
-        if laplace_block_into(key, block + first // LAPLACE_BLOCK, extra, law, z):
+        if laplace_block_into(source, block + first // LAPLACE_BLOCK, extra, law, z):
             found = take_undecided(z, first, undecided, found)
         add_on_grid_into(values[first : first + n], grid, z, out[first : first + n])
     return found
@@ -164,11 +167,12 @@ def add_gaussian_into(
     Oracle    fastdp/randomness/exact_draws.py; tests/oracles/exact_draws.py::gaussian_proposal_law
     """
     noise = stack(np.float64, _GAUSSIAN_ROOM)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     found = 0
     for first in range(0, values.size, GAUSSIAN_BLOCK):
         n = min(GAUSSIAN_BLOCK, values.size - first)
         z = noise[:n]
-        if not gaussian_block_into(key, block + first // GAUSSIAN_BLOCK, extra, law, n, noise):
+        if not gaussian_block_into(source, block + first // GAUSSIAN_BLOCK, extra, law, n, noise):
             z[:] = 0.0
             undecided[found] = first
             found += 1
@@ -201,11 +205,12 @@ def add_gaussian_on_grid_into(
     Oracle    fastdp/randomness/exact_draws.py
     """
     noise = stack(np.float64, _GAUSSIAN_ROOM)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     found = 0
     for first in range(0, values.size, GAUSSIAN_BLOCK):
         n = min(GAUSSIAN_BLOCK, values.size - first)
         z = noise[:n]
-        if not gaussian_block_into(key, block + first // GAUSSIAN_BLOCK, extra, law, n, noise):
+        if not gaussian_block_into(source, block + first // GAUSSIAN_BLOCK, extra, law, n, noise):
             z[:] = 0.0
             undecided[found] = first
             found += 1

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .chacha20 import word_one
 from .compile import jit
 from .elementary import exp_one, exp_rough, from_uint52, from_uint64
 from .int_or_float import gap
 from .lanes import F64Array, I64Array, U32Array, stack, uint64
-from .layout import CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, UNDECIDED
+from .layout import CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, SCHEDULE, UNDECIDED
 from .scores import ROUGH, WORDS_ROOM, first_words, is_forbidden
+from .words import expanded, word_one
 
 
 @jit
@@ -73,10 +73,11 @@ def count_heads_into(
     Oracle    tests/oracles/selection.py::permute_and_flip_heads
     """
     room, flags = stack(np.uint32, WORDS_ROOM), stack(np.float64, CANDIDATE_BLOCK)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     found = 0
     for b in range(counts.size):
         block = scores[b * CANDIDATE_BLOCK : (b + 1) * CANDIDATE_BLOCK]
-        if flip_coins_into(block, first + b * CANDIDATE_BLOCK, key, eta, top, slack, room, flags):
+        if flip_coins_into(block, first + b * CANDIDATE_BLOCK, source, eta, top, slack, room, flags):
             for i in range(block.size):
                 if np.isnan(flags[i]):
                     if found < undecided.size:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .chacha20 import GROUP_HALVES, fill_groups_into
 from .compile import jit
 from .descent import region_of, take_step
 from .lanes import (
@@ -43,7 +42,7 @@ from .lanes import (
     tree_sum,
     truncate,
 )
-from .layout import LANES
+from .layout import GROUP_HALVES, LANES, SCHEDULE
 from .losses import fill_derivatives
 from .pair_lanes import (
     add_products,
@@ -56,6 +55,7 @@ from .pair_lanes import (
     splat_pair,
     transpose_into,
 )
+from .words import expanded, fill_groups_into
 
 TILE = 128  # records
 ENTRIES = 2 * TILE  # of a tile and two columns
@@ -149,7 +149,8 @@ def round_points(
     last[: (n - sure) * d] = X[sure * d :]
     how = Rounding(bound, least, most, mask, phases)
     work = RoundedRows(np.zeros(16 * wide, np.int16), np.empty(256, np.int32))
-    words = Words(key, POINT_STREAM, first)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
+    words = Words(source, POINT_STREAM, first)
     round_whole(X, 0, sure, d, how, work, words, out, marks)
     round_whole(last, sure, n - few - sure, d, how, work, words, out, marks)
     work.rows[few * wide :] = 0
@@ -441,7 +442,8 @@ def sum_points(
     pairs, shift = (d + 1) // 2, low_bits(d)
     table, space = np.zeros(2 * pairs, np.int32), space_for(pairs)
     at = Weights(table, spread_weights(w, d, shift, table), shift)
-    add_gradients(IntegerPoints(X, labels, marks), at, rule, address, Words(key, stream, first), space, out)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
+    add_gradients(IntegerPoints(X, labels, marks), at, rule, address, Words(source, stream, first), space, out)
 
 
 @jit
@@ -464,10 +466,11 @@ def descend_points(
     points, table, space = IntegerPoints(X, labels, marks), np.zeros(2 * pairs, np.int32), space_for(pairs)
     w, moved, out = path[0].copy(), np.empty(d), np.empty(d, np.int64)
     mean, rates, over = steps[:2], steps[2:], region_of(region, d)
+    source = expanded(key, stack(np.uint32, SCHEDULE))
     for t in range(rates.size):
         path[t] = w
         out[:] = 0
         at = Weights(table, spread_weights(w, d, shift, table), shift)
-        add_gradients(points, at, rule, address, Words(key, t + 1, 0), space, out)
+        add_gradients(points, at, rule, address, Words(source, t + 1, 0), space, out)
         take_step(out, noise[t], mean, rates[t], over, w, moved)
     path[rates.size] = w

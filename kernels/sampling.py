@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .chacha20 import words_into
 from .compile import jit
 from .lanes import F64Array, I64Array, U32Array, int64, uint64
+from .words import words_into
 
 FULL = np.uint64(2**64 - 1)
 

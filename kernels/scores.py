@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .chacha20 import GROUP_HALVES, fill_groups_into
 from .compile import jit
 from .int_or_float import gap, of_rank, rank_of
 from .lanes import F64Array, U32Array, int64, uint64
-from .layout import CANDIDATE_BLOCK, CANDIDATE_STREAM
+from .layout import CANDIDATE_BLOCK, CANDIDATE_STREAM, GROUP_HALVES
+from .words import fill_groups_into
 
 WORDS_ROOM = CANDIDATE_BLOCK + 2 * GROUP_HALVES  # 32-bit words for a block that may start within a group
 ROUGH = 2.0**-30  # twice what exp_rough may be off

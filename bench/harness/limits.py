@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.chacha20 import words_into
 from ...kernels.compile import jit
 from ...kernels.lanes import U64Array, uint64
+from ...kernels.words import words_into
 from ..cases.curves import Traffic
 
 SIZES = tuple(1 << power for power in range(12, 30))  # bytes: a page to half a gigabyte

@@ -145,7 +145,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("rng_free", "Forget a seeded source.", (_RNG,), calls.rng_free),
     Function(
         "random_words",
-        "Random 64-bit words: ChaCha20 under a fresh key.",
+        "Random 64-bit words: AES-256 in counter mode, or ChaCha20, under a fresh key.",
         (_RNG, write("out", "uint64_t", "n"), _N),
         calls.random_words,
     ),

@@ -231,7 +231,7 @@ def _added(some: NDArray[np.uint64], more: NDArray[np.uint64]) -> NDArray[np.uin
 
 def _keys(key: Key, block: Block, some: NDArray[np.intp]) -> NDArray[np.uint64]:
     """Of some records of a block: word i of stream 0 is of record i."""
-    from ..kernels.chacha20 import words_into
+    from ..kernels.words import words_into
 
     if not some.size:
         return np.empty(0, np.uint64)

@@ -25,7 +25,7 @@ _LONG = 2**9  # the mean length from which runs of equal records are sorted one 
 
 def tie_words(key: Key, first: int, count: int) -> NDArray[np.uint32]:
     """The low bits that belong to so many ranks from `first` on, counted from 0; not in order."""
-    from ..kernels.chacha20 import words_into
+    from ..kernels.words import words_into
 
     words = np.empty((first + count + 1 >> 1) - (first >> 1), np.uint64)
     words_into(key, TIES_STREAM, first >> 1, words)

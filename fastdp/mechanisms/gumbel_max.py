@@ -24,7 +24,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys, check_open
-from ..randomness.keys import Randomness, word_source
+from ..randomness.keys import Randomness, check_draws, word_source
 from ..support import processes
 from ..support.boundary import quick_boundary
 from ..support.checks import integer
@@ -459,7 +459,7 @@ class GumbelMax(Accounted):
             raise RuntimeError(f"{name}: must have no offer in progress; wait for the threads that offer")
 
     def _joined(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The candidates offered so far and these; ValueError if one is among both."""
+        """The candidates offered so far and these; ValueError if one is among both, or if they are too many."""
         joined: list[tuple[int, int]] = []
         for start, stop in sorted([*self._offered, *ranges]):
             if joined and start < joined[-1][1]:
@@ -468,6 +468,7 @@ class GumbelMax(Accounted):
                 joined[-1] = joined[-1][0], stop
             else:
                 joined.append((start, stop))
+        check_draws(sum(stop - start for start, stop in joined))
         return joined
 
     # --- copies

@@ -207,7 +207,7 @@ class PrefixPlan:
 
 def permutation(n: int, key: Key) -> NDArray[np.intp]:
     """A uniform one: the order of n random words. Where two words are equal, all are drawn again."""
-    from ..kernels.chacha20 import words_into
+    from ..kernels.words import words_into
 
     words = np.empty(n, np.uint64)
     stream = 0

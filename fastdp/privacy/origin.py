@@ -15,6 +15,7 @@ from ..support.version import VERSION
 from .neighbors import unit_of
 
 OPERATING_SYSTEM, SEED = "operating system", "seed"
+CHACHA20, AES = "ChaCha20", "AES-256-CTR"
 
 
 @public_as("fastdp.privacy")
@@ -28,13 +29,17 @@ class Origin(NamedTuple):
         caller's own that gave the keys; or "another library", of which nothing is known.
     version : str
         The version of fastdp.
+    cipher : str
+        What made the words of its keys: "ChaCha20", "AES-256-CTR", or nothing where that is not known.
     """
 
     words: str = OPERATING_SYSTEM
     version: str = VERSION
+    cipher: str = CHACHA20
 
 
-SECURE, SEEDED, ELSEWHERE = Origin(), Origin(SEED), Origin("another library")
+SECURE, SECURE_BY_AES, SEEDED = Origin(), Origin(cipher=AES), Origin(SEED)
+ELSEWHERE = Origin("another library", cipher="")
 
 T = TypeVar("T", bound="Originated")
 
@@ -95,7 +100,12 @@ def short_form(guarantee: Originated) -> str:
 
 
 def common_origin(origins: Iterable[Origin | None]) -> Origin | None:
-    """Of several releases together: that of a seeded one, if there is one; theirs, if they have the same."""
+    """Of several releases together: that of a seeded one, if there is one; what theirs have in common."""
     found = set(origins)
     seeded = [origin for origin in found if origin is not None and origin.words == SEED]
-    return seeded[0] if seeded else found.pop() if len(found) == 1 else None
+    if seeded:
+        return seeded[0]
+    alike = {None if origin is None else origin._replace(cipher="") for origin in found}
+    if len(alike) > 1:
+        return None
+    return found.pop() if len(found) == 1 else alike.pop()  # on several machines, by several ciphers

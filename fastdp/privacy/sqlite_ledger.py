@@ -18,7 +18,7 @@ from ..support import processes
 from ..support.shown import shown
 from .filters import Totals
 from .ledger import FINAL, RETURNED, TRIES, Charge, LedgerError, Sums
-from .origin import Origin
+from .origin import CHACHA20, Origin
 from .refusals import ALLOWED
 from .sqlite_file import LedgerFile, path_of
 from .stored_forms import as_text, from_text, plain
@@ -35,6 +35,7 @@ WHERE EXISTS (SELECT 1 FROM charges WHERE budget = :budget AND number = :number 
 """
 _FATE = "SELECT fate FROM fates WHERE budget = ? AND number = ? AND digest = ?"
 _PART = "@part"  # among the parameters of a charge: which part of a partition it is on; no parameter may have this name
+_CIPHER = "@cipher"  # among them, too, where it is not ChaCha20
 _NOTHING_BEFORE = "fastdp ledger"  # what the digest of the first charge goes on from
 
 
@@ -110,7 +111,8 @@ class SqliteLedger:
         try:
             stated = json.loads(parameters)
             part = tuple((number, text) for number, text in stated.pop(_PART, ()))
-            charge = Charge(from_text(guarantee), mechanism, stated, None, Origin(words, version), part)
+            origin = Origin(words, version, stated.pop(_CIPHER, CHACHA20))
+            charge = Charge(from_text(guarantee), mechanism, stated, None, origin, part)
         except ValueError as error:
             self._file.complain(f"charge {number}: {error}; upgrade fastdp to use it")
         charge.item, charge.place, charge.made = item, (number, digest), made
@@ -155,12 +157,15 @@ class SqliteLedger:
         """All columns of a row but its digest. A number that comes once makes it differ from all others."""
         charge.made = _now()
         stated = plain(charge.parameters)
-        if _PART in stated:  # who reads the row would take the charge for one on a part, which it is not
-            raise ValueError(f"parameters: {_PART!r}: must be another name, as stored ledgers use this one")
+        for taken in (_PART, _CIPHER):  # who reads the row would take the charge for one on a part, which it is not
+            if taken in stated:
+                raise ValueError(f"parameters: {taken!r}: must be another name, as stored ledgers use this one")
+        words, version, cipher = charge.origin
         stated |= {_PART: charge.part} if charge.part else {}
+        stated |= {_CIPHER: cipher} if cipher != CHACHA20 else {}
         return [
             number, as_text(charge.guarantee), charge.item, charge.mechanism,
-            json.dumps(stated, allow_nan=False), *charge.origin, charge.made, os.getpid(),
+            json.dumps(stated, allow_nan=False), words, version, charge.made, os.getpid(),
             os.urandom(16).hex(),
         ]  # fmt: skip
 

@@ -1,8 +1,9 @@
-"""ChaCha20 as a numpy BitGenerator, so that `np.random.Generator` can draw from secure words.
+"""Random words as a numpy BitGenerator, so that `np.random.Generator` can draw from secure words.
 
 numpy calls a bit generator through four C function pointers; compiled callbacks fill them, so no C extension is needed.
-The words are those of stream 0 of one fresh key, in order. A used word is wiped from the buffer. In a forked child the
-generator takes a new key before its next word, so parent and child never share one; a seeded one goes on as it was.
+The words are those of stream 0 of one fresh key, in order, and after 64 GiB of AES of another. A used word is wiped
+from the buffer. In a forked child the generator takes a new key before its next word, so parent and child never share
+one; a seeded one goes on as it was.
 """
 
 from __future__ import annotations
@@ -11,18 +12,15 @@ import ctypes
 import os
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..kernels.bit_generator import STATE_WORDS, next_double, next_uint32, next_uint64
-from .checked_key import checked_key
-
-if TYPE_CHECKING:
-    from .keys import Randomness
+from ..kernels.bit_generator import BUFFER, CIPHER, POSITION, STATE_WORDS, next_double, next_uint32, next_uint64
+from ..kernels.layout import AES_KEY, AES_MARK
+from .keys import Randomness, fresh_key
 
 _KEY = slice(0, 4)
-_POSITION, _BUFFER = 5, 8
 
 
 class _Interface(ctypes.Structure):
@@ -40,21 +38,21 @@ class _Interface(ctypes.Structure):
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-_alive: weakref.WeakSet[ChaCha20] = weakref.WeakSet()
+_alive: weakref.WeakSet[RandomWords] = weakref.WeakSet()
 
 
 class _NoSeedSequence(np.random.bit_generator.ISeedSequence):
     """What numpy takes a bit generator to be seeded with: here nothing, and so nothing can be derived from it."""
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        raise TypeError("a ChaCha20 bit generator has no seed sequence: use .spawn(n), or Randomness().generator()")
+        raise TypeError("a bit generator of fastdp has no seed sequence: use .spawn(n), or Randomness().generator()")
 
     def spawn(self, n_children: int) -> Any:
         return self.generate_state(n_children)
 
 
-class ChaCha20(np.random.BitGenerator):
-    """A numpy BitGenerator over ChaCha20 words; made by `Randomness().bit_generator()`."""
+class RandomWords(np.random.BitGenerator):
+    """A numpy BitGenerator over the words of a key; made by `Randomness().bit_generator()`."""
 
     def __init__(self, rng: Randomness) -> None:
         super().__init__(_NoSeedSequence())  # type: ignore[arg-type]
@@ -70,8 +68,10 @@ class ChaCha20(np.random.BitGenerator):
 
     def _rekey(self) -> None:
         self._words[:] = 0
-        self._words[_KEY] = checked_key(self._rng.key(), type(self._rng)).view(np.uint64)
-        self._words[_POSITION] = STATE_WORDS - _BUFFER  # the buffer counts as used up
+        key = fresh_key(self._rng)
+        self._words[_KEY] = key[:8].view(np.uint64)
+        self._words[CIPHER] = key[8] if key.size == AES_KEY else 0
+        self._words[POSITION] = BUFFER  # the buffer counts as used up
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -83,25 +83,25 @@ class ChaCha20(np.random.BitGenerator):
         named = isinstance(value, Mapping) and value.get("bit_generator") == type(self).__name__
         words = value.get("words") if named else None
         fits = isinstance(words, np.ndarray) and words.dtype == np.uint64 and words.shape == self._words.shape
-        if words is None or not fits or words[_POSITION] > STATE_WORDS - _BUFFER:
-            raise ValueError("state: must be the state of a fastdp ChaCha20 bit generator")
+        if words is None or not fits or words[POSITION] > BUFFER or words[CIPHER] not in (0, AES_MARK):
+            raise ValueError("state: must be the state of a fastdp RandomWords")
         self._words[:] = words
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a ChaCha20 bit generator does not pickle or copy: two copies would repeat each other's words; "
+            "a bit generator of fastdp does not pickle or copy: two copies would repeat each other's words; "
             "make another with Randomness().bit_generator()"
         )
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.__reduce__()
 
-    def spawn(self, n_children: int) -> list[ChaCha20]:
+    def spawn(self, n_children: int) -> list[RandomWords]:
         """Bit generators with keys of their own."""
-        return [ChaCha20(self._rng) for _ in range(n_children)]
+        return [RandomWords(self._rng) for _ in range(n_children)]
 
     def __repr__(self) -> str:
-        return f"ChaCha20({self._rng!r})"
+        return f"RandomWords({self._rng!r})"
 
 
 def _after_fork_in_child() -> None:

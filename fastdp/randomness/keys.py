@@ -1,14 +1,15 @@
-"""Where random bits come from: ChaCha20 keyed by the operating system, a fresh key for every release.
+"""Where random bits come from: a fresh key for every release, from the operating system; AES or ChaCha20 makes words.
 
 Nothing is shared between releases, so nothing can be shared between threads or survive a fork. A release draws its
-words as functions of (key, stream, index): see kernels/chacha20.py. keys.md states what is assumed and what is not
-covered.
+words as functions of (key, stream, index), by the cipher that the key names: see kernels/words.py. keys.md states what
+is assumed and what is not covered.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from itertools import count
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.origin import SECURE, SEEDED, Origin
+from ..kernels.layout import AES_MARK
+from ..privacy.origin import SECURE, SECURE_BY_AES, SEEDED, Origin
 from ..support.checks import check_fits, integer, plain_integer
 from ..support.errors import PrivacyWarning
 from ..support.parameters import MOST_DIGITS
@@ -27,11 +29,13 @@ from ..support.threads import run_chunks
 from .checked_key import checked_key
 
 if TYPE_CHECKING:
-    from .bit_generator import ChaCha20
+    from .bit_generator import RandomWords
 
 _WORD = np.dtype(np.uint32)
-Key = NDArray[np.uint32]  # of one release: 8 words
+Key = NDArray[np.uint32]  # of one release: 8 words of ChaCha20, or 9 of AES, the last of which says so
+MOST_DRAWS = 2**40  # under one key: keys.md, "How many"
 _warned = False
+_cipher: bytes | None = None  # what follows the 256 bits of a key; None before the first
 
 
 @public_as("fastdp")
@@ -67,7 +71,14 @@ class Randomness:
             _warn_once()
 
     def key(self) -> NDArray[np.uint32]:
-        """The 256-bit key of one release, as 8 words; another one at every call."""
+        """The 256-bit key of one release; another one at every call.
+
+        Returns
+        -------
+        numpy.ndarray of uint32
+            Of a seed 8 words, for ChaCha20. Of the operating system 9 where this machine has instructions for AES: the
+            256 bits, and a word that names AES-256. It gives the same words on every machine.
+        """
         if self._seed is None:
             return _secure_key()
         digest = hashlib.sha256(f"fastdp {self._seed} {next(self._releases)}".encode()).digest()
@@ -92,11 +103,11 @@ class Randomness:
         fill_words(key, out)
         return out
 
-    def bit_generator(self) -> ChaCha20:
+    def bit_generator(self) -> RandomWords:
         """A numpy BitGenerator over the words of a fresh key; numpy's distributions over it are not exact (README)."""
-        from .bit_generator import ChaCha20
+        from .bit_generator import RandomWords
 
-        return ChaCha20(self)
+        return RandomWords(self)
 
     def generator(self) -> np.random.Generator:
         """`np.random.Generator(self.bit_generator())`."""
@@ -119,7 +130,17 @@ class Randomness:
 
 
 def _secure_key() -> Key:
-    return np.frombuffer(bytearray(os.urandom(32)), _WORD)  # of a bytearray: writable, as kernels are compiled
+    cipher = _cipher_here() if _cipher is None else _cipher
+    return np.frombuffer(bytearray(os.urandom(32) + cipher), _WORD)  # of a bytearray: writable, as kernels are compiled
+
+
+def _cipher_here() -> bytes:
+    """The end of the keys of this process: that of AES where the code that is compiled here has its instructions."""
+    global _cipher
+    from ..kernels.words import AES_HERE
+
+    _cipher = AES_MARK.to_bytes(4, sys.byteorder) if AES_HERE else b""
+    return _cipher
 
 
 def _warn_once() -> None:
@@ -143,23 +164,31 @@ def fresh_key(rng: Randomness | None) -> Key:
 
 def origin_of(rng: Randomness | None) -> Origin:
     """Where the words of a release come from; of the seed itself it states nothing."""
-    if rng is None or not isinstance(rng, Randomness):  # the latter is refused when a key is asked for
-        return SECURE
-    if not getattr(rng, "secure", True):
-        return SEEDED
-    return SECURE if type(rng) is Randomness else Origin(type(rng).__name__)
+    if isinstance(rng, Randomness):  # what is none is refused when a key is asked for
+        if not getattr(rng, "secure", True):
+            return SEEDED
+        if type(rng) is not Randomness:
+            return Origin(type(rng).__name__, cipher="")
+    return SECURE_BY_AES if (_cipher_here() if _cipher is None else _cipher) else SECURE
+
+
+def check_draws(count: int) -> None:
+    """ValueError if there are more draws under one key than its cipher is trusted with."""
+    if count > MOST_DRAWS:
+        raise ValueError(f"n={shown(count)}: must be at most 2^40 random numbers in one release")
 
 
 def fill_words(key: Key, out: NDArray[np.uint64]) -> None:
     """The first words of stream 0 of a key."""
-    from ..kernels.chacha20 import words_into
+    check_draws(out.size)
+    from ..kernels.words import words_into
 
     run_chunks(lambda start, stop: words_into(key, 0, start, out[start:stop]), out.size, 1 << 18)
 
 
 def word_source(key: Key) -> Callable[[int, int], int]:
     """The words of a key one by one, as a function of (stream, index)."""
-    from ..kernels.chacha20 import word_one
+    from ..kernels.words import word_one
 
     one: Any = word_one
     return lambda stream, index: int(one(key, stream, index))

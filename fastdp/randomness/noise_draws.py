@@ -18,7 +18,7 @@ from ..support.checks import MAX_INT64
 from ..support.errors import DomainError
 from ..support.threads import run_chunks
 from . import exact_draws as exact
-from .keys import word_source
+from .keys import check_draws, word_source
 from .noise_plans import LaplacePlan, NoisePlan
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def add_noise(
     """
     n = values.size
     if n > CHUNK:
+        check_draws(first + n)
         run_chunks(lambda i, j: add_noise(plan, grid, key, values[i:j], out[i:j], first + i), n, CHUNK)
         return
     kernels = _kernels()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.chacha20 import word_one
+from ..kernels.words import word_one
 from ..support.warmup import Steps
 from .keys import Randomness
 

@@ -131,7 +131,7 @@ def _kept(keys: Keys, at_most: int, key: NDArray[np.uint32]) -> NDArray[np.bool_
     codes, words = numbered(keys)
     if keys.places is not None and codes.size:  # a word takes a microsecond, and few persons need one
         often = np.bincount(codes[codes >= 0], minlength=words.size) > at_most
-        words = words_of_labels(keys, often, key.tobytes())
+        words = words_of_labels(keys, often, key[:8].tobytes())
     first, second = key[:4].copy().view(np.uint64)
     people = np.empty((words.size, 2), np.uint64)
     name_persons_into(words, first, second, np.uint64(at_most), people)

@@ -28,8 +28,8 @@ SIMD_NAMES: dict[SimdLevel, str] = {
     "unknown": "unknown",
 }
 
-# What a CPU name stands for by itself: asked only when NUMBA_CPU_FEATURES is set and empty, as in
-# NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES="". Otherwise the list of features decides, whatever the name.
+# What a CPU name stands for by itself: asked where NUMBA_CPU_FEATURES says nothing of vectors, as in
+# NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES="+aes". Otherwise the list of features decides, whatever the name.
 _BY_CPU_NAME: dict[str, SimdLevel] = {
     **dict.fromkeys(("x86-64-v4", "skylake-avx512", "cascadelake", "cooperlake", "icelake-client"), "avx512"),
     **dict.fromkeys(("icelake-server", "tigerlake", "sapphirerapids", "graniterapids", "znver4", "znver5"), "avx512"),
@@ -46,9 +46,9 @@ def simd_level(triple: str, cpu: str, features: str) -> SimdLevel:
         return "neon"
     if not triple.startswith("x86_64"):
         return "unknown"
-    if not features:
-        return _BY_CPU_NAME.get(cpu, "unknown")
     given = set(features.split(","))
+    if not any(feature[1:] in ("avx512f", "avx2", "sse2") for feature in given):
+        return _BY_CPU_NAME.get(cpu, "unknown")
     return "avx512" if "+avx512f" in given else "avx2" if "+avx2" in given else "sse2"
 
 

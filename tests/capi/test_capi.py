@@ -199,7 +199,7 @@ def test_projections(printed: dict[str, list[str]]) -> None:
 
 @needs_building
 def test_raw_kernels(printed: dict[str, list[str]]) -> None:
-    from fastdp.kernels.chacha20 import words_into
+    from fastdp.kernels.words import words_into
 
     words = np.empty(N, np.uint64)
     words_into(KEY, 5, 100, words)

@@ -26,9 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE = {".git", "build", "dist", "__pycache__", "demo.png"}  # what git, make and pip leave beside the sources
 MADE_PATTERN = re.compile(r"\.venv.*|.*\.egg-info|\..*_cache|\.benchmarks")
 
-BUILD_IR = {ROOT / "kernels" / name for name in ("lanes.py", "pair_lanes.py", "address_calls.py")}
+BUILD_IR = {ROOT / "kernels" / name for name in ("lanes.py", "pair_lanes.py", "aes_lanes.py", "address_calls.py")}
 ASK_LLVMLITE = {  # its version, its lock, how wide the registers are
-    ROOT / "kernels" / name for name in ("cache_folder.py", "compile_cache.py", "pair_lanes.py")
+    ROOT / "kernels" / name for name in ("aes_lanes.py", "cache_folder.py", "compile_cache.py", "pair_lanes.py")
 }
 COMPILERS = {"jit", "njit", "generated_jit", "cfunc", "vectorize", "guvectorize", "stencil"}
 

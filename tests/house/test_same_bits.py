@@ -11,7 +11,7 @@ import pytest
 
 import fastdp
 from fastdp.kernels import noise as kernels
-from fastdp.kernels.chacha20 import word_one, words_into
+from fastdp.kernels.words import word_one, words_into
 from fastdp.randomness import noise_draws, noise_plans
 
 KEY = np.arange(5, 13, dtype=np.uint32)

@@ -16,7 +16,6 @@ import pytest
 import fastdp
 from fastdp.kernels import catalogue
 from fastdp.kernels.catalogue import FIELDS, MACHINERY, MODULES, entries
-from fastdp.kernels.chacha20 import word_one, words_into
 from fastdp.kernels.clipping import LEAST_SQUARE, norms_into
 from fastdp.kernels.elementary import ln_one
 from fastdp.kernels.literals import count_among_into
@@ -24,6 +23,7 @@ from fastdp.kernels.noise import GAUSSIAN_BLOCK, LAPLACE_BLOCK, add_gaussian_int
 from fastdp.kernels.projections import BALL, project_one
 from fastdp.kernels.scores import find_tops_into
 from fastdp.kernels.weights import scale_masked, sum_valued
+from fastdp.kernels.words import word_one, words_into
 from fastdp.randomness import noise_plans
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -225,7 +225,7 @@ def test_a_users_function_is_cached_and_finds_the_kernels(tmp_path: Path, run_py
     """numba's own cache of the user's function, twice: the second process compiles nothing of it."""
     (tmp_path / "mine.py").write_text(
         "import numba, numpy as np\n"
-        "from fastdp.kernels.chacha20 import words_into\n"
+        "from fastdp.kernels.words import words_into\n"
         "@numba.njit(cache=True)\n"
         "def total(key):\n"
         "    out = np.empty(100, np.uint64)\n"

@@ -13,7 +13,8 @@ import numba
 import numpy as np
 import pytest
 
-from fastdp.kernels.chacha20 import GROUP, GROUP_HALVES, fill_groups_into, word_one, words_into
+from fastdp.kernels.layout import GROUP_HALVES
+from fastdp.kernels.words import GROUP, fill_groups_into, word_one, words_into
 from tests import oracles
 
 GUARD = 0x5A5A5A5A

@@ -24,7 +24,7 @@ from tests import oracles
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = asked._key()
-WORD = oracles.words.words_of(KEY.tolist())
+AES_KEY = asked._aes_key()
 SCALES = {0: 3.0, layout.MEDIUM_EXTRA: 2.0**20, layout.LONG_EXTRA: 2.0**33}
 LAYOUT_HEADER = 16 + 32  # bytes of a file before the checksum: magic and key
 
@@ -39,8 +39,22 @@ def test_the_vector_is_that_of_the_rfc() -> None:
     assert (b % 2**32, b >> 32, asked._STREAM) == (1, 0x09000000, 0x4A000000)
 
 
+def test_the_block_is_that_of_fips_197() -> None:
+    (vector,) = (v for v in oracles.aes.VECTORS if v.source == "FIPS 197, C.3")
+    assert (vector.key, vector.result) == (KEY.tobytes(), asked._FIPS)
+    stream, group = asked._FIPS_AT
+    assert vector.block == stream.to_bytes(8, "big") + (64 * group + 63).to_bytes(8, "big")
+    assert b"".join(oracles.aes.expanded_key(vector.key)) == asked._SCHEDULE
+    blocks = oracles.aes.group_half_words(KEY.tolist(), stream, group)
+    assert (asked._FIPS, asked._print(np.array(blocks, np.uint32))) == asked._CTR
+
+
+def word_of(key: Any) -> oracles.words.Words:
+    return oracles.words.words_of(key.tolist())
+
+
 def words(key: Any, stream: int, first: int, out: Any) -> None:
-    out[:] = [WORD(stream, first + i) for i in range(out.size)]
+    out[:] = [word_of(key)(stream, first + i) for i in range(out.size)]
 
 
 def groups(key: Any, stream: int, group: int, out: Any) -> None:
@@ -48,18 +62,18 @@ def groups(key: Any, stream: int, group: int, out: Any) -> None:
 
 
 def laplace(values: Any, *rest: Any) -> int:
-    *grid, _, block, extra, law, out, _undecided = rest
+    *grid, key, block, extra, law, out, _undecided = rest
     assert laplace_plan(SCALES[extra]).law.tolist() == law.tolist()
-    draws = [exact.geometric_draw(WORD, block * layout.LAPLACE_BLOCK + i, SCALES[extra], two_sided=True)
+    draws = [exact.geometric_draw(word_of(key), block * layout.LAPLACE_BLOCK + i, SCALES[extra], two_sided=True)
              for i in range(values.size)]  # fmt: skip
     return add(values, draws, out, *grid)
 
 
 def gaussian(values: Any, *rest: Any) -> int:
-    *grid, _, block, extra, law, out, _undecided = rest
+    *grid, key, block, extra, law, out, _undecided = rest
     plan = next(p for p in map(gaussian_plan, (3.0, 2.0**20, 2.0**33, law[layout.PEAK])) if p.extra == extra)
     assert plan.law.tolist() == law.tolist()
-    return add(values, exact.gaussian_block(WORD, block, values.size, plan.sigma), out, *grid)
+    return add(values, exact.gaussian_block(word_of(key), block, values.size, plan.sigma), out, *grid)
 
 
 def add(values: Any, draws: list[int], out: Any, grid: float | None = None) -> int:
@@ -73,9 +87,10 @@ def add(values: Any, draws: list[int], out: Any, grid: float | None = None) -> i
 @pytest.mark.parametrize(
     ("name", "definition"),
     [
-        ("chacha20.fill_groups_into", groups),
-        ("chacha20.words_into", words),
-        ("chacha20.word_one", lambda key, stream, index: WORD(stream, index)),
+        ("chacha20.fill_chacha20_into", groups),
+        ("words.fill_groups_into", groups),
+        ("words.words_into", words),
+        ("words.word_one", lambda key, stream, index: word_of(key)(stream, index)),
         ("noise.add_laplace_into", laplace),
         ("noise.add_laplace_on_grid_into", laplace),
         ("noise.add_gaussian_into", gaussian),
@@ -84,7 +99,8 @@ def add(values: Any, draws: list[int], out: Any, grid: float | None = None) -> i
 )
 def test_words_and_noise_are_those_of_the_definition(name: str, definition: Any) -> None:
     answer = asked.ANSWERS[name]
-    assert answer.ask(definition, "") == answer.wanted
+    assert answer.ask(definition, "", KEY) == answer.wanted
+    assert answer.by_aes is None or answer.ask(definition, "", AES_KEY) == answer.by_aes
 
 
 @pytest.mark.parametrize("kind", ["int64", "float64"])
@@ -93,10 +109,11 @@ def test_selection_is_that_of_the_oracles(kind: str) -> None:
     scores = asked._scores(kind).tolist()
     ((top, weights),) = oracles.selection.block_weights(scores, asked._FACTOR, int(asked._LEVELS))
     assert (top, sum(weights)) == asked.ANSWERS["buckets.sum_blocks_into"].wanted
-    heads = oracles.selection.permute_and_flip_heads(WORD, scores, asked._ETA, first=7)
-    assert (0, len(heads)) == asked.ANSWERS["permute_and_flip.count_heads_into"].wanted
-    flags = np.array([float(i + 7 in heads) for i in range(len(scores))])
-    assert asked._print(flags) == asked.ANSWERS["permute_and_flip.mark_heads_into"].wanted
+    counted, marked = (asked.ANSWERS[f"permute_and_flip.{name}_heads_into"] for name in ("count", "mark"))
+    for key, count, flag in ((KEY, counted.wanted, marked.wanted), (AES_KEY, counted.by_aes, marked.by_aes)):
+        heads = oracles.selection.permute_and_flip_heads(word_of(key), scores, asked._ETA, first=7)
+        flags = np.array([float(i + 7 in heads) for i in range(len(scores))])
+        assert ((0, len(heads)), asked._print(flags)) == (count, flag)
     assert asked._FACTOR <= (1 - 2.0**-40) * asked._ETA / layout.LN2
 
 
@@ -108,12 +125,15 @@ def test_kernels_that_take_a_key_and_are_called_from_python_have_an_answer() -> 
     inner = {
         "discrete_laplace.laplace_block_into", "discrete_gaussian.gaussian_block_into",
         "discrete_gaussian.resolve_proposal", "draw_bits.fill_words_into", "permute_and_flip.flip_coins_into",
-        "scores.first_words",
+        "scores.first_words", "words.expanded",
     }  # fmt: skip
     synthetic = {"sampling.sample_records_into", "sampling.search_records_into"}
     found = set()
-    for module in ("chacha20", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits", "scores", "buckets",
-                   "gumbel_max", "permute_and_flip", "sampling"):  # fmt: skip
+    modules = (
+        "words", "chacha20", "aes", "aes_software", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits",
+        "scores", "buckets", "gumbel_max", "permute_and_flip", "sampling",
+    )  # fmt: skip
+    for module in modules:
         imported = __import__(f"fastdp.kernels.{module}", fromlist=["x"])
         for name, kernel in vars(imported).items():
             python = getattr(kernel, "py_func", None)
@@ -177,7 +197,7 @@ print(json.dumps(names))
         ("fastdp.laplace(1, sensitivity=1, epsilon=1)", ["noise.add_laplace_into"]),
         ("fastdp.gaussian(1.0, sensitivity=1, rho=1)", ["noise.add_gaussian_on_grid_into"]),
         ("fastdp.permute_and_flip([1, 2], sensitivity=1, epsilon=1)",
-         ["scores.find_tops_into", "permute_and_flip.count_heads_into", "chacha20.word_one",
+         ["scores.find_tops_into", "permute_and_flip.count_heads_into", "words.word_one",
           "permute_and_flip.mark_heads_into"]),
         ("fastdp.Randomness().generator().random()",
          ["bit_generator.next_double", "bit_generator.next_uint32", "bit_generator.next_uint64"]),
@@ -252,7 +272,8 @@ def test_a_damaged_file_with_a_right_checksum(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "right", "wrong", "kernel"),
     [
-        ("chacha20", "rotl(d ^ a, 8)", "rotl(d ^ a, 9)", "chacha20.fill_groups_into"),
+        ("chacha20", "rotl(d ^ a, 8)", "rotl(d ^ a, 9)", "chacha20.fill_chacha20_into"),
+        ("aes", "last << uint32(24)", "last << uint32(23)", "aes.expand_key_into"),
         (
             "discrete_laplace",
             "fill_words_into(key, first,",

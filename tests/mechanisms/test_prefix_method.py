@@ -278,14 +278,14 @@ def test_permutations_are_uniform():
 
 
 def test_equal_words_are_drawn_again(monkeypatch: pytest.MonkeyPatch):
-    from fastdp.kernels import chacha20 as chacha
+    from fastdp.kernels import words as kernels
 
     streams = {0: [5, 1, 5], 1: [7, 7, 7], 2: [30, 10, 20]}
 
     def words_into(key: Any, stream: int, first: int, out: Any) -> None:
         out[:] = streams[stream]
 
-    monkeypatch.setattr(chacha, "words_into", words_into)
+    monkeypatch.setattr(kernels, "words_into", words_into)
     assert permutation(3, Randomness(seed=1).key()).tolist() == [1, 2, 0]
 
 

@@ -3,6 +3,6 @@
 The files import the standard library and numpy, and share no code with what they judge.
 """
 
-from tests.oracles import exact_draws, noise, numbers, optimizing, points, quantiles, selection, words
+from tests.oracles import aes, exact_draws, noise, numbers, optimizing, points, quantiles, selection, words
 
-__all__ = ["exact_draws", "noise", "numbers", "optimizing", "points", "quantiles", "selection", "words"]
+__all__ = ["aes", "exact_draws", "noise", "numbers", "optimizing", "points", "quantiles", "selection", "words"]

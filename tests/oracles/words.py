@@ -1,4 +1,4 @@
-"""Oracles of the random words: ChaCha20 with its published vectors, the layout of the streams, and prefixes of bits.
+"""Oracles of the random words: ChaCha20 with its vectors (AES: aes.py), the layout of the streams, prefixes of bits.
 
 docs/algorithms.md 7.1. A number U of which the bits read so far are N, b of them, lies in [N/2^b, (N+1)/2^b]; whoever
 decides by it reads on until that is enough.
@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tests.oracles.aes import group_half_words
 
 MASK = 0xFFFFFFFF
 BLOCKS = 16  # blocks in a group: block 16 g + l is lane l of group g
@@ -54,7 +56,9 @@ def half_word_index(b: int, r: int) -> int:
 
 @lru_cache(maxsize=512)
 def _group(key: tuple[int, ...], s: int, g: int) -> list[int]:
-    """The 256 32-bit words of group g of stream s."""
+    """The 256 32-bit words of group g of stream s; a key of 9 words is one of AES."""
+    if len(key) == 9:
+        return group_half_words(key, s, g)
     words = [0] * GROUP
     for lane in range(BLOCKS):
         b = BLOCKS * g + lane

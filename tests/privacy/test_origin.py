@@ -13,10 +13,12 @@ from fastdp.sets import Ball
 
 import fastdp
 from fastdp import AllOf, ApproxDP, Budget, PureDP, Randomness, Renyi, compose
+from fastdp.kernels.words import AES_HERE
 from fastdp.privacy import Origin
-from fastdp.privacy.origin import SECURE, SEEDED, short_form, with_origin
+from fastdp.privacy.origin import SECURE, SECURE_BY_AES, SEEDED, short_form, with_origin
 
 MARK = "seeded: no privacy"
+HERE = SECURE_BY_AES if AES_HERE else SECURE
 DOMAIN = fastdp.Domain(a=3, b=2)
 RECORDS = np.random.default_rng(0).integers(0, [3, 2], (20_000, 2))
 X = np.random.default_rng(1).uniform(-0.5, 0.5, size=(2000, 2))
@@ -71,7 +73,7 @@ RESULTS = {
 @pytest.mark.parametrize("kind", RESULTS)
 def test_a_result_states_where_its_noise_came_from(kind):
     """One that was seeded in itself, its guarantee and its display, and the row of the budget, too."""
-    for rng, origin in ((seeded(), SEEDED), (None, SECURE), (Randomness(), SECURE), (Own(), Origin("Own"))):
+    for rng, origin in ((seeded(), SEEDED), (None, HERE), (Randomness(), HERE), (Own(), Origin("Own", cipher=""))):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", fastdp.AccuracyWarning)
             with Budget(**PRICE | {"epsilon": 4.0}) as budget:
@@ -146,11 +148,30 @@ def test_a_seeded_guarantee_stays_seeded(kind):
 
 def test_origins_of_several_releases():
     """Of one origin where they have the same; of none where they differ, unless one is seeded."""
-    here, there = with_origin(PureDP(0.5), SECURE), with_origin(PureDP(0.5), Origin("Own"))
-    assert (here & here).origin == compose(here, here).origin == SECURE
+    here, there = with_origin(PureDP(0.5), HERE), with_origin(PureDP(0.5), Origin("Own"))
+    assert (here & here).origin == compose(here, here).origin == HERE
     assert (here & there).origin is compose(here, there).origin is compose(here, PureDP(1)).origin is None
     assert compose(here, there, with_origin(PureDP(1), SEEDED)).origin == SEEDED
     assert with_origin(here, None) is here
+
+
+def test_the_cipher_is_stated_where_it_is_the_same():
+    """Machines with AES and without may answer for one budget; what differs alone is not stated, and it is stored."""
+    by_aes, by_chacha = (with_origin(PureDP(0.5), origin) for origin in (SECURE_BY_AES, SECURE))
+    assert (SECURE_BY_AES.cipher, SECURE.cipher, SEEDED.cipher) == ("AES-256-CTR", "ChaCha20", "ChaCha20")
+    assert (by_aes & by_aes).origin == SECURE_BY_AES
+    assert (by_aes & by_chacha).origin == SECURE._replace(cipher="")
+    assert compose(by_aes, PureDP(1)).origin is None
+
+
+def test_the_cipher_is_kept_in_a_stored_ledger(tmp_path):
+    for rng, cipher in ((None, HERE.cipher), (seeded(), "ChaCha20")):
+        url = f"sqlite:///{tmp_path}/{cipher}.db"
+        with Budget.open(url, epsilon=1.0):
+            fastdp.laplace(3, sensitivity=1, epsilon=0.5, rng=rng)
+        (row,) = Budget.open(url, epsilon=1.0).releases
+        assert row.origin.cipher == cipher
+        assert "@cipher" not in row.parameters
 
 
 def kinds_of(kind):

@@ -96,10 +96,10 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 def drawing() -> list[tuple[Any, str]]:
     """Whatever turns a key into a draw, as functions that are looked up when they are called."""
-    from fastdp.kernels import buckets, chacha20, gumbel_max, noise, permute_and_flip
+    from fastdp.kernels import buckets, gumbel_max, noise, permute_and_flip, words
 
     found = [(noise, name) for name in dir(noise) if name.startswith("add_") and name.endswith("_into")]
-    found += [(gumbel_max, "select_gumbel_into"), (buckets, "propose_into"), (chacha20, "words_into")]
+    found += [(gumbel_max, "select_gumbel_into"), (buckets, "propose_into"), (words, "words_into")]
     return [*found, (permute_and_flip, "count_heads_into"), (exact_draws, "uniform_below")]
 
 

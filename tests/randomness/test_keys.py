@@ -22,12 +22,18 @@ import pytest
 
 import fastdp.randomness.keys
 from fastdp import Randomness, gaussian, get_num_threads, laplace, set_num_threads
-from fastdp.randomness.keys import fresh_key
+from fastdp.kernels import layout
+from fastdp.kernels.bit_generator import RENEWED
+from fastdp.kernels.words import AES_HERE
+from fastdp.randomness.keys import MOST_DRAWS, check_draws, fresh_key
+from fastdp.randomness.noise_draws import add_noise
+from fastdp.randomness.noise_plans import laplace_plan
 from tests import oracles
 from tests.laws import ALARM, check_cells, check_dkw
 
 CANNOT_FORK = not hasattr(os, "fork")
 CHUNK = 1 << 17  # words that one thread takes at a time
+HERE = [layout.AES_MARK] if AES_HERE else []  # what follows the 256 bits of a key of the operating system
 
 
 @pytest.fixture
@@ -42,10 +48,11 @@ def threads() -> Iterator[Callable[[int], None]]:
 # keys
 
 
-def test_key_is_eight_words_of_ones_own() -> None:
-    for rng in (Randomness(), Randomness(seed=1)):
+def test_key_is_an_array_of_ones_own() -> None:
+    """Of eight words for a seed; a ninth names AES where the machine code has its instructions."""
+    for rng, cipher in ((Randomness(), HERE), (Randomness(seed=1), [])):
         key = rng.key()
-        assert (key.shape, key.dtype, key.dtype.isnative) == ((8,), np.uint32, True)
+        assert (key.dtype, key.dtype.isnative, key[8:].tolist()) == (np.uint32, True, cipher)
         assert key.flags.writeable  # kernels are compiled for writeable arrays alone
         assert key.flags.c_contiguous
         again = rng.key()
@@ -77,9 +84,11 @@ def test_every_release_takes_256_bits_of_the_operating_system(monkeypatch: pytes
         release()
         assert [len(bits) for bits in taken] == [32] * number, release
     assert len(set(taken)) == len(releases)
-    assert fresh_key(None).tobytes() == taken[-1]
+    assert fresh_key(None)[:8].tobytes() == taken[-1]
     assert Randomness().bit_generator().state["words"][:4].tobytes() == taken[-1]
-    assert Randomness().words(40).tolist() == oracles.words.stream_words(taken[-1], 0, 0, 40).tolist()
+    words = Randomness().words(40).tolist()
+    key = [*np.frombuffer(taken[-1], np.uint32).tolist(), *HERE]
+    assert words == oracles.words.stream_words(key, 0, 0, 40).tolist()
 
 
 def test_5000_generators_have_distinct_first_words() -> None:
@@ -363,7 +372,12 @@ BUFFER = 1024  # words that are made at once
 
 def oracle(bits: Any, n: int) -> list[int]:
     """The first n words of stream 0 of a bit generator's key."""
-    return oracles.words.stream_words(bits.state["words"][:4].tobytes(), 0, 0, n).tolist()
+    return oracles.words.stream_words(key_in(bits), 0, 0, n).tolist()
+
+
+def key_in(bits: Any) -> list[int]:
+    words = bits.state["words"]
+    return [*words[:4].view(np.uint32).tolist(), *words[8:9].tolist()][: 9 if words[8] else 8]
 
 
 def seeded_bits() -> Any:
@@ -414,7 +428,7 @@ def test_the_extreme_doubles() -> None:
     bits = seeded_bits()
     bits.random_raw()
     state = bits.state
-    state["words"][9:12] = [0, 2**64 - 1, 2**11 - 1]
+    state["words"][10:13] = [0, 2**64 - 1, 2**11 - 1]
     bits.state = state
     assert np.random.Generator(bits).random(3).tolist() == [0.0, 1 - 2.0**-53, 0.0]
 
@@ -439,6 +453,36 @@ def test_numpy_distributions_over_the_words() -> None:
     assert verdict, verdict
 
 
+def test_words_of_aes_are_those_of_its_key_and_then_of_the_next() -> None:
+    """After 2^32 blocks stream 1 gives another key: blocks of one never repeat, and of too many this would show."""
+    bits = seeded_bits()
+    words = bits.state["words"]
+    words[8] = layout.AES_MARK
+    bits.state = bits.state | {"words": words}
+    key = key_in(bits)
+    assert len(key) == 9
+    assert bits.random_raw(300).tolist() == oracle(bits, 300)
+    words = bits.state["words"]
+    words[4], words[5] = RENEWED - 8, BUFFER
+    bits.state = bits.state | {"words": words}
+    assert bits.random_raw(3).tolist() == oracles.words.stream_words(key, 0, 128 * (RENEWED - 8), 3).tolist()
+    assert key_in(bits) == key
+    bits.random_raw(BUFFER - 3)
+    following = oracles.words.stream_half_words(key, 1, 0, 8).tolist()
+    first = bits.random_raw(2000).tolist()
+    assert key_in(bits) == [*following, layout.AES_MARK]
+    assert first == oracle(bits, 2000)
+
+
+def test_there_is_a_largest_number_of_draws() -> None:
+    check_draws(MOST_DRAWS)
+    with pytest.raises(ValueError, match=r"^n=1099511627777: must be at most 2\^40 random numbers in one release$"):
+        check_draws(MOST_DRAWS + 1)
+    endless = np.broadcast_to(np.zeros(1, np.int64), (MOST_DRAWS + 1,))
+    with pytest.raises(ValueError, match=r"^n=1099511627777: must be"):
+        add_noise(laplace_plan(3.0), None, fresh_key(None), endless, endless)
+
+
 def test_used_words_are_wiped() -> None:
     """The state holds the words to come and none that were drawn, halves included."""
     bits = seeded_bits()
@@ -447,8 +491,8 @@ def test_used_words_are_wiped() -> None:
     bits.random_raw(100)
     np.random.Generator(bits).integers(0, 2**32, 3, np.uint32)
     words = bits.state["words"]
-    assert not words[8 : 8 + 102].any()
-    assert words[8 + 102 :].tolist() == expected[102:]
+    assert not words[9 : 9 + 102].any()
+    assert words[9 + 102 :].tolist() == expected[102:]
     assert words[6] == expected[101] >> 32  # the spare half is still to come
     np.random.Generator(bits).integers(0, 2**32, 1, np.uint32)
     assert bits.state["words"][6] == 0
@@ -493,6 +537,7 @@ def wrong_states() -> dict[str, Any]:
         "floats": {**right, "words": right["words"].astype(np.float64)},
         "position beyond the buffer": changed(5, BUFFER + 1),
         "position far beyond the buffer": changed(5, 2**40),
+        "another cipher": changed(8, 1),
     }
 
 
@@ -502,7 +547,7 @@ def test_wrong_state_is_rejected(name: str) -> None:
     bits = seeded_bits()
     bits.random_raw(10)
     before = bits.state["words"].tolist()
-    with pytest.raises(ValueError, match=r"^state: must be the state of a fastdp ChaCha20"):
+    with pytest.raises(ValueError, match=r"^state: must be the state of a fastdp RandomWords"):
         bits.state = wrong_states()[name]
     assert bits.state["words"].tolist() == before
 
@@ -615,6 +660,8 @@ BAD_KEYS = {
     "a row of them": np.zeros((1, 8), np.uint32),
     "bytes": bytes(32),
     "a list": [0] * 8,
+    "another cipher": np.arange(9, dtype=np.uint32),
+    "round keys": np.zeros(60, np.uint32),
     "nothing": None,
 }
 
@@ -627,7 +674,7 @@ def test_keys_of_a_source_of_the_callers_own_are_checked(kind):
         def key(self):
             return BAD_KEYS[kind]
 
-    with pytest.raises(ValueError, match=r"^rng: key\(\) of Own: must return a numpy array of 8 words, uint32$"):
+    with pytest.raises(ValueError, match=r"^rng: key\(\) of Own: must return a numpy array of 8 words, uint32, or"):
         fastdp.laplace(3, sensitivity=1, epsilon=1.0, rng=Own())
     for draw in (lambda: Own().words(3), Own().generator, Own().bit_generator):
         with pytest.raises(ValueError, match=r"^rng: key\(\) of Own: must return"):
