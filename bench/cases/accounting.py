@@ -264,7 +264,7 @@ CASES = (
         "AboveThreshold, one million queries, hit at the last",
         QUERIES,
         _our_walk,
-        (Side("numpy", _numpy_walk), faster("numpy", avx512=3, avx2=3)),
+        (Side("numpy", _numpy_walk), faster("numpy", avx512=9, avx2=4.8)),
         (beside("opendp", "above_threshold"), None),
         oracle="the last query",
         drawn=lambda n: (_our_walk(n)(), n),

@@ -47,7 +47,7 @@ def _gaussian_case(sigma: float) -> Case:
         f"Gaussian noise, int64, sigma {sigma:,.0f}",
         N,
         our_gaussian(sigma),
-        (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=2, avx2=1.05)),
+        (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=3.5, avx2=1.8)),
         (beside("opendp", "gaussian", PEER_N, scale=sigma), None),
         oracle="gaussian_law",
         drawn=gaussian_drawn(sigma),
