@@ -1,9 +1,8 @@
 """The exponential mechanism by Gumbel-max: every candidate arrives after an exponential time, and the first wins.
 
 ln of an exponential time is Gumbel noise, so the first is the largest of the noisy scores. Candidate i draws its time
-from its own words: it does not matter in which blocks, order, threads, processes or machines candidates come, the
-winner is the same. It is exact: float64 finds the few that may be first, and where it cannot order them, integers do.
-selection.md, theorem 2, proves the law.
+from its own words: the winner does not depend on blocks, order, threads, processes or machines. It is exact: float64
+finds the few that may be first, and where it cannot order them, integers do. Law: selection.md, theorem 2.
 """
 
 from __future__ import annotations

@@ -12,13 +12,16 @@ import ctypes
 import os
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..kernels.bit_generator import BUFFER, CIPHER, POSITION, STATE_WORDS, next_double, next_uint32, next_uint64
 from ..kernels.layout import AES_KEY, AES_MARK
-from .keys import Randomness, fresh_key
+from .checked_key import checked_key
+
+if TYPE_CHECKING:
+    from .keys import Randomness
 
 _KEY = slice(0, 4)
 
@@ -68,7 +71,7 @@ class RandomWords(np.random.BitGenerator):
 
     def _rekey(self) -> None:
         self._words[:] = 0
-        key = fresh_key(self._rng)
+        key = checked_key(self._rng.key(), type(self._rng))
         self._words[_KEY] = key[:8].view(np.uint64)
         self._words[CIPHER] = key[8] if key.size == AES_KEY else 0
         self._words[POSITION] = BUFFER  # the buffer counts as used up
