@@ -22,7 +22,7 @@ make_venv = for python in $(2); do \
 # and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
 MACHINERY := fuzz races interrupts forks sanitize proofs
 
-.PHONY: help demo test lint docs bench figures accuracy counts $(MACHINERY) coverage test-floor test-peers wheel clean
+.PHONY: help demo test lint docs bench figures accuracy audits counts $(MACHINERY) coverage test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
@@ -32,6 +32,7 @@ help:
 	@echo 'make bench       every measured claim beside its target, and beside other libraries'
 	@echo 'make figures     the results files, and the tables in README and docs that are made from them'
 	@echo 'make accuracy    the same for accuracy: every task beside its target'
+	@echo 'make audits      what every mechanism claims beside what it is seen to lose, and its errors beside their bounds'
 	@echo 'make counts      instruction counts beside their baseline; wants valgrind'
 	@echo 'make fuzz        hostile calls of the whole public interface'
 	@echo 'make races       values that another thread writes during a call'
@@ -41,7 +42,7 @@ help:
 	@echo 'make proofs      the proofs that a machine checks; wants Coq and Gappa'
 	@echo 'make coverage    which branches of fastdp/ the suite takes'
 	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
-	@echo 'make test-peers  what works with large libraries: mbi, smartnoise-synth, Spark where Java is'
+	@echo 'make test-peers  what works with other libraries: mbi, smartnoise-synth, an auditor, Spark where Java is'
 	@echo 'make wheel       wheel and sdist, into dist/'
 	@echo 'make clean       remove everything that these made'
 
@@ -76,6 +77,11 @@ accuracy: $(VENV)/.ready
 	@$(PY) -m fastdp bench --accuracy --full --json docs/results
 	@$(PY) -m fastdp.bench.reports.publish docs/results
 
+audits: $(VENV)/.ready
+	@mkdir -p docs/results
+	@$(PY) -m fastdp.bench.harness.audits docs/results
+	@$(PY) -m fastdp.bench.reports.publish docs/results
+
 counts: $(VENV)/.ready
 	@$(PY) -m fastdp.bench.harness.instructions
 
@@ -95,11 +101,12 @@ test-floor: $(FLOOR)/.ready
 
 # The two libraries want different versions of mbi, so each has an environment. A file of tests that is skipped fails
 # here: pytest ends with 5 where nothing was collected.
-test-peers: $(PEERS)/mbi/.ready $(PEERS)/smartnoise/.ready
+test-peers: $(PEERS)/mbi/.ready $(PEERS)/smartnoise/.ready $(PEERS)/auditor/.ready
 	@for name in mbi smartnoise; do \
 	  $(PEERS)/$$name/bin/python -m pytest tests/peers/test_$$name.py && \
 	  $(PEERS)/$$name/bin/python -m pytest tests/house/test_docs.py -k "$$name" || exit 1; \
 	done
+	@$(PEERS)/auditor/bin/python -m pytest tests/peers/test_jax_privacy.py
 	@if java -version >/dev/null 2>&1; then \
 	  $(MAKE) --no-print-directory $(PEERS)/spark/.ready && \
 	  $(PEERS)/spark/bin/python -m pytest tests/peers/test_spark.py; \
@@ -131,6 +138,14 @@ $(PEERS)/mbi/.ready: pyproject.toml
 	@mkdir -p $(PEERS)
 	@$(call make_venv,$(PEERS)/mbi,$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
 	@$(PEERS)/mbi/bin/python -m pip install -q --config-settings editable_mode=compat -e '.[mbi]' 'pytest>=8' 'pandas>=2'
+	@touch $@
+
+# The auditor of jax-privacy is one file, which its test loads by itself: it needs none of the jax around it.
+$(PEERS)/auditor/.ready: pyproject.toml
+	@mkdir -p $(PEERS)
+	@$(call make_venv,$(PEERS)/auditor,$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
+	@$(PEERS)/auditor/bin/python -m pip install -q --config-settings editable_mode=compat -e . 'pytest>=8' 'dp-accounting>=0.5' scipy
+	@$(PEERS)/auditor/bin/python -m pip install -q --no-deps 'jax-privacy>=2'
 	@touch $@
 
 # Spark wants pandas below 3, and says so by a warning.

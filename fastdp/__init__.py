@@ -96,6 +96,7 @@ _HOME = {
 
 # modules that are public as fastdp.bounds, ...
 _MODULES = {
+    "audit": "audit",
     "bounds": "bounds",
     "kernels": "kernels",
     "losses": "optimizing.losses",
@@ -208,6 +209,7 @@ for _point, _name, _module in (
     _register(_point, _name, f"{__name__}.{_module}")
 
 if TYPE_CHECKING:
+    from . import audit as audit
     from . import bounds as bounds
     from . import kernels as kernels
     from . import privacy as privacy

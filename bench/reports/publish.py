@@ -19,10 +19,11 @@ from ..accuracy.registry import tasks
 from ..cases.curves import curves
 from ..cases.latency import latencies
 from ..cases.registry import SIMD_LEVELS, cases
+from ..harness import audits as audited
 from ..harness.accuracy import AccuracyReport
 from ..harness.accuracy import load as load_accuracy
 from ..harness.results import Report, ResultsError, Row, load
-from . import accuracy, layout, wording
+from . import accuracy, audits, layout, wording
 from .drawing import curves_svg, standing_alone
 from .table import to_markdown
 
@@ -56,6 +57,7 @@ ACCURACY_PAGES, ACCURACY_PICTURE = (ROOT / "README.md", ROOT / "docs" / "accurac
 WIDTH = 100  # of the pages' lines, tables excepted
 CURVES = ROOT / "docs" / "curves.svg"
 ACCURACY_FILES = "accuracy_*.json"  # in a folder of results
+AUDIT_PAGE, AUDIT_PICTURE, AUDIT_FILES = ROOT / "docs" / "audits.md", ROOT / "docs" / "audits.svg", "audits_*.json"
 MARKED = re.compile(r"(?P<open><!-- figures: (?P<kind>[a-z]+) -->\n).*?(?P<close><!-- end of figures -->)", re.DOTALL)
 
 
@@ -168,6 +170,27 @@ ACCURACY_TABLES: dict[str, Callable[[AccuracyReport], str]] = {
 }
 
 
+AUDIT_TABLES: dict[str, Callable[[audited.AuditsReport], str]] = {
+    "audits": lambda report: (
+        _wrapped(f"- {audits.counted(report)}.", indent="  ")
+        + f"\n{audits.markdown(report)}\n"
+        + _wrapped(f"From `docs/results/{report.name}` of {report.date}.")
+    )
+}
+
+
+def fill_audits(text: str, report: audited.AuditsReport) -> str:
+    """The text with the tables of audits."""
+    return _filled(text, {kind: partial(table, report) for kind, table in AUDIT_TABLES.items()}, others=())
+
+
+def chosen_audits(paths: Sequence[Path]) -> audited.AuditsReport | None:
+    """The newest results of audits among the files and folders."""
+    files = [file for path in paths for file in (path.glob(AUDIT_FILES) if path.is_dir() else [path])]
+    found = [audited.load(file) for file in files if file.match(AUDIT_FILES)]
+    return max(found, key=lambda report: report.date, default=None)
+
+
 def chosen_accuracy(paths: Sequence[Path]) -> AccuracyReport | None:
     """The newest results of accuracy among the files and folders, in the words of the registry."""
     files = [file for path in paths for file in (path.glob(ACCURACY_FILES) if path.is_dir() else [path])]
@@ -184,13 +207,18 @@ def chosen(paths: Sequence[Path]) -> list[Report]:
     reports = []
     for path in paths:
         if path.is_dir():
-            files = (file for file in path.glob("*.json") if not file.match(ACCURACY_FILES))
+            files = (file for file in path.glob("*.json") if not is_of_others(file))
             found = sorted(map(load, files), key=lambda report: report.date)
             newest = {str(report.machine["simd"]): report for report in found}
             reports += [newest[level] for level in SIMD_LEVELS if level in newest]
-        elif not path.match(ACCURACY_FILES):
+        elif not is_of_others(path):
             reports.append(load(path))
     return [_relabelled(report) for report in reports]
+
+
+def is_of_others(file: Path) -> bool:
+    """Whether a results file is of accuracy or audits, and not of speed."""
+    return file.match(ACCURACY_FILES) or file.match(AUDIT_FILES)
 
 
 def _relabelled(report: Report) -> Report:
@@ -212,8 +240,8 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         paths = [Path(name) for name in arguments]
-        reports, of_accuracy = chosen(paths), chosen_accuracy(paths)
-        if not reports and of_accuracy is None:
+        reports, of_accuracy, of_audits = chosen(paths), chosen_accuracy(paths), chosen_audits(paths)
+        if not reports and of_accuracy is None and of_audits is None:
             raise ResultsError(f"{arguments[0]!r}: holds no results")
         for page in PAGES if reports else ():
             page.write_text(fill(page.read_text(encoding="utf-8"), reports), encoding="utf-8")
@@ -221,6 +249,9 @@ def main(arguments: Sequence[str]) -> int:
             for page in ACCURACY_PAGES:
                 page.write_text(fill_accuracy(page.read_text(encoding="utf-8"), of_accuracy), encoding="utf-8")
             ACCURACY_PICTURE.write_text(standing_alone(accuracy.picture(of_accuracy.rows)), encoding="utf-8")
+        if of_audits is not None:
+            AUDIT_PAGE.write_text(fill_audits(AUDIT_PAGE.read_text(encoding="utf-8"), of_audits), encoding="utf-8")
+            AUDIT_PICTURE.write_text(standing_alone(audits.picture(of_audits.rows)), encoding="utf-8")
         if reports and reports[0].curves:
             CURVES.write_text(curves_svg(reports[0].curves), encoding="utf-8")
     except (OSError, ResultsError) as error:

@@ -21,6 +21,7 @@ from ..privacy.calibration import gaussian_mu
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys, check_open
 from ..randomness.keys import Randomness, fresh_key
+from ..randomness.rehearsal import STEPS, HeardRelease, read_on
 from ..support import checks, parameters, processes
 from ..support.boundary import boundary, quick_boundary
 from ..support.parameters import Outside
@@ -141,6 +142,8 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
     True
     """
 
+    _heard: HeardRelease | None = None  # in a replay; what is loaded from a pickle is not heard
+
     def __init__(
         self,
         *,
@@ -162,7 +165,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         row: dict[str, Any] = self._price | ({} if length is None else {"length": plan.steps})
         guarantee = guarantee_of(price, plan, neighbors)
         with ChargedKeys("ContinualCounter", guarantee, row, budget, rng) as keys:
-            self._payers = keys.payers
+            self._payers, self._heard = keys.payers, keys.heard
             noise = CorrelatedNoise(plan, keys.take())
         self._guarantee = keys.stating(guarantee)
         self._length = None if length is None else plan.steps
@@ -211,7 +214,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             The sum of all steps so far, this one included, with noise.
         """
         check_open(self._payers)
-        units = self._values.one(value)
+        units = self._values.one(self._read(value))
         self._check_process()
         refuse_again(self._turn)
         with self._turn:
@@ -245,7 +248,7 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
             The sum after each step, with noise: float64 of the shape of `values`.
         """
         check_open(self._payers)
-        units = self._values.many(values)
+        units = self._values.many(self._read(values))
         self._check_process()
         refuse_again(self._turn)
         with self._turn:
@@ -276,6 +279,10 @@ class ContinualCounter(Accounted, DisplayedOnOneLine):
         """
         step = max(1, self._steps) if step is None else checks.integer("step", step, least=1, most=self._plan.steps)
         return self._plan.deviation(step)
+
+    def _read(self, values: ArrayLike) -> ArrayLike:
+        """What is given, but in a replay what was given then: rehearsal.py."""
+        return read_on(self._heard, values, STEPS)
 
     # --- inside a turn
 

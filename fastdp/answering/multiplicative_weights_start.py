@@ -18,6 +18,7 @@ from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
+from ..randomness.rehearsal import RECORDS
 from ..records.rows import Rows
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
@@ -100,6 +101,7 @@ class _Beginning:
         price = given.total.price(given.prior_share + sum(_steps(schedule))) if self.in_steps else guarantee
         with ChargedKeys(NAME, price, self.listed, self.payers, self.rng) as keys:
             report(0, 1, "reading the records")
+            self.rows = keys.reads(self.rows, RECORDS)
             true_answers = TrueAnswers(self.rows, given.domain, self.outside)
             start, tables = self._stated_prior(given), given.tables()
             if tables is None:
@@ -130,6 +132,7 @@ class _Beginning:
         price = total.price(self.given.count_share) if self.in_steps else guarantee
         with ChargedKeys(NAME, price, self.listed, self.payers, self.rng) as keys:
             report(0, 1, "reading the records")
+            self.rows = keys.reads(self.rows, RECORDS)
             true_answers = TrueAnswers(self.rows, self.given.domain, self.outside, n=0)
             noise = int(integer_noise(total.noise(scale), keys.take(), 1)[0])
             n = max(1, round(Fraction(true_answers.n * UNIT + noise, UNIT)))

@@ -14,6 +14,7 @@ from ..privacy.guarantees import Neighbors
 from ..privacy.reservations import prefers_gaussian
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.domain import Domain, check_domain
 from ..records.sources import rows_of
 from ..support import parameters
@@ -182,7 +183,7 @@ def mwem(
         ChargedKeys("mwem", plan.guarantee, listed, payers, rng) as keys,
         reporting(progress, "fitting") as report,
     ):
-        plan.read(TrueAnswers(rows, domain, outside, n=plan.n))
+        plan.read(TrueAnswers(keys.reads(rows, RECORDS), domain, outside, n=plan.n))
         weights, chosen = plan.run(keys, report)
     return FittedDistribution(
         weights,

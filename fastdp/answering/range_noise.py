@@ -91,6 +91,7 @@ class Digits:
 
     def measure(self, counts: Counts, keys: ChargedKeys) -> list[Counts]:
         levels = self.tree.levels(counts)
+        levels = [keys.reads(level, plan) for level, plan in zip(levels, self.plans, strict=True)]
         for level, plan in zip(levels, self.plans, strict=True):
             add_noise(plan, None, keys.take(), level, level)
         return levels
@@ -156,6 +157,7 @@ class SquareRoot:
         return float(np.sqrt(np.mean(self._rows)))
 
     def measure(self, counts: Counts, keys: ChargedKeys) -> Floats:
+        counts = keys.reads(counts)
         noise = CorrelatedNoise(self.plan, keys.take()).take(counts.size)[:, 0]
         sums = np.cumsum(counts)
         if int(sums[-1]).bit_length() + self.plan.bits > 61:  # more than 2^37 records

@@ -13,6 +13,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.domain import Domain, check_domain
 from ..records.sources import rows_of
 from ..support import parameters
@@ -141,7 +142,7 @@ def release_marginals(
     with reporting(progress, "releasing") as report:
         with ChargedKeys("release_marginals", planned.guarantee, listed, payers, rng) as keys:
             report(0, 3, "counting")
-            counts = count_tables(rows, planned.tables, outside)
+            counts = count_tables(keys.reads(rows, RECORDS), planned.tables, outside)
             report(1, 3, "drawing noise")
             components, measured = planned.measure(counts, keys.take())
         report(2, 3, "fitting")

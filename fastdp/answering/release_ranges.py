@@ -20,6 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import GIVEN
 from ..records.bins import Bins, end_in_bins, span_in_bins
 from ..records.domain import Domain
 from ..records.encoding import histogram
@@ -337,7 +338,7 @@ def release_ranges(
     with reporting(progress, "releasing") as report:
         with ChargedKeys("release_ranges", noise.guarantee, listed, payers, rng) as keys:
             report(0, 3, "counting")
-            counts = histogram(rows, domain, outside).reshape(domain.sizes)
+            counts = histogram(keys.reads(rows, GIVEN), domain, outside).reshape(domain.sizes)
             report(1, 3, "drawing noise")
             noisy = noise.measure(counts, keys)
         report(2, 3, "fitting")

@@ -20,6 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.column_names import label_of
 from ..records.number_line import NumberLine
 from ..records.rows import Block
@@ -249,6 +250,7 @@ def learn_box(
     chosen.warn_if_vacuous("learn_box", n, f"method={taken!r}, {numbers.d} columns, epsilon={privacy.epsilon:g}")
     row = privacy.row(method=taken, domain_bits=domain_bits)
     with ChargedKeys("learn_box", chosen.guarantee, row, budget, rng) as keys:
+        numbers = keys.reads(numbers, RECORDS)
         numbers.read()
         with reporting(progress, "learning") as report:
             sides = plan.learn(numbers, keys, report)

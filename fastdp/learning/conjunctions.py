@@ -20,6 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.bit_words import all_bits, unpack_flags
 from ..records.rows import Block
 from ..support import parameters
@@ -257,6 +258,7 @@ def learn_conjunction(
         plan.warn_if_fewer(most, n)
     row = privacy.row(k=k, method=taken)
     with ChargedKeys("learn_conjunction", chosen.guarantee, row, budget, rng) as keys:
+        examples = keys.reads(examples, RECORDS)
         examples.read(keep=plan.rereads or guard is not None)
         with reporting(progress, "learning") as report:
             literals = plan.learn(examples, keys, report)

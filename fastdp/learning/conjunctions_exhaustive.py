@@ -6,7 +6,7 @@ of columns, an eighth of all conjunctions for k = 3, is enough: conjunctions.md,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from math import comb, log
@@ -146,26 +146,15 @@ def draw_conjunction(
     Errors may have costs, as lemma 2 is linear. `constants` are "true" and perhaps "false"; of the others each literal
     costs `penalty` more.
     """
-    from ..kernels.literals import sign_counts_into, unrank_into
+    from ..kernels.literals import unrank_into
 
-    sizes, starts = sets
     state, first = GumbelState(key, eta, 1), 0
     state.admit(np.dtype(np.int64))
-
-    def offer(errors: Counts) -> None:
+    for errors in all_errors(counts, sets, labels, constants, penalty):
         scores = -errors
         state.add(scores, first, *tops_of(scores))
-
-    offer(np.array(labels[: len(constants)], np.int64))
-    first += len(constants)
-    chosen = np.empty(len(sizes), np.int64)
-    for s, size in enumerate(sizes, 1):
-        step = max(_BLOCK >> s, 1)
-        for begin in range(0, size, step):
-            errors = np.empty(min(step, size - begin) << s, np.int64)
-            sign_counts_into(counts, starts, chosen, s, *labels, begin, errors)
-            offer(errors + penalty * s if penalty else errors)
-            first += errors.size
+        first += errors.size
+    sizes, chosen = sets.sizes, np.empty(len(sets.sizes), np.int64)
     place = int(state.ranking()[0])
     if place < len(constants):
         return constants[place]
@@ -176,6 +165,23 @@ def draw_conjunction(
         place -= size << s
     unrank_into(place >> s, chosen, s)
     return [2 * int(chosen[i]) + 1 - (place >> i & 1) for i in range(s)]
+
+
+def all_errors(
+    counts: Counts, sets: Sets, labels: Labels, constants: list[list[int]], penalty: int = 0
+) -> Iterator[Counts]:
+    """The errors of all conjunctions, block by block: of the constants, then of sets of one column, of two, ..."""
+    from ..kernels.literals import sign_counts_into
+
+    sizes, starts = sets
+    chosen = np.empty(len(sizes), np.int64)
+    yield np.array(labels[: len(constants)], np.int64)
+    for s, size in enumerate(sizes, 1):
+        step = max(_BLOCK >> s, 1)
+        for begin in range(0, size, step):
+            errors = np.empty(min(step, size - begin) << s, np.int64)
+            sign_counts_into(counts, starts, chosen, s, *labels, begin, errors)
+            yield errors + penalty * s if penalty else errors
 
 
 def _set_errors(examples: Examples, k: int) -> Counts:

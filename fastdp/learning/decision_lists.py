@@ -19,6 +19,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
+from ..randomness.rehearsal import RECORDS
 from ..records.bit_words import as_bits
 from ..records.column_names import label_of
 from ..records.rows import Block
@@ -214,6 +215,7 @@ def learn_decision_list(
             f"(rules={rules}, epsilon={privacy.epsilon:g})"
         )
     with ChargedKeys("learn_decision_list", plan.guarantee, privacy.row(rules=rules), budget, rng) as keys:
+        examples = keys.reads(examples, RECORDS)
         examples.read(keep=True)
         with reporting(progress, "learning") as report:
             found = grow_list(plan, rules, Bits(examples, outside), keys, report)

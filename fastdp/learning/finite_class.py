@@ -229,11 +229,12 @@ class _Leader:
 
     def __init__(self, eta: float, keys: ChargedKeys) -> None:
         self._state, self._keys, self.seen = GumbelState(keys.take_ahead(), eta, 1), keys, 0
+        self._eta = eta
         self._held: dict[int, Any] = {}
         self._state.admit(np.dtype(np.int64))
 
     def offer(self, errors: Errors, hypotheses: list[Any]) -> None:
-        scores = -errors
+        scores = self._keys.reads(-errors, self._eta)
         self._keys.commit()
         self._state.add(scores, self.seen, *tops_of(scores))
         known = {**self._held, **dict(enumerate(hypotheses, self.seen))}

@@ -18,6 +18,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.bit_words import Words, all_bits, as_bits, pack_flags, unpack_flags
 from ..records.column_names import label_of
 from ..records.number_line import NumberLine
@@ -295,6 +296,7 @@ def learn_tree(
         )
     row = privacy.row(depth=depth, **({"quantiles": quantiles} if quantiles else {}))
     with ChargedKeys("learn_tree", plan.guarantee, row, budget, rng) as keys:
+        table = keys.reads(table, RECORDS)
         records_of = _read(table, quantiles, plan, keys)
         with reporting(progress, "learning") as report:
             grown = plan.grow(records_of, keys, report)

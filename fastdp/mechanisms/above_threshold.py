@@ -118,7 +118,7 @@ class AboveThreshold(TestsOfValues, Accounted):
         row = {"threshold": self._threshold, "sensitivity": self._sensitivity, "epsilon": self._epsilon}
         with ChargedKeys("AboveThreshold", guarantee, row, budget, rng) as keys:
             key, self._key = keys.take(), keys.take()
-            self._payers = keys.payers
+            self._payers, self._heard = keys.payers, keys.heard
             noisy_threshold = center + int(noise_draws.integer_noise(threshold_plan, key, 1)[0])
         self._limit = noisy_threshold * (self._resolution or 1)  # exact: below 2^53 units
         self._kind: type[float] = int if self._resolution is None else float
@@ -154,12 +154,14 @@ class AboveThreshold(TestsOfValues, Accounted):
         bool
             The answer.
         """
+        if self._heard is not None:
+            value = self._heard.reads(value, None, 1, 1)
         if type(value) is self._kind and -self._most <= value <= self._most:  # which a NaN is not
             check_open(self._payers)
             return self._is_above(value)
         if type(value) is not int and type(value) is not float:
             refuse_many(value, "first_above")
-        return self.first_above([value]) is not None
+        return self._first([value]) is not None
 
     @quick_boundary
     def first_above(self, values: ArrayLike) -> int | None:
@@ -175,6 +177,11 @@ class AboveThreshold(TestsOfValues, Accounted):
         int or None
             An index, or None where all lie below.
         """
+        if self._heard is not None:
+            values = self._heard.reads(values, None, 1, 1)
+        return self._first(values)
+
+    def _first(self, values: ArrayLike) -> int | None:
         check_open(self._payers)
         array = tested_values(values, self._threshold, self._resolution)
         self._check_process()

@@ -1,8 +1,7 @@
 """The exponential mechanism by Gumbel-max: every candidate arrives after an exponential time, and the first wins.
 
-ln of an exponential time is Gumbel noise, so the first is the largest of the noisy scores. Candidate i draws its time
-from its own words: the winner does not depend on blocks, order, threads, processes or machines. It is exact: float64
-finds the few that may be first, and where it cannot order them, integers do. Law: selection.md, theorem 2.
+ln of an exponential time is Gumbel noise. Candidate i draws its time from its own words: the winner does not depend on
+blocks, order, threads or machines. Float64 finds the few that may be first, integers order them. selection.md has it.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness import exact_draws as exact
 from ..randomness.charged_keys import ChargedKeys, check_open
 from ..randomness.keys import Randomness, check_draws, word_source
+from ..randomness.rehearsal import read_on
 from ..support import processes
 from ..support.boundary import quick_boundary
 from ..support.checks import integer
@@ -275,7 +275,7 @@ class GumbelMax(Accounted):
         plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
         self._parameters = {**plan.parameters, "k": k}
         with ChargedKeys("GumbelMax", plan.guarantee, self._parameters, budget, rng) as keys:
-            self._payers = keys.payers
+            self._payers, self._heard = keys.payers, keys.heard
             self._state = GumbelState(keys.take(), plan.eta, k)
         self._guarantee = keys.stating(plan.guarantee)
         self._process: int | None = processes.here.number  # the one that may announce the winner; None of a shard
@@ -303,7 +303,7 @@ class GumbelMax(Accounted):
         shard = GumbelMax.__new__(GumbelMax)
         shard._parameters, shard._guarantee = self._parameters, self._guarantee
         shard._state = GumbelState(self._state.key, self._state.eta, self.k)
-        shard._process = shard._winners = None
+        shard._process = shard._winners = shard._heard = None
         shard._payers = []  # it may go elsewhere
         shard._begin()
         return shard
@@ -331,7 +331,7 @@ class GumbelMax(Accounted):
         """
         check_open(self._payers)
         first = integer("first_index", first_index, least=0)
-        array = array_of_scores(scores, empty=True)
+        array = read_on(self._heard, array_of_scores(scores, empty=True), self._state.eta, times=self._state.k)
         if first + array.size > MOST_CANDIDATES:
             raise ValueError(f"first_index={shown(first_index)}: must be such that candidates are numbered below 2^62")
         tops, top = tops_of(array) if array.size else (array, None)

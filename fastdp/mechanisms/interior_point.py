@@ -16,6 +16,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.number_column import NumberColumn
 from ..support import parameters
 from ..support.boundary import boundary
@@ -151,4 +152,4 @@ def interior_point(
     plan.warn_if_few(column)
     row = {**plan.row, "domain_bits": column.bits}
     with ChargedKeys("interior_point", plan.guarantee, row, budget, rng) as keys, one_pass(progress, "choosing"):
-        return plan.release(column, keys)
+        return plan.release(keys.reads(column, RECORDS), keys)

@@ -20,6 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.number_column import NumberColumn
 from ..records.number_line import NumberLine, Positions
 from ..records.rank_search import RankSearch
@@ -142,7 +143,7 @@ def release_quantiles(
     guarantee = plan.guarantee(column.n)
     with ChargedKeys("quantiles", guarantee, row, budget, rng) as keys, reporting(progress, "choosing") as report:
         report(0, len(plan.shares), "quantiles")
-        line, positions = column.read()
+        line, positions = keys.reads(column, RECORDS).read()
         found = plan.release(line, positions, keys, report)
     return _array_of([found[place] for place in order], line), keys.stating(guarantee)
 

@@ -160,6 +160,7 @@ def laplace(
     array = numbers_array("values", values)
     noise = laplace_noise(array.dtype.kind == "i", array.size, sensitivity, epsilon, resolution, neighbors)
     with ChargedKeys("laplace", noise.guarantee, noise.parameters, budget, rng) as keys:
+        array = keys.reads(array, noise.plan, noise.grid or 1)
         return release(array, noise.grid, noise.plan, keys.take, out)
 
 
@@ -259,6 +260,7 @@ def gaussian(
     array = numbers_array("values", values)
     noise = gaussian_noise(array.dtype.kind == "i", array.size, sensitivity, rho, epsilon, delta, resolution, neighbors)
     with ChargedKeys("gaussian", noise.guarantee, noise.parameters, budget, rng) as keys:
+        array = keys.reads(array, noise.plan, noise.grid or 1)
         return release(array, noise.grid, noise.plan, keys.take, out)
 
 

@@ -101,7 +101,7 @@ class NumericSparse(SeveralPositives, Accounted):
             The noisy value, which may lie below the threshold; None where the query does.
         """
         self._begin()
-        plain = self._plain(value, "answer_many")
+        plain = self._plain(self._read(value), "answer_many")
         with self._turn:
             self._check_not_closed()
             if not self._test(plain):
@@ -126,7 +126,7 @@ class NumericSparse(SeveralPositives, Accounted):
             that are.
         """
         self._begin()
-        array = tested_values(values, self._threshold, self._resolution)
+        array = tested_values(self._read(values), self._threshold, self._resolution)
         with self._turn:
             self._check_not_closed()
             places = np.array(self._places(array), np.int64)

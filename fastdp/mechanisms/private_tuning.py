@@ -131,7 +131,7 @@ def best_of(
     guarantee, total = _prices(epsilon, delta, k, neighbors)
     stated = {"k": k, "epsilon": epsilon, **({"delta": delta} if delta else {})}
     with ChargedKeys("best_of", guarantee, stated, budget, rng) as keys:
-        runs = number_of_runs(parameter_of(k), keys.take())
+        runs = number_of_runs(parameter_of(keys.reads(k)), keys.take())
         best: tuple[Any, float] | None = None
         seeded: Guarantee | None = None
         for _ in range(runs):

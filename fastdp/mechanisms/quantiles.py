@@ -20,6 +20,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import BoundedRange, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..records.number_column import NumberColumn
 from ..support import parameters
 from ..support.boundary import boundary
@@ -161,7 +162,7 @@ def quantile(
     )  # fmt: skip
     row = {"q": share, **selection.row, "domain_bits": column.bits}
     with ChargedKeys("quantile", selection.guarantee, row, budget, rng) as keys:
-        return selection.release(column, keys, progress)
+        return selection.release(keys.reads(column, RECORDS), keys, progress)
 
 
 @overload
@@ -275,7 +276,7 @@ def median(
     )  # fmt: skip
     row = {**selection.row, "domain_bits": column.bits}
     with ChargedKeys("median", selection.guarantee, row, budget, rng) as keys:
-        return selection.release(column, keys, progress)
+        return selection.release(keys.reads(column, RECORDS), keys, progress)
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,7 @@ def exponential_mechanism(
     if method == "gumbel" or (method == "auto" and size is None and array.size <= FEW):
         return int(_first_of_array(array, 1, plan, budget, rng)[0])
     with plan.keys(budget, rng) as keys:
+        array = keys.reads(array, plan.eta, times=rounds)
         buckets = Buckets(array, plan.eta)
         some_allowed(buckets.top)
         drawn = buckets.draw(keys.take(), rounds)
@@ -303,6 +304,7 @@ def permute_and_flip(
     plan = plan_permute_and_flip(sensitivity, epsilon, monotonic=monotonic, neighbors=neighbors)
     array = array_of_scores(scores)
     with plan.keys(budget, rng) as keys:
+        array = keys.reads(array)
         _, top = tops_of(array)
         some_allowed(top)
         return draw_head(array, top, keys.take(), plan.eta)
@@ -332,6 +334,7 @@ def _first_of_array(
 ) -> NDArray[np.int64]:
     """The k best of an array; errors come before a key is drawn."""
     with plan.keys(budget, rng) as keys:
+        array = keys.reads(array, plan.eta, times=k)
         tops, top = tops_of(array)
         some_allowed(top)
         if k > 1:
@@ -367,6 +370,7 @@ def _first_of_blocks(
                     raise ValueError(
                         f"scores: {array.size} for candidates {start} to {stop - 1}: must be {stop - start}"
                     )
+                array = keys.reads(array, plan.eta, times=k)
                 state.admit(array.dtype)
                 tops, top = tops_of(array)
                 found += allowed(array) if found < k else 0

@@ -21,6 +21,7 @@ from ..randomness import noise_draws
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Key, Randomness, fresh_key, origin_of
 from ..randomness.noise_plans import NoisePlan
+from ..randomness.rehearsal import read_on
 from ..support import parameters, processes
 from ..support.checks import integer, one_of
 from ..support.results import as_code
@@ -84,7 +85,7 @@ class SeveralPositives(TestsOfValues):
         self._guarantee = with_origin(plan.whole, origin_of(rng))
         self._due = self._paid == "one by one"  # whether the next positive is still to be paid
         with self._charge(plan.first if self._due else plan.whole, budget) as keys:
-            self._payers = keys.payers
+            self._payers, self._heard = keys.payers, keys.heard
             self._unpaid = self._due and not self._payers  # nor ever: theorem 3 holds for the same payers throughout
             if not self._due:
                 self._keys = keys.take(), keys.take(), keys.take()
@@ -162,6 +163,10 @@ class SeveralPositives(TestsOfValues):
         if found and self._plan.refreshed:
             self._limit = None
         self._due = self._due or (found > 0 and self._paid == "one by one")
+
+    def _read(self, values: Any) -> Any:
+        """What is given, but in a replay what was given then: rehearsal.py."""
+        return read_on(self._heard, values)
 
     # --- one value
 

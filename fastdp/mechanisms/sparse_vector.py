@@ -98,7 +98,7 @@ class SparseVector(SeveralPositives, Accounted):
             The answer.
         """
         self._begin()
-        plain = self._plain(value, "places_above")
+        plain = self._plain(self._read(value), "places_above")
         with self._turn:
             self._check_not_closed()
             return self._test(plain)
@@ -119,7 +119,7 @@ class SparseVector(SeveralPositives, Accounted):
             one by one, where the budget has no room for it: `answered` counts those that are.
         """
         self._begin()
-        array = tested_values(values, self._threshold, self._resolution)
+        array = tested_values(self._read(values), self._threshold, self._resolution)
         with self._turn:
             self._check_not_closed()
             return np.array(self._places(array), np.int64)

@@ -1,8 +1,7 @@
 """Projected gradient descent, plain and noisy.
 
-Each step of the noisy one sums clipped gradients as integers, adds discrete noise, and does the rest in public: the
-regulariser, the step, the projection, the average. All noise is drawn before the first step, since it depends on no
-record. descent.md has the proofs of privacy and of the bounds on the excess risk.
+A noisy step sums clipped gradients as integers, adds discrete noise, and does the rest in public. All noise is drawn
+before the first step, since it depends on no record. descent.md has the proofs of privacy and of the error bounds.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
+from ..randomness.rehearsal import RECORDS
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import flag, integer, one_of, optional_flag, positive, public_count
@@ -397,7 +397,7 @@ def run_descent(
     guarantee = guarantee_of(asked, grid, d, schedule.steps)
     price = {"epsilon": asked.epsilon, "delta": asked.delta, "steps": schedule.steps, "clip": grid.clip}
     with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
-        points.check(keep_norms=not grid.longest)
+        (points := keys.reads(points, RECORDS)).check(keep_norms=not grid.longest)
         noises = integer_noise(drawn.plan(), keys.take(), schedule.steps * d).reshape(schedule.steps, d)
         source = GridPoints(points, keys.take(), grid.longest) if grid.longest else points
         path = _noisy_path(source, problem, schedule, n, noises, callback, progress)

@@ -18,6 +18,7 @@ from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
+from ..randomness.rehearsal import RECORDS
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import one_of, positive, public_count
@@ -212,6 +213,7 @@ def choose_point(
     """A choice by its plan: charge, score the points on the records, draw."""
     price = {"epsilon": plan.asked.epsilon, "method": plan.method, "spacing": plan.spacing}
     with ChargedKeys("exponential_erm", plan.guarantee, price, budget, rng) as keys:
+        points = keys.reads(points, RECORDS)
         points.check()
         with reporting(progress, "minimising") as report:
             draw = plan.read(points, report)

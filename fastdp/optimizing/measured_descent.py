@@ -20,6 +20,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import MAX_SCALE, gaussian_plan
+from ..randomness.rehearsal import RECORDS
 from ..support.progress import Progress, Report, reporting
 from ..support.rounding import root_up, up
 from .losses.base import MarginLoss, MissingBound
@@ -288,6 +289,7 @@ def run_measured(
     d, guarantee, asked = points.d, plan.price.guarantee, plan.price.asked
     price = {"epsilon": asked.epsilon, "delta": asked.delta, "moments": MOMENTS + NORMS}
     with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
+        points = keys.reads(points, RECORDS)
         points.check()
         with reporting(progress, "descending") as report:
             report(0, STEPS, "second moments")

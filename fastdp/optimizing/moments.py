@@ -22,6 +22,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import gaussian_plan
+from ..randomness.rehearsal import RECORDS
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import public_count
@@ -232,6 +233,7 @@ class MomentsPlan:
             reporting(progress, "summing") as report,
         ):
             report(0, 2, "checking records")
+            points = keys.reads(points, RECORDS)
             points.check()
             report(1, 2, "second moments")
             sums = points.moments(self.x_norm, self.y_bound, grid.unit)

@@ -17,6 +17,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
+from ..randomness.rehearsal import GIVEN
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import positive, public_count
@@ -293,8 +294,9 @@ class VectorRequest:
         factor = 1 / (grid.unit * divisor)
         price = {"epsilon": self.asked.epsilon, "delta": self.asked.delta, "clip": grid.clip}
         with ChargedKeys(self.mechanism, guarantee, price, budget, rng) as keys:
-            points.check()
+            keys.reads(points, GIVEN).check()
             total = points.gradients(np.zeros(self.d), grid.unit, grid.limit(self.d))
+            total = keys.reads(total, drawn.plan())
             total += integer_noise(drawn.plan(), keys.take(), self.d)
         return VectorRelease(
             value=np.asarray(total * factor, np.float64),

@@ -23,8 +23,10 @@ from ..privacy.reservations import check_open as check_open
 from ..support.parts_read import what_is_read
 from ..support.processes import here
 from .keys import Randomness, fresh_key, origin_of
+from .rehearsal import HeardRelease, listener
 
 Stated = TypeVar("Stated", bound=Guarantee)
+T = TypeVar("T")
 
 
 def charged_here(budget: Budget | None) -> Payers:
@@ -49,7 +51,7 @@ class ChargedKeys:
         Where keys come from; None for the operating system.
     """
 
-    __slots__ = ("_ahead", "_process", "_reservation", "_rng")
+    __slots__ = ("_ahead", "_heard", "_process", "_reservation", "_rng")
 
     def __init__(
         self,
@@ -65,6 +67,8 @@ class ChargedKeys:
         self._reservation: Reservation | None = None
         if isinstance(budget, Payers) or counting(budget):
             self._reservation = Reservation(budget, guarantee, mechanism, parameters, origin_of(rng))
+        who = listener()
+        self._heard = None if who is None else who.begins(mechanism, guarantee, parameters, len(self.payers))
 
     def __enter__(self) -> ChargedKeys:
         return self
@@ -75,6 +79,8 @@ class ChargedKeys:
         forked, self._process = self._process != here.number, _ENDED
         if self._reservation is not None:
             self._reservation.close(error)
+        if self._heard is not None:
+            self._heard.ended(error)
         if forked:  # a child that a callback has forked returns nothing of what its parent has begun
             raise RuntimeError(_BEGUN_ELSEWHERE)
 
@@ -85,6 +91,8 @@ class ChargedKeys:
         key = fresh_key(self._rng)
         if self._reservation is not None:
             self._reservation.commit()
+        if self._heard is not None:
+            self._heard.drew()
         return key
 
     def take_ahead(self) -> NDArray[np.uint32]:
@@ -93,6 +101,8 @@ class ChargedKeys:
         if self._process != here.number:
             self._refuse()
         self._ahead = True
+        if self._heard is not None:
+            self._heard.drew()
         return fresh_key(self._rng)
 
     def commit(self) -> None:
@@ -101,6 +111,20 @@ class ChargedKeys:
             self._refuse()
         if self._reservation is not None:
             self._reservation.commit()
+
+    def reads(self, statistic: T, law: Any = None, unit: float = 1.0, times: int = 1) -> T:
+        """What meets noise from here on: `statistic` itself, but in a replay what was read then (rehearsal.py).
+
+        law    the plan of its noise, the factor of scores in a choice as a float, or None for neither
+        unit   the grid of floats
+        times  how many draws read it
+        """
+        return statistic if self._heard is None else self._heard.reads(statistic, law, unit, times)
+
+    @property
+    def heard(self) -> HeardRelease | None:
+        """Who hears what an object reads after the block; None outside of rehearsals."""
+        return self._heard
 
     @property
     def payers(self) -> list[Budget]:

@@ -15,6 +15,7 @@ from ..mechanisms.quantiles import rank_error
 from ..mechanisms.rank_selection import choose_by_rank
 from ..optimizing.vector_sums import vector_mean
 from ..randomness.charged_keys import ChargedKeys
+from ..randomness.rehearsal import RECORDS
 from ..support.boundary import boundary
 from ..support.checks import integer
 from ..support.errors import AccuracyWarning, levels_to_caller
@@ -259,7 +260,7 @@ class PrivateMedian(_Centering):
         self._warn_if_few(n, bits, eta)
         parameters = privacy.row(bits=bits, columns=d)
         with ChargedKeys("PrivateMedian", guarantee, parameters, self.budget, rng) as keys:
-            positions = grid.cells(X, self.outside).astype(np.uint64)
+            positions = grid.cells(keys.reads(X, RECORDS), self.outside).astype(np.uint64)
             choices = [choose_by_rank(positions[:, j], Fraction(1, 2), grid.count - 1, eta) for j in range(d)]
             key = keys.take()
             chosen = [choice.draw(key, j) for j, choice in enumerate(choices)]

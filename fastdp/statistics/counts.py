@@ -13,6 +13,7 @@ from ..privacy.guarantees import Neighbors
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import add_noise, integer_noise
+from ..randomness.rehearsal import GIVEN
 from ..records.bins import Bins
 from ..records.domain import Domain
 from ..records.encoding import histogram as count_cells
@@ -90,7 +91,8 @@ def count(
     payers = charged_here(budget)
     noise = integer_noise_for(1, 1, 1, epsilon, delta, neighbors, payers)
     with ChargedKeys("count", noise.guarantee, noise.parameters, payers, rng) as keys, one_pass(progress, "counting"):
-        noisy = _present(rows) + int(integer_noise(noise.plan, keys.take(), 1)[0])
+        present = keys.reads(_present(keys.reads(rows, GIVEN)), noise.plan)
+        noisy = present + int(integer_noise(noise.plan, keys.take(), 1)[0])
     return Number(noisy, deviation_of(noise), keys.stating(noise.guarantee), "count")
 
 
@@ -283,6 +285,6 @@ def _release(
     noise = integer_noise_for(domain.size, moved, moved, epsilon, delta, neighbors, payers)
     row = {**noise.parameters, "cells": domain.size}
     with ChargedKeys(name, noise.guarantee, row, payers, rng) as keys, one_pass(progress, "counting"):
-        counts = count_cells(rows, domain, outside)
+        counts = keys.reads(count_cells(keys.reads(rows, GIVEN), domain, outside), noise.plan)
         add_noise(noise.plan, None, keys.take(), counts, counts)
     return Counts(counts.reshape(domain.sizes), domain, deviation_of(noise), keys.stating(noise.guarantee))

@@ -19,6 +19,7 @@ from ..privacy.composition import compose
 from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.noise_draws import add_noise, integer_noise
+from ..randomness.rehearsal import RECORDS
 from ..records.domain import Domain
 from ..records.number_line import NumberLine, Positions
 from ..records.partition import NOWHERE, KeyCoder
@@ -107,12 +108,13 @@ class NumbersToDescribe:
 
     def draw(self, keys: ChargedKeys) -> None:
         assert self._sums is not None
-        parts = self._moments.exact(self._sums)
+        parts = keys.reads(self._moments.exact(self._sums), self._noise.plan)
         drawn = integer_noise(self._noise.plan, keys.take(), len(parts)).tolist()
         self._noisy = [part + draw for part, draw in zip(parts, drawn, strict=True)]
         if self._positions is not None:
             line = NumberLine(max(self._line.last.bit_length(), 1), 0, self._line.last)
-            self._chosen = self._quantiles.release(line, self._positions, keys, lambda done, total, what: None)
+            positions = keys.reads(self._positions, RECORDS)
+            self._chosen = self._quantiles.release(line, positions, keys, lambda done, total, what: None)
             self._positions = None
 
     def summary(self, guarantee: Guarantee) -> ColumnSummary:
@@ -193,6 +195,7 @@ class LabelsToDescribe:
     def draw(self, keys: ChargedKeys) -> None:
         assert self._noise is not None
         assert self._counts is not None
+        self._counts = keys.reads(self._counts, self._noise.plan)
         add_noise(self._noise.plan, None, keys.take(), self._counts, self._counts)
 
     def counts(self, guarantee: Guarantee) -> Counts:

@@ -16,6 +16,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import LaplacePlan
+from ..randomness.rehearsal import RECORDS
 from ..records.rows import Rows
 from ..support import parameters
 from ..support.boundary import boundary
@@ -101,7 +102,7 @@ def count_by(
         ChargedKeys("count_by", guarantee, _row(noise, delta, least), budget, rng) as keys,
         one_pass(progress, "counting"),
     ):
-        tally = tally_labels(rows, columns)
+        tally = tally_labels(keys.reads(rows, RECORDS), columns)
         noisy = tally.totals[0] + integer_noise(noise.plan, keys.take(), len(tally))
     kept = _largest_first(noisy, least)
     released = _columns_at(rows, tally, kept)
@@ -193,7 +194,7 @@ def sum_by(
     guarantee = ApproxDP(epsilon, delta, neighbors=neighbors)
     row = _row(noise, delta, least / grid.last)
     with ChargedKeys("sum_by", guarantee, row, budget, rng) as keys, one_pass(progress, "adding"):
-        tally = tally_labels(rows, columns, partial(numbers.integers, grid=grid))
+        tally = tally_labels(keys.reads(rows, RECORDS), columns, partial(numbers.integers, grid=grid))
         above = tally.totals[1]
         below = tally.totals[0] * grid.last - above
         draws = integer_noise(noise.plan, keys.take(), 2 * len(tally)).reshape(2, -1)

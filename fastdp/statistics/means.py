@@ -13,6 +13,7 @@ from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
+from ..randomness.rehearsal import GIVEN
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.parameters import Missing
@@ -98,8 +99,9 @@ def sum(
     payers = charged_here(budget)
     noise = integer_noise_for(1, moved, moved**2, epsilon, delta, neighbors, payers)
     with ChargedKeys("sum", noise.guarantee, _row(noise, bounds), payers, rng) as keys, one_pass(progress, "adding"):
-        sums = column.sums(grid)
+        sums = keys.reads(column, GIVEN).sums(grid)
         exact = sums.total if column.knows_size else within_int64(grid.first * sums.present + sums.total)
+        exact = keys.reads(exact, noise.plan)
         noisy = exact + int(integer_noise(noise.plan, keys.take(), 1)[0])
     units = noisy + (grid.first * column.n if column.knows_size else 0)
     value = units if grid.integers else float(units * Fraction(grid.unit))
@@ -180,7 +182,7 @@ def mean(
     released = _Share(column, grid.last, epsilon, delta, neighbors, payers)
     row = _row(released.noise, bounds)
     with ChargedKeys("mean", released.noise.guarantee, row, payers, rng) as keys, one_pass(progress, "adding"):
-        sums = column.sums(grid)
+        sums = keys.reads(column, GIVEN).sums(grid)
         share, deviation = released.draw(released.parts(sums.total, sums.present), keys)
     value = grid.value(share * grid.last)
     return Number(value, deviation * grid.last * grid.unit, keys.stating(released.noise.guarantee), "mean")
@@ -264,7 +266,7 @@ def variance(
     released = _Share(column, int(square * finer) + 1, epsilon, delta, neighbors, payers)
     row = _row(released.noise, bounds)
     with ChargedKeys("variance", released.noise.guarantee, row, payers, rng) as keys, one_pass(progress, "adding"):
-        sums = column.squares(grid)
+        sums = keys.reads(column, GIVEN).squares(grid)
         parts = released.parts(_squared_deviations(sums, finer), sums.present)
         share, deviation = released.draw(parts, keys, most=Fraction(1, 4))
     unit = Fraction(grid.unit) ** 2 * released.last / finer
@@ -301,6 +303,7 @@ class _Share:
 
     def draw(self, parts: list[int], keys: ChargedKeys, most: Fraction = Fraction(1)) -> tuple[Fraction, float]:
         """The share with noise, from 0 to `most`, and its standard deviation."""
+        parts = keys.reads(parts, self.noise.plan)
         drawn = integer_noise(self.noise.plan, keys.take(), len(parts)).tolist()
         noisy = [part + draw for part, draw in zip(parts, drawn, strict=True)]
         everything = noisy[0] + noisy[1] if self._n is None else self._n * self.last

@@ -375,7 +375,7 @@ def test_errors_about_records_name_their_parameter():
 
 
 def test_dir_lists_what_is_public():
-    assert {*fastdp.__all__, "bounds", "kernels", "losses", "privacy", "records", "sets", "statistics"} == {
+    assert {*fastdp.__all__, "audit", "bounds", "kernels", "losses", "privacy", "records", "sets", "statistics"} == {
         *dir(fastdp)
     }
 

@@ -24,6 +24,7 @@ PUBLIC = [
 ]
 RESULTS = {
     "fastdp.answering": "Answer Estimate FittedDistribution Marginals MarginalsRelease Query Ratio",
+    "fastdp.audit": "Finding LowerBound Replay ReplayedRead",
     "fastdp.learning": "Chosen Hypothesis LearnedBox LearnedConjunction LearnedDecisionList LearnedTree",
     "fastdp.optimizing": "Descent ExcessBounds LeastSquares PrivateChoice PrivateDescent PrivateMinimum VectorRelease",
     "fastdp.privacy": "Release Releases Removal",

@@ -264,6 +264,8 @@ SPECIAL: dict[str, _Named] = {
     "bounds.continual_counter": _Named(rho=0.5, length=8),
     "bounds.quantiles_epsilon": _Named(error=100.0),
     "Partition": _Named(by="a", parts=lambda s: {0: fastdp.partition(RECORDS, by="a", keys=[0])[0]}),
+    "audit.replay": _Named(run=lambda s: _released, data=1, neighbor=2),
+    "audit.lower_bound": _Named(run=lambda s: _released, data=1, neighbor=2, runs=64),
     "statistics.histogram": _Named(bins=lambda s: [-51, -7, 3, 51]),
     "statistics.bincount": _Named(values=lambda s: s.rng.integers(2, size=s.n), size=2),
     "statistics.count_by": _Named(by="a", delta=1e-6),
@@ -394,6 +396,12 @@ _CHANGES: dict[str, Callable[[], Any]] = {  # made anew for each call
     "PrivateMultiplicativeWeights": _multiplicative_weights,
     "Randomness": fastdp.Randomness,
 }
+
+
+def _released(value: Any) -> Any:
+    return fastdp.laplace(3, sensitivity=1, epsilon=1.0)
+
+
 _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
     "PureDP": lambda: fastdp.PureDP(1.0),
     "ApproxDP": lambda: fastdp.ApproxDP(1.0, 1e-6),
@@ -417,6 +425,10 @@ _STAYS: dict[str, Callable[[], Any]] = {  # frozen, so made once
         np.array([[0, 1], [1, 0]] * 9), {0: (0, 1)}, {1: [0, 1]}, epsilon=1.0
     ),
     "statistics.Counts": lambda: fastdp.statistics.histogram(np.zeros(9), [-1.0, 0.0, 1.0], epsilon=1.0),
+    "audit.Finding": lambda: fastdp.audit.Finding("order", 1, "laplace", "a key is taken"),
+    "audit.ReplayedRead": lambda: fastdp.audit.ReplayedRead(1, "laplace", "L1", 1.0, 1.0, "epsilon 1"),
+    "audit.Replay": lambda: fastdp.audit.replay(_released, 1, 2),
+    "audit.LowerBound": lambda: fastdp.audit.lower_bound(_released, 1, 2, runs=64, claimed=fastdp.PureDP(1.0)),
     "Partition": lambda: fastdp.partition(RECORDS, by="a", keys=[0, 1]),
     "Domain": lambda: DOMAIN,
     "Bins": lambda: fastdp.Bins([0.0, 1.0, 2.0], missing=True),

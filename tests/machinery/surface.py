@@ -16,8 +16,9 @@ from typing import Any
 import fastdp
 
 MODULES = (
-    "fastdp", "fastdp.privacy", "fastdp.bounds", "fastdp.losses", "fastdp.sets", "fastdp.answering", "fastdp.learning",
-    "fastdp.optimizing", "fastdp.records", "fastdp.statistics", "fastdp.sklearn", "fastdp.connect.dp_accounting",
+    "fastdp", "fastdp.audit", "fastdp.privacy", "fastdp.bounds", "fastdp.losses", "fastdp.sets", "fastdp.answering",
+    "fastdp.learning", "fastdp.optimizing", "fastdp.records", "fastdp.statistics", "fastdp.sklearn",
+    "fastdp.connect.dp_accounting",
     "fastdp.connect.opendp", "fastdp.connect.mbi", "fastdp.connect.smartnoise",
 )  # fmt: skip
 

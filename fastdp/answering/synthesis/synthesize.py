@@ -13,6 +13,7 @@ from ...privacy.budget import Budget
 from ...privacy.guarantees import Neighbors
 from ...randomness.charged_keys import ChargedKeys
 from ...randomness.keys import Randomness
+from ...randomness.rehearsal import RECORDS
 from ...records.domain import Domain
 from ...records.sources import rows_of
 from ...support import parameters
@@ -190,7 +191,9 @@ def synthesize(
     with reporting(progress, "synthesizing") as report:
         report(0, 2, "measuring")
         with ChargedKeys("synthesize", plan.guarantee, listed, budget, rng) as keys:
-            measured = measure(rows, plan, rows.n if neighbors == "replace-one" else None, outside, keys)
+            measured = measure(
+                keys.reads(rows, RECORDS), plan, rows.n if neighbors == "replace-one" else None, outside, keys
+            )
             guarantee = keys.stating(plan.guarantee)
         report(1, 2, "fitting")
         made = _fitted(plan, measured, guarantee)
