@@ -10,6 +10,7 @@ import numpy as np
 
 import fastdp
 
+from ....records.subsets import held
 from ..registry import Call, Case, Side, Target, faster, make_case
 
 _case = partial(make_case, "noise")
@@ -41,7 +42,8 @@ def _first(units: Units, n: int) -> Call:
 
 def _drawn(units: Units, n: int) -> Any:
     """All persons, and those of the rows that are kept: read as a function reads them."""
-    found: list[Any] = _limit(units, n)().merge(lambda block: [block.column(0)], lambda some, more: some + more)
+    kept = held(_limit(units, n)())
+    found: list[Any] = kept.merge(lambda block: [block.column(0)], lambda some, more: some + more)
     return units(n), np.concatenate(found)
 
 
