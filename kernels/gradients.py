@@ -141,8 +141,8 @@ def make_products(direction: Any, exact: bool) -> Any:
     return add_product
 
 
-def make_columns(add_product: Any, parts: int) -> Any:
-    """Add columns j to j + 8 parts - 1 of a group of records."""
+def make_columns(add_product: Any, parts: int, ahead: int = AHEAD) -> Any:
+    """Add columns j to j + 8 parts - 1 of a group of records; what lies so many records ahead is prefetched."""
 
     @jit(inline=True)
     def add_columns(X: Any, p: int, d: int, w: F64Array, j: int, factors: F64Array, sums: F64Array) -> None:
@@ -158,8 +158,9 @@ def make_columns(add_product: Any, parts: int) -> Any:
         for i in range(GROUP):
             factor = splat(factors[i], 8)
             q = p + i * d + j
-            for part in range(parts):
-                prefetch(X, q + AHEAD * d + 8 * part)
+            if ahead:
+                for part in range(parts):
+                    prefetch(X, q + ahead * d + 8 * part)
             a = add_product(a, load_wide(X, q, 8), s, factor)
             if parts > 1:
                 b = add_product(b, load_wide(X, q + 8, 8), t, factor)

@@ -33,13 +33,12 @@ from .lanes import (
     lent,
     load,
     load_wide,
-    prefetch,
     row_at,
     shl,
     splat,
     stack,
     store,
-    tree_sum,
+    sum_each,
     truncate,
 )
 from .layout import GROUP_HALVES, LANES, SCHEDULE
@@ -60,7 +59,7 @@ from .words import expanded, fill_groups_into
 TILE = 128  # records
 ENTRIES = 2 * TILE  # of a tile and two columns
 RUN = 4 * TILE  # records whose words are one group of ChaCha20, and after which sums leave int32
-AHEAD = 8192  # entries to prefetch when they are summed: 4.9 ms instead of 4.4 for 1e6 x 20 without
+ROWS, ROW_LANES = 16, 16 * LANES  # records that are rounded together, and 8 parts of the square of each
 DRAWN = 2 * GROUP_HALVES  # 32-bit words of two groups
 LARGEST = 32766  # a norm that is rounded is at most this, and so are coordinates after rounding, but for one
 MOST = 2**26  # K is less: 32 products of a run in one int32 lane then keep below 2^31
@@ -134,7 +133,7 @@ def round_points(
     Shapes    X float64 or float32[n d]; out int16, whole tiles of two columns each; marks int16[2, N], N the records of
               these tiles: e_i, and floor(most / N_i) for N_i = ceil ||out_i||, at most 2^15 - 1 (0 where N_i is);
               phases float64[D] in [0, 1), D the least multiple of 32 from d on
-    Cost      two reads of X, the second from the L1 cache: 20 ms for 1e6 x 20
+    Cost      two reads of X, the second from the L1 cache: 20 ms for 1e6 x 20 that lie in a cache
     Source    fastdp/optimizing/points.md, lemmas 1 and 3
     Requires  norms below 2^511; those beyond `bound` are brought back to it; least as norms_into takes it
     Used by   fastdp/optimizing/grid_points.py
@@ -148,12 +147,11 @@ def round_points(
     mask[: d % LANES] = 1.0
     last[: (n - sure) * d] = X[sure * d :]
     how = Rounding(bound, least, most, mask, phases)
-    work = RoundedRows(np.zeros(16 * wide, np.int16), np.empty(256, np.int32))
+    work = RoundedRows(np.zeros(ROWS * wide, np.int16), np.empty(256, np.int32))
     source = expanded(key, stack(np.uint32, SCHEDULE))
     words = Words(source, POINT_STREAM, first)
     round_whole(X, 0, sure, d, how, work, words, out, marks)
     round_whole(last, sure, n - few - sure, d, how, work, words, out, marks)
-    work.rows[few * wide :] = 0
     round_whole(last[(n - few - sure) * d :], n - few, few, d, how, work, words, out, marks)
 
 
@@ -178,10 +176,13 @@ class RoundedRows(NamedTuple):
 def round_whole(
     X: Any, start: int, n: int, d: int, how: Rounding, work: RoundedRows, words: Words, out: I16Array, marks: I16Array
 ) -> None:
-    """The n points of X, which are those from number `start` on; up to 7 entries beyond them are read.
+    """The n points of X, which are those from number `start` on, and points of 0 up to a multiple of 16.
+
+    What is decided of each record alone is computed of 16 side by side: one by one, as a chain of roots and quotients,
+    it took three times as long.
 
     Like      round_points
-    Shapes    X with n points and 7 more entries; n a multiple of 16, or less than 16
+    Shapes    X with n points and 7 more entries; with 16 if n is less, which is then all there is
     Cost      as there
     Used by   round_points
     Oracle    tests/oracles/points.py::rounded_point
@@ -192,20 +193,34 @@ def round_whole(
     row_pairs, exponents, limits = rows.view(np.int32), row_at(marks, EXPONENT), row_at(marks, LIMIT)
     drawn = stack(words.key.dtype, DRAWN)
     halves, skip, pairs, wide = drawn.view(np.uint16), int64(words.first % RUN), (d + 1) // 2, phases.size
+    squares, shrinks, powers = stack(mask.dtype, ROWS), stack(mask.dtype, ROWS), stack(mask.dtype, ROWS)
+    lanes, moves, rounded = stack(mask.dtype, ROW_LANES), stack(mask.dtype, ROWS), stack(mask.dtype, TILE)
+    rounded[:] = 0.0
     fill_words(words.key, words.stream, words.first // RUN + start // RUN, skip, drawn)
-    for done in range(0, n, 16):
-        at = start + done
+    for done in range(0, n, ROWS):
+        at, p, few = start + done, done * d, min(ROWS, n - done)
         if at % RUN == 0 and done:
             fill_words(words.key, words.stream, words.first // RUN + at // RUN, skip, drawn)
-        for i in range(min(16, n - done)):
-            p = (done + i) * d
-            norm = np.sqrt(point_square(X, p, d, mask) + how.least)
-            shrink = how.bound / norm if norm > how.bound else 1.0
-            e = int64(15) - exponent_above(norm * shrink)
-            u = (np.float64(halves[skip + (at + i) % RUN]) + 0.5) * 2.0**-16
-            square = round_row(X, p, d, mask, shrink, whole_power(e), u, phases, rows, i * wide)
-            exponents[at + i] = e
-            limits[at + i] = limit_of(square, how.most)
+        squares_into(X, p, d, mask, squares, 0)
+        squares_into(X, p + LANES * d, d, mask, squares, LANES)
+        place = skip + at % RUN
+        some = halves[place : place + ROWS]
+        for i in range(ROWS):
+            norm = np.sqrt(squares[i] + how.least)
+            shrinks[i] = how.bound / norm if norm > how.bound else 1.0
+            powers[i] = whole_power(int64(15) - exponent_above(norm * shrinks[i]))
+            moves[i] = (np.float64(some[i]) + 0.5) * 2.0**-16
+        for i in range(ROWS):
+            round_row(X, p + i * d, d, mask, shrinks[i], powers[i], moves[i], phases, rows, i * wide, lanes, LANES * i)
+        for i in range(few):
+            exponents[at + i] = (bits_of(powers[i]) >> int64(52)) - int64(1023)
+        add_lanes(lanes, 0, rounded, at % TILE)
+        add_lanes(lanes, LANES * LANES, rounded, at % TILE + LANES)
+        if (at + ROWS) % TILE == 0 or done + ROWS >= n:
+            for i in range(TILE):
+                rounded[i] = limit_of(rounded[i], how.most)
+            for i in range(max(at // TILE * TILE, start), at + few):
+                limits[i] = int64(rounded[i % TILE])
         base = at // TILE * pairs * TILE + at % TILE
         for j in range(0, pairs, 16):
             transpose_into(row_pairs, j, wide // 2, block)
@@ -214,13 +229,14 @@ def round_whole(
 
 
 @jit(inline=True)
-def limit_of(square: float, most: int) -> int:
+def limit_of(square: float, most: int) -> float:
     """floor(most / N) for the least integer N whose square is not below; at most 2^15 - 1, and 0 for a square of 0.
 
     Root and quotient are rounded once, and exact integers are too far from what is none: points.md, lemma 1.
     """
-    size = np.ceil(np.sqrt(square))
-    return int64(min(np.floor(np.float64(most) / size), 32767.0)) if size > 0.0 else int64(0)
+    quotient = np.floor(np.float64(most) / np.ceil(np.sqrt(square)))
+    quotient = quotient if quotient < 32767.0 else 32767.0
+    return quotient if square > 0.0 else 0.0
 
 
 @jit(inline=True)
@@ -230,25 +246,53 @@ def fill_words(key: U32Array, stream: int, group: int, skip: int, words: U32Arra
 
 
 @jit(inline=True)
-def point_square(X: Any, p: int, d: int, mask: F64Array) -> float:
-    """The squared norm of the point at place p, nearly; up to 7 entries beyond it are read, and count for nothing."""
+def squares_into(X: Any, p: int, d: int, mask: F64Array, out: F64Array, i: int) -> None:
+    """The squared norms of 8 points from place p on; up to 7 entries beyond the last are read, and do not count."""
     whole = d // LANES * LANES
     a = splat(0.0, 8)
-    for c in range(0, whole, LANES):
-        v = load_wide(X, p + c, 8)
-        a = fma(v, v, a)
+    b, c, e, f, g, h, k = a, a, a, a, a, a, a
+    for q in range(p, p + whole, LANES):
+        a, b = add_square(X, q, a), add_square(X, q + d, b)
+        c, e = add_square(X, q + 2 * d, c), add_square(X, q + 3 * d, e)
+        f, g = add_square(X, q + 4 * d, f), add_square(X, q + 5 * d, g)
+        h, k = add_square(X, q + 6 * d, h), add_square(X, q + 7 * d, k)
     if whole < d:
-        v = load_wide(X, p + whole, 8) * load(mask, 0, 8)
-        a = fma(v, v, a)
-    return tree_sum(a)
+        ours, q = load(mask, 0, 8), p + whole
+        a, b = add_masked_square(X, q, ours, a), add_masked_square(X, q + d, ours, b)
+        c, e = add_masked_square(X, q + 2 * d, ours, c), add_masked_square(X, q + 3 * d, ours, e)
+        f, g = add_masked_square(X, q + 4 * d, ours, f), add_masked_square(X, q + 5 * d, ours, g)
+        h, k = add_masked_square(X, q + 6 * d, ours, h), add_masked_square(X, q + 7 * d, ours, k)
+    store(out, i, sum_each(a, b, c, e, f, g, h, k))
+
+
+@jit(inline=True)
+def add_square(X: Any, p: int, total: Any) -> Any:
+    """The squares of 8 entries, added."""
+    v = load_wide(X, p, 8)
+    return fma(v, v, total)
+
+
+@jit(inline=True)
+def add_masked_square(X: Any, p: int, mask: Any, total: Any) -> Any:
+    """Those of which the mask has ones."""
+    v = load_wide(X, p, 8) * mask
+    return fma(v, v, total)
+
+
+@jit(inline=True)
+def add_lanes(lanes: F64Array, p: int, out: F64Array, i: int) -> None:
+    """out[i + k] is the sum of the 8 entries from place p + 8 k on, integers below 2^53."""
+    a, b, c, e = load(lanes, p, 8), load(lanes, p + 8, 8), load(lanes, p + 16, 8), load(lanes, p + 24, 8)
+    f, g, h, k = load(lanes, p + 32, 8), load(lanes, p + 40, 8), load(lanes, p + 48, 8), load(lanes, p + 56, 8)
+    store(out, i, sum_each(a, b, c, e, f, g, h, k))
 
 
 @jit(inline=True)
 def round_row(
     X: Any, p: int, d: int, mask: F64Array, shrink: float, power: float, u: float, phases: F64Array, out: I16Array,
-    q: int,
-) -> float:  # fmt: skip
-    """Round the point at place p of X to place q of out; the square of its norm, a sum of integers below 2^53."""
+    q: int, squares: F64Array, r: int,
+) -> None:  # fmt: skip
+    """Round the point at place p of X to place q of out; at place r of `squares`, 8 parts of its squared norm."""
     whole = d // LANES * LANES
     first, second, shift, square = splat(shrink, 8), splat(power, 8), splat(u, 8), splat(0.0, 8)
     for c in range(0, whole, LANES):
@@ -262,7 +306,7 @@ def round_row(
         v = floor_within(load_wide(X, p + whole, 8) * ours * first * second + (t - truncate(t)) * ours)
         square = fma(v, v, square)
         store(out, q + whole, narrow(v))
-    return tree_sum(square)
+    store(squares, r, square)
 
 
 # --- scores
@@ -292,15 +336,17 @@ def spread_weights(w: F64Array, d: int, shift: int, table: I32Array) -> int:
 
 @jit(inline=True)
 def scores_into(X: I16Array, base: int, table: I32Array, high: I32Array, low: I32Array) -> None:
-    """The high and low parts of <x_q, w> of a tile."""
+    """The high and low parts of <x_q, w> of a tile.
+
+    Nothing is prefetched: with 16 KB ahead it was 4.4 ms instead of 4.9 for 1e6 x 20 on an idle machine, and 9.7
+    instead of 7.1 where others use the memory, too.
+    """
     for i in range(0, TILE, 64):
         a = splat(int32(0), 16)
         b, c, e, f, g, h, k = a, a, a, a, a, a, a
         q = base + 2 * i
         for p in range(0, table.size, 2):
             u, v = splat_pair(table, p, 16), splat_pair(table, p + 1, 16)
-            for part in range(4):
-                prefetch(X, q + 32 * part + AHEAD)
             x = load_pairs(X, q, 16)
             a, b = add_products(a, x, u), add_products(b, x, v)
             x = load_pairs(X, q + 32, 16)

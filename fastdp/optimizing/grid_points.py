@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..randomness.keys import Key
-from ..records.rows import Block
+from ..records.rows import BLOCK_RECORDS, Block
 from ..support.columns import as_compiled
-from .points import DescentSteps, Points
+from ..support.slots import Slots
+from .points import DescentSteps, Points, least_square
 from .sets import Vector
 
 _ONE_LOOP = 2**22  # coordinates up to which a descent is one compiled loop: 200 us a step, too short for threads
@@ -50,7 +51,8 @@ class GridPoints:
     def __init__(self, points: Points, key: Key, longest: int) -> None:
         self._loss, self._key, self.d, self.n = points.loss, key, points.d, points.n
         size = 2 * (self.d + self.d % 2) + _OF_A_RECORD
-        self._parts = points.rows.keep_parts(partial(_rounded, points, key, longest), size)
+        slots = Slots(-(-self.n // BLOCK_RECORDS), BLOCK_RECORDS * size)
+        self._parts = points.rows.keep_parts(partial(_rounded, points, key, longest, slots), size)
 
     def gradients(self, w: Vector, step: int, unit: float) -> NDArray[np.int64]:
         """The sum of all clipped gradients at w in some step, in units of the grid."""
@@ -77,18 +79,18 @@ class GridPoints:
         return np.array([self._loss.number, self._loss.parameter, unit])
 
 
-def _rounded(points: Points, key: Key, longest: int, block: Block) -> IntegerBlock:
+def _rounded(points: Points, key: Key, longest: int, slots: Slots, block: Block) -> IntegerBlock:
     """A block as integers."""
-    from ..kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32
     from ..kernels.points import TILE, round_points
 
     X, labels = points.raw_parts(block)
-    pairs, records = (points.d + 1) // 2, -(-block.n // TILE) * TILE
-    out, marks = np.zeros(2 * pairs * records, np.int16), np.zeros((2, records), np.int16)
+    width, records = points.d + points.d % 2, -(-block.n // TILE) * TILE
+    memory = slots.zeros((width + 2) * records, np.int16)
+    out, marks = memory[: width * records], memory[width * records :].reshape(2, records)
     phases = np.arange(-(-points.d // 32) * 32) * _GOLDEN % 1.0
-    least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
     make: Any = round_points
-    make(as_compiled(X.reshape(-1)), points.d, points.limit, least, longest, key, block.first, phases, out, marks)
+    flat, least = as_compiled(X.reshape(-1)), least_square(X)
+    make(flat, points.d, points.limit, least, longest, key, block.first, phases, out, marks)
     return IntegerBlock(block.first, out, labels, marks)
 
 

@@ -32,6 +32,8 @@ _MOST_COLUMNS = 2**20  # descent.md, lemma 1
 # 1.5 us a step for 1,000 x 10 in place of 2.5, and of 1.9 for integers; at 30 columns it takes longer
 _FEW_COLUMNS, _FEW_RECORDS = FEW_COLUMNS, FEW_RECORDS
 
+_WILD = "X: must be finite, with norms below 2^511; there are records that are not"
+
 T = TypeVar("T")
 
 
@@ -116,7 +118,7 @@ class Points:
             self._wild = True
             wild, outside = self._read_norms()
         if wild:
-            raise DomainError("X: must be finite, with norms below 2^511; there are records that are not")
+            raise DomainError(_WILD)
         if outside and not self._clip:
             raise DomainError(
                 f"X: norms must be at most x_norm={self._bound:g}; there are records beyond: scale them by a public "
@@ -172,6 +174,24 @@ class Points:
     def gradients(self, w: Vector, unit: float, limit: float) -> NDArray[np.int64]:
         """The sum of all clipped gradients at w, in units of the grid."""
         return self.rows.total(partial(self._sum, "sum", w=w, unit=unit, limit=limit, dtype=np.int64))
+
+    def vectors(self, unit: float, limit: float) -> NDArray[np.int64]:
+        """The sum of all points, shortened to the clip, in units of the grid; it checks them as `check` does."""
+        found = self.rows.total(partial(self._sum_vectors, unit, limit))
+        if found[-1] and self._clip:
+            self._wild = True
+            found = self.rows.total(partial(self._sum_vectors, unit, limit))
+        if found[-1]:
+            raise DomainError(_WILD)
+        return found[:-1]
+
+    def _sum_vectors(self, unit: float, limit: float, block: Block) -> NDArray[np.int64]:
+        """The sum over a block, and whether one of its points has no finite norm."""
+        from ..kernels.vector_sums import sum_vectors
+
+        X, out = self._matrix(block), np.zeros(self.d + 1, np.int64)
+        out[-1] = sum_vectors(as_compiled(X.reshape(-1)), least_square(X), unit, limit, out[:-1])
+        return out
 
     def plain_gradients(self, w: Vector) -> Vector:
         """The sum of all gradients at w, neither clipped nor private; the same bits for any number of threads."""
@@ -283,12 +303,18 @@ def legal_points(X: NDArray[Any]) -> NDArray[Any]:
 
 
 def norms_of(X: NDArray[Any]) -> Vector:
-    from ..kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32, norms_into
+    from ..kernels.clipping import norms_into
 
     norms = np.empty(len(X))
-    least = LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
-    norms_into(as_compiled(X.reshape(-1)), X.shape[1], least, norms)
+    norms_into(as_compiled(X.reshape(-1)), X.shape[1], least_square(X), norms)
     return norms
+
+
+def least_square(X: NDArray[Any]) -> float:
+    """What is added to squared norms, so that none is too small: kernels/clipping.py."""
+    from ..kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32
+
+    return LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
 
 
 def _append(some: list[T], more: list[T]) -> list[T]:

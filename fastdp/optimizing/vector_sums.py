@@ -160,7 +160,7 @@ def vector_sum(
     Guarantee    (epsilon, delta)-DP, for any vectors
     Proof        vector_sums.md
     Accuracy     the sum of the shortened vectors, with noise of `.noise_scale` in each coordinate: `bounds.vector_sum`
-    Cost         one read of X to check that it is finite, one to sum: 7 ms for a million of 20 coordinates
+    Cost         one read of X: 5 ms for a million of 20 coordinates
 
     Examples
     --------
@@ -294,8 +294,7 @@ class VectorRequest:
         factor = 1 / (grid.unit * divisor)
         price = {"epsilon": self.asked.epsilon, "delta": self.asked.delta, "clip": grid.clip}
         with ChargedKeys(self.mechanism, guarantee, price, budget, rng) as keys:
-            keys.reads(points, GIVEN).check()
-            total = points.gradients(np.zeros(self.d), grid.unit, grid.limit(self.d))
+            total = keys.reads(points, GIVEN).vectors(grid.unit, grid.limit(self.d))
             total = keys.reads(total, drawn.plan())
             total += integer_noise(drawn.plan(), keys.take(), self.d)
         return VectorRelease(

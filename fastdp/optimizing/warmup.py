@@ -73,5 +73,6 @@ def _descend(loss: Any, dtype: Any) -> None:
         integers = GridPoints(points, np.zeros(8, np.uint32), 2**25)
         integers.descend(problem.start, 1.0, noise, step)
         integers.gradients(problem.start, 0, 1.0)
+    points.vectors(1.0, 1.0)
     points.moments(1.0, 1.0, 1.0)
     problem.over.project(problem.start)

@@ -20,9 +20,13 @@ import pytest
 
 import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness
+from fastdp.kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32
+from fastdp.kernels.vector_sums import sum_vectors
 from fastdp.optimizing import vector_sums
+from fastdp.optimizing.step_noise import limit_of
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
 from tests import oracles
+from tests.kernels.test_gradients import instance, wild_rows
 from tests.laws import assert_law, wrong_scales
 
 Array = np.ndarray[Any, Any]
@@ -44,6 +48,77 @@ def some(n: int, d: int, seed: int = 0) -> Array:
 
 def shortened(X: Array, clip: float) -> Array:
     return X * np.minimum(1.0, clip / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300))
+
+
+# --- the kernel
+
+
+def summed(X: Array, unit: float, limit: float) -> tuple[Array, bool]:
+    out, least = np.zeros(X.shape[1], np.int64), LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
+    return out, sum_vectors(X.reshape(-1), least, unit, limit, out)
+
+
+def test_sums_are_those_of_the_oracle() -> None:
+    rng = np.random.default_rng(5)
+    exact = total = 0
+    for dtype in (np.float64, np.float32):
+        for d, n in ((1, 31), (2, 64), (8, 33), (13, 100), (20, 97), (33, 50), (40, 32), (70, 5)):
+            X = instance(rng, n, d, dtype)[0]
+            unit, limit = 2.0**20, limit_of(2.0**20, d)
+            found, wild = summed(X, unit, limit)
+            low, high = oracles.optimizing.clipped_gradients(
+                X, np.zeros(n), np.zeros(d), "LINEAR", unit=unit, limit=limit
+            )
+            assert not wild
+            assert (low <= found).all()
+            assert (found <= high).all()
+            exact, total = exact + int((low == high).sum()), total + d
+    assert exact > 0.9 * total
+
+
+def test_no_vector_is_longer_than_k() -> None:
+    """In exact integers, for 100,000 adversarial records, in groups of one that is repeated and one by one."""
+    rng = np.random.default_rng(6)
+    at_limit = 0
+    for d, n in ((1, 20_000), (2, 20_000), (3, 20_000), (8, 20_000), (33, 12_000), (100, 8_000)):
+        X = wild_rows(rng, n, d)
+        for i in range(n):
+            unit = float((1.0, 2.0**-60, 2.0**20, 2.0**200)[i % 4])
+            size = float((2**30, 2**41, 64, 12345)[i // 4 % 4])
+            found, wild = summed(X[i : i + 1], unit, limit_of(size, d))
+            assert not wild
+            length = sum(int(v) ** 2 for v in found.tolist())
+            assert length <= size**2, (X[i], unit, size)
+            at_limit += length >= 0.9 * size**2
+    assert at_limit > 10_000, "the limit is reached, not only kept"
+
+
+def test_sums_are_of_their_records_one_by_one() -> None:
+    """What a vector adds is its own: neither its group nor what lies behind the last one decides about it."""
+    rng = np.random.default_rng(7)
+    for d in (1, 5, 8, 20, 40):
+        X = wild_rows(rng, 150, d)
+        limit = limit_of(2.0**30, d)
+        among = np.full(X.size + 16, np.nan)
+        among[: X.size] = X.reshape(-1)
+        whole, wild = summed(among[: X.size].reshape(X.shape), 2.0**20, limit)
+        assert not wild
+        np.testing.assert_array_equal(whole, sum(summed(row[None], 2.0**20, limit)[0] for row in X))
+    many = np.tile(rng.normal(size=(1, 3)), (9_001, 1))  # more than a float holds of the largest
+    np.testing.assert_array_equal(
+        summed(many, 2.0**39, limit_of(2.0**41, 3))[0], 9_001 * summed(many[:1], 2.0**39, limit_of(2.0**41, 3))[0]
+    )
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**600])
+def test_a_norm_that_is_not_finite_is_noticed_and_nothing_is_added(value: float) -> None:
+    for n in (1, 31, 64, 100):
+        for at in {0, n // 2, n - 1}:
+            X = np.ones((n, 5))
+            X[at, 3] = value
+            found, wild = summed(X, 2.0**20, 2.0**20)
+            assert wild
+            assert not found.any()
 
 
 # --- the law of the noise

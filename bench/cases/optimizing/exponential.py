@@ -13,7 +13,7 @@ from fastdp import losses, sets
 
 from ...peers.inputs import labels_of
 from ...peers.inputs import points as records
-from ..registry import Call, Case, Side, make_case
+from ..registry import Call, Case, Side, Target, faster, make_case
 from .inputs import EPSILON, LOSSES, MILLION
 
 _case = partial(make_case, "optimizing")
@@ -96,13 +96,13 @@ def _numpy_mean_point(n: int) -> Call:
     return call
 
 
-def _point_case(name: str, loss: str, rival: Callable[[int], Call]) -> Case:
+def _point_case(name: str, loss: str, rival: Callable[[int], Call], target: Target | None = None) -> Case:
     return _case(
         name,
         f"exponential_erm, {loss} in one dimension, exactly, on a grid of 2^40 points",
         MILLION,
         lambda n: lambda: choose_point(loss, n)().w,
-        (Side("numpy", rival), None),
+        (Side("numpy", rival), target),
         oracle="a good number",
         drawn=lambda n: (loss, ages(n).ravel(), choose_point(loss, n, beta=1e-9)()),
         epsilon=EPSILON,
@@ -116,13 +116,13 @@ def _drawn_choice(n: int) -> Any:
 
 CASES = (
     _point_case("exact-deviation", "absolute deviation", _numpy_median_point),
-    _point_case("exact-distance", "squared distance", _numpy_mean_point),
+    _point_case("exact-distance", "squared distance", _numpy_mean_point, faster("numpy", avx512=2, avx2=2)),
     _case(
         "net",
         "exponential_erm, logistic loss, a net of some 1,000 points in 2 dimensions",
         20_000,
         lambda n: lambda: _choose(n)().w,
-        (Side("numpy", _numpy_choose), None),
+        (Side("numpy", _numpy_choose), faster("numpy", avx512=2, avx2=2)),
         oracle="a good point",
         drawn=_drawn_choice,
     ),

@@ -12,7 +12,7 @@ import fastdp
 from fastdp import sets
 
 from ...peers.inputs import points as records
-from ..registry import Call, Side, make_case
+from ..registry import Call, Case, Side, faster, make_case
 from .inputs import DELTA, EPSILON, LOSSES, MILLION, RADIUS
 
 _case = partial(make_case, "optimizing")
@@ -49,20 +49,21 @@ def _drawn_minimum(n: int) -> Any:
     return (*records(n, 20, "float64"), found.details)
 
 
-def _drawn_moments(n: int) -> Any:
-    return (*records(n, 20, "float64"), _least_squares(20)(n)())
+def _moments_case(name: str, n: int, d: int, avx512: float, avx2: float) -> Case:
+    return _case(
+        name,
+        f"noisy_least_squares, {d} columns, float64",
+        n,
+        lambda n: lambda: _least_squares(d)(n)().w,
+        (Side("numpy X.T @ X", _numpy_moments(d)), faster("numpy X.T @ X", avx512=avx512, avx2=avx2)),
+        oracle="noisy moments",
+        drawn=lambda n: (*records(n, d, "float64"), _least_squares(d)(n)()),
+    )
 
 
 CASES = (
-    _case(
-        "least-squares",
-        "noisy_least_squares, 20 columns, float64",
-        MILLION,
-        lambda n: lambda: _least_squares(20)(n)().w,
-        (Side("numpy X.T @ X", _numpy_moments(20)), None),
-        oracle="noisy moments",
-        drawn=_drawn_moments,
-    ),
+    _moments_case("least-squares", MILLION, 20, 1.2, 1),
+    _moments_case("least-squares-1e5x200", 100_000, 200, 3, 1.5),
     _case(
         "private-erm",
         "private_erm, squared loss, 20 columns, float64: it takes noisy_least_squares",
