@@ -1,8 +1,9 @@
 """Records in Dask arrays and DataFrames (extra `[dask]`), read where their partitions are by the scheduler that is set.
 
 A statistic is sent to the partitions; its results for them come back, combined on the way. So noise is drawn once, at
-the client, from the same integers as on one machine, and no record travels. Nothing is kept from one statistic to the
-next: a partition that is lost with its worker, and computed anew, has the same result.
+the client, from the same integers as on one machine, and no record travels. What a descent reads in every step, points
+as integers, is made once and stays with the workers. A partition, or what was made of it, that is lost with its worker
+and computed anew has the same result.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..records.engine import Engine
+from ..records.engine import Engine, RunHeld
 from ..records.engine_jobs import Failure, Job, Summary
 from ..records.rows import Rows
 from ..support.boundary import boundary
@@ -24,6 +25,7 @@ from ..support.columns import comes_from
 from .requirements import is_older
 
 _OLDEST = "2024.8"
+_MOST_HELD = 2**34  # bytes in this process, where its threads are the workers
 _AT_ONCE = 8  # summaries that are combined in one task
 _MUST = "must be a Dask array of two dimensions, or a Dask DataFrame"
 
@@ -67,12 +69,28 @@ class DaskRows(Engine):
 
     def run(self, job: Job[Any], columns: list[int]) -> Summary | Failure:
         """One computation of Dask's."""
+        return _compute_tree(job, self.lengths, self._partitions(columns))
+
+    def hold(self, job: Job[Any], columns: list[int], size: int) -> RunHeld | None:
+        """What a job makes of partitions, persisted: in the memory of the cluster, or of this process's threads.
+
+        Not where other processes work without a cluster: all that they make would come back to this one.
+        """
+        place = _place_of_work()
+        if place == "processes" or (place == "threads" and size > _MOST_HELD):
+            return None
+        held = _persisted(job, self.lengths, self._partitions(columns))
+        lengths = [length for length in self.lengths if length]
+        return lambda other: _compute_tree(other, lengths, [held])
+
+    def _partitions(self, columns: list[int]) -> list[list[Any]]:
+        """The partitions, and those of labels that are elsewhere."""
         partitions = [self._collection.partitions(columns)]
         if self._labels is not None and not self._has(self._labels[0]):
             there, label = self._labels
             assert isinstance(there, DaskRows)
             partitions.append(there._collection.partitions(there._asked((label,))))
-        return _compute_tree(job, self.lengths, partitions)
+        return partitions
 
     def _asked(self, columns: tuple[int, ...]) -> list[int]:
         """Of a DataFrame only those that are asked for are read."""
@@ -203,6 +221,38 @@ def _compute_tree(job: Job[Any], lengths: Sequence[int], partitions: list[list[A
     found: Summary | Failure
     (found,) = _compute(delayed(tasks[0].key, graph, layer=name))
     return found
+
+
+def _persisted(job: Job[Any], lengths: Sequence[int], partitions: list[list[Any]]) -> list[Any]:
+    """What a job makes of each partition that has records, computed, and held where it was."""
+    import dask
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    of_partition, tasks, first = dask.delayed(_summarise, pure=False), [], 0
+    for length, *parts in zip(lengths, *partitions, strict=True):
+        if length:
+            tasks.append(of_partition(job, first, length, *parts))
+        first += length
+    persist: Any = dask.persist  # without types
+    held = persist(*tasks)
+    layer = f"fastdp-{secrets.token_hex(8)}"
+    every = {key: task for each in held for key, task in dict(each.__dask_graph__()).items()}
+    graph = HighLevelGraph({layer: every}, {layer: set()})
+    delayed: Any = Delayed
+    return [delayed(each.key, graph, layer=layer) for each in held]
+
+
+def _place_of_work() -> str:
+    """Where Dask computes: "cluster", "threads" of this process, or "processes" that send everything back."""
+    from dask import local, threaded
+    from dask.base import get_scheduler
+
+    scheduler: Any = get_scheduler
+    get = scheduler() or threaded.get
+    if get in (threaded.get, local.get_sync):
+        return "threads"
+    return "cluster" if hasattr(getattr(get, "__self__", None), "scheduler_info") else "processes"
 
 
 def _summarise(job: Job[Any], first: int, n: int, part: Any, labels: Any = None) -> Summary | Failure:

@@ -18,12 +18,15 @@ from ..support.columns import Array, Entries, comes_from
 from ..support.public_paths import public_as
 from .arrays import block_step
 from .column_names import at_least_one, label_of, names_at, positions_of
-from .engine_jobs import Count, Failure, Job, Merge, Reader, Summary, Total, Work
+from .engine_jobs import Count, Failure, HeldJob, Job, Keep, Merge, Reader, Summary, Total, Work
 from .exact_sums import joined
-from .rows import Block, PerRecord, Rows
+from .rows import Block, Parts, PartsMadeAnew, PerRecord, Rows
 from .sources import opened
 
 T = TypeVar("T")
+
+RunHeld = Callable[[Job[Any]], Summary | Failure]
+"""Runs a job on everything that is held of the parts, as `Engine.run` does on the parts."""
 
 
 @public_as("fastdp.records")
@@ -121,6 +124,29 @@ class Engine(Rows):
             What `job.combine` makes of all parts, in their order.
         """
 
+    def hold(self, job: Job[Any], columns: list[int], size: int) -> RunHeld | None:
+        """Run a job on every part, and hold what it returns where the part is, for other jobs; or do not, and say so.
+
+        What is summed more than once, as in each step of a descent, is then made once. An engine need not define it.
+
+        Parameters
+        ----------
+        job : Job
+            As `run` takes it.
+        columns : list of int
+            As there.
+        size : int
+            How many bytes will be held in all, about.
+
+        Returns
+        -------
+        callable or None
+            `held(other)` calls `other(made, first, n)` on what the job made of each part that has n > 0 records, of
+            which `first` is the first, and combines the results as `run` does. What is lost may be made anew: a job
+            returns the same for the same part. None if nothing is held.
+        """
+        return None
+
     def __getitem__(self, columns: str | int | Sequence[str | int]) -> Rows:
         """One column, or several: `rows["age"]`, `rows[["age", "income"]]`."""
         return self.select([columns] if isinstance(columns, str | int) else list(columns))
@@ -159,6 +185,11 @@ class Engine(Rows):
     def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
         return function  # what were kept would lie elsewhere than the records, some day
 
+    def keep_parts(self, make: Callable[[Block], T], size: int) -> Parts[T]:
+        job, columns, _ = self._job(Keep(make))
+        held = self.hold(job, columns, self.n * size) if self.n else None
+        return PartsMadeAnew(self, make) if held is None else _PartsHeld(held, self.n)
+
     def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
         if not isinstance(labels, Engine) or not self._has(labels):
             raise ValueError(f"y: type {type(labels).__name__}: must be the name of a column of X")
@@ -192,6 +223,13 @@ class Engine(Rows):
 
     def _run(self, work: Work[T]) -> T:
         """One job on all parts."""
+        job, columns, nobody = self._job(work)
+        if not self.n:
+            return job.of_nothing(*nobody)
+        return job.result(self.run(job, columns), self.n)
+
+    def _job(self, work: Work[T]) -> tuple[Job[T], list[int], tuple[Any, Any]]:
+        """A job on parts, the columns that it reads, and a part without records, and without labels."""
         of_labels = labels_there = None
         asked: tuple[int, ...] = self._columns
         if self._labels is not None:
@@ -201,10 +239,7 @@ class Engine(Rows):
             else:
                 of_labels, labels_there = there._reader((label,)), there._nothing((label,))
         reader = self._reader(asked, labelled=self._labels is not None and of_labels is None)
-        job: Job[T] = Job(work, reader, of_labels)
-        if not self.n:
-            return job.of_nothing(self._nothing(asked), labels_there)
-        return job.result(self.run(job, self._asked(asked)), self.n)
+        return Job(work, reader, of_labels), self._asked(asked), (self._nothing(asked), labels_there)
 
     def _asked(self, columns: tuple[int, ...]) -> list[int]:
         """The columns of a part of which these are read."""
@@ -237,3 +272,14 @@ class Engine(Rows):
     def _is_category(self, j: int) -> bool:
         is_frame = comes_from(self._empty, "pandas", "DataFrame")
         return is_frame and comes_from(self._empty.iloc[:, j].array, "pandas", "Categorical")
+
+
+class _PartsHeld(Parts[T]):
+    """What has been made of blocks, held by an engine."""
+
+    def __init__(self, run: RunHeld, n: int) -> None:
+        self._run, self._n = run, n
+
+    def total(self, statistic: Callable[[T], Any]) -> NDArray[np.int64]:
+        job = HeldJob(Total(statistic))
+        return joined(job.result(self._run(job), self._n))

@@ -44,6 +44,7 @@ def check_engine(make: Callable[[Any], Engine]) -> None:
     _adds_up(rows, here)
     _selects(rows, table)
     _has_labels(rows, here)
+    _holds(rows, here)
     _raises(rows)
     nobody, empty = make(table[:0].copy()), opened(table[:0])
     _is_described(nobody, empty)
@@ -155,6 +156,20 @@ def _has_labels(rows: Rows, here: Rows) -> None:
         read = records.label_reader(labels, lambda entries: entries.complete(), np.bool_)
         found.append(int(records.total(lambda block: [block.column("age")[read(block)].sum()])[0]))  # noqa: B023
     _must(found[0] == found[1], "read labels beside their records")
+
+
+def _holds(rows: Rows, here: Rows) -> None:
+    """What is made of blocks once and summed twice, held or made anew."""
+    found = []
+    for some in (rows, here):
+        parts = some.keep_parts(lambda block: (block.first, block.column("age").astype(np.int64)), 8)
+        found.append([parts.total(_by_place).tolist() for _ in range(2)])
+    _must(found[0] == found[1], "hold what a job made of each part, for all jobs that follow")
+
+
+def _by_place(part: tuple[int, Any]) -> Any:
+    first, ages = part
+    return [ages.sum(), (ages * np.arange(first, first + len(ages))).sum()]
 
 
 def _raises(rows: Rows) -> None:

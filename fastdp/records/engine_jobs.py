@@ -147,13 +147,26 @@ class Merge(Work[T]):
         return self._combine(one, other)
 
 
+class Keep(Work[list[T]]):
+    """What is made of every block of one partition, to be held where the partition is."""
+
+    def __init__(self, make: Callable[[Block], T]) -> None:
+        self._make = make
+
+    def of(self, blocks: Iterator[Block]) -> list[T]:
+        return [self._make(block) for block in blocks]
+
+    def combine(self, one: list[T], other: list[T]) -> list[T]:
+        return [*one, *other]
+
+
 class Total(Work[Halves]):
     """`Rows.total` of one partition. A result takes four bytes for each number that is a count below 2^32."""
 
-    def __init__(self, statistic: Callable[[Block], Any]) -> None:
+    def __init__(self, statistic: Callable[[Any], Any]) -> None:
         self._statistic = statistic
 
-    def of(self, blocks: Iterator[Block]) -> Halves:
+    def of(self, blocks: Iterator[Any]) -> Halves:
         sums = halves_of(self._statistic(next(blocks)))
         for block in blocks:
             sums = add_halves(sums, halves_of(self._statistic(block)))
@@ -314,3 +327,22 @@ class Job(Generic[T]):
         """The statistic of no records at all."""
         with alone():
             return self._work.of(self._blocks(self._opened(part, 0), 0, part, labels))
+
+
+class HeldJob(Job[T]):
+    """A job on what an earlier job has made of partitions, whose results are held where these are."""
+
+    def __init__(self, work: Work[T]) -> None:
+        self._work = work
+
+    def __call__(self, part: Any, first: int, n: int | None = None, labels: Any = None) -> Summary | Failure:
+        """The summary of what is held of one partition: of the records that it was made of."""
+        if isinstance(part, Failure):
+            return part
+        try:
+            if (part.first, part.stop - part.first) != (first, n):
+                raise ValueError(_ORDER)
+            with alone(), np.errstate(all="ignore"):
+                return Summary(part.first, part.stop, self._work.of(iter(part.value)))
+        except Exception as error:
+            return Failure(error)

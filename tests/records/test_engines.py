@@ -89,6 +89,30 @@ def test_an_engine_is_some_ten_lines() -> None:
     check_engine(lambda table: Shelves(table, (0, 1, 2, 4_999)))
 
 
+class Holds(Shelves):
+    """Holds what jobs make, beside the parts."""
+
+    made = 0
+
+    def hold(self, job: Any, columns: list[int], size: int) -> Any:
+        found = [found for found, part in zip(self.results(job, columns), self.parts, strict=True) if len(part)]
+        type(self).made += 1
+        return lambda other: other.combine(*self.jobs(other, found))
+
+    def jobs(self, other: Any, found: Any) -> list[Any]:
+        return [other(each, each.first, each.stop - each.first) for each in found]
+
+
+class LosesWhatItHolds(Holds):
+    def jobs(self, other: Any, found: Any) -> list[Any]:
+        return super().jobs(other, found)[1:]
+
+
+class GivesOneTwice(Holds):
+    def jobs(self, other: Any, found: Any) -> list[Any]:
+        return [other(found[0], each.first, each.stop - each.first) for each in found]
+
+
 class LosesAPart(Shelves):
     def run(self, job: Any, columns: list[int]) -> Any:
         return job.combine(*self.results(job, columns)[:-1])
@@ -151,9 +175,33 @@ class ReturnsRecords(Shelves):
         return self.parts
 
 
+def test_an_engine_may_hold_what_is_read_in_every_step() -> None:
+    check_engine(Holds)
+    check_engine(lambda table: Holds(table, (0, 1, 2, 4_999)))
+    table = np.random.default_rng(0).normal(size=(5_000, 20)) / 8
+    frame = pd.DataFrame(table, columns=[f"x{j}" for j in range(20)]).assign(y=table[:, 0] > 0)
+    Holds.made = 0
+
+    def fit(rows: Any) -> Any:
+        return fastdp.noisy_projected_gradient_descent(
+            rows, "y", loss=fastdp.losses.Logistic(x_norm=1), over=fastdp.sets.Ball(1), epsilon=1.0, delta=1e-6,
+            steps=5, outside="clip", rng=fastdp.Randomness(seed=1),
+        )  # fmt: skip
+
+    found, right = fit(Holds(frame)), fit(frame)
+    assert found.coordinates == "int16"
+    assert Holds.made == 1
+    np.testing.assert_array_equal(found.w, right.w)
+    for kind in (LosesWhatItHolds, GivesOneTwice):
+        with pytest.raises(ValueError, match=r"^data: records that were left out, read twice or out of order"):
+            fit(kind(frame))
+
+
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
+        (LosesWhatItHolds, "ValueError: data: records that were left out, read twice or out of order"),
+        (GivesOneTwice, "ValueError: data: records that were left out, read twice or out of order"),
         (LosesAPart, "ValueError: data: records that were left out, read twice or out of order"),
         (CombinesTwice, "ValueError: data: records that were left out, read twice or out of order"),
         (OutOfOrder, "ValueError: data: records that were left out, read twice or out of order"),

@@ -234,3 +234,30 @@ def test_tasks_work_without_helpers() -> None:
         run_chunks(lambda i, j: barrier.wait(), 2, 1)  # helpers come again
     finally:
         fastdp.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("scheduler", "passes"), [("threads", 2), ("synchronous", 2), ("processes", 5)])
+def test_a_descent_reads_its_records_twice(scheduler: str, passes: int, data: Data, tmp_path: Path) -> None:
+    """To check them, and to make integers of them, which stay; but not where they would come to this process."""
+    log = tmp_path / "reads"
+
+    def noted(part: Any) -> Any:
+        with log.open("a") as file:
+            file.write(f"{len(part)}\n")
+        return part
+
+    def fit(X: Any, y: Any) -> Any:
+        return fastdp.noisy_projected_gradient_descent(
+            X, y, loss=losses.Logistic(x_norm=1), over=sets.Ball(2), epsilon=1.0, delta=1e-6, steps=4, clip=1.0,
+            outside="clip", rng=seeded(),
+        )  # fmt: skip
+
+    points = np.tile(data.points, (1, 20 // data.points.shape[1] + 1))
+    right = fit(points, data.side)
+    with dask.config.set(scheduler=scheduler):
+        X = da.from_array(points, chunks=(2_500, -1)).map_blocks(noted, meta=np.empty((0, 0)))
+        log.write_text("")
+        found = fit(X, da.from_array(data.side, chunks=2_500))
+    assert right.coordinates == "int16"
+    np.testing.assert_array_equal(found.w, right.w)
+    assert sum(map(int, log.read_text().split())) == passes * len(points)
