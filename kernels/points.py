@@ -338,32 +338,49 @@ def spread_weights(w: F64Array, d: int, shift: int, table: I32Array) -> int:
 def scores_into(X: I16Array, base: int, table: I32Array, high: I32Array, low: I32Array) -> None:
     """The high and low parts of <x_q, w> of a tile.
 
-    Nothing is prefetched: with 16 KB ahead it was 4.4 ms instead of 4.9 for 1e6 x 20 on an idle machine, and 9.7
-    instead of 7.1 where others use the memory, too.
+    A tile is read from its first byte to its last, all records at once: of 64 at a time it took 1.3 times as long with
+    AVX-512, and no less with AVX2. Nothing is prefetched: 16 KB ahead, it took 4.4 ms instead of 4.9 for 1e6 x 20 on an
+    idle machine, and 9.7 instead of 7.1 where others use the memory, too.
     """
-    for i in range(0, TILE, 64):
-        a = splat(int32(0), 16)
-        b, c, e, f, g, h, k = a, a, a, a, a, a, a
-        q = base + 2 * i
-        for p in range(0, table.size, 2):
-            u, v = splat_pair(table, p, 16), splat_pair(table, p + 1, 16)
-            x = load_pairs(X, q, 16)
-            a, b = add_products(a, x, u), add_products(b, x, v)
-            x = load_pairs(X, q + 32, 16)
-            c, e = add_products(c, x, u), add_products(e, x, v)
-            x = load_pairs(X, q + 64, 16)
-            f, g = add_products(f, x, u), add_products(g, x, v)
-            x = load_pairs(X, q + 96, 16)
-            h, k = add_products(h, x, u), add_products(k, x, v)
-            q += ENTRIES
-        store(high, i, a)
-        store(high, i + 16, c)
-        store(high, i + 32, f)
-        store(high, i + 48, h)
-        store(low, i, b)
-        store(low, i + 16, e)
-        store(low, i + 32, g)
-        store(low, i + 48, k)
+    a0 = splat(int32(0), 16)
+    a1, a2, a3, a4, a5, a6, a7 = a0, a0, a0, a0, a0, a0, a0
+    b0, b1, b2, b3, b4, b5, b6, b7 = a0, a0, a0, a0, a0, a0, a0, a0
+    q = base
+    for p in range(0, table.size, 2):
+        u, v = splat_pair(table, p, 16), splat_pair(table, p + 1, 16)
+        x = load_pairs(X, q, 16)
+        a0, b0 = add_products(a0, x, u), add_products(b0, x, v)
+        x = load_pairs(X, q + 32, 16)
+        a1, b1 = add_products(a1, x, u), add_products(b1, x, v)
+        x = load_pairs(X, q + 64, 16)
+        a2, b2 = add_products(a2, x, u), add_products(b2, x, v)
+        x = load_pairs(X, q + 96, 16)
+        a3, b3 = add_products(a3, x, u), add_products(b3, x, v)
+        x = load_pairs(X, q + 128, 16)
+        a4, b4 = add_products(a4, x, u), add_products(b4, x, v)
+        x = load_pairs(X, q + 160, 16)
+        a5, b5 = add_products(a5, x, u), add_products(b5, x, v)
+        x = load_pairs(X, q + 192, 16)
+        a6, b6 = add_products(a6, x, u), add_products(b6, x, v)
+        x = load_pairs(X, q + 224, 16)
+        a7, b7 = add_products(a7, x, u), add_products(b7, x, v)
+        q += ENTRIES
+    store(high, 0, a0)
+    store(low, 0, b0)
+    store(high, 16, a1)
+    store(low, 16, b1)
+    store(high, 32, a2)
+    store(low, 32, b2)
+    store(high, 48, a3)
+    store(low, 48, b3)
+    store(high, 64, a4)
+    store(low, 64, b4)
+    store(high, 80, a5)
+    store(low, 80, b5)
+    store(high, 96, a6)
+    store(low, 96, b6)
+    store(high, 112, a7)
+    store(low, 112, b7)
 
 
 # --- sums

@@ -8,14 +8,40 @@ compiled loop; fastdp/optimizing/sets/base.py says which numbers belong to which
 import numpy as np
 
 from .compile import jit
-from .lanes import F64Array
+from .lanes import F64Array, fma, load, splat, tree_sum
+from .layout import LANES
 
 EVERYWHERE, BALL, BALL_L1, BOX, SIMPLEX = 0, 1, 2, 3, 4
+LEAST_SQUARE = 2.0**-900
+
+
+@jit(inline=True)
+def square_distance(x: F64Array, y: F64Array) -> float:
+    """The sum of squared differences, in one order on every machine."""
+    whole = x.size // LANES * LANES
+    a = splat(0.0, 8)
+    b = a
+    for j in range(0, whole - LANES, 2 * LANES):
+        u, v = load(x, j, 8) - load(y, j, 8), load(x, j + LANES, 8) - load(y, j + LANES, 8)
+        a, b = fma(u, u, a), fma(v, v, b)
+    if whole % (2 * LANES):
+        u = load(x, whole - LANES, 8) - load(y, whole - LANES, 8)
+        a = fma(u, u, a)
+    total = tree_sum(a + b)
+    for j in range(whole, x.size):
+        total += (x[j] - y[j]) ** 2
+    return total
 
 
 @jit(inline=True)
 def project_ball_one(w: F64Array, center: F64Array, radius: float) -> None:
     """The nearest point at distance at most `radius` from the center."""
+    total = square_distance(w, center)
+    if LEAST_SQUARE < total < 1.0 / LEAST_SQUARE:  # no square has overflowed, or counts and has underflowed
+        distance = np.sqrt(total)
+        if distance > radius:
+            move_toward(w, center, radius / distance)
+        return
     largest = 0.0
     for j in range(w.size):
         largest = max(largest, abs(w[j] - center[j]))
@@ -24,11 +50,15 @@ def project_ball_one(w: F64Array, center: F64Array, radius: float) -> None:
     total = 0.0
     for j in range(w.size):  # in units of the largest difference, so that no square overflows
         total += ((w[j] - center[j]) / largest) ** 2
-    distance = largest * np.sqrt(total)
-    if distance > radius:
-        shrink = radius / largest / np.sqrt(total)  # the distance itself may overflow
-        for j in range(w.size):
-            w[j] = center[j] + (w[j] - center[j]) * shrink
+    if largest * np.sqrt(total) > radius:
+        move_toward(w, center, radius / largest / np.sqrt(total))  # the distance itself may overflow
+
+
+@jit(inline=True)
+def move_toward(w: F64Array, center: F64Array, shrink: float) -> None:
+    """w with its differences from the center so many times as long."""
+    for j in range(w.size):
+        w[j] = center[j] + (w[j] - center[j]) * shrink
 
 
 @jit(inline=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 import fastdp
 from fastdp import sets
+from fastdp.optimizing.grid_points import GridPoints
 from fastdp.optimizing.points import Points
 
 from ...peers.inputs import labels_of
@@ -24,6 +25,8 @@ CLIP = 1.0
 DEVIATION, RATE = 85.0, 0.05  # of the others' noise in a sum, and of their steps: about what ours takes
 OTHERS = {"clip": CLIP, "radius": RADIUS, "deviation": DEVIATION, "rate": RATE}
 UNIT = 2.0**30
+POINTS_UNIT = 2.0**25  # of integer points
+ENTRIES = 20_000_000  # that a pass over integer points reads
 
 
 def fit(loss: str, n: int, d: int, kind: str, steps: int, **more: Any) -> Any:
@@ -48,6 +51,29 @@ def _gradient_pass(loss: str, d: int) -> Callable[[int], Call]:
         points, w = Points(X, labels_of(loss, y), LOSSES[loss], "raise"), start(d)
         points.check()
         return lambda: points.gradients(w, UNIT, CLIP * UNIT)
+
+    return make
+
+
+def _points_pass(d: int) -> Callable[[int], Call]:
+    """A step of a descent: points that are integers already are read, and nothing else is done."""
+
+    def make(n: int) -> Call:
+        X, y = records(n, d, "float64")
+        points, w = Points(X, y, LOSSES["squared"], "raise"), start(d)
+        points.check(keep_norms=False)
+        integers = GridPoints(points, np.arange(8, dtype=np.uint32), int(POINTS_UNIT))
+        return lambda: integers.gradients(w, 0, POINTS_UNIT)
+
+    return make
+
+
+def _sum_of_bytes(size: float) -> Callable[[int], Call]:
+    """As fast as memory is read: as many bytes a record as a step reads."""
+
+    def make(n: int) -> Call:
+        numbers = np.ones(max(1, int(n * size) // 8))
+        return lambda: plain_sum(numbers)
 
     return make
 
@@ -221,6 +247,25 @@ def _pass_case(loss: str, share: float) -> Case:
     )
 
 
+def _points_case(d: int) -> Case:
+    """The share of the machine's limit: a label, an exponent and a limit are read with the coordinates of a record."""
+    size = 2 * (d + d % 2) + 12
+
+    def drawn(n: int) -> Any:
+        X, y = records(n, d, "float64")
+        return "squared", X, y, start(d), _points_pass(d)(n)() / POINTS_UNIT
+
+    return _case(
+        f"points-pass-{d}",
+        f"the sum of all clipped gradients, squared loss, {d} columns, points of 16 bits",
+        ENTRIES // d,
+        _points_pass(d),
+        (Side("numba sum of these bytes", _sum_of_bytes(size)), within("numba sum of these bytes", 2)),
+        oracle="clipped gradients of rounded points",
+        drawn=drawn,
+    )
+
+
 def _small_case(loss: str) -> Case:
     rival = numpy_descent(loss, 10, "float64", 1_000)
     target = faster("numpy", avx512=10, avx2=6 if loss == "squared" else 4)
@@ -236,6 +281,7 @@ def _tiny_case() -> Case:
 CASES = (
     *(case for size in _SIZES for case in _size_cases(size)),
     *(_pass_case(loss, share) for loss, share in (("squared", 0.6), ("logistic", 0.5))),
+    *map(_points_case, (20, 50, 200, 500, 2_000)),
     *map(_small_case, LOSSES),
     _tiny_case(),
     _descent_case(

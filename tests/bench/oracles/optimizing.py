@@ -11,17 +11,32 @@ from scipy import stats
 
 
 def _clipped_sum(loss: str, X: Any, labels: Any, w: Any) -> Any:
-    """The gradients of all records, one a row, each cut to norm 1, added up."""
+    """The gradients of all records, each cut to norm 1, added up."""
+    return _clipped_rows(loss, X, labels, w).sum(axis=0)
+
+
+def _clipped_rows(loss: str, X: Any, labels: Any, w: Any) -> Any:
+    """They themselves, one a row."""
     X = X.astype(np.float64)
     scores = X @ w
     slopes = 2 * (scores - labels) if loss == "squared" else -labels / (1 + np.exp(labels * scores))
     rows = slopes[:, None] * X
-    return (rows / np.maximum(np.linalg.norm(rows, axis=1), 1)[:, None]).sum(axis=0)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1), 1)[:, None]
 
 
 def _check_clipped_gradients(drawn: Any, parameters: Any) -> None:
     loss, X, labels, w, total = drawn
     assert np.allclose(total, _clipped_sum(loss, X, labels, w), rtol=0, atol=len(X) * X.shape[1] * 2.0**-30)
+
+
+def _check_clipped_gradients_of_rounded_points(drawn: Any, parameters: Any) -> None:
+    """Rounded at random, within 8 deviations (points.md, lemmas 3 and 4), and limits down, to whole factors."""
+    loss, X, labels, w, total = drawn
+    deviation = np.sqrt(len(X)) * (2 * np.linalg.norm(w) + 1) / 16383 + np.sqrt(len(X)) * 2.0**14 / 2.0**25
+    rows = _clipped_rows(loss, X, labels, w)
+    exact, limits = rows.sum(axis=0), 2.0**-9 * np.abs(rows).sum(axis=0)
+    assert (np.abs(total - exact) <= 8 * deviation + limits).all()
+    assert (np.abs(exact) > 8 * deviation + limits).mean() > 0.2, "no gradients at all would not pass"
 
 
 def _check_clipped_descent(drawn: Any, parameters: Any, order: float = 2) -> None:
@@ -132,6 +147,7 @@ ORACLES: dict[str, Any] = {
     "clipped sums with noise": _check_vectors,
     "a good number": _check_good_number,
     "clipped gradients": _check_clipped_gradients,
+    "clipped gradients of rounded points": _check_clipped_gradients_of_rounded_points,
     "clipped descent": _check_clipped_descent,
     "clipped descent in a box": _check_clipped_descent_in_a_box,
     "nearest point of a ball": _check_nearest_point_of_a_ball,
