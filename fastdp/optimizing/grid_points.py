@@ -81,7 +81,8 @@ class GridPoints:
 
 def _rounded(points: Points, key: Key, longest: int, slots: Slots, block: Block) -> IntegerBlock:
     """A block as integers."""
-    from ..kernels.points import TILE, round_points
+    from ..kernels.points import TILE
+    from ..kernels.rounded_points import round_points
 
     X, labels = points.raw_parts(block)
     width, records = points.d + points.d % 2, -(-block.n // TILE) * TILE

@@ -23,6 +23,7 @@ import pytest
 import fastdp
 from fastdp import losses, sets
 from fastdp.kernels import points as kernels
+from fastdp.kernels.rounded_points import round_points
 from fastdp.optimizing import grid_points
 from fastdp.optimizing.grid_points import GridPoints
 from fastdp.optimizing.losses import Loss
@@ -61,7 +62,7 @@ def rounded(X: Array, first: int = 0, most: int = LONGEST, bound: float = math.i
     n, d = X.shape
     records = -(-n // kernels.TILE) * kernels.TILE
     out, marks = np.zeros(records * (d + d % 2), np.int16), np.zeros((2, records), np.int16)
-    kernels.round_points(X.reshape(-1), d, bound, 2.0**-1000, most, KEY, first, phases_of(d), out, marks)
+    round_points(X.reshape(-1), d, bound, 2.0**-1000, most, KEY, first, phases_of(d), out, marks)
     return out, marks
 
 
