@@ -148,6 +148,8 @@ ARGUMENTS: dict[str, Callable[[Scene], Any]] = {
     "clip": lambda s: 1.0,
     "loss": lambda s: losses.SquaredError(x_norm=1.0, y_bound=1.0),
     "over": lambda s: sets.Ball(1.0),
+    "start": lambda s: np.zeros(s.d),
+    "at": lambda s: 0.5,
     "radius": lambda s: 1.0,
     "lipschitz": lambda s: 1.0,
     "smoothness": lambda s: 1.0,
