@@ -113,7 +113,7 @@ class MetricPoints(Points):
     """
 
     metric: Metric
-    _kept: dict[int, NDArray[np.float32]] | None
+    _kept: dict[tuple[int, int], NDArray[np.float32]] | None
 
     @classmethod
     def of(cls, points: Points, metric: Metric) -> MetricPoints:
@@ -132,11 +132,12 @@ class MetricPoints(Points):
         return {**super().__getstate__(), "_kept": None}
 
     def _matrix(self, block: Block) -> NDArray[Any]:
-        kept = None if self._kept is None else self._kept.get(block.first)
+        which = block.first, block.n  # of a part, a block without a record begins where the next one does
+        kept = None if self._kept is None else self._kept.get(which)
         if kept is None:
             kept = self._made(block)
             if self._kept is not None:
-                self._kept[block.first] = kept
+                self._kept[which] = kept
         return kept
 
     def _made(self, block: Block) -> NDArray[np.float32]:

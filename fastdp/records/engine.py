@@ -20,7 +20,7 @@ from .arrays import block_step
 from .column_names import at_least_one, label_of, names_at, positions_of
 from .engine_jobs import Count, Failure, HeldJob, Job, Keep, Merge, Reader, Summary, Total, Work
 from .exact_sums import joined
-from .rows import Block, Parts, PartsMadeAnew, PerRecord, Rows
+from .rows import Block, LabelsOfBlocks, Parts, PartsMadeAnew, PerRecord, Rows
 from .sources import opened
 
 T = TypeVar("T")
@@ -205,11 +205,7 @@ class Engine(Rows):
         return rows
 
     def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
-        def labels(block: Block) -> Array:
-            assert block.labels is not None
-            return np.ascontiguousarray(read(block.labels), dtype)
-
-        return labels
+        return LabelsOfBlocks(read, dtype)
 
     def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
         return joined(self._run(Total(statistic)))

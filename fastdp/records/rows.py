@@ -390,6 +390,17 @@ class _Kept:
         return self.values[block.first : block.first + block.n]
 
 
+class LabelsOfBlocks:
+    """What `read` makes of the labels that come with a block."""
+
+    def __init__(self, read: Callable[[Entries], Array], dtype: Any) -> None:
+        self._read, self._dtype = read, dtype
+
+    def __call__(self, block: Block) -> Array:
+        assert block.labels is not None
+        return np.ascontiguousarray(self._read(block.labels), self._dtype)
+
+
 def labels_in_memory(given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
     """What `read` makes of all labels, which are entries or rows of one column."""
     entries = column_entries(given) if isinstance(given, Rows) else given

@@ -21,7 +21,7 @@ from ..support.parameters import MOST_DIMENSIONS
 from ..support.public_paths import public_as
 from .arrays import MemoryRows
 from .column_names import Names, at_least_one, names_at, positions_of
-from .rows import Block, PerRecord, Rows, labels_in_memory
+from .rows import Block, LabelsOfBlocks, PerRecord, Rows, labels_in_memory
 
 T = TypeVar("T")
 
@@ -173,17 +173,21 @@ class Choice(Protocol):
 class FilteredRows(Rows):
     """Some records that are read block by block: in files, or by an engine."""
 
-    def __init__(self, rows: Rows, choice: Choice, columns: tuple[int, ...], which: Which) -> None:
+    def __init__(
+        self, rows: Rows, choice: Choice, columns: tuple[int, ...], which: Which, label: int | None = None
+    ) -> None:
         self.names, self.width = names_at(columns, rows.names), at_least_one(columns)
         self._rows, self._choice, self._columns, self._which = rows, choice, columns, which
         self.n = choice.size
-        wanted = [*columns, *(column for column in choice.reads if column not in columns)]
+        needed = dict.fromkeys((*choice.reads, *(() if label is None else (label,))))
+        wanted = [*columns, *(column for column in needed if column not in columns)]
         self._read = rows.select(wanted)
         self._reads_at = [wanted.index(column) for column in choice.reads]
+        self._label, self._label_at = label, None if label is None else wanted.index(label)
 
     def select(self, columns: Sequence[str | int]) -> FilteredRows:
         at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
-        return FilteredRows(self._rows, self._choice, at, self.which)
+        return FilteredRows(self._rows, self._choice, at, self.which, self._label)
 
     @property
     def block_step(self) -> int:
@@ -191,13 +195,16 @@ class FilteredRows(Rows):
 
     def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
         choice, reads_at = self._choice.in_blocks_of(self._read, self._reads_at), self._reads_at
-        names, width = self.names, self.width
+        names, width, label_at = self.names, self.width, self._label_at
 
         def of_chosen(block: Block) -> T:
             at = choice.places(block, reads_at)
             source = Source(block)
             columns = [TakenColumn(source, j, at) for j in range(width)]
-            return function(Block(choice.before(block.first), len(at), columns, names, 0))
+            chosen = Block(choice.before(block.first), len(at), columns, names, 0)
+            if label_at is not None:
+                chosen.labels = TakenColumn(source, label_at, at).entries(0, len(at))._replace(label="y")
+            return function(chosen)
 
         return of_chosen
 
@@ -215,12 +222,14 @@ class FilteredRows(Rows):
         return function
 
     def attach_labels(self, labels: Any) -> tuple[Rows, Any]:
-        if not self.gathers:
-            raise ValueError("y: labels of a part of a Dask collection: must be read in this process: .compute() first")
-        return self, labels
+        if self.gathers:
+            return self, labels
+        if not isinstance(labels, FilteredRows) or (labels._rows, labels._choice) != (self._rows, self._choice):
+            raise ValueError(f"y: type {type(labels).__name__}: must be a column of the same part as X, or its name")
+        return FilteredRows(self._rows, self._choice, self._columns, self.which, labels._columns[0]), labels
 
     def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
-        return labels_in_memory(given, read, dtype)
+        return labels_in_memory(given, read, dtype) if self._label is None else LabelsOfBlocks(read, dtype)
 
     def one_block(self) -> Block | None:
         return None

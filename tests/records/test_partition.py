@@ -367,43 +367,6 @@ def test_parts_of_parts():
     assert isinstance(inner[1], Subset)
 
 
-def test_dask_parts_have_the_same_bits():
-    frame = pytest.importorskip("dask.dataframe")
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(1)
-    table = pandas.DataFrame({"k": rng.choice(["a", "b"], 300), "x": rng.normal(size=300)})
-    given = table, frame.from_pandas(table, npartitions=4)
-    here, there = (fastdp.partition(data, by="k", keys=["a", "b"]) for data in given)
-    options = {"bounds": (-2, 2), "epsilon": 1.0, **AR}
-    for key in "ab":
-        medians = [fastdp.median(parts[key]["x"], epsilon=1.0, rng=Randomness(3), **AR) for parts in (here, there)]
-        assert medians[0] == medians[1]
-        both = [float(statistics.mean(parts[key]["x"], rng=Randomness(3), **options)) for parts in (here, there)]
-        assert both[0] == both[1]
-
-
-@pytest.mark.parametrize("nested", [False, True])
-def test_blocks_of_wide_parts_follow_each_other(nested):
-    """Records of many columns are read in smaller blocks than the column that divides them; all know their places."""
-    frame = pytest.importorskip("dask.dataframe")
-    pandas = pytest.importorskip("pandas")
-    n, width = 80_000, 60
-    rng = np.random.default_rng(2)
-    columns = {"k": rng.integers(2, size=n), "j": rng.integers(2, size=n)}
-    table = pandas.DataFrame({**columns, **{f"x{i}": np.arange(n, dtype=np.int32) for i in range(width)}})
-    part = fastdp.partition(frame.from_pandas(table, npartitions=2), by="k", keys=[0, 1])[1]
-    wanted = table[table.k == 1]
-    if nested:
-        part, wanted = fastdp.partition(part, by="j", keys=[0, 1])[0], wanted[wanted.j == 0]
-    for wide in (width, 31, 2):  # of a part in a part the blocks are those of two columns more
-        names = [f"x{i}" for i in range(wide)]
-        blocks = held(part[names]).merge(lambda block: [(block.first, block.column("x0"))], lambda a, b: a + b)
-        sizes = [len(values) for _, values in blocks]
-        assert [first for first, _ in blocks] == np.cumsum([0, *sizes])[:-1].tolist()
-        assert np.array_equal(np.concatenate([values for _, values in blocks]), wanted.x0)
-        assert wide < width or len(blocks) > 2
-
-
 def test_rows_pickle_with_their_part():
     part = fastdp.partition(SOME, by="k", keys=["a"])["a"]
     assert pickle.loads(pickle.dumps(part)).which == part.which
