@@ -16,7 +16,7 @@ from ..mechanisms.quantile_draws import draw_quantiles
 from ..mechanisms.quantile_plan import QuantilePlan
 from ..randomness.charged_keys import ChargedKeys
 from ..records.bit_words import Words, pack_flags
-from ..records.packed import PackedRows
+from ..records.packed import PackedRows, joined_words
 from ..records.rows import Block, PerRecord, Rows
 from ..support.parameters import Outside
 from .examples import Examples
@@ -65,8 +65,7 @@ class Comparisons:
         self.bits: Callable[[Block], Words] = compare.of_columns
         self.positive: Callable[[Block], Words] = compare.of_labels
         if self.rows.gathers:
-            parts: list[Words] = self.rows.merge(lambda block: [compare(block)], lambda a, b: a + b)
-            words = np.concatenate(parts, axis=1)
+            words = joined_words(self.rows, self.d + 1, compare)
             self.rows = PackedRows(words[:-1], numbers.n)
             self.bits, self.positive = partial(_bits_of, outside="raise"), partial(_part_of, words[-1])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,14 +133,20 @@ def pack(data: Any, *, outside: Outside = "raise") -> PackedRows:
     block = rows.one_block()
     if block is not None and not block.by_records:  # column by column: blocks would be short pieces of each
         return PackedRows(block.bits(outside), rows.n, rows.names)
-    words = np.zeros((rows.width, -(-rows.n // 64)), np.uint64)
+    words = joined_words(rows, rows.width, lambda block: block.bits(outside))
+    return PackedRows(words, rows.n, rows.names)
+
+
+def joined_words(rows: Rows, columns: int, bits_of: Callable[[Block], NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Bits of all blocks, a row for each column, where each has its own from bit 0 of a word on."""
+    words = np.zeros((columns, -(-rows.n // 64)), np.uint64)
     lock = threading.Lock()
 
     def write(block: Block) -> None:
-        bits = block.bits(outside)
+        bits = bits_of(block)
         word, skip = divmod(block.first, 64)
         after = -(-(block.first + block.n) // 64) - word
-        with lock:  # blocks of files may share a word
+        with lock:  # blocks of files, and of parts of them, may share a word
             if not skip:
                 words[:, word : word + after] |= bits
                 return
@@ -148,7 +154,7 @@ def pack(data: Any, *, outside: Outside = "raise") -> PackedRows:
             words[:, word + 1 : word + after] |= bits[:, : after - 1] >> np.uint64(64 - skip)
 
     rows.merge(write, lambda before, after: None)
-    return PackedRows(words, rows.n, rows.names)
+    return words
 
 
 def pack_if_local(rows: Rows, outside: Outside) -> Rows:

@@ -108,7 +108,7 @@ def with_unit(data: Any, unit: Any) -> tuple[Rows, int, str]:
     with called("unit"):
         at = position_of(unit, rows.names, rows.width)
     if rows.n >= _MOST_RECORDS:
-        raise ValueError(f"data: n={rows.n:,}: must be at most {_MOST_RECORDS - 1:,} records")
+        raise ValueError(f"data: must be at most {_MOST_RECORDS - 1:,} records")
     return rows, at, checked_unit(unit if rows.names is None and isinstance(unit, str) else _name_of(rows, at))
 
 

@@ -79,3 +79,33 @@ def test_blocks_of_wide_parts_follow_each_other(nested):
         assert [first for first, _ in blocks] == np.cumsum([0, *sizes])[:-1].tolist()
         assert np.array_equal(np.concatenate([values for _, values in blocks]), wanted.x0)
         assert wide < width or len(blocks) > 2
+
+
+LOSS, BALL = fastdp.losses.SquaredError(x_norm=2, y_bound=1), fastdp.sets.Ball(1)
+LEARNERS = {
+    "tree of thresholds": lambda X, y, **how: str(fastdp.learn_tree(X, y, depth=2, quantiles=7, **how)),
+    "boxes": lambda X, y, **how: repr(fastdp.learn_box(X, y, domain_bits=32, **how)),
+    "a grid": lambda X, y, **how: repr(fastdp.learn_box(X, y, domain_bits=32, method="grid", **how)),
+    "squares": lambda X, y, **how: fastdp.noisy_least_squares(X, y, loss=LOSS, over=BALL, **how).w.tolist(),
+    "a net": lambda X, y, **how: fastdp.exponential_erm(X, y, loss=LOSS, over=BALL, **how).w.tolist(),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.filterwarnings("ignore")
+def test_learners_on_parts_of_files_have_the_same_bits(name, tmp_path):
+    """Files end anywhere: the blocks of a part have any number of records, and begin anywhere."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rng, n = np.random.default_rng(1), 2_000
+    a, b = rng.uniform(-1, 1, (2, n)).astype(np.float32)
+    table = {"k": np.arange(n) // 150 % 3, "a": a, "b": b, "y": a > 0.3}
+    files = [tmp_path / f"{i}.parquet" for i in range(20)]
+    for i, file in enumerate(files):
+        rows = slice(i * 97, (i + 1) * 97 if i < 19 else n)
+        parquet.write_table(arrow.table({column: values[rows] for column, values in table.items()}), file)
+    found = []
+    for data in (table, files):
+        part = fastdp.partition(data, by="k", keys=[1])[1]
+        options = {"epsilon": 5.0, "records": 700, "rng": Randomness(3), **AR}
+        found.append(LEARNERS[name](part[["a", "b"]], part["y"], **options))
+    assert found[0] == found[1]
