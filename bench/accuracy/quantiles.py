@@ -84,6 +84,49 @@ def _ties_off(seed: int, *, count: int, epsilon: float, neighbors: str) -> dict[
     return found
 
 
+# --- one median, of values that are far apart
+
+CAUCHY, RELEASES = 10_000, 40
+WITHIN = 1e9  # the bounds that others need
+INTERVALS = "intervals within +-1e9, any neighbours (diffprivlib)"
+OF_HALF = "intervals within +-1e9, add-remove (tmlt)"
+
+
+def _of_intervals(values: Array, eta: float, rng: np.random.Generator) -> float:
+    """A number of an interval between neighbouring values, drawn by the exponential mechanism; values in order."""
+    ends = np.concatenate([[-WITHIN], values.clip(-WITHIN, WITHIN), [WITHIN]])
+    off = np.abs(np.arange(values.size + 1) - values.size / 2)
+    with np.errstate(divide="ignore"):
+        weights = np.log(np.diff(ends)) - eta * off
+    k = int((weights + rng.gumbel(size=weights.size)).argmax())
+    return float(rng.uniform(ends[k], ends[k + 1]))
+
+
+def _median_off(seed: int, *, epsilon: float) -> dict[str, float]:
+    """A rank moves by 1 for any neighbours, and half a rank less half of n by 1/2 where a record comes or goes."""
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.standard_cauchy(CAUCHY))
+    sides: dict[str, list[float]] = {OURS: [], INTERVALS: [], OF_HALF: []}
+    options = _options(seed, "add-remove")
+    for _ in range(RELEASES):
+        sides[OURS].append(float(fastdp.median(values, epsilon=epsilon, **options)))
+        sides[INTERVALS].append(_of_intervals(values, epsilon / 2, rng))
+        sides[OF_HALF].append(_of_intervals(values, epsilon, rng))
+    half = np.full(RELEASES, 0.5)
+    return {side: off(values, np.array(answers), half) * CAUCHY for side, answers in sides.items()}
+
+
+for _epsilon in (0.01, 0.1, 1.0):
+    task(
+        f"median-cauchy-{_epsilon:g}",
+        f"the median of 10,000 Cauchy values, without bounds, epsilon = {_epsilon:g}, add-remove",
+        table="made: Cauchy",
+        figure="mean rank error",
+        target=at_most(0.6, of=INTERVALS),
+        seeds=SEEDS,
+        epsilon=_epsilon,
+    )(_median_off)
+
 ADD_REMOVE = ((99, 0.1, 0.0, 0.0022), (99, 1.0, 0.0, 1.4e-4), (99, 0.1, DELTA, 0.0016), (99, 1.0, DELTA, 8.5e-5),
               (9, 1.0, 0.0, 6.4e-5), (9, 1.0, DELTA, 2.7e-5))  # fmt: skip
 for _count, _epsilon, _delta, _limit in ADD_REMOVE:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fastdp import Randomness, statistics
+from fastdp.privacy.guarantees import Neighbors
 
 from .datasets import Array, frame
 from .registry import BEST, OURS, at_most, task
@@ -22,6 +23,9 @@ RELEASES = 100
 BOUNDS = (0.0, 20_000.0)
 WIDE = BOUNDS[1] - BOUNDS[0]
 QUARTERS = (0.25, 0.5, 0.75)
+EDGES = tuple(float(edge) for edge in np.linspace(*BOUNDS, 41))
+CLIPPED = "noise for the clipped mean (diffprivlib, OpenDP)"
+BY_BIN = "Laplace noise in each bin (diffprivlib, OpenDP, tmlt)"
 SPLIT = "a sum and a count, half of epsilon each (OpenDP, tmlt)"
 MOMENTS = "sums of squares and of numbers, and a count, a third of epsilon each (tmlt)"
 DIFFPRIVLIB = "noise for the largest change of the variance (diffprivlib)"
@@ -57,6 +61,51 @@ def mean_with_private_n(seed: int, *, epsilon: float) -> dict[str, float]:
 
     truth = float(values.mean())
     return {OURS: _rms(seed, truth, ours) / WIDE, SPLIT: _rms(seed, truth, split) / WIDE}
+
+
+@task(
+    "mean-replace-one", "the mean price, n public", table="ggplot2/diamonds", figure="RMS error / range",
+    target=at_most(1.1, of=BEST), seeds=15, epsilon=EPSILON,
+)  # fmt: skip
+def mean_with_public_n(seed: int, *, epsilon: float) -> dict[str, float]:
+    """All have noise of the range over epsilon n; what is compared is that rounding costs nothing."""
+    values = _prices()
+    truth = float(values.mean())
+
+    def ours(keys: Randomness, _: np.random.Generator) -> float:
+        return float(statistics.mean(values, bounds=BOUNDS, epsilon=epsilon, rng=keys))
+
+    def clipped(_: Randomness, rng: np.random.Generator) -> float:
+        return float(truth + rng.laplace(scale=WIDE / values.size / epsilon))
+
+    return {OURS: _rms(seed, truth, ours) / WIDE, CLIPPED: _rms(seed, truth, clipped) / WIDE}
+
+
+def _histogram_off(seed: int, *, neighbors: Neighbors, epsilon: float, delta: float) -> dict[str, float]:
+    """The error of a bin's count, in records."""
+    values, keys, rng = _prices(), Randomness(seed=seed), np.random.default_rng(seed)
+    truth = np.histogram(values, EDGES)[0]
+    moved = 1 if neighbors == "add-remove" else 2
+    ours = [
+        statistics.histogram(values, EDGES, epsilon=epsilon, delta=delta, neighbors=neighbors, rng=keys).counts - truth
+        for _ in range(RELEASES)
+    ]
+    others = rng.laplace(scale=moved / epsilon, size=(RELEASES, truth.size))
+    return {OURS: float(np.sqrt(np.mean(np.square(ours)))), BY_BIN: float(np.sqrt(np.mean(np.square(others))))}
+
+
+for _neighbors in ("add-remove", "replace-one"):
+    task(
+        f"histogram-{_neighbors}",
+        f"prices in 40 bins, {_neighbors}",
+        table="ggplot2/diamonds",
+        figure="RMS error of a count",
+        target=at_most(1.05, of=BEST),
+        seeds=15,
+        neighbors=_neighbors,
+        epsilon=EPSILON,
+        delta=0.0,
+    )(_histogram_off)
 
 
 @task(

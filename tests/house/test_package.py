@@ -220,7 +220,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def expected() -> list[str]:
     """Sources, notes, proofs and data of fastdp/, and of the two folders that are installed inside it."""
-    kinds = {"fastdp": (".c", ".md", ".py", ".typed", ".v"), "kernels": (".md", ".py"), "bench": (".json", ".py")}
+    kinds = {"fastdp": (".c", ".md", ".py", ".typed", ".v"), "kernels": (".md", ".py", ".v"), "bench": (".json", ".py")}
     paths = [path.relative_to(ROOT) for path in sources()]
     kept = [path.as_posix() for path in paths if path.suffix in kinds.get(path.parts[0], ())]
     return sorted(name if name.startswith("fastdp/") else f"fastdp/{name}" for name in kept)
