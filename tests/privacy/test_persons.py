@@ -10,8 +10,10 @@ import pytest
 
 import fastdp
 from fastdp import ZCDP, AllOf, ApproxDP, BoundedRange, Budget, GaussianDP, PureDP, Renyi, statistics
-from fastdp.privacy import as_json, compose, for_persons, from_json, parallel, subsampled
+from fastdp.privacy import as_json, compose, for_persons, from_json, parallel, reservations, subsampled
+from fastdp.records.subsets import held
 from fastdp.sklearn import PrivateMedian
+from fastdp.support import boundary
 
 AR = {"neighbors": "add-remove"}
 OF_PERSONS = "add-remove of a person (u)"
@@ -163,19 +165,13 @@ def kept_marks(table, at_most, rng):
         at_most=at_most,
         rng=rng,
     )
-    found = rows["x"].one_block().column(0)
+    found = held(rows["x"]).one_block().column(0)
     return int((found == 0).sum()), int((found == 1).sum())
 
 
-@pytest.mark.parametrize("at_most", [1, 2])
-def test_enumeration_of_what_a_person_costs(at_most):
-    """A histogram of the kept rows of all tiny tables: its L1 distance between neighbours in a person, times what it
-    costs a row, is at most what is charged, and attains it; the price of one row is a mutant that is too low."""
-
-    def marks(table):
-        return kept_marks(table, at_most, fastdp.Randomness(3))
-
-    found = {table: marks(table) for table in tables()}
+def distances(at_most):
+    """How far a histogram of the kept rows moves at most, over all tiny tables, by relation of persons."""
+    found = {table: kept_marks(table, at_most, fastdp.Randomness(3)) for table in tables()}
     worst = {"add-remove": 0, "replace-one": 0}
     without = {}
     for table, histogram in found.items():
@@ -187,13 +183,42 @@ def test_enumeration_of_what_a_person_costs(at_most):
     for histograms in without.values():
         for one, two in itertools.combinations(histograms, 2):
             worst["replace-one"] = max(worst["replace-one"], sum(abs(a - b) for a, b in zip(one, two, strict=True)))
-    for relation, distance in worst.items():
-        budget = Budget(epsilon=10.0, unit="u", neighbors=relation)
-        statistics.histogram(rows_of(at_most=at_most)["x"], [0, 0.5, 1], epsilon=0.6, budget=budget, **AR)
-        of_row = budget.releases[0].parameters["epsilon"]
-        assert distance * of_row <= budget.spent.epsilon
-        assert distance * of_row == pytest.approx(budget.spent.epsilon, rel=1e-12)
-        assert distance * of_row > of_row or distance == 1
+    return worst
+
+
+def lost_and_charged(at_most, relation, distance):
+    """What a histogram loses for neighbours in a person, by the scale that it was drawn with, and what is charged."""
+    budget = Budget(epsilon=10.0, unit="u", neighbors=relation)
+    statistics.histogram(rows_of(at_most=at_most)["x"], [0, 0.5, 1], epsilon=0.6, budget=budget, **AR)
+    return distance * budget.releases[0].parameters["epsilon"], budget.spent.epsilon
+
+
+@pytest.mark.parametrize("at_most", [1, 2])
+def test_enumeration_of_what_a_person_costs(at_most):
+    """A histogram of the kept rows of all tiny tables: its L1 distance between neighbours in a person, times what it
+    costs a row, is at most what is charged, and attains it."""
+    for relation, distance in distances(at_most).items():
+        lost, charged = lost_and_charged(at_most, relation, distance)
+        assert lost <= charged
+        assert lost == pytest.approx(charged, rel=1e-12)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_rows_that_are_priced_as_one_are_refuted(relation, monkeypatch):
+    """One mutant charges m rows of a person as one; the other one takes the noise of what was asked for a person."""
+    distance = distances(2)[relation]
+
+    def as_one(guarantee, unit, *, at_most):
+        return for_persons(guarantee, unit, at_most=1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reservations, "for_persons", as_one)
+        lost, charged = lost_and_charged(2, relation, distance)
+        assert lost > 1.9 * charged
+    monkeypatch.setattr(boundary, "_shares_of", lambda at_most, epsilon, delta: (epsilon, delta))
+    lost, charged = lost_and_charged(2, relation, distance)
+    assert lost == pytest.approx(charged, rel=1e-12)  # the charge goes by the noise
+    assert charged > 1.1 if relation == "add-remove" else charged > 2.3  # and not by what was asked for, .6
 
 
 @pytest.mark.parametrize("at_most", [1, 2, 3])

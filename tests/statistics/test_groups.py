@@ -10,7 +10,7 @@ import pytest
 import fastdp
 from fastdp import Randomness, statistics
 from fastdp.records.sources import column_rows, rows_of
-from fastdp.statistics import groups
+from fastdp.statistics import groups, thresholds
 from fastdp.statistics.label_tallies import _of_block, label_rows, merged, tally_labels
 from fastdp.statistics.noise import deviation_of
 from fastdp.statistics.thresholds import group_threshold, label_threshold
@@ -100,6 +100,19 @@ def test_mutants_of_counts():
     assert worst_of_counts(scale, continuous, "add-remove") > delta
     assert worst_of_counts(scale, label_threshold(scale, delta), "add-remove") <= delta
     assert worst_of_counts(1.0, label_threshold(1.0, DELTA), "replace-one") > 10 * DELTA
+
+
+def test_a_threshold_of_the_continuous_law_is_refuted(monkeypatch):
+    """As patched code: the tail 1/2 e^(-k/scale) in place of q^k/(1 + q), which is larger."""
+    scale, delta = 1.0, 0.012
+    least = label_threshold(scale, delta)
+    monkeypatch.setattr(thresholds, "_one_draw", lambda step, q, k: (step * k).exp() / 2)
+    label_threshold.cache_clear()
+    try:
+        assert label_threshold(scale, delta) < least
+        assert worst_of_counts(scale, label_threshold(scale, delta), "add-remove") > delta
+    finally:
+        label_threshold.cache_clear()
 
 
 def neighbouring_groups(relation, most):
