@@ -18,7 +18,7 @@ FIELDS = ("Like", "Shapes", "Cost", "Source", "Requires", "Returns", "Used by", 
 
 # in the order of the page; the rest of the package is machinery
 MODULES = (
-    "words", "chacha20", "aes", "aes_software", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits",
+    "words", "chacha20_blocks", "aes", "aes_software", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits",
     "scores", "buckets", "gumbel_max", "permute_and_flip", "weights", "subcubes", "walsh", "sums", "fits",
     "junction_trees", "isotonic", "sampling", "histograms", "bins", "persons", "clamped_sums", "square_root",
     "literals", "losses", "clipping", "gradients", "class_gradients", "given_gradients",
@@ -28,7 +28,7 @@ MODULES = (
 )  # fmt: skip
 _WIDEST = 100  # of a formula, in characters: the column of the site
 MACHINERY = (
-    "bit_generator", "cache_folder", "catalogue", "compile", "compile_cache", "forks", "function_pointers",
+    "bit_generator", "cache_folder", "catalogue", "chacha20", "compile", "compile_cache", "forks", "function_pointers",
     "known_answers", "layout", "requirements", "sources",
 )  # fmt: skip
 

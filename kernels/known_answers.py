@@ -264,7 +264,7 @@ _NEXT_32_AES = (3053490418, 4287401706)
 _NEXT_DOUBLE_AES = (0.8149305085444232, 3757448706)
 
 ANSWERS: dict[str, _Answer] = {
-    "chacha20.fill_chacha20_into": _Answer(_ask_groups, (_RFC, 3173066661)),
+    "chacha20_blocks.fill_chacha20_into": _Answer(_ask_groups, (_RFC, 3173066661)),
     "aes.expand_key_into": _Answer(_ask_schedule, _SCHEDULE),
     "aes.fill_hardware_into": _Answer(_ask_blocks, _CTR),
     "aes_software.fill_software_into": _Answer(_ask_blocks, _CTR),

@@ -3,10 +3,10 @@
 A word is a function of (key, stream, index) and of nothing else, so any part of any stream can be made anywhere, in any
 order, on any number of threads. Streams are numbered by 64 bits, and each has 2^63 words of 64 bits and more.
 
-A key of 8 words of 32 bits is one of ChaCha20 (chacha20.py): that of a seed, and of whoever hands out keys of their
-own. A key of 9 is one of AES-256 in counter mode (aes.py), the ninth being AES_MARK: that of the operating system,
-where the processor has instructions for it. Both mean the same words on every machine. Kernels that draw often expand
-the key of AES once, to the 60 words of its round keys; `fill_groups_into` takes all three.
+A key of 8 words of 32 bits is one of ChaCha20 (chacha20_blocks.py): that of a seed, and of whoever hands out keys of
+their own. A key of 9 is one of AES-256 in counter mode (aes.py), the ninth being AES_MARK: that of the operating
+system, where the processor has instructions for it. Both mean the same words on every machine. Kernels that draw often
+expand the key of AES once, to the 60 words of its round keys; `fill_groups_into` takes all three.
 
 Words come in groups of 128: the 32-bit word j of a stream is word j % 256 of group j // 256, and the 64-bit word i is
 made of the 32-bit words 2 i (low half) and 2 i + 1 (high half).
@@ -16,7 +16,7 @@ import numpy as np
 
 from .aes import expand_key_into, fill_aes_into
 from .aes_lanes import BLOCK_LANES
-from .chacha20 import fill_chacha20_into
+from .chacha20_blocks import fill_chacha20_into
 from .compile import jit
 from .lanes import U32Array, U64Array, stack, uint64
 from .layout import AES_KEY, CHACHA20_KEY, GROUP_HALVES, SCHEDULE

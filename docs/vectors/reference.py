@@ -21,7 +21,7 @@ Vector = dict[str, Any]
 Bits = Iterator[tuple[int, int]]  # (N, b): the number lies in [N, N + 1] / 2^b; the next pair has more bits
 
 
-# --- words: ChaCha20 (RFC 8439), sixteen blocks at a time, word by word
+# --- words: ChaCha20 (RFC 8439), sixteen blocks at a time, word by word; AES-256 in counter mode (FIPS 197)
 
 
 def seeded_key(seed: int, release: int) -> bytes:
@@ -60,7 +60,63 @@ def chacha20_words(key: bytes) -> Words:
     return lambda stream, i: half(stream, 2 * i) | half(stream, 2 * i + 1) << 32
 
 
-CIPHERS: dict[str, Callable[[bytes], Words]] = {"chacha20": chacha20_words}
+def doubled(a: int) -> int:
+    """Twice a byte, in the field of AES."""
+    return a << 1 ^ 0x11B * (a >> 7)
+
+
+def s_box() -> list[int]:
+    """Powers of 3 and of its inverse run through the field side by side; the affine map comes after the inverse."""
+    box, power, inverse = [0x63] * 256, 1, 1
+    for _ in range(255):
+        power ^= doubled(power)
+        for shift in (1, 2, 4):  # divided by 3
+            inverse ^= inverse << shift & 0xFF
+        inverse ^= 9 * (inverse >> 7)
+        bits = inverse * 0x101
+        box[power] = (bits ^ bits >> 4 ^ bits >> 5 ^ bits >> 6 ^ bits >> 7 ^ 0x63) & 0xFF
+    return box
+
+
+S_BOX = s_box()
+
+
+def aes256_round_keys(key: bytes) -> list[bytes]:
+    words, constant = [key[i : i + 4] for i in range(0, 32, 4)], 1
+    for i in range(8, 60):
+        last = words[-1]
+        if i % 4 == 0:
+            last = bytes(S_BOX[byte] for byte in (last if i % 8 else last[1:] + last[:1]))
+        if i % 8 == 0:
+            last, constant = bytes([last[0] ^ constant]) + last[1:], doubled(constant)
+        words.append(bytes(a ^ b for a, b in zip(words[i - 8], last, strict=True)))
+    return [b"".join(words[i : i + 4]) for i in range(0, 60, 4)]
+
+
+def aes256_block(round_keys: list[bytes], block: bytes) -> bytes:
+    state = bytes(a ^ b for a, b in zip(block, round_keys[0], strict=True))
+    for number, round_key in enumerate(round_keys[1:], 1):
+        state = bytes(S_BOX[state[5 * i % 16]] for i in range(16))  # row r turns by r columns
+        if number < 14:
+            columns = [state[i : i + 4] for i in range(0, 16, 4)]
+            mixed = [c[r] ^ doubled(c[r] ^ c[(r + 1) % 4]) for c in columns for r in range(4)]
+            state = bytes(m ^ c[0] ^ c[1] ^ c[2] ^ c[3] for i, m in enumerate(mixed) for c in [columns[i // 4]])
+        state = bytes(a ^ b for a, b in zip(state, round_key, strict=True))
+    return state
+
+
+def aes256_words(key: bytes) -> Words:
+    """Words 2 b and 2 b + 1 of stream s are the encryption of the 16 bytes that s and b are, highest first."""
+    round_keys = aes256_round_keys(key)
+
+    def word(stream: int, i: int) -> int:
+        block = aes256_block(round_keys, (stream << 64 | i // 2).to_bytes(16, "big"))
+        return int.from_bytes(block[i % 2 * 8 :][:8], "little")
+
+    return word
+
+
+CIPHERS: dict[str, Callable[[bytes], Words]] = {"chacha20": chacha20_words, "aes-256-ctr": aes256_words}
 
 
 def small_word(words: Words, stream: int, i: int, width: int) -> int:

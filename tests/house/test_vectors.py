@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests import oracles
 from tests.machinery import vectors
 
 FILES = sorted(vectors.FOLDER.glob("*-vectors.json"))
@@ -60,13 +61,25 @@ def test_the_small_implementation_agrees(path, reference, capsys):
     assert "0 wrong" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("vector", oracles.aes.VECTORS, ids=lambda vector: vector.source)
+def test_the_small_implementation_of_aes_meets_the_vectors_of_nist(vector, reference):
+    assert reference.aes256_block(reference.aes256_round_keys(vector.key), vector.block) == vector.result
+
+
+def test_every_cipher_has_words_draws_and_choices(reference):
+    for name in ("words", "draws", "choices"):
+        assert {vector["cipher"] for vector in content(name)["vectors"]} == set(vectors.ENDS) == set(reference.CIPHERS)
+
+
 @pytest.mark.parametrize("name", vectors.ANSWERS)
 def test_another_answer_is_noticed(name, reference, tmp_path):
     """One answer of each kind, a little off."""
     stored = content(name)
     kinds = {}
     for vector in stored["vectors"]:
-        kinds.setdefault((vector.get("law") or vector.get("method") or vector.get("kind")), vector)
+        kinds.setdefault(
+            (vector.get("law") or vector.get("method") or vector.get("kind"), vector.get("cipher")), vector
+        )
     for vector in kinds.values():
         wrong = dict(vector)
         field = {"keys": "key", "words": "words", "draws": "draws", "choices": "chosen"}.get(name)

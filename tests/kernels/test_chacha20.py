@@ -1,4 +1,4 @@
-"""Random words (kernels/chacha20.py) against the vectors of RFC 8439 and against tests/oracles/words.py."""
+"""Random words (kernels/chacha20_blocks.py) against the vectors of RFC 8439 and against tests/oracles/words.py."""
 
 from __future__ import annotations
 

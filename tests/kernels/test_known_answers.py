@@ -87,7 +87,7 @@ def add(values: Any, draws: list[int], out: Any, grid: float | None = None) -> i
 @pytest.mark.parametrize(
     ("name", "definition"),
     [
-        ("chacha20.fill_chacha20_into", groups),
+        ("chacha20_blocks.fill_chacha20_into", groups),
         ("words.fill_groups_into", groups),
         ("words.words_into", words),
         ("words.word_one", lambda key, stream, index: word_of(key)(stream, index)),
@@ -130,8 +130,8 @@ def test_kernels_that_take_a_key_and_are_called_from_python_have_an_answer() -> 
     synthetic = {"sampling.sample_records_into", "sampling.search_records_into"}
     found = set()
     modules = (
-        "words", "chacha20", "aes", "aes_software", "noise", "discrete_laplace", "discrete_gaussian", "draw_bits",
-        "scores", "buckets", "gumbel_max", "permute_and_flip", "sampling",
+        "words", "chacha20_blocks", "aes", "aes_software", "noise", "discrete_laplace", "discrete_gaussian",
+        "draw_bits", "scores", "buckets", "gumbel_max", "permute_and_flip", "sampling",
     )  # fmt: skip
     for module in modules:
         imported = __import__(f"fastdp.kernels.{module}", fromlist=["x"])
@@ -272,7 +272,7 @@ def test_a_damaged_file_with_a_right_checksum(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "right", "wrong", "kernel"),
     [
-        ("chacha20", "rotl(d ^ a, 8)", "rotl(d ^ a, 9)", "chacha20.fill_chacha20_into"),
+        ("chacha20_blocks", "rotl(d ^ a, 8)", "rotl(d ^ a, 9)", "chacha20_blocks.fill_chacha20_into"),
         ("aes", "last << uint32(24)", "last << uint32(23)", "aes.expand_key_into"),
         (
             "discrete_laplace",

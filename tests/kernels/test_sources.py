@@ -94,5 +94,5 @@ def test_what_a_kernel_refers_to_is_what_it_is_made_of(module: str, sources: Sou
 def test_few_files_are_part_of_every_kernel(sources: Sources) -> None:
     """An edit compiles anew what it must: histograms and boxes know nothing of noise."""
     assert "noise" in sources.made_of(["noise"]) & sources.made_of(["function_pointers"])
-    assert "chacha20" in sources.made_of(["bins", "noise"])
-    assert {"noise", "chacha20", "points"}.isdisjoint(sources.made_of(["histograms", "boxes"]))
+    assert "chacha20_blocks" in sources.made_of(["bins", "noise"])
+    assert {"noise", "chacha20_blocks", "points"}.isdisjoint(sources.made_of(["histograms", "boxes"]))

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import fastdp
-from fastdp.kernels import chacha20, layout
+from fastdp.kernels import layout
+from fastdp.kernels.words import words_into
 from fastdp.mechanisms import buckets, noise
 from fastdp.privacy import calibration, conversions, gaussian_curve
 from fastdp.randomness import exact_draws, noise_draws, noise_plans
@@ -31,9 +32,24 @@ def seeded(seed: int) -> fastdp.Randomness:
         return fastdp.Randomness(seed=seed)
 
 
+ENDS: dict[str, list[int]] = {"chacha20": [], "aes-256-ctr": [layout.AES_MARK]}  # what follows the 256 bits of a key
+
+
 def key_of(vector: Vector) -> Any:
     """The key of a vector, as kernels take it."""
-    return np.frombuffer(bytearray(bytes.fromhex(vector["key"])), np.uint32)
+    bits = np.frombuffer(bytes.fromhex(vector["key"]), np.uint32)
+    return np.append(bits, np.array(ENDS[vector["cipher"]], np.uint32))
+
+
+class Given(fastdp.Randomness):
+    """Every release has the key of this vector."""
+
+    def __init__(self, vector: Vector) -> None:
+        super().__init__()
+        self.vector = vector
+
+    def key(self) -> Any:
+        return key_of(self.vector)
 
 
 def scores_of(vector: Vector) -> Any:
@@ -46,7 +62,7 @@ def scores_of(vector: Vector) -> Any:
 
 def words(vector: Vector) -> Vector:
     out = np.empty(len(vector["words"]), np.uint64)
-    chacha20.words_into(key_of(vector), vector["stream"], vector["first"], out)
+    words_into(key_of(vector), vector["stream"], vector["first"], out)
     return {"words": [f"{word:016x}" for word in out.tolist()]}
 
 
@@ -67,7 +83,8 @@ def draws(vector: Vector) -> Vector:
 
 
 def choices(vector: Vector) -> Vector:
-    scores, k, rng = scores_of(vector), len(vector["chosen"]), seeded(vector["seed"])
+    scores, k = scores_of(vector), len(vector["chosen"])
+    rng = seeded(vector["seed"]) if "seed" in vector else Given(vector)
     epsilon = 2 * float.fromhex(vector["eta"])
     if vector["method"] == "permute-and-flip":
         return {"chosen": [int(fastdp.permute_and_flip(scores, sensitivity=1, epsilon=epsilon, rng=rng))]}
@@ -126,9 +143,10 @@ def _words() -> Iterator[Vector]:
         (2**32 + 7, 2**40 + 5, 8),
         (0x4A000000, 0x0090_0000_0000_0000 * 128, 16),
     )
-    for key in (rfc, "00" * 32, _key(0)):
-        for stream, first, n in places:
-            yield {"cipher": "chacha20", "key": key, "stream": stream, "first": first, "words": [""] * n}
+    for cipher in ENDS:
+        for key in (rfc, "00" * 32, _key(0)):
+            for stream, first, n in places:
+                yield {"cipher": cipher, "key": key, "stream": stream, "first": first, "words": [""] * n}
 
 
 def _draws() -> Iterator[Vector]:
@@ -138,6 +156,10 @@ def _draws() -> Iterator[Vector]:
                               ("gaussian", 0, 8), ("gaussian", 2 * layout.GAUSSIAN_BLOCK, 4)):  # fmt: skip
             vector = {"law": law, "scale": scale.hex(), "cipher": "chacha20", "key": _key(seed), "first": first}
             yield vector | {"draws": [0] * n}
+    for scale in (3.0, 2.0**31, 2.0**33):  # of one, two and three words a draw
+        for law, first in (("laplace", layout.LAPLACE_BLOCK), ("geometric", 0), ("gaussian", layout.GAUSSIAN_BLOCK)):
+            vector = {"law": law, "scale": scale.hex(), "cipher": "aes-256-ctr", "key": _key(50), "first": first}
+            yield vector | {"draws": [0] * 6}
 
 
 def _choices() -> Iterator[Vector]:
@@ -158,6 +180,10 @@ def _choices() -> Iterator[Vector]:
             yield {"method": "gumbel", **common, "chosen": [0] * k}
             yield {"method": "permute-and-flip", **common, "chosen": [0]}
             yield {"method": "buckets", **common, "chosen": [0] * 4}
+    common = {"cipher": "aes-256-ctr", "key": _key(150), "eta": (0.125).hex(), "scores": wide}
+    yield {"method": "gumbel", **common, "chosen": [0] * 4}
+    yield {"method": "permute-and-flip", **common, "chosen": [0]}
+    yield {"method": "buckets", **common, "chosen": [0] * 4}
     common = {"cipher": "chacha20", "seed": 200, "key": _key(200), "eta": (0.25).hex(), "scores": blocks}
     yield {"method": "buckets", **common, "chosen": [0] * 6}
 
