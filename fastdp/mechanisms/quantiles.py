@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf, log
 from typing import Any, overload
 
@@ -290,7 +290,7 @@ class RankSelection:
     @classmethod
     def of(cls, tau: Fraction, epsilon: Any, neighbors: Any) -> RankSelection:
         """Of parameters as users give them."""
-        return cls(tau, parameters.epsilon(epsilon), parameters.neighbors(neighbors))
+        return _rank_selection(tau, parameters.epsilon(epsilon), parameters.neighbors(neighbors))
 
     @cached_property
     def eta(self) -> Fraction:
@@ -298,7 +298,7 @@ class RankSelection:
         sensitivity = max(self.tau, 1 - self.tau) if self.neighbors == "add-remove" else 1
         return lower(self.epsilon) / (2 * sensitivity)
 
-    @property
+    @cached_property
     def guarantee(self) -> BoundedRange:
         return BoundedRange(self.epsilon, neighbors=self.neighbors)
 
@@ -328,6 +328,9 @@ class RankSelection:
             found = line.value(choice.draw(keys.take()))
             report(2, 2, "")
         return found
+
+
+_rank_selection = lru_cache(256)(RankSelection)
 
 
 def rank_error(bits: int, eta: Fraction, beta: float) -> float:

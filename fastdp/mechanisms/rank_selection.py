@@ -12,7 +12,9 @@ values of known rank: a few hundred order statistics are enough for the law, how
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,11 +23,12 @@ from numpy.typing import NDArray
 from ..records.number_line import Positions
 from ..records.ordering import has_many_ties, sort_positions
 from ..records.rank_search import RankSearch
-from .weighted_intervals import IntervalChoice, Levels, WeightedInterval
+from .weighted_intervals import Interval, IntervalChoice, Levels
 
 _SORTED = 8  # all values are sorted where those that are needed are more than an eighth of them
 
 _LISTED = 2**12  # values that are Python's integers before they are asked for: 10 ns each, and 100 less for each asked
+_KEPT = 128  # levels of a line of 64 bits: their gaps are kept for the next choice
 
 
 class Ranks:
@@ -61,11 +64,12 @@ class Ranks:
 
     def at(self, rank: int) -> int:
         """The value of a rank that was made ready."""
+        if self._window:
+            assert self._first < rank
+            return self._window[rank - 1 - self._first]
         if self._objects is not None:
             return int(self._objects[rank - 1])
         assert self._first < rank <= self._stop
-        if self._window:
-            return self._window[rank - 1 - self._first]
         return int(self._values[rank - 1])
 
     def of(self, z: int) -> tuple[int, int]:
@@ -107,26 +111,42 @@ def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta
         below, up_to = ranks.of(z)
         return max(b * below - a * m, a * m - b * up_to)
 
-    middle = -(-a * m // b)  # the rank of a point that loses least
-    least = loss(ranks.at(middle)) if m else 0
-    intervals: list[WeightedInterval] = []
+    at, middle = ranks.at, -(-a * m // b)  # the rank of a point that loses least
+    least = loss(at(middle)) if m else 0
+    intervals: list[Interval] = []
     left, right = last + 1, last  # where the intervals so far begin and end
-    gap = 0
-    while left > 0 or right < last:
-        level = min(full, levels.of(gap))
-        next_gap = max(gap + 1, levels.first(level + 1))
+    for level, next_gap in _kept_steps(rate, full) if full <= _KEPT else _steps(rate, full):
+        if left <= 0 and right >= last:
+            break
         low, high = 0, last
         if level < full and m:
             worst = least + next_gap - 1
             # beyond the middle rank where many values are equal, and worst is below 0: then only their point is meant
             first, stop = -((worst - a * m) // b), (a * m + worst) // b + 1
             first, stop = first if first < middle else middle, stop if stop > middle else middle
-            low = ranks.at(first) if first >= 1 else 0
-            high = ranks.at(stop) if stop <= m else last
+            low = at(first) if first >= 1 else 0
+            high = at(stop) if stop <= m else last
         if left > last:
-            intervals.append(WeightedInterval(low, 1, high - low + 1, level))
+            intervals.append((low, 1, high - low + 1, level))
         else:
-            intervals.append(WeightedInterval(left - 1, -1, left - low, level))
-            intervals.append(WeightedInterval(right + 1, 1, high - right, level))
-        left, right, gap = low, high, next_gap
-    return IntervalChoice([interval for interval in intervals if interval.size], lambda z: rate * (loss(z) - least))
+            if left > low:
+                intervals.append((left - 1, -1, left - low, level))
+            if high > right:
+                intervals.append((right + 1, 1, high - right, level))
+        left, right = low, high
+    return IntervalChoice(intervals, lambda z: rate * (loss(z) - least))
+
+
+def _steps(rate: Fraction, full: int) -> Iterator[tuple[int, int]]:
+    """The levels that gaps have, `full` the last, and the least gap beyond each."""
+    levels, gap, level = Levels(rate), 0, -1
+    while level < full:
+        level = min(full, levels.of(gap))
+        gap = max(gap + 1, levels.first(level + 1))
+        yield level, gap
+
+
+@lru_cache(256)
+def _kept_steps(rate: Fraction, full: int) -> tuple[tuple[int, int], ...]:
+    """The same, made once: public numbers alone decide."""
+    return tuple(_steps(rate, full))

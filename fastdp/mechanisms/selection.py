@@ -8,12 +8,14 @@ float64 cannot decide is decided in integers (../randomness/exact_draws.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import inf
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..kernels import layout
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
 from ..randomness.keys import Key, Randomness
@@ -30,6 +32,7 @@ from .scores import (
     allowed,
     array_of_scores,
     changed,
+    check_again,
     plan_exponential,
     plan_permute_and_flip,
     some_allowed,
@@ -41,6 +44,8 @@ METHODS = ("auto", "gumbel", "buckets")
 ScoreBlocks = Callable[[int, int], ArrayLike]
 
 FEW = 1 << 14  # candidates: up to here Gumbel-max is done before the buckets are set up
+_ROOM = 64  # candidates that a kernel finds
+_NOBODY_YET = [inf]  # the arrival of the first so far
 LAZY_BLOCK = 1 << 20  # candidates that a function is asked for at a time
 
 
@@ -154,7 +159,11 @@ def exponential_mechanism(
         raise ValueError(f"size={shown(size)}: must be None for method='gumbel'; 'buckets' makes many draws at once")
     array = _array(scores, candidates, progress)
     if method == "gumbel" or (method == "auto" and size is None and array.size <= FEW):
-        return int(_first_of_array(array, 1, plan, budget, rng)[0])
+        with plan.keys(budget, rng) as keys:
+            array = keys.reads(array, plan.eta)
+            tops, top = tops_of(array)
+            some_allowed(top)
+            return _first_of(array, tops, top, keys.take(), plan.eta)
     with plan.keys(budget, rng) as keys:
         array = keys.reads(array, plan.eta, times=rounds)
         buckets = Buckets(array, plan.eta)
@@ -314,9 +323,7 @@ def draw_one(array: NDArray[Any], key: Key, eta: float) -> int:
     """One choice, for mechanisms that validate and charge themselves; not all scores may be -inf."""
     if array.size > FEW:
         return int(Buckets(array, eta).draw(key, 1)[0])
-    state = GumbelState(key, eta, 1)
-    state.add(array, 0, *tops_of(array))
-    return int(_all_of(state.ranking(), 1)[0])
+    return _first_of(array, *tops_of(array), key, eta)
 
 
 def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
@@ -327,6 +334,20 @@ def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
 
 
 # --- Gumbel-max, over an array or over blocks
+
+
+def _first_of(scores: NDArray[Any], tops: NDArray[Any], top: Any, key: Key, eta: float) -> int:
+    """The first of an array, some of which are not forbidden; `tops` and `top` as `tops_of` found them."""
+    if scores.size <= layout.CANDIDATE_CHUNK:  # mostly one alone may be first, and needs no state to be compared in
+        heap, indices, times = np.array(_NOBODY_YET), np.empty(_ROOM, np.int64), np.empty((2, _ROOM))
+        select = _kernels().select_gumbel_into
+        if select(scores, 0, key, eta, tops, top, layout.SLACK, heap, indices, times) == 1:
+            first: int = indices.item(0)
+            check_again(scores[first : first + 1], top)
+            return first
+    state = GumbelState(key, eta, 1)  # from the same words
+    state.add(scores, 0, tops, top)
+    return int(_all_of(state.ranking(), 1)[0])
 
 
 def _first_of_array(
@@ -396,3 +417,10 @@ def _array(scores: Any, candidates: int | None, progress: Progress) -> NDArray[A
                 f"{name}={shown(value)}: must be None for an array; it is for scores that a function produces"
             )
     return array_of_scores(scores)
+
+
+@lru_cache(1)
+def _kernels() -> Any:
+    from ..kernels import gumbel_max
+
+    return gumbel_max

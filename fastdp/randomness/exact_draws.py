@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, log, sqrt
+from math import ceil, log, sqrt
 
 from ..kernels import layout
 from ..support.rounding import context_of
@@ -53,14 +53,15 @@ class Uniform:
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Integers with low <= e^x 2^bits <= high, for x <= 0; close together when `bits` is large enough."""
-    if x == 0:
+    top, bottom = -x.numerator, x.denominator  # as integers: comparisons of fractions take a microsecond each
+    if top == 0:
         return 1 << bits, 1 << bits
-    if -x > bits:  # e^x < 2^x <= 2^-bits
+    if top > bits * bottom:  # e^x < 2^x <= 2^-bits
         return 0, 1
-    halvings = max(0, (floor(-x) + 1).bit_length() + 8)
+    halvings = (top // bottom + 1).bit_length() + 8
     work = bits + halvings + 16
     one = 1 << work
-    y_low = (-x.numerator << work) // (x.denominator << halvings)  # y = -x / 2^halvings <= 2^-8, rounded both ways
+    y_low = (top << work) // (bottom << halvings)  # y = -x / 2^halvings <= 2^-8, rounded both ways
     y_high = y_low + 1
     low = term_low = high = term_high = one
     k = 0
@@ -142,7 +143,7 @@ def decide(left_low: int, left_high: int, right_low: int, right_high: int) -> bo
 
 def is_below_exp(coin: Uniform, exponent: Fraction, doublings: int = 0) -> bool:
     """Whether coin <= 2^doublings e^exponent, for exponent <= 0."""
-    bits = 64
+    bits = 32  # half the work of 64, and not enough once in 2^30
     while True:
         n, b = coin.to(bits)
         low, high = exp_bounds(exponent, bits + doublings)

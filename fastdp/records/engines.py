@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..support import extensions
 from .rows import Rows
 
@@ -17,6 +19,8 @@ _PAGES = {"pyspark": "docs/connect/spark.md"}  # libraries that gather their tab
 
 def engine_of(data: Any) -> str | None:
     """The engine that a collection belongs to, by the package of its type or a base of it; None for other data."""
+    if type(data) is np.ndarray:
+        return None
     known = {*extensions.names("engine"), *_PAGES}
     packages = (kind.__module__.partition(".")[0] for kind in type(data).__mro__)
     return next((package for package in packages if package in known), None)

@@ -87,10 +87,9 @@ class NumberLine:
             return self._of_objects(values, outside, label)
         from ..kernels.number_line import place_integers_into
 
-        kind = np.iinfo(values.dtype)
-        shift = max(self.least, kind.min) - self.least  # by how much the type's own least value stands above the line's
-        wide: Any = np.uint64 if kind.min == 0 else np.int64
-        least = max(self.least, kind.min)
+        wide: Any = np.uint64 if values.dtype.kind == "u" else np.int64
+        least = max(self.least, 0 if wide is np.uint64 else -(2 ** (8 * values.dtype.itemsize - 1)))
+        shift = least - self.least  # by how much the type's own least value stands above the line's
         out = np.empty(values.size, np.uint64)
         array = as_compiled(np.ascontiguousarray(values, wide))
         clipped = place_integers_into(array, wide(least), np.uint64(min(self.last - shift, 2**64 - 1)), out)

@@ -50,7 +50,7 @@ def positions_of(values, *, objects=False):
 def check_pieces(choice, last, losses):
     """That a choice has the law with weights exp(-losses) on 0 .. last: interior_point.md, theorem 2."""
     found = {}
-    for interval in choice.intervals:
+    for interval in itertools.starmap(WeightedInterval, choice.intervals):
         assert interval.size > 0
         for j in range(interval.size):
             z = interval.first + interval.side * j
@@ -65,7 +65,7 @@ def check_pieces(choice, last, losses):
         assert choice._loss(z) >= level * ln2_up, "a coin is a probability"
         assert level == highest or choice._loss(z) < (level + 1) * LN2_UP, "half of the proposals are accepted"
     sums = [0]
-    for interval in choice.intervals:
+    for interval in itertools.starmap(WeightedInterval, choice.intervals):
         sums.append(sums[-1] + interval.size * 2 ** (choice._open - interval.level))
     assert sums[1:] == choice._sums
 
