@@ -715,7 +715,7 @@ def test_folders_of_old_interpreters_are_cleared_away(house: House) -> None:
     assert set(house.cache.iterdir()) == {new, *old[3:], *others}
     os.utime(new, (0, 0))
     house.run(LOOK)
-    assert time.time() - new.stat().st_mtime < 100, "a folder that is read does not count as old"
+    assert time.time() - new.stat().st_mtime < 900, "a folder that is read does not count as old"
 
 
 def test_files_that_nobody_reads_are_cleared_away(warm: House) -> None:
@@ -728,7 +728,7 @@ def test_files_that_nobody_reads_are_cleared_away(warm: House) -> None:
     limit = f"from fastdp.kernels import cache_folder\ncache_folder._MOST_BYTES = {total.stat().st_size + 350_000}\n"
     result = warm.run(limit + TOTAL)
     assert (result["hits"], result["written"], len(warm.files())) == (1, 0, 6)
-    assert time.time() - total.stat().st_mtime < 100
+    assert time.time() - total.stat().st_mtime < 86_400
     result = warm.run(limit + TOTAL + "\nloops.bump(np.int32(1))")
     assert (result["hits"], result["written"]) == (1, 1)
     assert not unread[0].exists()

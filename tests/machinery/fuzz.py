@@ -42,7 +42,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-SECONDS = 300  # against hangs; a call takes milliseconds
+SECONDS = 1800  # against hangs; a call takes milliseconds
 SECONDS_TO_START = 1800  # of a child
 GIGABYTES = 4  # of address space on top of what the process has
 CALLS_A_CHILD = 20_000

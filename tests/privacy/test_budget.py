@@ -141,19 +141,22 @@ def test_tasks_started_in_the_block_are_charged():
 
     async def task(pause):
         lap(1 / 16)
-        await asyncio.sleep(pause)
+        await pause
         lap(1 / 16)
 
     async def main():
+        ended = asyncio.Event()
         with budget:
-            early = asyncio.create_task(task(0.02))  # it will outlive the block
-            await asyncio.gather(task(0), task(0.001), *[asyncio.create_task(task(0))])
-            async with asyncio.timeout(1):
+            early = asyncio.create_task(task(ended.wait()))  # it will outlive the block
+            pauses = [asyncio.sleep(0), asyncio.sleep(0.001), asyncio.sleep(0)]
+            await asyncio.gather(task(pauses[0]), task(pauses[1]), asyncio.create_task(task(pauses[2])))
+            async with asyncio.timeout(1800):
                 await asyncio.to_thread(lap, 1 / 16)
             asyncio.get_running_loop().call_soon(lap, 1 / 16)
             await asyncio.sleep(0)
         assert len(budget.releases) == 9
         lap(1 / 16)  # outside again
+        ended.set()
         await early
         assert len(budget.releases) == 10
 

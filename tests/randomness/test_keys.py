@@ -357,7 +357,7 @@ def test_spawned_children_repeat_nobody() -> None:
         ends.append((here, process))
     words = [word for row in (rng.words(64), rng.words(64)) for word in row.tolist()]
     for here, process in ends:
-        assert here.poll(120)
+        assert here.poll(1800)
         words += [word for row in here.recv() for word in row]
         process.join()
         assert process.exitcode == 0
