@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..kernels import boxes as kernels
 from ..randomness import exact_draws as exact
 from ..randomness.keys import word_source
-from ..support.progress import Report
+from ..support.progress import PublicSteps, Report
 from ..support.threads import run_chunks
 
 Box = tuple[tuple[int, int], ...]  # the least and the largest position on each axis
@@ -34,6 +34,7 @@ MOST_EXPONENT = 2**48  # eta n; levels of kernels/boxes.py stay far within an in
 _RECORD = 128  # work of a record: sorting it costs as much as so many nodes
 _ABOVE = Fraction(65, 64)  # no weight is above its proposal by more: all_boxes.md, lemma 2
 _STREAMS = 8  # number k of a trial reads streams k, k + 8, k + 16, ...
+_STEPS = 32  # of progress: how many values there are is not told
 _CHUNK = 16  # sweeps that are worth a thread
 _POSITION, _COIN = 4, 5
 
@@ -176,11 +177,12 @@ class BoxChoice:
         self._set_tree()
         weights: list[tuple[float, int]] = []
         block = max(1, len(first) // 64 // _CHUNK) * _CHUNK
+        steps = PublicSteps(report, _STEPS, "boxes")
         for at in range(0, len(first), block):
-            report(at, len(first), "boxes")
+            steps.begin(at * _STEPS // len(first))
             for part in run_chunks(partial(self._weight_of, at), min(block, len(first) - at), _CHUNK):
                 weights += part
-        report(len(first), len(first), "")
+        steps.end()
         size = self._hollow.bit_length()
         weights.append((float(Fraction(self._hollow, 1 << size)), size))
         self._starts = Wheel(np.array([w for w, _ in weights]), np.array([level for _, level in weights], np.int64))

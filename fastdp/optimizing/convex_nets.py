@@ -19,7 +19,7 @@ import numpy as np
 from ..mechanisms.weighted_intervals import IntervalChoice, WeightedInterval
 from ..randomness.keys import Key
 from ..records.rows import Block, Parts
-from ..support.progress import Report
+from ..support.progress import PublicSteps, Report
 from .losses import AbsoluteDeviation, Hinge, Huber, Logistic, Loss, SquaredDistance, SquaredError
 from .losses.base import SIGN, MarginLoss
 from .points import Points
@@ -140,18 +140,19 @@ class Envelope:
         size = net.shape[1]
         self._bounds = np.full(size, -inf)
         self._most = min(EVALUATED, size)  # are evaluated before it is drawn
-        report(0, _PASSES, "tangents")
+        steps = PublicSteps(report, _PASSES, "tangents")
+        steps.begin(0)
         self._evaluate(np.unique(np.linspace(0, size - 1, min(size, _BATCH)).astype(np.int64)))
-        passes = self._search(report)
-        report(passes, passes, "")
+        self._search(steps)
+        steps.end()
 
     @property
     def evaluated(self) -> int:
         """At how many points the losses are known."""
         return len(self._values)
 
-    def _search(self, report: Report) -> int:
-        """Evaluate points until few proposals will be in vain: how many passes over the records there were."""
+    def _search(self, steps: PublicSteps) -> None:
+        """Evaluate points until few proposals will be in vain."""
         passes = 1
         while len(self._values) < self._most:
             known = np.fromiter(self._values, np.int64)
@@ -169,14 +170,13 @@ class Envelope:
             before = self._bounds[chosen]
             new = np.setdiff1d(np.concatenate((chosen, anywhere)), known)
             if new.size:
-                report(passes, max(_PASSES, passes + 1), "tangents")
+                steps.begin(passes)
                 self._evaluate(new)
                 passes += 1
             gaps = np.maximum(self._relative(chosen) - before, 0.0) * (self._eta / log(2))
             accepted = np.ldexp(1.0, -np.minimum(gaps, 1000.0).astype(np.int32))
             if np.cumsum(accepted)[-1] >= 2 * _ENOUGH * accepted.size:
                 break
-        return passes
 
     def _spread(self, part: float) -> Floats:
         """Some numbers in [0, 1), other ones in each turn: where tangents lie decides about time alone."""

@@ -57,6 +57,25 @@ def one_pass(progress: Progress, what: str) -> Iterator[None]:
         report(1, 1, "")
 
 
+class PublicSteps:
+    """So many steps, each reported once, whatever the records are: they decide when, and not what is told."""
+
+    def __init__(self, report: Report, steps: int, what: str) -> None:
+        self._report, self._steps, self._what = report, steps, what
+        self._told = 0
+
+    def begin(self, step: int) -> None:
+        """Report all steps up to this one; none beyond the last."""
+        while self._told <= min(step, self._steps - 1):
+            self._report(self._told, self._steps, self._what)
+            self._told += 1
+
+    def end(self) -> None:
+        """Report those that are left, and the end."""
+        self.begin(self._steps - 1)
+        self._report(self._steps, self._steps, "")
+
+
 @contextmanager
 def _bar(title: str, seconds: Sequence[float]) -> Iterator[Report]:
     from rich.console import Console

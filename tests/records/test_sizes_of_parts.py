@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -102,13 +103,19 @@ def with_records(name, times):
 
 
 def public_numbers(name, times, seed):
-    """What a call tells besides noise, where `seed` makes no difference: fields, shapes, rows, errors."""
+    """What a call tells besides noise, where `seed` makes no difference: fields, shapes, rows, errors, reports."""
     function, options = with_records(name, times)
-    if "rng" in inspect.signature(function).parameters:
+    takes, reports = inspect.signature(function).parameters, []
+    if "rng" in takes:
         options["rng"] = Randomness(seed)
-    with fastdp.Budget(epsilon=1e4, delta=0.5, **AR) as budget:
-        result = outcome(lambda _: function(**options), None)
+    if "progress" in takes:
+        options["progress"] = lambda *told: reports.append(told)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with fastdp.Budget(epsilon=1e4, delta=0.5, **AR) as budget:
+            result = outcome(lambda _: function(**options), None)
     found = {"rows": repr([(row.mechanism, row.parameters, row.guarantee) for row in budget.releases])}
+    found |= {"progress": repr(reports), "warnings": repr(sorted(str(each.message) for each in warned))}
     if isinstance(result, tuple | np.ndarray):
         return found | {"result": result if isinstance(result, tuple) else result.shape}
     for attribute in [each for each in dir(result) if each[0] != "_"]:
