@@ -177,6 +177,8 @@ class Points:
 
     def vectors(self, unit: float, limit: float) -> NDArray[np.int64]:
         """The sum of all points, shortened to the clip, in units of the grid; it checks them as `check` does."""
+        if self._bound < inf and not self._clip:
+            self.check(keep_norms=False)
         found = self.rows.total(partial(self._sum_vectors, unit, limit))
         if found[-1] and self._clip:
             self._wild = True

@@ -35,7 +35,8 @@ for name in sys.argv[1:]:
     assert list(report.failed) == ["import"]
     assert "ended with -6: about to die" in report.failed["import"]
     assert len(report.measured) == 5
-    assert {row.verdict for row in report.rows if row.case == "laplace-small-call"} == {"holds"}
+    small = {row.verdict for row in report.rows if row.case == "laplace-small-call"}
+    assert small == {"holds", "falls short"}  # as fast as numpy, and far from its two microseconds
     assert seen[-1] == (6, 6, "")
     assert {row.verdict for row in report.rows} == {"falls short", "holds", "not installed", report.failed["import"]}
 
