@@ -361,8 +361,9 @@ def test_info_and_warmup_work_without_extras(command: str) -> None:
 # --- tables in a pipe
 
 
-def test_a_table_in_a_pipe_is_as_wide_as_it_needs_to_be() -> None:
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """And 80 columns, or what COLUMNS says, for what is laid out by the width: the demo."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # workers of the suite have one
     code = """
 from rich.table import Table
 from fastdp.cli import _console

@@ -6,6 +6,7 @@ all that is called true here: whoever releases the private point alone has the e
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
@@ -174,7 +175,9 @@ class _Curve:
         cls, name: str, color: str, problem: _Problem, method: Callable[..., Any], excess: Callable[[Any], float],
         runs: int,
     ) -> _Curve:  # fmt: skip
-        fits = [[problem.solve(method, epsilon) for _ in range(runs)] for epsilon in EPSILONS]
+        with warnings.catch_warnings():  # the picture has bounds beside outcomes, those that say nothing, too
+            warnings.simplefilter("ignore", fastdp.AccuracyWarning)
+            fits = [[problem.solve(method, epsilon) for _ in range(runs)] for epsilon in EPSILONS]
         means = [float(np.mean([excess(fit.w) for fit in row])) for row in fits]
         return cls(name, color, means, [row[0].bound for row in fits])
 
