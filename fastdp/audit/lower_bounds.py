@@ -122,12 +122,12 @@ def _worth_for(claimed: Guarantee | None, delta: float) -> Callable[[Table, Tabl
     by_mu = is_curve and any(form.mu < inf for form in forms)
 
     def worth(p: Table, q: Table) -> Table:
-        p, q = np.clip(p, 1e-12, 1 - 1e-12), np.clip(q, 1e-12, 1 - 1e-12)
-        if by_mu:
-            return normal_quantile(p) - normal_quantile(q)
-        if is_curve:
-            return rhos_of(p, q)
         with np.errstate(all="ignore"):
+            p, q = np.clip(p, 1e-12, 1 - 1e-12), np.clip(q, 1e-12, 1 - 1e-12)
+            if by_mu:
+                return normal_quantile(p) - normal_quantile(q)
+            if is_curve:
+                return rhos_of(p, q)
             return np.nan_to_num(np.log((p - delta) / q), nan=-1.0, neginf=-1.0)
 
     return worth

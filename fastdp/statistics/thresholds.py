@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ..support import rounding
 from ..support.rounding import decimal_of, lower, up
-from ..support.search import least_integer
+from ..support.search import OutOfReachError, least_integer
 
 
 @lru_cache(1024)
@@ -32,7 +32,12 @@ def _least(scale: float, delta: float, tail: Callable[[Decimal, Decimal, int], D
     def enough(k: int) -> bool:
         return Fraction(up(tail(step, q, k))) <= allowed
 
-    return least_integer(enough, low=1, guess=int(float(scale)) + 1)
+    try:
+        return least_integer(enough, low=1, guess=int(float(scale)) + 1)
+    except OutOfReachError:
+        raise ValueError(
+            f"delta={delta!r}: is out of reach of noise of scale {scale:g}; a larger epsilon is not"
+        ) from None
 
 
 def _one_draw(step: Decimal, q: Decimal, k: int) -> Decimal:
