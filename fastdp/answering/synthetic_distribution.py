@@ -28,7 +28,7 @@ from .queries.bound_query import BoundQuery
 from .queries.marginals import Marginals
 from .queries.query import bind
 from .synthesis.tree_distribution import TreeDistribution
-from .synthesis.tree_part import TreePart
+from .synthesis.tree_part import OnTree, TreePart
 from .synthesis.weighted_tree import WeightedTree, part_of_tree
 from .synthetic_sampling import AliasTables
 from .workload import Workload
@@ -87,7 +87,7 @@ class SyntheticDistribution(Frozen, Accounted):
 
     def __init__(
         self,
-        weights: Weights | TreeDistribution | WeightedTree | Sequence[Weights] | ArrayLike,
+        weights: Weights | OnTree | WeightedTree | Sequence[Weights] | ArrayLike,
         domain: Domain | None = None,
         *,
         guarantee: Guarantee | None = None,
@@ -121,7 +121,7 @@ class SyntheticDistribution(Frozen, Accounted):
     def on_tree(self) -> TreeDistribution | None:
         """The distribution on a junction tree that this is, if it is one."""
         (first, *_) = self._parts
-        return first.distribution if isinstance(first, TreePart) else None
+        return first.on_tree if isinstance(first, TreePart) else None
 
     def _names(self, sets: Iterable[tuple[int, ...]]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.domain.names[p] for p in positions) for positions in sets)

@@ -8,13 +8,16 @@ nothing. synthesize.md, theorem 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import combinations
 from math import isqrt, prod
 from typing import Any
 
 from ...randomness.charged_keys import ChargedKeys
+from ...records.recoded import RecodedRows
 from ...records.sources import rows_of
+from ...support.rounding import root_up, up
 from ..least_squares_fit import LeastSquares
 from ..marginal_counts import count_tables, encoded_rows
 from ..marginal_transform import as_tables
@@ -24,6 +27,7 @@ from .dependences import Counts
 from .gaussian_prices import Noise, noise_of, squared_change, total_mu
 from .junction_tree import JunctionTree
 from .measured import Measured, Residuals
+from .merged_values import Merge, all_codes, merged_plan, merges_of
 from .network import Family, Network, choices_of, deviation_of_choice, steps_of
 from .rounds import Counter, Rounds, measured_table
 from .structure import MEAN_NOISE, Candidate, Noisiness, Plan, shares_of
@@ -47,8 +51,10 @@ class Measurements:
     tables      all measured tables, those of single columns included
     mu          what everything cost
     rounds      how many times distances were measured
+    distances   the noise of the first of them
     residuals   of the tables of a workload, where these were measured
     families    of the network, where one was chosen
+    merges      of the columns whose rare values have become one: all else is of columns that have fewer values
     """
 
     singles: tuple[Measured, ...]
@@ -58,8 +64,14 @@ class Measurements:
     tables: tuple[Measured, ...]
     mu: float
     rounds: int
+    distances: Noise | None
     residuals: Residuals | None = None
     families: tuple[Family, ...] = ()
+    merges: Mapping[int, Merge] = field(default_factory=dict)
+
+    def sizes(self, plan: SynthesisPlan) -> tuple[int, ...]:
+        """How many values each column has."""
+        return tuple(self.merges[p].size if p in self.merges else size for p, size in enumerate(plan.domain.sizes))
 
 
 def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: ChargedKeys) -> Measurements:
@@ -68,6 +80,25 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
     counts = counted([(p,) for p in range(len(plan.domain))])
     singles = [measured_table((p,), counts[p,], noise, keys) for p, noise in enumerate(plan.singles)]
     total = max(1.0, total_of([*singles, *plan.known])) if n is None else float(n)
+    merges = merges_of(plan, singles)
+    if not merges:
+        return _measure(plan, singles, total, n, counted, keys)
+    first, merged = [plan.singles[p] for p in merges], merged_plan(plan, merges)
+    codes = [merges[p].codes if p in merges else all_codes(size) for p, size in enumerate(plan.domain.sizes)]
+    counted = _counter(RecodedRows(data, plan.domain, codes, outside), merged, "raise")
+    counts = counted([(p,) for p in merges])
+    for p in merges:
+        singles[p] = measured_table((p,), counts[p,], merged.singles[p], keys)
+    found = _measure(merged, singles, total, n, counted, keys)
+    cost = root_up(up(Fraction(total_mu(first)) ** 2 + Fraction(found.mu) ** 2))
+    assert cost <= plan.mu
+    return replace(found, mu=cost, merges=merges)
+
+
+def _measure(
+    plan: SynthesisPlan, singles: list[Measured], total: float, n: int | None, counted: Counter, keys: ChargedKeys
+) -> Measurements:  # fmt: skip
+    """What is measured when the columns have been."""
     rest = plan.rest(plan.singles)
     chosen = whole_plan(total, plan, rest)
     if chosen is not None and not plan.known:
@@ -85,7 +116,9 @@ def measure(data: Any, plan: SynthesisPlan, n: int | None, outside: Any, keys: C
     cost = total_mu(spent)
     assert cost <= plan.mu
     found, families = chooser.pairs if chooser.count else (), tuple(chooser.families)
-    return Measurements(tuple(singles), total, found, chosen, tuple(tables), cost, chooser.count, None, families)
+    return Measurements(
+        tuple(singles), total, found, chosen, tuple(tables), cost, chooser.count, plan.distances, None, families
+    )
 
 
 def takes_network(plan: SynthesisPlan, total: float) -> bool:
@@ -111,7 +144,7 @@ def _measured_whole(
     assert cost <= plan.mu
     total = max(1.0, float(residuals.components[()][0]))
     tables = (*singles, *residuals.tables)
-    return Measurements(tuple(singles), total, (), chosen, tables, cost, 0, residuals)
+    return Measurements(tuple(singles), total, (), chosen, tables, cost, 0, None, residuals)
 
 
 def _counter(data: Any, plan: SynthesisPlan, outside: Any) -> Counter:
@@ -125,7 +158,7 @@ def _counter(data: Any, plan: SynthesisPlan, outside: Any) -> Counter:
         if new:
             if known and domain is plan.domain and rows.gathers:  # they are read again and again
                 rows, domain = encoded_rows(rows, domain, outside)
-            first = [] if known else plan.workload().positions
+            first = [] if known or plan.many_valued else plan.workload().positions
             workload = marginals_at(domain, dict.fromkeys([*first, *new]))
             flat = count_tables(rows, workload, outside)
             known.update(zip(workload.positions, as_tables(flat, workload), strict=True))

@@ -5,7 +5,8 @@ Post-processing: it reads what has been released alone. synthesize.md, "What was
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,21 @@ def _tables_of(name: str, given: Any, domain: Domain) -> Iterator[MeasuredTable 
         return
     report = getattr(given, "report", given)
     if isinstance(report, SynthesisReport):
-        yield from report.tables
+        yield from filter(None, (_without(table, report.merged) for table in report.tables))
     elif isinstance(given, MeasuredTable):
         yield given
     else:
         raise ValueError(f"{name}: type {type(given).__name__}: must be {_RULE}")
+
+
+def _without(table: MeasuredTable, merged: Mapping[str, Any]) -> MeasuredTable | None:
+    """The sums of a table over attributes whose rare values are one in it; None if it has no others."""
+    axes = tuple(axis for axis, name in enumerate(table.columns) if name in merged)
+    if len(axes) == len(table.columns):
+        return None
+    summed = prod(table.noisy.shape[axis] for axis in axes)
+    columns = tuple(name for name in table.columns if name not in merged)
+    return MeasuredTable(columns, table.sigma * summed**0.5, table.noisy.sum(axes), table.fitted.sum(axes))
 
 
 def _checked(name: str, table: MeasuredTable | Measured, domain: Domain) -> Measured:

@@ -43,6 +43,7 @@ _RELATIVE_NOISE = 0.25  # of distances, as a fraction of the noise of tables, wh
 LEAST_MU = 2.0**-36  # of a table: no less can be drawn, and nothing would be seen
 _SIZE_POWER = 2 / 3  # with which shares grow with the cells of a table: least sum of L1 errors
 MOST_PAIRS = 1 << 17  # whose tables are counted
+MANY_VALUES = 256  # of a column with more the rare ones may be merged
 CELLS_A_SECOND = 100_000  # of a tree, for which a fit takes a second
 DEFAULT_SECONDS = 4.0
 DEFAULT_BYTES = 1 << 29
@@ -65,6 +66,9 @@ class SynthesisPlan:
     zeros       tables of cells that hold no record
     forced      sets of columns that share a clique: those of the zeros
     method      how tables are chosen; "network" where there are more pairs than can be counted
+    weights     how much the tables of the workload count
+    asked       whether these are the user's
+    many_valued columns whose rare values may become one, once their tables have been measured
     known       tables that were released before
     held        the columns of those that the tree holds
     """
@@ -81,6 +85,9 @@ class SynthesisPlan:
     room: int
     whole: tuple[Mapping[Columns, float], ...]
     method: Method
+    weights: Mapping[Columns, float]
+    asked: bool
+    many_valued: tuple[int, ...]
     known: tuple[Measured, ...] = ()
     held: tuple[Columns, ...] = ()
 
@@ -140,29 +147,45 @@ def synthesis_plan(
     if workload is None and method == "auto" and comb(len(domain), 2) > MOST_PAIRS:
         method = "network"
     held = tuple(columns_held(domain.sizes, [each.columns for each in zeros], known, limits))
-    pairs = pairs_of(domain, workload, importance, limits, room_of(max_bytes), method)
+    weights, room = weighted_tables(domain, workload, importance, method), room_of(max_bytes)
+    pairs = pairs_of(domain.sizes, weights, limits, room)
+    many_valued = many_valued_of(domain.sizes, weights, [*zeros, *known])
     mu = most_mu(epsilon, delta)
     square = Fraction(mu) ** 2
     shares = np.array(domain.sizes, np.float64) ** _SIZE_POWER
-    for_singles = square * (SINGLE_SHARE if pairs else 1)
+    for_singles = square * (SINGLE_SHARE if pairs or many_valued else 1)
     each = [root_down(for_singles * Fraction(float(share))) for share in shares / (shares.sum() * (1 + 1e-12))]
     changed = squared_change(neighbors)
     singles = tuple(noise_of(part, changed, changed) for part in each)
-    distances = None
-    if pairs and method != "network":
-        left = square - Fraction(total_mu(list(singles))) ** 2
-        moved = squared_change_of_distances(neighbors, len(pairs))
-        share = distance_share(domain.sizes, pairs, len(pairs), neighbors)
-        distances = noise_of(root_down(left * share), moved, len(pairs))
-    asked = ApproxDP(epsilon, delta, neighbors=neighbors)
-    guarantee = AllOf(asked, GaussianDP(mu, neighbors=neighbors))
-    room = room_of(max_bytes)
-    forced = [*(each.columns for each in zeros), *held]
-    whole = whole_workloads(domain, workload, importance, forced, limits, room) if method != "network" else ()
+    distances = distances_of(domain.sizes, pairs, mu, singles, neighbors) if method != "network" else None
+    guarantee = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), GaussianDP(mu, neighbors=neighbors))
+    forced, asked = [*(each.columns for each in zeros), *held], workload is not None
+    whole = whole_workloads(domain.sizes, weights if asked else None, forced, limits, room)
     return SynthesisPlan(
         domain=domain, neighbors=neighbors, guarantee=guarantee, mu=mu, singles=singles, pairs=pairs,
-        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole, method=method, known=known, held=held,
+        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole if method != "network" else (),
+        method=method, known=known, held=held, weights=weights, asked=asked, many_valued=many_valued,
     )  # fmt: skip
+
+
+def distances_of(
+    sizes: Sequence[int], pairs: Mapping[Pair, float], mu: float, singles: Sequence[Priced], neighbors: Neighbors
+) -> Noise | None:
+    """The noise of the distances of these pairs, by what the columns leave of mu; None if there are no pairs."""
+    if not pairs:
+        return None
+    left = Fraction(mu) ** 2 - Fraction(total_mu(singles)) ** 2
+    share = distance_share(sizes, pairs, len(pairs), neighbors)
+    return noise_of(root_down(left * share), squared_change_of_distances(neighbors, len(pairs)), len(pairs))
+
+
+def many_valued_of(
+    sizes: Sequence[int], weights: Iterable[Columns], fixed: Iterable[Measured | Zeros]
+) -> tuple[int, ...]:
+    """The columns of many values that count in tables with others, those left out whose cells are spoken of."""
+    named = {p for each in fixed for p in each.columns}
+    beside = {p for columns in weights if len(columns) > 1 for p in columns}
+    return tuple(p for p in sorted(beside - named) if sizes[p] > MANY_VALUES)
 
 
 def limits_of(domain: Domain, max_seconds: float | None, max_bytes: int | None) -> Limits:
@@ -226,18 +249,18 @@ def some_pairs(columns: int) -> list[Pair]:
 
 
 def pairs_of(
-    domain: Domain, workload: Any, importance: Any, limits: Limits, room: int, method: Method
+    sizes: Sequence[int], weights: Mapping[Columns, float], limits: Limits, room: int
 ) -> dict[Pair, float]:  # fmt: skip
     """The pairs of columns whose tables may be measured, and how much each counts."""
     of_pairs: dict[Pair, float] = {}
-    for subset, weight in weighted_tables(domain, workload, importance, method).items():
+    for subset, weight in weights.items():
         for pair in combinations(subset, 2):
             of_pairs[pair] = of_pairs.get(pair, 0.0) + weight
     found: dict[Pair, float] = {}
-    for pair in sorted(of_pairs, key=lambda pair: (domain.sizes[pair[0]] * domain.sizes[pair[1]], pair)):
-        cells = domain.sizes[pair[0]] * domain.sizes[pair[1]]
+    for pair in sorted(of_pairs, key=lambda pair: (sizes[pair[0]] * sizes[pair[1]], pair)):
+        cells = sizes[pair[0]] * sizes[pair[1]]
         room -= 8 * cells
-        if min(domain.sizes[p] for p in pair) > 1 and cells <= limits.clique and room >= 0:
+        if min(sizes[p] for p in pair) > 1 and cells <= limits.clique and room >= 0:
             found[pair] = of_pairs[pair]
     if len(found) > MOST_PAIRS:
         raise ValueError(f"workload: {len(found):,} pairs of columns: must be at most {MOST_PAIRS:,}")
@@ -245,22 +268,22 @@ def pairs_of(
 
 
 def whole_workloads(
-    domain: Domain, workload: Any, importance: Any, forced: Sequence[Columns], limits: Limits, room: int
-) -> tuple[dict[Columns, float], ...]:
+    sizes: Sequence[int], asked: Mapping[Columns, float] | None, forced: Sequence[Columns], limits: Limits, room: int
+) -> tuple[Mapping[Columns, float], ...]:
     """The workloads that one tree holds within the limits, so that all their tables may be measured without a choice.
 
     Without a workload of the user's those of all triples and of all pairs of columns, in this order.
     """
     found = []
-    if workload is None:
-        orders = [k for k in (3, 2) if k <= len(domain) and comb(len(domain), k) <= MOST_PAIRS]
-        each = [dict.fromkeys(combinations(range(len(domain)), k), 1.0) for k in orders]
+    if asked is None:
+        orders = [k for k in (3, 2) if k <= len(sizes) and comb(len(sizes), k) <= MOST_PAIRS]
+        each: list[Mapping[Columns, float]] = [dict.fromkeys(combinations(range(len(sizes)), k), 1.0) for k in orders]
     else:
-        each = [weighted_tables(domain, workload, importance)]
+        each = [asked]
     for tables in each:
-        if sum(8 * prod(domain.sizes[p] for p in columns) for columns in tables) > room:
+        if sum(8 * prod(sizes[p] for p in columns) for columns in tables) > room:
             continue
-        tree = JunctionTree(domain.sizes, [*tables, *forced])
+        tree = JunctionTree(sizes, [*tables, *forced])
         if tree.largest <= limits.clique and tree.cells <= limits.tree:
             found.append(tables)
     return tuple(found)

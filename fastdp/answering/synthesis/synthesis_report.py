@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records.domain import display_count
+from ...records.domain import Domain, display_count
 from ...support.checks import items_of
 from ...support.frozen import frozen
 from ...support.public_paths import public_as
@@ -114,6 +115,7 @@ class SynthesisReport(Displayed):
     residual: float
     _distances: tuple[tuple[str, str, float], ...]
     _families: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    _merged: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
     @property
     def distances(self) -> dict[tuple[str, str], float]:
@@ -125,6 +127,12 @@ class SynthesisReport(Displayed):
     def parents(self) -> dict[str, tuple[str, ...]]:
         """Of a network the attributes that each attribute was chosen to depend on; the first one has none."""
         return dict(self._families)
+
+    @property
+    def merged(self) -> dict[str, tuple[Any, ...]]:
+        """Of each attribute of many values the rare ones, labels or codes: in all tables here they are one, the last of
+        its axis. Records have them by the shares that the attribute's first table gave them."""
+        return dict(self._merged)
 
     def table(self, names: Iterable[str]) -> MeasuredTable:
         """The measured table of these attributes.
@@ -167,11 +175,13 @@ class SynthesisReport(Displayed):
             chosen = ("network", f"{len(self._families):,} choices, {hang:,} of a column that depends on others")
         else:
             chosen = ("distances", "not needed: one tree holds all tables of the workload")
+        merged = ", ".join(f"{len(values):,} of {name} are one" for name, values in self._merged[:_MOST_LISTED])
         cliques = "\n".join(", ".join(each) for each in self.cliques[:_MOST_LISTED])
         others = f"\nand {len(self.cliques) - _MOST_LISTED} more" if len(self.cliques) > _MOST_LISTED else ""
         return [
             ("columns", f"{len(self.columns):,}, each measured with sigma {min(singles):.4g} to {max(singles):.4g}"),
             chosen,
+            *([("rare values", merged)] if merged else []),
             ("tables", (measured + more) or "none of several columns"),
             ("cliques", cliques + others),
             ("cells", f"{display_count(self.cells)} in {len(self.cliques):,} cliques"),
@@ -241,14 +251,21 @@ def report_of(plan: SynthesisPlan, measured: Measurements, tree: JunctionTree, f
             (names[each.columns[0]], names[each.columns[1]], each.distance / measured.total)
             for each in measured.candidates
         ),
-        distance_sigma=plan.distances.sigma / measured.total if plan.distances and measured.candidates else 0.0,
+        distance_sigma=measured.distances.sigma / measured.total if measured.distances and measured.candidates else 0.0,
         rounds=measured.rounds,
         n=measured.total,
         mu=measured.mu,
         steps=fit.steps,
         residual=fit.residual,
+        _merged=tuple((names[p], values_of(plan.domain, p, merge.rare)) for p, merge in measured.merges.items()),
         _families=tuple((names[each.column], tuple(names[p] for p in each.parents)) for each in measured.families),
     )
+
+
+def values_of(domain: Domain, p: int, codes: NDArray[np.intp]) -> tuple[Any, ...]:
+    """The labels of these codes of an attribute, or the codes where it has none."""
+    labels = domain.labels[p]
+    return tuple(codes.tolist()) if labels is None else tuple(labels[code] for code in codes)
 
 
 def _joined(tables: Sequence[Measured]) -> list[Measured]:

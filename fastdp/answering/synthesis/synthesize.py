@@ -26,6 +26,7 @@ from ..synthetic_distribution import SyntheticDistribution
 from .junction_tree import JunctionTree
 from .known_tables import within
 from .measuring import Measurements, measure
+from .merged_tree import MergedTree
 from .released_tables import released_tables
 from .synthesis_plan import Method, SynthesisPlan, synthesis_plan
 from .synthesis_report import SynthesisReport, report_of
@@ -87,7 +88,9 @@ def synthesize(
 
     Columns may be many, and of any type that a domain has: codes, labels, bins of numbers, missing entries as a value.
     At most a sixth of the privacy finds out which columns depend on each other, in rounds that each begin with what
-    the last one has explained; the rest measures tables of those that do.
+    the last one has explained; the rest measures tables of those that do. Of a column with more than 256 values the
+    rare ones, which noise hides, are one value in all tables of several columns; records have each of them again, by
+    its share.
 
     Parameters
     ----------
@@ -202,12 +205,13 @@ def synthesize(
 
 
 def _fitted(plan: SynthesisPlan, measured: Measurements, guarantee: Any) -> SynthesizedDistribution:
-    tree = JunctionTree(plan.domain.sizes, measured.plan.edges)
+    tree = JunctionTree(measured.sizes(plan), measured.plan.edges)
     if measured.residuals is None:
         tables = [*measured.tables, *within(tree, plan.known)]
         fit = fit_tree(tree, tables, measured.total, zeros=plan.zeros)
     else:
         fit = fit_residuals(tree, measured.residuals, measured.total, zeros=plan.zeros)
     report = report_of(plan, measured, tree, fit)
-    n = round(measured.total)
-    return SynthesizedDistribution(fit.distribution, plan.domain, report=report, guarantee=guarantee, n=n)
+    n, found = round(measured.total), fit.distribution
+    made = MergedTree(found, measured.merges) if measured.merges else found
+    return SynthesizedDistribution(made, plan.domain, report=report, guarantee=guarantee, n=n)

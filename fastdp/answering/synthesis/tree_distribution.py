@@ -46,6 +46,11 @@ class TreeDistribution(Frozen):
             self._depths.append(self._depths[parent] + 1)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each column has."""
+        return self.tree.sizes
+
+    @property
     def bytes(self) -> int:
         """What it holds in memory, once it was asked for more than the tables of its cliques."""
         return 2 * self._shares.nbytes

@@ -12,8 +12,11 @@ from ...records.domain import Domain
 from ..memory import check_memory
 from ..queries.bound_query import BoundCells, BoundProduct, BoundQuery
 from ..queries.marginals import Marginals
+from .merged_tree import MergedTree
 from .tree_distribution import TreeDistribution
 from .tree_sampling import sample_into
+
+OnTree = TreeDistribution | MergedTree
 
 
 class TreePart:
@@ -21,12 +24,17 @@ class TreePart:
 
     is_dense = False
 
-    def __init__(self, distribution: TreeDistribution, domain: Domain | None) -> None:
+    def __init__(self, distribution: OnTree, domain: Domain | None) -> None:
         if domain is None:
             raise ValueError("domain: must be given with a distribution on a tree")
-        if domain.sizes != distribution.tree.sizes:
-            raise ValueError(f"domain: sizes {domain.sizes}: must be those of the tree, {distribution.tree.sizes}")
+        if domain.sizes != distribution.sizes:
+            raise ValueError(f"domain: sizes {domain.sizes}: must be those of the tree, {distribution.sizes}")
         self.domain, self.distribution = domain, distribution
+
+    @property
+    def on_tree(self) -> TreeDistribution:
+        """The distribution with cells for all values."""
+        return self.distribution.whole if isinstance(self.distribution, MergedTree) else self.distribution
 
     @property
     def cliques(self) -> tuple[tuple[int, ...], ...]:
@@ -71,6 +79,6 @@ class TreePart:
     def factors(self) -> list[tuple[tuple[int, ...], NDArray[np.float64]]] | None:
         """As a product of blocks, where they are no larger than the cliques; otherwise None."""
         tree, blocks = self.distribution.tree, self.independent
-        if any(prod(tree.sizes[p] for p in block) > tree.largest for block in blocks):
+        if any(prod(self.domain.sizes[p] for p in block) > tree.largest for block in blocks):
             return None
         return [(block, self.distribution.marginal(block).reshape(-1)) for block in blocks]

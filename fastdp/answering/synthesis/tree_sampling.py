@@ -13,15 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import junction_trees as kernels
+from .merged_tree import MergedTree
 from .tree_distribution import TreeDistribution
 
 
-def sample_into(distribution: TreeDistribution, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
-    """Codes of records.
+def sample_into(distribution: TreeDistribution | MergedTree, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
+    """Codes of records; values that are one are told apart in the end, each by as many records as its share.
 
     out     unsigned [d, n], of a type that holds all codes
     Cost    30 ns a record and clique, 2 ns a record and column, and 1 ns a cell
     """
+    if isinstance(distribution, MergedTree):
+        _sample_merged(distribution, key, out)
+        return
     tree, n = distribution.tree, out.shape[1]
     rows, cells = np.zeros(n, np.int64), np.empty(n, np.int64)
     order = np.empty(n, np.uint32)
@@ -37,6 +41,20 @@ def sample_into(distribution: TreeDistribution, key: NDArray[np.uint32], out: ND
         flat = shares.reshape(-1)
         kernels.draw_rounded(key, i, flat, flat.size // count, rows, starts, words, order, cells)
         kernels.split_rows(cells, *new, out)
+
+
+def _sample_merged(distribution: MergedTree, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
+    sample_into(distribution.merged, key, out)
+    for k, (p, merge) in enumerate(distribution.merges.items()):
+        rare = merge.rare
+        at = np.flatnonzero(out[p] == merge.size - 1)
+        cells, drawn = np.empty(at.size, np.int64), np.empty(at.size + 1, np.uint64)
+        rows, order = np.zeros(at.size, np.int64), np.empty(at.size, np.uint32)
+        stream, shares = len(distribution.tree.cliques) + k, np.ascontiguousarray(merge.shares[rare])
+        kernels.draw_rounded(key, stream, shares, rare.size, rows, np.empty(2, np.int64), drawn, order, cells)
+        common = np.flatnonzero(merge.codes != merge.size - 1)
+        out[p] = np.append(common, 0)[out[p]]
+        out[p, at] = rare[cells]
 
 
 def _columns(distribution: TreeDistribution, axes: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

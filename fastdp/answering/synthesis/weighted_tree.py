@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...records.domain import Domain
 from ..queries.bound_query import BoundCells, BoundProduct, BoundQuery
 from .junction_tree import JunctionTree
+from .merged_tree import MergedTree
 from .tree_distribution import TreeDistribution
 from .tree_layout import TreeLayout, layout_of
 from .tree_messages import TreeWeights
@@ -133,4 +134,4 @@ def part_of_tree(weights: Any, domain: Domain | None) -> TreePart | None:
     """What a synthetic distribution is made of for weights on a tree; None for other weights."""
     if isinstance(weights, WeightedTree):
         return TreePart(weights.distribution, weights.domain if domain is None else domain)
-    return TreePart(weights, domain) if isinstance(weights, TreeDistribution) else None
+    return TreePart(weights, domain) if isinstance(weights, TreeDistribution | MergedTree) else None

@@ -174,8 +174,8 @@ def tables(give: Any, data: Data, **how: Any) -> Any:
     return np.concatenate([table.reshape(-1) for table in found.tables])
 
 
-def synthesized(give: Any, data: Data, **how: Any) -> Any:
-    domain = fastdp.Domain(a=5, b=3, c=4)
+def synthesized(give: Any, data: Data, values: int = 5, **how: Any) -> Any:
+    domain = fastdp.Domain(a=values, b=3, c=4)
     made = fastdp.synthesize(give(data.codes), domain, epsilon=1.0, delta=1e-6, rng=seeded(), **how)
     return [*np.concatenate([table.noisy.reshape(-1) for table in made.report.tables]), *made.marginal(["a"])]
 
@@ -248,6 +248,7 @@ CASES: dict[str, Call] = {
     "statistics of records": statistics_of_records,
     "synthesize": synthesized,
     "synthesize, add-remove": partial(synthesized, neighbors="add-remove"),
+    "synthesize, rare values": partial(synthesized, values=600),
     "synthesize, network": partial(synthesized, method="network"),
     "logistic": partial(descent, loss=losses.Logistic(x_norm=1), y="side"),
     "hinge": partial(descent, loss=losses.Hinge(x_norm=0.3), y="side", outside="clip"),

@@ -1,0 +1,87 @@
+"""Records with other codes: the codes of a domain, each replaced by what a table has for it, block by block.
+
+Several values of an attribute may get one code. Nothing is held of the records, wherever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..support.columns import Array, Entries, column_of
+from ..support.parameters import Outside
+from .domain import Codes, Domain
+from .encoding import codes_of, of_domain
+from .rows import Block, PerRecord, Rows
+
+T = TypeVar("T")
+
+
+class RecodedRows(Rows):
+    """Records of a domain, as the codes that tables give for its codes; all of its columns, which have no names.
+
+    tables  of each attribute the new code of every old one
+    """
+
+    names = None
+
+    def __init__(self, data: Any, domain: Domain, tables: Sequence[Codes], outside: Outside) -> None:
+        self._rows = of_domain(data, domain, outside)
+        self._recode = Recoding(domain, tables, outside)
+        self.n, self.width, self.gathers, self._which = self._rows.n, len(domain), self._rows.gathers, self._rows.which
+        self._columns = tuple(range(self.width))
+
+    @property
+    def block_step(self) -> int:
+        return self._rows.block_step
+
+    def select(self, columns: Sequence[str | int]) -> RecodedRows:
+        twin = object.__new__(RecodedRows)
+        twin.__dict__.update(self.__dict__)
+        twin._columns = tuple(self._columns[int(j)] for j in columns)
+        twin.width = len(twin._columns)
+        return twin
+
+    def _recoded(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
+        recode, columns = self._recode, self._columns
+        return lambda block: function(recode(block, columns))
+
+    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
+        return self._rows.total(self._recoded(statistic))
+
+    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
+        return self._rows.merge(self._recoded(statistic), combine)
+
+    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
+        return self._rows.count(self._recoded(cells_of), size)
+
+    def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
+        return function
+
+    def attach_labels(self, labels: Any) -> NoReturn:
+        raise ValueError("y: records with other codes have no labels")
+
+    def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> NoReturn:
+        raise ValueError("y: records with other codes have no labels")
+
+    def one_block(self) -> None:
+        return None
+
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return tuple(self._recode.tables[j].dtype for j in self._columns)
+
+
+class Recoding:
+    """A block with other codes: what may be sent to another process."""
+
+    def __init__(self, domain: Domain, tables: Sequence[Codes], outside: Outside) -> None:
+        self._domain, self.tables, self._outside = domain, tuple(tables), outside
+
+    def __call__(self, block: Block, columns: Sequence[int]) -> Block:
+        made = [
+            column_of(f"column {j}", self.tables[j][codes_of(self._domain, j, block, self._outside)]) for j in columns
+        ]
+        return Block(block.first, block.n, made, None, 0)
