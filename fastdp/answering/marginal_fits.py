@@ -32,6 +32,8 @@ Fit = Literal["auto", "entropic", "least-squares"]
 FITS = ("auto", "entropic", "least-squares")
 
 _FIT_CELLS = 2**24  # up to here "auto" fits a distribution
+_DENSE_CELLS = 2**15  # up to here all of them take no longer than a tree, some tens of milliseconds
+_FEWER = 16  # times fewer cells must a tree have up to _FIT_CELLS; 2^20 cells take 25 times as long as a chain of pairs
 _FIT_STEPS = 1000  # and only if it is expected to take no more steps than this,
 _FIT_WORK = 2**32  # and no more steps times cells: a minute or two
 _TREE_CELLS = 2**21  # of a junction tree, up to which "auto" fits a distribution on it: half a minute
@@ -110,29 +112,30 @@ def is_quick(workload: Marginals, least_squares: LeastSquares, variances: Mappin
 
 def has_room(workload: Marginals) -> bool:
     """Whether "auto" may fit a distribution to these tables."""
-    domain = workload.domain
-    if domain.size <= _FIT_CELLS:
-        return bytes_of_fit(domain) <= usable_memory()
-    tree = tree_for(workload)
-    return tree is not None and tree.cells <= _TREE_CELLS
+    domain, tree = workload.domain, tree_for(workload)
+    if tree is None:
+        return domain.size <= _FIT_CELLS and bytes_of_fit(domain) <= usable_memory()
+    return tree.cells <= _TREE_CELLS
 
 
 @lru_cache(16)
 def tree_for(workload: Marginals) -> JunctionTree | None:
-    """The junction tree on which distributions are fitted to these tables: of domains that are too large for all cells,
-    where there is one whose cliques are not."""
+    """The junction tree on which distributions are fitted to these tables: where it has far fewer cells than the
+    domain, and of domains that are too large for all cells where there is one whose cliques are not."""
     sizes = workload.domain.sizes
-    if workload.domain.size <= _FIT_CELLS or len(sizes) > _TREE_COLUMNS:
+    if workload.domain.size <= _DENSE_CELLS or len(sizes) > _TREE_COLUMNS:
         return None
+    most = CLIQUE_CELLS if workload.domain.size > _FIT_CELLS else workload.domain.size // _FEWER
     near: dict[int, set[int]] = {}
     for positions in workload.positions:
         for p in positions:
             near.setdefault(p, set()).update(positions)
     # the first column that is eliminated has all of its neighbours in its clique
-    if len(near) == len(sizes) and min(prod(sizes[q] for q in each) for each in near.values()) > CLIQUE_CELLS:
+    if len(near) == len(sizes) and min(prod(sizes[q] for q in each) for each in near.values()) > most:
         return None
     tree = JunctionTree(sizes, workload.positions)
-    return tree if tree.largest <= CLIQUE_CELLS and 2 * tree.bytes <= usable_memory() else None
+    few = tree.largest <= CLIQUE_CELLS if workload.domain.size > _FIT_CELLS else tree.cells <= most
+    return tree if few and 2 * tree.bytes <= usable_memory() else None
 
 
 def check_fit(workload: Marginals) -> None:

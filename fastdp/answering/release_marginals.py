@@ -64,10 +64,11 @@ def release_marginals(
         The delta of the release. 0 takes discrete Laplace noise, which pays for every table in full: of many tables
         much more of it.
     fit : {"auto", "entropic", "least-squares"}, optional
-        "entropic": the tables of one distribution, found by multiplicative weights from independent attributes; needs
-        all cells of the domain in memory, or beyond 2^24 of them a junction tree that holds the tables in cliques of at
-        most 2^22. "least-squares": consistent estimates, each entry with the least variance,
-        then for each the nearest table without negative entries; works on domains of any size. None: as measured.
+        "entropic": the tables of one distribution, found by multiplicative weights from independent attributes; on a
+        junction tree that holds the tables, where it has a sixteenth of the domain's cells at most or these are more
+        than 2^24 and its cliques at most 2^22, otherwise on all cells.
+        "least-squares": consistent estimates, each entry with the least variance, then for each the nearest table
+        without negative entries; works on domains of any size. None: as measured.
         "auto" takes the entropic fit up to 2^24 cells, and 2^21 of a tree, where memory allows, if it is expected to
         end within 1,000 steps, or a minute or two, which depends on public numbers alone.
     noise : {"auto", "laplace", "gaussian"}

@@ -309,10 +309,11 @@ def test_auto_goes_by_public_numbers() -> None:
 
     workload = marginals(Domain.binary(10), 3)
     assert [quick(workload, sigma) for sigma in (1e-2, 1e-4, 1e-6)] == [True, True, False]
-    large = marginals(Domain.binary(24), 1)
+    large = marginals(Domain.binary(24), 2)
     assert quick(large, 1e-2)
     assert not quick(large, 1e-4)  # steps of a seventh of a second
-    assert quick(marginals(Domain.binary(25), 1), 1e-2)  # on a tree
+    assert quick(marginals(Domain.binary(24), 1), 1e-4)  # on a tree
+    assert quick(marginals(Domain.binary(25), 1), 1e-2)
     assert not quick(marginals(Domain.binary(25), 2), 1e-2)
 
 

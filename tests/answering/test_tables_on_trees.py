@@ -29,7 +29,7 @@ def chain(n: int = N) -> np.ndarray[Any, Any]:
 
 def right_tables(codes: Any) -> list[Any]:
     found = []
-    for j in range(COLUMNS - 2):
+    for j in range(codes.shape[1] - 2):
         table = np.zeros((SIZE,) * 3)
         np.add.at(table, tuple(codes[:, j : j + 3].T), 1 / len(codes))
         found.append(table)
@@ -72,7 +72,8 @@ def test_dense_and_tree_agree_within_the_noise(relation: Any, epsilon: float, mo
     codes[:, 1] = np.minimum(codes[:, 0], 2)
     off = []
     for cells in (2**24, 16):
-        monkeypatch.setattr(marginal_fits, "_FIT_CELLS", cells)
+        for name in ("_DENSE_CELLS", "_FIT_CELLS"):
+            monkeypatch.setattr(marginal_fits, name, cells)
         workload = Marginals(small, [["a", "b"], ["b", "c"], ["d"]])  # no table has e
         made = release_marginals(
             codes, small, workload, epsilon=epsilon, delta=1e-6, fit="entropic", neighbors=relation,
@@ -83,6 +84,27 @@ def test_dense_and_tree_agree_within_the_noise(relation: Any, epsilon: float, mo
         right = np.histogram2d(codes[:, 0], codes[:, 1], (4, 3))[0] / 5000
         off.append(np.abs(made.tables[0] - right).sum())
     assert off[1] < 1.5 * off[0] + 0.005
+
+
+def test_a_tree_is_taken_where_it_has_far_fewer_cells() -> None:
+    def tree_of(sizes: list[int], tables: list[list[int]]) -> Any:
+        domain = Domain({f"c{j}": size for j, size in enumerate(sizes)})
+        return tree_for(Marginals(domain, [[f"c{j}" for j in table] for table in tables]))
+
+    pairs = [[j, j + 1] for j in range(9)]
+    assert tree_of([4] * 10, pairs).cells == 144  # of 2^20
+    assert tree_of([4] * 7, pairs[:6]) is None  # 2^14 cells take no time
+    assert tree_of([64] * 3, pairs[:2]).cells == 8192  # of 2^18
+    assert tree_of([8, 2**14, 8], pairs[:2]) is None  # a quarter of 2^20
+    assert tree_of([2] * 20, [[i, j] for i in range(20) for j in range(i)]) is None
+    codes = chain()[:, :6]
+    small = Domain({f"c{j}": SIZE for j in range(6)})
+    how: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "rng": Randomness(seed=1)}
+    made = release_marginals(codes, small, CHAIN[:4], **how)
+    assert made.synthetic.on_tree is not None
+    assert made.synthetic.on_tree.tree.cells == 4 * SIZE**3
+    right = right_tables(codes)
+    assert np.mean([np.abs(one - other).sum() for one, other in zip(made.tables, right, strict=True)]) < 0.07
 
 
 def test_what_no_tree_holds_is_least_squares() -> None:
