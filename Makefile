@@ -22,11 +22,12 @@ make_venv = for python in $(2); do \
 # and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
 MACHINERY := fuzz races interrupts forks sanitize proofs
 
-.PHONY: help demo test lint docs bench figures accuracy audits counts $(MACHINERY) coverage test-floor test-peers wheel clean
+.PHONY: help demo test test-quick lint docs bench figures accuracy audits counts $(MACHINERY) coverage test-floor test-peers wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
 	@echo 'make test        the whole test suite'
+	@echo 'make test-quick  some of it for every room, in two minutes: tests/quick.txt'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs        the documentation as a site, in build/site'
 	@echo 'make bench       every measured claim beside its target, and beside other libraries'
@@ -51,6 +52,10 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready
 	@$(PY) -m pytest -n auto --dist worksteal
+
+# Chosen by what was measured: the files that say most of a room for their time.
+test-quick: $(VENV)/.ready
+	@$(PY) -m pytest -n auto --dist worksteal $$(cat tests/quick.txt)
 
 lint: $(VENV)/.ready
 	@$(PY) -m ruff check .

@@ -179,6 +179,18 @@ def test_sizes() -> None:
     assert len(EXCEPTIONS) <= 5
 
 
+def test_the_quick_suite_is_of_every_room_and_of_what_there_is() -> None:
+    """tests/quick.txt: no name twice, each a file, a folder or a test of a file; only other libraries are out."""
+    named = (ROOT / "tests" / "quick.txt").read_text(encoding="utf-8").split()
+    assert named == sorted(set(named))
+    for name in named:
+        path, _, test = name.partition("::")
+        assert (ROOT / path).exists(), name
+        assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8") if test else path.startswith("tests/"), name
+    rooms = {path.name for path in (ROOT / "tests").iterdir() if (path / "__init__.py").exists()}
+    assert rooms - {name.split("/")[1] for name in named} == {"peers"}
+
+
 @pytest.mark.parametrize("room", ["fastdp"])
 def test_the_root_holds_only_what_is_said(room: str) -> None:
     names = {path.name for path in (ROOT / room).glob("*.py")}
