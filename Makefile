@@ -42,7 +42,7 @@ help:
 	@echo 'make sanitize    the C interface under sanitizers, kernels that check indices, memory that fails'
 	@echo 'make proofs      the proofs that a machine checks; wants Coq and Gappa'
 	@echo 'make coverage    which branches of fastdp/ the suite takes'
-	@echo 'make test-floor  the suite on the oldest numpy, numba and cffi that we allow'
+	@echo 'make test-floor  what depends on numpy, numba and cffi, on the oldest that we allow'
 	@echo 'make test-peers  what works with other libraries: mbi, smartnoise-synth, an auditor, Spark where Java is'
 	@echo 'make wheel       wheel and sdist, into dist/'
 	@echo 'make clean       remove everything that these made'
@@ -101,8 +101,9 @@ coverage: $(VENV)/.ready
 	@$(PY) -m coverage combine -q
 	@$(PY) -m coverage report --skip-covered --sort=cover
 
+# All but what tests/floor.txt names, each with the reason why these versions cannot change what it says.
 test-floor: $(FLOOR)/.ready
-	@$(FLOOR_PY) -m pytest -n auto --dist worksteal
+	@$(FLOOR_PY) -m pytest -n auto --dist worksteal $$(sed -n 's|^tests/|--deselect=&|p' tests/floor.txt)
 
 # The two libraries want different versions of mbi, so each has an environment. A file of tests that is skipped fails
 # here: pytest ends with 5 where nothing was collected.
