@@ -18,6 +18,7 @@ from fastdp.answering import multiplicative_weights_measured as measured
 from fastdp.answering import multiplicative_weights_parameters as given
 from fastdp.answering import multiplicative_weights_plain as plain
 from fastdp.answering import multiplicative_weights_run as runs
+from fastdp.answering import multiplicative_weights_start as start
 from fastdp.answering import true_answers as truth
 from fastdp.answering import workload
 from fastdp.answering.queries import bound_query
@@ -75,7 +76,9 @@ def tiny(
 
 
 def on_whole_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have counts, thresholds and noise be on the grid of whole records."""
+    """Have counts, thresholds and noise be on the grid of whole records; nobody searches whether plain noise is
+    better, which takes most of the time of an object as small."""
+    monkeypatch.setattr(start, "_warn_if_plain_noise_is_better", lambda given, schedule, n: None)
     for module in (runs, lecture, measured, plain):
         monkeypatch.setattr(module, "UNIT", 1)
     monkeypatch.setattr(truth, "GRID_BITS", 0)

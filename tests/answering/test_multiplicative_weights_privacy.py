@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -134,7 +135,7 @@ Q1, Q2, HALF = Fraction(3, 5), Fraction(7, 10), Fraction(1, 2)
 @pytest.mark.parametrize("ask", [one_by_one, together, in_two])
 def test_what_runs_has_the_law_that_was_proved(variant: Variant, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The object itself against exact probabilities, however it is asked; wrong laws are rejected by the same draws."""
-    counts, updates, rate, T, runs = (4, 1, 1), 2, 0.7, 2, 4000
+    counts, updates, rate, T, runs = (4, 1, 1), 2, 0.7, 2, 1500
     tiny(monkeypatch, variant, T, scale_of(Q1), scale_of(Q2), scale_of(Q2) * (variant == "lecture"), updates, rate)
     queries = [Product({"a": list(codes)}) for codes in QUERIES]
     rng, seen = Randomness(seed=7), {}  # type: ignore[var-annotated]
@@ -278,41 +279,59 @@ def test_variants_that_are_not_private_are_rejected(mutant: Callable[[], Fractio
 # --- audit: what the object itself gives out, for neighbours
 
 
-RUNS = 12_000
-
 ONCE_IN = 1e-6  # so rarely an audit finds what is not there
-AUDITED: dict[Variant, tuple[Counts, Counts, int, Fraction, list[Codes], float]] = {
-    # neighbours, T, the law of the noises, what is asked, and which part of the price is found on these
-    "sharp": ((1, 2, 0), (2, 1, 0), 1, Fraction(1, 3), [(0,), (0,), (0,), (1,)], 0.5),
-    "lecture": ((5, 1, 0), (4, 2, 0), 3, Fraction(1, 4), [(0,)], 0.3),
+
+
+@dataclass(frozen=True)
+class Audited:
+    """Runs of an instance whose noises all have the law `q`, and of a mutant."""
+
+    neighbours: tuple[Counts, Counts]
+    asked: list[Codes]
+    part: float  # of the price, which the audit finds
+    runs: int
+    T: int
+    q: Fraction
+    mutant: tuple[int, int, Fraction]  # its runs, its T, its q: as few as show it
+
+    def samples(self, monkeypatch: pytest.MonkeyPatch, variant: Variant, T: int, scales: tuple[float, ...],
+                runs: int) -> list[np.ndarray]:  # fmt: skip
+        """The answers for either neighbour: a row for each run."""
+        tiny(monkeypatch, variant, T, *scales, 1, 1.0)
+        queries, found = [Product({"a": list(codes)}) for codes in self.asked], []
+        for seed, counts in enumerate(self.neighbours, 1):
+            rng, data, rows = Randomness(seed=seed), records(counts), np.empty((runs, len(queries)))
+            for i in range(runs):
+                rows[i] = make(data, DOMAIN, variant=variant, rng=rng).answer_many(queries)
+            found.append(rows)
+        return found
+
+
+AUDITED: dict[Variant, Audited] = {
+    "sharp": Audited(
+        ((1, 2, 0), (2, 1, 0)), [(0,), (0,), (0,), (1,)], 0.5, 6000, 1, Fraction(1, 3), (5000, 1, Fraction(1, 3))
+    ),
+    "lecture": Audited(((5, 1, 0), (4, 2, 0)), [(0,)], 0.3, 4500, 3, Fraction(1, 4), (1500, 1, HALF)),
 }
 
 
-def sampled(counts: Counts, asked: list[Codes], variant: Variant, seed: int) -> np.ndarray:
-    """The answers: a row for each run."""
-    rng, data, queries = Randomness(seed=seed), records(counts), [Product({"a": list(codes)}) for codes in asked]
-    rows = np.empty((RUNS, len(queries)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AccuracyWarning)
-        for i in range(RUNS):
-            rows[i] = make(data, DOMAIN, variant=variant, rng=rng).answer_many(queries)
-    return rows
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.filterwarnings("ignore::fastdp.support.errors.AccuracyWarning")
 def test_an_audit_finds_the_price_and_not_more(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what the object says; the noise of half the scale, or left out of answers, is found by as many runs."""
-    a, b, T, law, asked, part = AUDITED[variant]
-    scale, noisy_answers = scale_of(law), variant == "lecture"
+    """Of what the object says; the noise of half the scale, or left out of answers, is found by no more runs."""
+    one, noisy_answers = AUDITED[variant], variant == "lecture"
+
+    def refuted(pair: list[np.ndarray], epsilon: float) -> bool:
+        return any(audit(*each, epsilon, alarm=ONCE_IN).refuted for each in (pair, pair[::-1]))
+
+    scale = scale_of(one.q)
     price = (4 if noisy_answers else 3) / scale
+    right = one.samples(monkeypatch, variant, one.T, (scale, scale, scale * noisy_answers), one.runs)
+    assert not refuted(right, price)
+    assert refuted(right, price * one.part), "the audit has no power"
 
-    def audited(*scales: float) -> Callable[[float], bool]:
-        tiny(monkeypatch, variant, T, *scales, 1, 1.0)
-        p, q = sampled(a, asked, variant, 1), sampled(b, asked, variant, 2)
-        return lambda epsilon: any(audit(*pair, epsilon, alarm=ONCE_IN).refuted for pair in ((p, q), (q, p)))
-
-    refuted = audited(scale, scale, scale * noisy_answers)
-    assert not refuted(price)
-    assert refuted(price * part), "the audit has no power"
+    runs, T, q = one.mutant
+    scale = scale_of(q)
     mutant = (scale, scale, QUIET) if noisy_answers else (scale, scale / 2, 0.0)
-    assert audited(*mutant)(price)
+    price = (4 if noisy_answers else 3) / scale
+    assert refuted(one.samples(monkeypatch, variant, T, mutant, runs), price)
