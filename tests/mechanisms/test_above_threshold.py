@@ -208,6 +208,8 @@ def assert_first_above_has_its_law(counts, cells_above, moved, epsilon):
 
 
 VALUES = [-3, -3, -1, -3, 1, 2]  # above the threshold, by so much
+# Runs: half as many of the right law refute each of the wrong ones in 40 samples of 40.
+ENOUGH, ENOUGH_OF_FLOATS = 10_000, 20_000
 
 
 @pytest.mark.parametrize("ask", [in_batch, one_by_one, in_two_batches, over_chunks])
@@ -215,7 +217,7 @@ def test_answers_have_the_law_however_they_are_asked_for(ask, monkeypatch):
     if ask is over_chunks:
         monkeypatch.setattr(noise_draws, "CHUNK", 1024)
     center = 1000
-    counts = counts_of(ask, 40_000, [center + x for x in VALUES], center, sensitivity=1, epsilon=2.0)
+    counts = counts_of(ask, ENOUGH, [center + x for x in VALUES], center, sensitivity=1, epsilon=2.0)
     assert_first_above_has_its_law(counts, VALUES, 1, 2.0)
 
 
@@ -224,7 +226,7 @@ def test_floats_have_the_law_of_their_grid():
     values = [-1.0 - 0.1, -1.25, -0.5, -0.75 - 1e-9, 0.3, 0.75]
     cells = [-2, -2, -1, -2, 1, 2]
     options = {"sensitivity": 0.6, "epsilon": 2.0, "resolution": 0.5}
-    counts = counts_of(in_batch, 40_000, [7.0 + v for v in values], 7.0, **options)
+    counts = counts_of(in_batch, ENOUGH_OF_FLOATS, [7.0 + v for v in values], 7.0, **options)
     assert_first_above_has_its_law(counts, cells, 2, 2.0)
 
 
