@@ -42,15 +42,16 @@ def _digits(values: Array, edges: Array, **options: Any) -> Array:
     return np.asarray(made.synthetic.marginal(domain.names)).reshape(-1) * made.n
 
 
-def _errors(seed: int, *, column: str, neighbors: str, worst: bool) -> dict[str, float]:
+@cache
+def _apart(seed: int, column: str, neighbors: str) -> dict[str, Array]:
+    """How far the shares of all prefixes are off, by method: the largest and the mean row look at the same releases."""
     values, edges, true = _column(column)
 
     def options() -> dict[str, Any]:
         return {"epsilon": 1.0, "neighbors": neighbors, "rng": Randomness(seed=seed)}
 
-    def off(counts: Array) -> float:
-        apart = np.abs(np.cumsum(counts) / len(values) - true)
-        return float(apart.max() if worst else apart.mean())
+    def off(counts: Array) -> Array:
+        return np.abs(np.cumsum(counts) / len(values) - true)
 
     root = fastdp.release_ranges(values, edges, delta=DELTA, method="square-root", **options())
     return {
@@ -59,6 +60,11 @@ def _errors(seed: int, *, column: str, neighbors: str, worst: bool) -> dict[str,
         "base-16 digits, entropic fit": off(_digits(values, edges, **options())),
         "square root, isotonic fit": off(root.counts),
     }
+
+
+def _errors(seed: int, *, column: str, neighbors: str, worst: bool) -> dict[str, float]:
+    apart = _apart(seed, column, neighbors)
+    return {name: float(each.max() if worst else each.mean()) for name, each in apart.items()}
 
 
 for _column_name, (_package, _item, _, _) in COLUMNS.items():
