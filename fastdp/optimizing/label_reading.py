@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from ..records.labels import positives
-from ..records.outside_domain import numbers_or_nan
+from ..records.outside_domain import floats_of_objects, numbers_or_nan
 from ..support.columns import Entries
 from ..support.errors import DomainError
 from .losses.base import CLASS, SIGN, Summand
@@ -52,9 +52,10 @@ def _nearest(loss: Summand, labels: Entries) -> Vector:
 
 def _checked(loss: Summand, labels: Entries) -> Vector:
     given = labels.complete()
+    if given.dtype.kind == "O":  # of a list, say
+        given = floats_of_objects(given, "raise", "y")
     if given.dtype.kind not in "biuf":
-        wrong = DomainError if given.dtype.kind == "O" else ValueError
-        raise wrong(f"y: dtype {given.dtype}: must be numbers")
+        raise ValueError(f"y: dtype {given.dtype}: must be numbers")
     array = np.asarray(given, np.float64)
     largest = max(-float(array.min(initial=0.0)), float(array.max(initial=0.0)))  # NaN where there is one
     if not largest < inf:

@@ -20,7 +20,7 @@ from ..support.columns import Entries, as_compiled
 from ..support.errors import DomainError
 from ..support.parameters import MOST_DIMENSIONS
 from ..support.rounding import down, up
-from .outside_domain import numbers_or_nan
+from .outside_domain import floats_of_objects, numbers_or_nan
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -103,7 +103,7 @@ class NumberLine:
         from ..kernels.number_line import BEYOND, NAN, place_floats_into
 
         if values.dtype.kind == "O":
-            values = _floats_of_objects(values, outside, label)
+            values = floats_of_objects(values, outside, label)
         if self.bits < 64:
             with np.errstate(over="ignore"):
                 values = values.astype(_FLOATS[self.bits][0])
@@ -192,17 +192,6 @@ class NumberLine:
         if self.least is None:
             return f"finite floats of {self.bits} bits"
         return f"from {_power(self.least)} to {_power(self.least + self.last)}"
-
-
-def _floats_of_objects(values: NDArray[Any], outside: str, label: str) -> NDArray[np.float64]:
-    """Floats; NaN for what is no number, which is an error unless it is to be clipped."""
-    if outside == "raise":
-        for value in values.tolist():
-            if isinstance(value, str | bytes):
-                raise DomainError(f"{label}: column of strings: objects must be numbers; there are others")
-            if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
-                raise DomainError(f"{label}: objects must be numbers; there are others")
-    return numbers_or_nan(Entries(values, None, label))
 
 
 def _compared(values: NDArray[Any], end: Any, compare: Callable[..., Any]) -> NDArray[np.bool_]:

@@ -72,13 +72,18 @@ def _integers_of_floats(name: str, array: NDArray[Any], outside: Outside, size: 
 
 
 def _integers_of_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Of integers, and of floats that are integers, as `_integers_of_floats` takes them."""
     try:
         integers = array.astype(np.int64)
     except (TypeError, ValueError, OverflowError):
         raise DomainError(f"column {name!r}: must hold integers only; there are others") from None
-    if not all(isinstance(value, int | np.integer) for value in array.tolist()):
+    if not all(isinstance(value, int | np.integer) or _is_whole(value) for value in array.tolist()):
         raise DomainError(f"column {name!r}: must hold integers only; there are others")
     return integers
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and -(2.0**53) < float(value) < 2.0**53 and float(value).is_integer()
 
 
 def _clipped_objects(array: NDArray[Any], size: int) -> NDArray[np.int64]:
@@ -108,6 +113,17 @@ def numbers_or_nan(entries: Entries) -> NDArray[np.float64]:
         raise ValueError(f"{label}: dtype {array.dtype}: must be numbers")
     array = np.asarray(array, np.float64)
     return array if missing is None else np.where(missing, np.nan, array)
+
+
+def floats_of_objects(values: NDArray[Any], outside: str, label: str) -> NDArray[np.float64]:
+    """Floats; NaN for what is no number, which is an error unless it is to be clipped."""
+    if outside == "raise":
+        for value in values.tolist():
+            if isinstance(value, str | bytes):
+                raise DomainError(f"{label}: column of strings: objects must be numbers; there are others")
+            if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+                raise DomainError(f"{label}: objects must be numbers; there are others")
+    return numbers_or_nan(Entries(values, None, label))
 
 
 def _number_or_nan(value: Any) -> float:

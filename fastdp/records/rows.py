@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from ..support.calls import ALL, Which
 from ..support.columns import Array, Coded, Column, Entries
-from ..support.errors import DomainError
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
 from .bit_words import as_bits, pack_bytes, pack_flags
 from .cell_counts import CellCounts, cells_below
 from .column_names import Names, label_of, position_of
 from .exact_sums import ExactSum, integers
-from .outside_domain import bits_of, numbers_or_nan
+from .outside_domain import bits_of, floats_of_objects, numbers_or_nan
 
 T = TypeVar("T")
 
@@ -95,9 +94,10 @@ class Block:
                 out[:, j] = numbers_or_nan(self.entries(j))
                 continue
             values = self.column(j)
+            if values.dtype.kind == "O":  # of a list, say
+                values = floats_of_objects(values, outside, label_of(j, self._names))
             if values.dtype.kind not in "biuf":
-                wrong = DomainError if values.dtype.kind == "O" else ValueError  # a list has objects by its entries
-                raise wrong(f"{label_of(j, self._names)}: dtype {values.dtype}: must be numbers")
+                raise ValueError(f"{label_of(j, self._names)}: dtype {values.dtype}: must be numbers")
             out[:, j] = values
         return out
 

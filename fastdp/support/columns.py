@@ -132,10 +132,9 @@ class NumpyColumn(Column):
     def __init__(self, label: str, data: Any) -> None:
         if isinstance(data, np.ma.MaskedArray):
             raise ValueError(f"{label}: must not be a masked array; fill or drop the masked entries first")
-        array = _of_list(label, data) if isinstance(data, list | tuple) else np.asarray(data)
+        array = _of_list(data) if isinstance(data, list | tuple) else np.asarray(data)
         if array.ndim != 1:
-            wrong = DomainError if array.ndim and isinstance(data, list | tuple) else ValueError
-            raise wrong(f"{label}: shape {array.shape}: must have one dimension")
+            raise ValueError(f"{label}: shape {array.shape}: must have one dimension")
         if array.dtype.kind in "Vc":
             raise ValueError(f"{label}: dtype {array.dtype}: must be numbers, strings or objects")
         self.label = label
@@ -199,8 +198,7 @@ def _places_of(array: Array) -> Coded:
     return np.fromiter(map(places.__getitem__, keys), np.intp, len(keys)), labels
 
 
-_NUMBERS = frozenset({bool, float, int})
-_COMPARED = _NUMBERS | {bytes, str, type(None)}  # whose equals are taken alike everywhere
+_COMPARED = frozenset({bool, bytes, float, int, str, type(None)})  # whose equals are taken alike everywhere
 
 
 NO_LABEL = object()  # in place of objects without a hash, which are labels of no domain
@@ -227,26 +225,18 @@ def _unmasked(value: Any) -> Any:
     return None if isinstance(value, np.ma.MaskedArray) and not value.ndim and value.mask else value
 
 
-def _of_list(label: str, data: Sequence[Any]) -> Array:
-    """A list as an array, of which no entry depends on another: numpy would make all of them strings because of one."""
+def _of_list(data: Sequence[Any]) -> Array:
+    """A list as an array of objects, whatever is in it: a type that its entries decided would tell of one of them.
+
+    numpy would make all of them strings, or floats, because of one.
+    """
     kinds = {*map(type, data)}
-    if not kinds <= _COMPARED and any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
-        data = [_unmasked(value) for value in data]
-        kinds = {*map(type, data)}
-    if kinds <= _COMPARED and not kinds <= _NUMBERS:  # strings, say, which numpy would copy into one width
+    if kinds <= _COMPARED:
         array = np.empty(len(data), object)
         array[:] = data
         return array
-    try:
-        array = np.asarray(data)
-    except Exception:  # entries of several lengths, and classes that are not ours
-        if all(isinstance(value, list | tuple | np.ndarray) for value in data):
-            raise DomainError(f"{label}: must have one dimension") from None
-        array = objects(data)
-    if array.ndim != 1 or array.dtype.kind in "biu":
-        return array
-    if array.dtype.kind == "f" and not (np.abs(array) >= 2.0**53).any():  # integers that floats hold
-        return array
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        data = [_unmasked(value) for value in data]
     return objects([_entry(value) for value in data])
 
 

@@ -368,7 +368,7 @@ def test_clipping_takes_the_nearest_of_labels_that_are_increasing_numbers() -> N
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[1]], r"^column 'age': shape \(1, 1\): must have one dimension$"),
+        ([[1]], "^column 'age': must hold integers only; there are others$"),
         (np.array(["1"]), "^column 'age': dtype <U1: must be integers, the codes 0 to 3$"),
         (np.array([1j]), "^column 'age': dtype complex128: must be numbers"),
         (["1"], "^column 'age': must hold integers only; there are others$"),  # a list has no type
