@@ -32,6 +32,7 @@ _MOST_COLUMNS = 2**20  # descent.md, lemma 1
 # 1.5 us a step for 1,000 x 10 in place of 2.5, and of 1.9 for integers; at 30 columns it takes longer
 _FEW_COLUMNS, _FEW_RECORDS = FEW_COLUMNS, FEW_RECORDS
 
+_LEGAL = 2.0**511
 _WILD = "X: must be finite, with norms below 2^511; there are records that are not"
 
 T = TypeVar("T")
@@ -192,6 +193,8 @@ class Points:
         from ..kernels.vector_sums import sum_vectors
 
         X, out = self._matrix(block), np.zeros(self.d + 1, np.int64)
+        if self._wild:  # whose squares, added up in another order, may leave float64
+            X = legal_points(X, _LEGAL)
         out[-1] = sum_vectors(as_compiled(X.reshape(-1)), least_square(X), unit, limit, out[:-1])
         return out
 
@@ -291,13 +294,13 @@ class Points:
         return np.array([self.loss.number, self.loss.parameter, self.limit, unit, limit])
 
 
-def legal_points(X: NDArray[Any]) -> NDArray[Any]:
-    """Points whose norms are below 2^511, by a function of each alone; those that are so already stay as they are.
+def legal_points(X: NDArray[Any], most: float = inf) -> NDArray[Any]:
+    """Points whose norms are below `most`, or 2^512, by a function of each alone; those that are so already stay.
 
     In the others 0 takes the place of a NaN and the largest float that of an infinity. What then is beyond 2^500 is
     divided by a power of two, which keeps its direction; every bound is far below, so it is shortened anyway.
     """
-    X, wild = X.copy(), np.flatnonzero(~np.isfinite(norms_of(X)))
+    X, wild = X.copy(), np.flatnonzero(~(norms_of(X) < most))
     some = np.nan_to_num(X[wild])
     _, exponents = np.frexp(np.abs(some).max(axis=1, initial=0.0))
     X[wild] = np.ldexp(some, np.minimum(0, 500 - exponents)[:, None])

@@ -110,6 +110,31 @@ def test_sums_are_of_their_records_one_by_one() -> None:
     )
 
 
+@pytest.mark.usefixtures("_no_noise")
+def test_no_vector_is_refused_to_be_clipped_whatever_its_squares_add_up_to() -> None:
+    """The squares of this one are finite if they are added up in one order, and infinite in another."""
+    wild = [float.fromhex(x) for x in ("0x1.4aa74ad72491ep+510", "0x1.ccdc56316d063p+511", "0x1.2b74c4713717ep+510")]
+    one, other, third = (x * x for x in wild)
+    assert (one + third) + other < math.inf == (one + other) + third
+    X = some(40, 8)
+    X[3] = 0.0
+    X[3, [0, 1, 4]] = wild
+    alone, both = (fastdp.vector_sum(x, clip=1.0, outside="clip", **PRICE).value for x in (np.delete(X, 3, 0), X))
+    assert np.allclose(both - alone, X[3] / 2.0**512, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [2.0**511, 1.7 * 2.0**510, 2.0**511.9])
+def test_vectors_below_the_largest_norm_add_the_same_bits_beside_any_other(value: float) -> None:
+    """A second pass brings them nearer, by a power of two."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(50, 9))
+    X[:20] *= (value / np.linalg.norm(X[:20], axis=1))[:, None]
+    points = vector_sums._vectors(X, "clip", "replace-one")
+    first = points.vectors(2.0**10, 2.0**20)
+    points._wild = True
+    assert np.array_equal(points.vectors(2.0**10, 2.0**20), first)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0**600])
 def test_a_norm_that_is_not_finite_is_noticed_and_nothing_is_added(value: float) -> None:
     for n in (1, 31, 64, 100):
