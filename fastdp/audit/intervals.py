@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, lgamma, log, log1p
+from math import inf, lgamma, log, log1p, nextafter
 
 import numpy as np
 
@@ -23,8 +23,8 @@ def lower_limit(k: int, n: int, alpha: float) -> float:
 
 
 def upper_limit(k: int, n: int, alpha: float) -> float:
-    """The same from above."""
-    return 1.0 - lower_limit(n - k, n, alpha)
+    """The same from above, rounded up."""
+    return min(nextafter(1.0 - lower_limit(n - k, n, alpha), inf), 1.0)
 
 
 def log_tail(k: int, n: int, p: float) -> float:

@@ -17,6 +17,7 @@ from ..support.progress import Report
 
 D = TypeVar("D")
 
+KIND = "kind of"  # what columns of categories are called: their numbers say how those are ordered, and no more
 _CHUNK = 1 << 16  # outputs that are drawn at once
 _MOST_COLUMNS = 4096
 
@@ -91,7 +92,7 @@ def _columns_of(place: str, values: list[Any]) -> Iterator[tuple[str, NDArray[np
     if not all(is_number):
         kinds = ["a number" if number else repr(value) for value, number in zip(values, is_number, strict=True)]
         codes = {kind: code for code, kind in enumerate(sorted(set(kinds)))}
-        yield f"kind of {place}", np.array([codes[kind] for kind in kinds], np.float64)
+        yield f"{KIND} {place}", np.array([codes[kind] for kind in kinds], np.float64)
     if any(is_number):
         yield (
             place,

@@ -58,28 +58,42 @@ class Listener(ABC):
         """A release begins, and so many budgets are charged."""
 
 
-_listener: ContextVar[Listener | None] = ContextVar("fastdp rehearsal", default=None)
+class _Rehearsal:
+    """One block of `heard_by`: copies of its context, which tasks have, outlive it, and hear nothing then."""
+
+    __slots__ = ("listener",)
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener: Listener | None = listener
+
+
+_current: ContextVar[_Rehearsal | None] = ContextVar("fastdp rehearsal", default=None)
 _open = 0  # how many rehearsals there are in this process: what is asked first
 
 
 def listener() -> Listener | None:
     """Who hears this context."""
-    return _listener.get() if _open else None
+    if not _open:
+        return None
+    rehearsal = _current.get()
+    return None if rehearsal is None else rehearsal.listener
 
 
 @contextmanager
 def heard_by(one: Listener) -> Iterator[None]:
     """Let it hear this context for the length of the block."""
     global _open
-    if _listener.get() is not None:
+    if listener() is not None:
         raise RuntimeError("a run is being replayed here already: an audit inside of what is audited hears nothing")
-    token = _listener.set(one)
+    rehearsal = _Rehearsal(one)
+    token = _current.set(rehearsal)
     _open += 1
     try:
         yield
     finally:
         _open -= 1
-        _listener.reset(token)
+        rehearsal.listener = None
+        _current.reset(token)
 
 
 # Laws of what is read where no plan says how far it may move: records, or the steps of a counter, of which neighbours

@@ -255,6 +255,24 @@ def test_other_threads_and_contexts_are_not_heard() -> None:
     assert seen == [False] * 4
 
 
+def test_a_context_that_outlives_a_replay_is_not_heard_by_another() -> None:
+    """A task, say, that goes on after the replay in which it was made."""
+    kept: list[contextvars.Context] = []
+    seen: list[bool] = []
+
+    def keeping(ages: Any) -> Any:
+        kept.append(contextvars.copy_context())
+        return fastdp.laplace(1, sensitivity=1, epsilon=1.0)
+
+    def another(ages: Any) -> Any:
+        seen.append(kept[0].run(lambda: statistics.count(AGES.astype(float), epsilon=1.0).seeded))
+        return fastdp.laplace(1, sensitivity=1, epsilon=1.0)
+
+    replay(keeping, AGES, OTHER)
+    assert replay(another, AGES, OTHER).releases == 1
+    assert seen == [False] * 2
+
+
 def test_a_replay_inside_of_a_replay_is_refused() -> None:
     with pytest.raises(RuntimeError, match="replayed here already"):
         replay(lambda ages: replay(len, ages, ages), AGES, OTHER)
