@@ -15,6 +15,7 @@ from ..support.rounding import down, lower, root_up, up
 from .step_noise import FINEST, NoiseParameters
 
 _MOST_SUM, _MOST_RECORDS = 2.0**62, 2**31
+_ROUNDED = Fraction(1, 2**50)  # by so much parts of 1 / ratio^2, which are floats, may be more than all of it
 COARSEST = 6  # a record has at least 2^6 units of a grid
 
 
@@ -92,7 +93,7 @@ class SharedPrice:
     def guarantee(self) -> Guarantee:
         """Of all releases together, whatever was chosen: measured_descent.md, theorem 1."""
         epsilon, delta, _, neighbors = self.asked
-        rho = up(1 / (2 * Fraction(self.ratio) ** 2))
+        rho = up((1 + _ROUNDED) / (2 * Fraction(self.ratio) ** 2))
         mu = (up(1 / Fraction(self.ratio)) + 1.3 * min(epsilon, 1.0) * 2.0**-20) * (1 + 2.0**-40)
         return AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), ZCDP(rho, mu=mu, neighbors=neighbors))
 

@@ -273,6 +273,6 @@ def _label(value: Any) -> tuple[str, Any, Any] | None:
         number = int(value) if float(value).is_integer() else float(value)
         return "a number", number, number
     if isinstance(value, datetime):
-        value = value if value.tzinfo is None else value.astimezone(UTC)
+        value = (value if value.tzinfo is None else value.astimezone(UTC)).replace(fold=0)  # which compares alike
         return type(value).__name__, value.isoformat(), value
     return (type(value).__name__, value.isoformat(), value) if type(value) is date else None

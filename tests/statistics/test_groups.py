@@ -1,6 +1,7 @@
 """Labels that nobody listed: the exact law of what is released, the same bits from any order, oracles of the counts."""
 
 from collections import Counter
+from datetime import datetime
 from itertools import product
 from math import ceil, exp, log
 
@@ -400,3 +401,14 @@ def test_equal_objects_are_one_label_in_any_order():
     plain = np.array(["b", "a", None, "a", 2, 2.0], object)
     tally = tally_labels(*label_rows(plain, None))
     assert (tally.labels[0].tolist(), tally.totals.tolist()) == ([2, "a", "b"], [[2, 2, 1]])
+
+
+def test_what_does_not_compare_is_not_shown_of_a_label() -> None:
+    """The second of two equal hours, when clocks are turned back: one record in a thousand says so."""
+    hour = datetime(2024, 10, 27, 2, 30)
+    shown = [
+        repr(statistics.count_by([*[hour] * 999, hour.replace(fold=fold)][::order], epsilon=1.0, delta=1e-6).labels)
+        for fold in (0, 1)
+        for order in (1, -1)
+    ]
+    assert len(set(shown)) == 1
