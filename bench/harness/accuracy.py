@@ -19,6 +19,7 @@ from ...support import machine
 from ...support.progress import Progress, Report, reporting
 from ..accuracy import datasets
 from ..accuracy.registry import OURS, Task, choose
+from .environments import install
 from .results import FORMAT, ResultsError, commit, now, read_json, write_lines
 
 KIND = "accuracy"  # of the file, beside those of speed
@@ -96,15 +97,20 @@ def load(path: Path) -> AccuracyReport:
 
 
 def run(
-    only: Iterable[str] = (), *, full: bool = False, quick: bool = False, progress: Progress = None
-) -> AccuracyReport:
+    only: Iterable[str] = (), *, full: bool = False, quick: bool = False, peers: bool = False,
+    progress: Progress = None,
+) -> AccuracyReport:  # fmt: skip
     """Measure the chosen tasks and judge them.
 
     only   topics, or the starts of tasks' names; without any, all
     full   those that take long, too
     quick  one seed each, which judges nothing: shows that every task works
+    peers  first install the other libraries that the tasks run, each in an environment of its own
     """
     chosen = choose(tuple(only), full=full)
+    if peers:
+        with reporting(progress, "peers") as report:
+            install((name for one in chosen for name in one.peers), report)
     rows, measured, failed = [], [], {}
     total, done = sum(_seeds(one, quick) for one in chosen), 0
     with reporting(progress, "accuracy") as report:

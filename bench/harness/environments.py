@@ -95,7 +95,7 @@ PEERS = _peers(
         "smartnoise_synth",
         "smartnoise-synth",
         (
-            "smartnoise-sql==1.0.10 opendp==0.14.2 faker>=17 disjoint-set>=0.9,<0.10 numpy scipy",
+            "smartnoise-sql==1.0.10 opendp==0.14.2 faker>=17 disjoint-set>=0.9,<0.10 mbi>=1.1,<2 numpy scipy",
             "--no-deps smartnoise-synth==1.0.8",
         ),
     ),

@@ -1,4 +1,5 @@
-"""mbi, which is private-pgm: a distribution fitted to noisy tables. It has no mechanism: the noise is numpy's."""
+"""mbi, which is private-pgm: a distribution fitted to noisy tables. It has no mechanism: aim.py is ours, and the noise
+is numpy's."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .aim import Aim, most_mu
 from .inputs import TREE_COLUMNS, binary_records, tree_tables
 
 PACKAGES = ("mbi", "jax")
@@ -74,4 +76,19 @@ def mwem(n: int) -> Callable[[], Any]:
     raise NotImplementedError(f"mbi {version('mbi')} has a mechanism that this row does not know yet")
 
 
-TASKS = {"fit_pairs": fit_pairs, "fit_tree": fit_tree, "mwem": mwem, "sample_tree": sample_tree}
+def aim(n: int, *, records: str, to: str, sizes: list[int], epsilon: float, delta: float) -> Callable[[], Any]:
+    """A synthesis of the codes in one file; n synthetic records go to another."""
+    mbi, codes = _mbi(), np.load(records)
+
+    def call() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = Aim(mbi, codes, sizes, 0).run(most_mu(epsilon, delta))
+            made = model.synthetic_data(rows=n)
+        columns = made.to_dict()
+        np.save(to, np.stack([np.asarray(columns[f"a{p}"]) for p in range(len(sizes))], axis=1).astype(np.int64))
+
+    return call
+
+
+TASKS = {"aim": aim, "fit_pairs": fit_pairs, "fit_tree": fit_tree, "mwem": mwem, "sample_tree": sample_tree}

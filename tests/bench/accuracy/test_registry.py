@@ -202,7 +202,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
         assert word in printed
     written = json.loads(path.read_text())
     assert (written["kind"], [row["task"] for row in written["rows"]]) == ("accuracy", ["example-median"])
-    for option in (["--targets"], ["--threads", "1"], ["--avx2"], ["--peers"]):
+    for option in (["--targets"], ["--threads", "1"], ["--avx2"]):
         assert main(["bench", "--accuracy", *option]) == 2
         assert capsys.readouterr().err == f"fastdp bench: {option[0]}: must come without --accuracy\n"
     assert main(["bench", "--accuracy", "--only", "nonsense"]) == 2
