@@ -18,6 +18,8 @@ from ..marginals_release import MarginalsRelease
 from .measured import Measured
 from .synthesis_report import MeasuredTable, SynthesisReport
 
+_LEAST, _MOST = 2.0**-60, 2.0**60  # of sigmas, and of entries
+_MOST_RECORDS = 2.0**45  # so that distances on a grid of 2^-16 fit into int64: synthesize.md, theorem 1
 _RULE = "results of release_marginals or of synthesize, or measured tables of a report"
 
 
@@ -27,7 +29,11 @@ def released_tables(released: Any, domain: Domain) -> tuple[Measured, ...]:
         return ()
     found = []
     for i, each in enumerate(items_of("released", released, _RULE, most=MOST_TABLES)):
-        found += [_checked(f"released[{i}]", table, domain) for table in _tables_of(f"released[{i}]", each, domain)]
+        name = f"released[{i}]"
+        for given in _tables_of(name, each, domain):
+            table = _checked(name, given, domain)
+            if table.sigma or table.values.size > 1:  # one cell that is known states a public number of records
+                found.append(_in_range(name, table, domain))
     return tuple(found)
 
 
@@ -70,3 +76,14 @@ def _checked(name: str, table: MeasuredTable | Measured, domain: Domain) -> Meas
     if values.shape != shape:
         raise ValueError(f"{name}: a table of shape {table.noisy.shape}: must have the values of {table.columns}")
     return Measured(columns, values, table.sigma)
+
+
+def _in_range(name: str, table: Measured, domain: Domain) -> Measured:
+    """The same; ValueError for what no release has, before anything is spent."""
+    if not _LEAST <= table.sigma <= _MOST:
+        raise ValueError(f"{name}: sigma={table.sigma!r}: must be > 0 and finite, and near a number of records")
+    with np.errstate(all="ignore"):
+        if not ((np.abs(table.values) <= _MOST).all() and abs(float(table.values.sum())) <= _MOST_RECORDS):
+            columns = tuple(domain.names[p] for p in table.columns)
+            raise ValueError(f"{name}: the table of {columns}: must be finite, and of at most 2^45 records")
+    return table

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fastdp import Bins, Budget, Domain, Randomness, marginals, release_marginals, synthesize
+from fastdp.answering import MeasuredTable
 from fastdp.answering.synthesis.junction_tree import JunctionTree
 from fastdp.answering.synthesis.known_tables import columns_held, within
 from fastdp.answering.synthesis.measured import Measured
@@ -98,3 +99,36 @@ def test_what_is_no_release_of_this_domain_is_refused() -> None:
         with Budget(epsilon=1.0, delta=1e-6) as budget, pytest.raises(ValueError, match=message):
             synthesize(codes, DOMAIN, released=released, **LITTLE)
         assert not len(budget.releases)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    ("sigma", "entry", "message"),
+    [
+        (0.0, 1.0, r"sigma=0\.0: must be > 0"),
+        (-1.0, 1.0, "sigma=-1"),
+        (np.inf, 1.0, "sigma=inf"),
+        (np.nan, 1.0, "sigma=nan"),
+        (1e-200, 1.0, "sigma=1e-200"),
+        (1.0, np.nan, r"the table of \('a', 'b'\): must be finite, and of at most 2\^45 records"),
+        (1.0, np.inf, "the table of"),
+        (1.0, -1e300, "the table of"),
+        (1.0, 2.0**44, "the table of"),
+    ],
+)
+def test_tables_that_nobody_released_are_refused_before_anything_is_spent(
+    relation: Any, sigma: float, entry: float, message: str
+) -> None:
+    noisy = np.full((4, 3), entry)
+    with Budget(epsilon=1.0, delta=1e-6, neighbors=relation) as budget:
+        with pytest.raises(ValueError, match=rf"^released\[0\]: {message}"):
+            synthesize(records(), DOMAIN, released=[MeasuredTable(("a", "b"), sigma, noisy, noisy)], neighbors=relation,
+                       **LITTLE)  # fmt: skip
+        assert not len(budget.releases)
+
+
+def test_a_table_of_one_known_cell_is_left_out() -> None:
+    """As a synthesis states of columns of one value, where the number of records is public."""
+    one, noisy = Domain(a=4, z=1), np.full(1, 7.0)
+    made = synthesize(records()[:, [0, 0]] * [1, 0], one, released=[MeasuredTable(("z",), 0.0, noisy, noisy)], **LITTLE)
+    assert made.n == N
