@@ -22,7 +22,7 @@ make_venv = for python in $(2); do \
 # and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
 MACHINERY := fuzz races interrupts forks sanitize proofs
 
-.PHONY: help demo test test-quick lint docs bench figures accuracy audits counts $(MACHINERY) coverage test-floor test-peers wheel clean
+.PHONY: help demo test test-quick lint docs bench figures accuracy audits counts $(MACHINERY) coverage test-floor test-peers objects wheel clean
 
 help:
 	@echo 'make demo        the main job, in the terminal and as demo.png'
@@ -44,6 +44,7 @@ help:
 	@echo 'make coverage    which branches of fastdp/ the suite takes'
 	@echo 'make test-floor  what depends on numpy, numba and cffi, on the oldest that we allow'
 	@echo 'make test-peers  what works with other libraries: mbi, smartnoise-synth, an auditor, Spark where Java is'
+	@echo 'make objects     compiled kernels for each class of processors that runs here, for the next make wheel'
 	@echo 'make wheel       wheel and sdist, into dist/'
 	@echo 'make clean       remove everything that these made'
 
@@ -118,14 +119,19 @@ test-peers: $(PEERS)/mbi/.ready $(PEERS)/smartnoise/.ready $(PEERS)/auditor/.rea
 	  $(PEERS)/spark/bin/python -m pytest tests/peers/test_spark.py; \
 	else echo 'no Java: tests/peers/test_spark.py is not run'; fi
 
+objects: $(VENV)/.ready
+	@rm -rf kernels/compiled
+	@$(PY) -m fastdp.support.shipping $(ROOMS)
+
+# Both from the tree: a wheel that were made from the sdist had no compiled kernels.
 wheel: $(VENV)/.ready
 	@rm -rf build dist
 	@mkdir -p build
-	@$(PY) -m build --outdir dist >build/log 2>&1 || { cat build/log; exit 1; }
+	@$(PY) -m build --sdist --wheel --outdir dist >build/log 2>&1 || { cat build/log; exit 1; }
 	@ls dist
 
 clean:
-	@rm -rf $(VENV) $(FLOOR) $(PEERS) build dist fastdp.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks demo.png
+	@rm -rf $(VENV) $(FLOOR) $(PEERS) build dist kernels/compiled fastdp.egg-info .pytest_cache .mypy_cache .ruff_cache .benchmarks demo.png
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.ready: pyproject.toml

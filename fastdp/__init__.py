@@ -199,6 +199,7 @@ for _point, _name, _module in (
     ("bounds", "all", "bounds"),
     ("warmup", "randomness", "randomness.warmup"),
     ("warmup", "records", "records.warmup"),
+    ("warmup", "noise", "mechanisms.warmup_noise"),
     ("warmup", "mechanisms", "mechanisms.warmup"),
     ("warmup", "answering", "answering.warmup"),
     ("warmup", "learning", "learning.warmup"),

@@ -91,6 +91,11 @@ def _parser() -> argparse.ArgumentParser:
 
     warmup = commands.add_parser("warmup", help="compile every kernel into the disk cache")
     warmup.add_argument("rooms", nargs="*", type=_room, metavar="ROOM", help=f"only what these call: {_rooms()}")
+    warmup.add_argument(
+        "--install",
+        action="store_true",
+        help="into the package's own folder, for every user of this installation: for images of containers, and wheels",
+    )
     warmup.set_defaults(run=_warmup)
 
     info = commands.add_parser("info", help="versions, SIMD width, threads, cache")
@@ -335,6 +340,8 @@ def _warmup(options: argparse.Namespace) -> int:
     from .support.warmup import rooms_of, warmup
     from .support.warmup_processes import warmup_in_processes
 
+    if options.install:
+        return _install(options.rooms)
     rooms = rooms_of(options.rooms or None)
     start = perf_counter()
     processes = get_num_threads()
@@ -349,6 +356,19 @@ def _warmup(options: argparse.Namespace) -> int:
     print(f"ready in {took:.1f} s: {compiled} kernels compiled, {loaded} loaded; cache {cache.place or 'off'}")
     if cache.unwritable or cache.place is None:
         print(f"nothing is kept for the next process: cache {cache.state}")
+    return 0
+
+
+def _install(rooms: Sequence[str]) -> int:
+    from .support import shipping
+
+    try:
+        path, kernels = shipping.install(shipping.own_target(), rooms)
+    except shipping.NotHere as error:
+        raise CommandError(f"--install: {error}") from None
+    except OSError as error:
+        raise CommandError(f"--install: {error.filename}: cannot be written ({error.strerror})") from None
+    print(f"{kernels} kernels, {path.stat().st_size / 1e6:.1f} MB: {path}")
     return 0
 
 
@@ -379,6 +399,7 @@ def _info(options: argparse.Namespace) -> int:
         "threads": f"{facts['threads']}",
         "cache": cache["place"] or "none",
         "": f"{cache['state']}; {cache['files']} kernels, {cache['bytes'] / 1e6:.1f} MB",
+        "with the package": cache["with the package"],
     }
     _show(facts, rows, as_json=options.json)
     return 0
@@ -400,6 +421,7 @@ def _compiled_facts() -> dict[str, Any]:
             "state": cache.state,
             "files": cache.files,
             "bytes": cache.bytes,
+            "with the package": cache.shipped_state,
         },
     }
 

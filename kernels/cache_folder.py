@@ -44,6 +44,14 @@ class Refused(OSError):
     """A folder or file that somebody else could have written: its contents would be executed."""
 
 
+def body_of(name: str, key: bytes, content: memoryview) -> memoryview:
+    """What a file holds; an error unless it is what was written under this key."""
+    header, body = content[: len(_MAGIC) + 64], content[len(_MAGIC) + 64 :]
+    if header != _MAGIC + key + hashlib.sha256(body).digest():
+        raise ValueError(f"{name}: not what was written")
+    return body
+
+
 class CacheFolder:
     """The folder of this process's kernels; `path` is None when there is no disk cache, and `state` says why."""
 
@@ -61,7 +69,7 @@ class CacheFolder:
         refusals = []
         for root in _roots():
             try:
-                self.path = _prepare(root, _interpreter())
+                self.path = _prepare(root, interpreter())
                 break
             except OSError as error:
                 refusals.append(str(error) if isinstance(error, Refused) else f"{root}: {error.strerror}")
@@ -83,10 +91,7 @@ class CacheFolder:
                 _mark_used(file.fileno())
         except FileNotFoundError:
             return None
-        header, body = content[: len(_MAGIC) + 64], content[len(_MAGIC) + 64 :]
-        if header != _MAGIC + key + hashlib.sha256(body).digest():
-            raise ValueError(f"{name}: not what was written")
-        return body
+        return body_of(name, key, content)
 
     def write(self, name: str, key: bytes, body: bytes) -> bool:
         """Write a file at once or not at all: readers and other writers see the old content or the new."""
@@ -214,10 +219,13 @@ class _Locks:
             self._close()
 
 
-def _interpreter() -> str:
-    """Name what compiles, but not what is compiled: numpy, too, whose promotion rules decide types."""
+def interpreter() -> str:
+    """Name what compiles, but not what is compiled: numpy, too, whose promotion rules decide types.
+
+    Of numpy the last of the three numbers is left out: such a release changes neither rules nor arrays.
+    """
     python = (sys.implementation.cache_tag, sys.abiflags, sys.flags.optimize)
-    versions = repr((numba.__version__, llvmlite.__version__, np.__version__, python))
+    versions = repr((numba.__version__, llvmlite.__version__, np.__version__.split(".")[:2], python))
     return hashlib.sha256(versions.encode()).hexdigest()[:32]
 
 

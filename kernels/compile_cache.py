@@ -36,6 +36,7 @@ import numba.core.bytecode
 import numba.core.compiler
 import numba.core.compiler_lock
 import numba.core.config
+import numba.core.registry
 import numba.core.runtime.nrt
 import numba.core.serialize
 import numba.core.sigutils
@@ -46,6 +47,7 @@ import numpy as np
 from . import forks
 from .cache_folder import BY_USER, CacheFolder
 from .known_answers import ask_callback, ask_kernel
+from .shipped import ShippedKernels, target_of
 from .sources import FOLDER
 
 _core: Any = numba.core  # Any: which of its parts have types changes from one numba to the next
@@ -75,6 +77,8 @@ class CacheInfo:
     private: int  # overloads that are never written, such as those typed on a user's function
     files: int
     bytes: int
+    shipped: int  # of the hits, those that came with the package
+    shipped_state: str  # "in use", or why none can
 
 
 def cache_info() -> CacheInfo:
@@ -96,6 +100,8 @@ def cache_info() -> CacheInfo:
             private=_counts["private"],
             files=len(sizes),
             bytes=sum(sizes),
+            shipped=_counts["shipped"],
+            shipped_state=_shipped().state,
         )
 
 
@@ -104,10 +110,16 @@ def counted() -> tuple[int, int]:
     return _counts["misses"] + _counts["bad"], _counts["hits"]
 
 
+def files_used() -> tuple[str, ...]:
+    """The names of the files that this process has loaded kernels from."""
+    return tuple(_used)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # one overload: its key, reading it, writing it. All of this runs under numba's compiler lock.
 
 _counts: Counter[str] = Counter()
+_used: dict[str, None] = {}
 
 
 class KernelCache:
@@ -124,15 +136,21 @@ class KernelCache:
     def load_overload(self, signature: Any, context: Any) -> Any:
         with _interrupts_of_callbacks():
             _give_runtime(context)
-            if (found := self._name_and_key(signature, context.codegen())) is None:
+            machine = context.codegen().magic_tuple()
+            if (found := self._name_and_key(signature, machine)) is None:
                 return None
-            result, bad = self._load(*found, context)
-            _counts["bad" if bad else "misses" if result is None else "hits"] += 1
+            result, bad = self._load(_store(), *found, context)
+            if result is None and (shipped := _shipped()).target is not None and shipped.path is not None:
+                of_class = (machine[0], shipped.target.cpu, shipped.target.features)
+                found = self._name_and_key(signature, of_class)
+                result, damaged = self._load(shipped, *found, context) if found else (None, False)
+                bad |= damaged
+                _counts["shipped"] += result is not None
+            _counts["hits" if result is not None else "bad" if bad else "misses"] += 1
             return result
 
-    def _load(self, name: str, key: bytes, context: Any) -> tuple[Any, bool]:
-        """What the disk has, and whether it was unusable."""
-        store = _store()
+    def _load(self, store: CacheFolder | ShippedKernels, name: str, key: bytes, context: Any) -> tuple[Any, bool]:
+        """What is kept there, and whether it was unusable."""
         try:
             body = store.read(name, key)
             if body is None:
@@ -142,6 +160,7 @@ class KernelCache:
             # Truncated, corrupt or foreign: whatever is wrong with a cached file, compiling afresh is right.
             return None, True
         self._ask(result, f"{store.path}/{name}")
+        _used[name] = None
         return result, False
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -159,14 +178,14 @@ class KernelCache:
             signature = arguments if result_type is None else result_type(*arguments)
             with _interrupts_of_callbacks():
                 context.refresh()  # which compiles numba's own runtime, once a process
-            found = self._name_and_key(signature, context.codegen())
+            found = self._name_and_key(signature, context.codegen().magic_tuple())
             if found is None:
                 result = _compile_apart(compile_common, arguments, result_type)
                 self._ask(result, "this machine's compiler")
                 _counts["private"] += 1
                 return result
             with _store().alone(found[1], nested=_is_compiling()):
-                result, _ = self._load(*found, context)  # what another process has finished meanwhile
+                result, _ = self._load(_store(), *found, context)  # what another process has finished meanwhile
                 if result is not None:
                     _counts["misses"] -= 1
                     _counts["hits"] += 1
@@ -213,7 +232,7 @@ class KernelCache:
         address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
         ask_callback(name, prototype(address), where)
 
-    def _name_and_key(self, signature: Any, codegen: Any) -> tuple[str, bytes] | None:
+    def _name_and_key(self, signature: Any, machine: tuple[str, str, str]) -> tuple[str, bytes] | None:
         modules: set[str] = set()
         arguments, result = _core.sigutils.normalize_signature(signature)
         identity = _identity(self._function, modules)
@@ -221,7 +240,7 @@ class KernelCache:
             return None
         options = tuple((name, getattr(_core.config, name, None)) for name in _CONFIG)
         made_of = _store().sources.digest(modules)
-        described = repr((self._kind, identity, arguments, result, made_of, codegen.magic_tuple(), options))
+        described = repr((self._kind, identity, arguments, result, made_of, machine, options))
         key = hashlib.sha256(described.encode())
         kernel = f"{self._function.__module__.rpartition('.')[2]}.{self._function.__qualname__}"
         return f"{re.sub('[^A-Za-z0-9_.]+', '-', kernel)[:100]}-{key.hexdigest()[:24]}", key.digest()
@@ -394,9 +413,10 @@ def _holds_common_numbers(library: Any) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# the folder of this process
+# what this process reads
 
 _opened: CacheFolder | None = None
+_brought: ShippedKernels | None = None
 _warned = False
 
 
@@ -407,6 +427,16 @@ def _store() -> CacheFolder:
             if _opened is None:
                 _opened = CacheFolder()
     return _opened
+
+
+def _shipped() -> ShippedKernels:
+    global _brought
+    if _brought is None:
+        with compiler_lock:
+            if _brought is None:
+                machine = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()
+                _brought = ShippedKernels(_store().sources, target_of(*machine))
+    return _brought
 
 
 def _warn_once(why: str) -> None:

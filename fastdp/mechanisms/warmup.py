@@ -1,4 +1,4 @@
-"""What `fastdp.warmup` calls of this room: noise and choices, for both dtypes, writable and read-only."""
+"""What `fastdp.warmup` calls of this room: noise and choices, for both types of numbers, writable and read-only."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from ..privacy.composition import compose
 from ..privacy.guarantees import BoundedRange
-from ..randomness import noise_plans
 from ..randomness.keys import Randomness
 from ..records.number_line import NumberLine
 from ..records.ordering import sort_positions
 from ..support.warmup import Steps
-from . import noise, scores
+from . import scores, warmup_noise
 from .buckets import Buckets
 from .gumbel_max import GumbelState
 from .permute_and_flip import draw_head
@@ -25,17 +24,10 @@ from .quantile_plan import QuantilePlan
 
 
 def steps() -> Steps:
-    """One step for each kernel and type of array; a read-only array is a type of its own to the compiler."""
-    made: Steps = []
-    key = Randomness().key
-    for numbers, grid in ((np.arange(3), None), (np.arange(3.0), 1.0)):
-        for suffix in ("", ", read-only"):
-            array: Any = numbers.copy()
-            array.flags.writeable = not suffix
-            name = f"{array.dtype}{suffix}"
-            made.append((f"laplace, {name}", partial(noise.release, array, grid, noise_plans.laplace_plan(1.0), key)))
-            made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise_plans.gaussian_plan(1.0), key)))
-            made.append((f"selection, {name}", partial(_choose, array)))
+    """Those of noise, and one step for each kernel and type of array."""
+    made = warmup_noise.steps()
+    for name, array, _ in warmup_noise.arrays():
+        made.append((f"selection, {name}", partial(_choose, array)))
     made.append(("quantiles", partial(_divide, np.array([0, 1, 1]))))
     made.append(("many numbers in order", partial(sort_positions, np.zeros(2**14, np.uint64))))
     made.append(("choices that share a total", _share))

@@ -11,10 +11,14 @@ from .keys import Randomness
 
 def steps() -> Steps:
     """One step for each kernel."""
+    return [*words(), ("numpy generator", _draw)]
+
+
+def words() -> Steps:
+    """What all that draws may need."""
     return [
         ("random words", lambda: Randomness().words(3)),
         ("one random word", lambda: word_one(Randomness().key(), 0, 0)),
-        ("numpy generator", _draw),
     ]
 
 

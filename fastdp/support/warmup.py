@@ -25,8 +25,9 @@ def warmup(progress: Progress = None, *, rooms: str | Iterable[str] | None = Non
     progress : bool or callable, optional
         True for a bar (extra `[cli]`), or a callable (done, total, what is being compiled).
     rooms : str or iterable of str, optional
-        Only what these rooms call: "randomness" (noise), "records", "mechanisms" (selection, sparse vector, quantiles),
-        "answering", "learning", "optimizing", "capi". By default all of them.
+        Only what these rooms call: "noise" (laplace, gaussian), "randomness" (words, numpy's generators), "records",
+        "mechanisms" (noise, selection, sparse vector, quantiles), "answering", "learning", "optimizing", "statistics",
+        "capi". By default all of them.
 
     Raises
     ------
@@ -40,7 +41,7 @@ def warmup(progress: Progress = None, *, rooms: str | Iterable[str] | None = Non
     Examples
     --------
     >>> import fastdp
-    >>> fastdp.warmup(rooms="randomness")
+    >>> fastdp.warmup(rooms="noise")
     """
     asked = rooms_of(rooms)
     with reporting(progress, "compiling") as report:
@@ -61,5 +62,5 @@ def rooms_of(rooms: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def steps_of(rooms: Iterable[str]) -> Steps:
-    """What these rooms compile."""
-    return [step for room in rooms for step in extensions.load("warmup", room).steps()]
+    """What these rooms compile; two of them may have the same step."""
+    return list(dict(step for room in rooms for step in extensions.load("warmup", room).steps()).items())

@@ -23,12 +23,20 @@ import pytest
 import fastdp
 
 ROOT = Path(__file__).resolve().parents[2]
-MADE = {".git", "build", "dist", "__pycache__", "demo.png"}  # what git, make and pip leave beside the sources
+MADE = {
+    ".git",
+    "build",
+    "dist",
+    "compiled",
+    "__pycache__",
+    "demo.png",
+}  # what git, make and pip leave beside the sources
 MADE_PATTERN = re.compile(r"\.venv.*|.*\.egg-info|\..*_cache|\.benchmarks")
 
 BUILD_IR = {ROOT / "kernels" / name for name in ("lanes.py", "pair_lanes.py", "aes_lanes.py", "address_calls.py")}
 ASK_LLVMLITE = {  # its version, its lock, how wide the registers are
-    ROOT / "kernels" / name for name in ("aes_lanes.py", "cache_folder.py", "compile_cache.py", "pair_lanes.py")
+    ROOT / "kernels" / name
+    for name in ("aes_lanes.py", "cache_folder.py", "compile_cache.py", "pair_lanes.py", "shipped.py")
 }
 COMPILERS = {"jit", "njit", "generated_jit", "cfunc", "vectorize", "guvectorize", "stencil"}
 
@@ -191,6 +199,9 @@ def test_no_file_knows_a_machine() -> None:
 # --- wheel and sdist
 
 
+ARCHIVE = Path("kernels", "compiled", "an-archive.zip")  # what `make objects` leaves
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A wheel made from the tree, an sdist, and a wheel made from that: on a copy, in other processes."""
@@ -202,6 +213,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         symlinks=True,
         ignore=lambda folder, names: [n for n in names if n in MADE or MADE_PATTERN.fullmatch(n)],
     )
+
+    (tree / ARCHIVE).parent.mkdir()
+    (tree / ARCHIVE).touch()
 
     def build(kind: str, source: Path) -> Path:
         out = base / f"{kind}-of-{source.name}"
@@ -229,7 +243,8 @@ def expected() -> list[str]:
 @pytest.mark.parametrize("which", ["wheel", "wheel from sdist"])
 def test_a_wheel_holds_every_module_once(built: dict[str, Path], which: str) -> None:
     names = [name for name in zipfile.ZipFile(built[which]).namelist() if ".dist-info/" not in name]
-    assert sorted(names) == expected()
+    of_the_tree = [f"fastdp/{ARCHIVE.as_posix()}"] if which == "wheel" else []  # an sdist is sources alone
+    assert sorted(names) == sorted(expected() + of_the_tree)
 
 
 def test_the_sdist_holds_every_source_once(built: dict[str, Path]) -> None:
