@@ -15,7 +15,8 @@ import numba.core.sigutils
 import numba.core.types
 
 from . import requirements
-from .compile_cache import KernelCache, compiler_lock
+from .compile_cache import KernelCache, compiler_lock, is_compiling
+from .parts import let_be_part
 
 SUMS = ("reassoc", "contract", "nsz")  # what a sum over public weights may do
 
@@ -55,6 +56,7 @@ def jit(function: Any = None, /, *, inline: bool = False, fastmath: Collection[s
             raise ImportError(requirements.NO_COMPILER)
         dispatcher._cache = KernelCache(function, "kernel")
         dispatcher._cache.adopt(dispatcher._compiler)
+        let_be_part(dispatcher, is_compiling)
         # A string is a global's name to pickle: numba's own way ships the source, and compiles it without our cache
         dispatcher.__reduce_ex__ = lambda protocol: function.__qualname__
         return dispatcher

@@ -47,9 +47,11 @@ import numpy as np
 from . import forks
 from .cache_folder import BY_USER, CacheFolder
 from .known_answers import ask_callback, ask_kernel
+from .parts import PART, as_part, compiled_as_part, is_part, load_part, with_parts
 from .shipped import ShippedKernels, target_of
 from .sources import FOLDER
 
+Machine = tuple[str, str, str]  # triple, CPU, features: what LLVM compiles for
 _core: Any = numba.core  # Any: which of its parts have types changes from one numba to the next
 _types = _core.types
 compiler_lock = _core.compiler_lock.global_compiler_lock
@@ -110,16 +112,11 @@ def counted() -> tuple[int, int]:
     return _counts["misses"] + _counts["bad"], _counts["hits"]
 
 
-def files_used() -> tuple[str, ...]:
-    """The names of the files that this process has loaded kernels from."""
-    return tuple(_used)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # one overload: its key, reading it, writing it. All of this runs under numba's compiler lock.
 
 _counts: Counter[str] = Counter()
-_used: dict[str, None] = {}
+files_used: dict[str, None] = {}  # by name, what this process has loaded
 
 
 class KernelCache:
@@ -136,18 +133,33 @@ class KernelCache:
     def load_overload(self, signature: Any, context: Any) -> Any:
         with _interrupts_of_callbacks():
             _give_runtime(context)
-            machine = context.codegen().magic_tuple()
-            if (found := self._name_and_key(signature, machine)) is None:
+            places = self._places(signature, context.codegen().magic_tuple())
+            if not places:
                 return None
-            result, bad = self._load(_store(), *found, context)
-            if result is None and (shipped := _shipped()).target is not None and shipped.path is not None:
-                of_class = (machine[0], shipped.target.cpu, shipped.target.features)
-                found = self._name_and_key(signature, of_class)
-                result, damaged = self._load(shipped, *found, context) if found else (None, False)
+            bad = False
+            for store, name, key in places:
+                result, damaged = self._load(store, name, key, context)
                 bad |= damaged
-                _counts["shipped"] += result is not None
-            _counts["hits" if result is not None else "bad" if bad else "misses"] += 1
-            return result
+                if result is not None:
+                    _counts["hits"] += 1
+                    _counts["shipped"] += isinstance(store, ShippedKernels)
+                    return result
+            _counts["bad" if bad else "misses"] += 1
+            return None
+
+    def _places(self, signature: Any, machine: Machine) -> list[tuple[Any, str, bytes]]:
+        """Where this overload may lie, best first; nowhere, if it has no name."""
+        parts = (True, False) if self._is_part() else (False,)
+        asked: list[tuple[Any, Machine, bool]] = [(_store(), machine, part) for part in parts]
+        shipped = _shipped()
+        if shipped.path is not None and shipped.target is not None:
+            asked.append((shipped, (machine[0], shipped.target.cpu, shipped.target.features), False))
+        named = [(store, self._name_and_key(signature, machine, part)) for store, machine, part in asked]
+        return [(store, *found) for store, found in named if found is not None]
+
+    def _is_part(self) -> bool:
+        """Whether another kernel is being compiled, which this one is then a part of."""
+        return self._kind == "kernel" and is_compiling()
 
     def _load(self, store: CacheFolder | ShippedKernels, name: str, key: bytes, context: Any) -> tuple[Any, bool]:
         """What is kept there, and whether it was unusable."""
@@ -155,12 +167,17 @@ class KernelCache:
             body = store.read(name, key)
             if body is None:
                 return None, False
-            result = _core.compiler.CompileResult._rebuild(context, *pickle.loads(body))
+            reduced = pickle.loads(body)
+            if reduced[0][1] == PART:
+                result = load_part(context, reduced)
+            else:
+                result = _core.compiler.CompileResult._rebuild(context, *reduced)
         except Exception:
             # Truncated, corrupt or foreign: whatever is wrong with a cached file, compiling afresh is right.
             return None, True
-        self._ask(result, f"{store.path}/{name}")
-        _used[name] = None
+        if not is_part(result):
+            self._ask(result, f"{store.path}/{name}")
+        files_used[name] = None
         return result, False
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -178,13 +195,12 @@ class KernelCache:
             signature = arguments if result_type is None else result_type(*arguments)
             with _interrupts_of_callbacks():
                 context.refresh()  # which compiles numba's own runtime, once a process
-            found = self._name_and_key(signature, context.codegen().magic_tuple())
+            part = self._is_part()
+            found = self._name_and_key(signature, context.codegen().magic_tuple(), part)
             if found is None:
-                result = _compile_apart(compile_common, arguments, result_type)
-                self._ask(result, "this machine's compiler")
                 _counts["private"] += 1
-                return result
-            with _store().alone(found[1], nested=_is_compiling()):
+                return compile_now(arguments, result_type, part)
+            with _store().alone(found[1], nested=is_compiling()):
                 result, _ = self._load(_store(), *found, context)  # what another process has finished meanwhile
                 if result is not None:
                     _counts["misses"] -= 1
@@ -192,10 +208,17 @@ class KernelCache:
                     if self._kind == "kernel":  # as numba does with what it finds before it compiles
                         context.insert_user_function(result.entry_point, result.fndesc, [result.library])
                     return result
-                result = _compile_apart(compile_common, arguments, result_type)
-                self._ask(result, "this machine's compiler")
+                result = compile_now(arguments, result_type, part)
                 self._save(*found, result)
                 return result
+
+        def compile_now(arguments: Any, result_type: Any, part: bool) -> Any:
+            if part:
+                with compiled_as_part(compiler):
+                    return as_part(_compile_apart(compile_common, arguments, result_type))
+            result = with_parts(_compile_apart(compile_common, arguments, result_type))
+            self._ask(result, "this machine's compiler")
+            return result
 
         compiler.compile = compile_once
 
@@ -207,7 +230,8 @@ class KernelCache:
         why_not = store.state
         if store.path is not None:
             try:
-                if store.write(name, key, _core.serialize.dumps(result._reduce())):
+                reduced = result._replace(type_annotation="")._reduce()  # it names places of this machine
+                if store.write(name, key, _core.serialize.dumps(reduced)):
                     _counts["written"] += 1
                     return
                 why_not = store.state
@@ -232,7 +256,7 @@ class KernelCache:
         address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
         ask_callback(name, prototype(address), where)
 
-    def _name_and_key(self, signature: Any, machine: tuple[str, str, str]) -> tuple[str, bytes] | None:
+    def _name_and_key(self, signature: Any, machine: Machine, part: bool) -> tuple[str, bytes] | None:
         modules: set[str] = set()
         arguments, result = _core.sigutils.normalize_signature(signature)
         identity = _identity(self._function, modules)
@@ -240,7 +264,8 @@ class KernelCache:
             return None
         options = tuple((name, getattr(_core.config, name, None)) for name in _CONFIG)
         made_of = _store().sources.digest(modules)
-        described = repr((self._kind, identity, arguments, result, made_of, machine, options))
+        kind = PART if part else self._kind
+        described = repr((kind, identity, arguments, result, made_of, machine, options))
         key = hashlib.sha256(described.encode())
         kernel = f"{self._function.__module__.rpartition('.')[2]}.{self._function.__qualname__}"
         return f"{re.sub('[^A-Za-z0-9_.]+', '-', kernel)[:100]}-{key.hexdigest()[:24]}", key.digest()
@@ -353,7 +378,7 @@ class _Numbers:
 _numbers = _Numbers()
 
 
-def _is_compiling() -> bool:
+def is_compiling() -> bool:
     """Whether the kernel that is to be compiled is a part of another one that is being compiled."""
     return _core.bytecode.FunctionIdentity._unique_ids is _numbers
 

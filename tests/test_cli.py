@@ -49,7 +49,7 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(facts["versions"]) == {"fastdp", "Python", "numpy", "numba", "llvmlite", "cffi"}
     assert facts["simd"] in machine.SIMD_NAMES
     assert facts["threads"] == fastdp.get_num_threads()
-    assert set(facts["cache"]) == {"place", "state", "files", "bytes"}
+    assert set(facts["cache"]) == {"place", "state", "files", "bytes", "with the package"}
 
 
 def test_info_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:

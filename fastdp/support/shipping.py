@@ -25,7 +25,7 @@ import json, sys
 import fastdp
 from fastdp.kernels.compile_cache import cache_info, files_used
 fastdp.warmup(rooms=sys.argv[1:] or None)
-print(json.dumps([str(cache_info().place), files_used()]))
+print(json.dumps([str(cache_info().place), list(files_used)]))
 """
 
 

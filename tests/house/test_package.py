@@ -36,7 +36,7 @@ MADE_PATTERN = re.compile(r"\.venv.*|.*\.egg-info|\..*_cache|\.benchmarks")
 BUILD_IR = {ROOT / "kernels" / name for name in ("lanes.py", "pair_lanes.py", "aes_lanes.py", "address_calls.py")}
 ASK_LLVMLITE = {  # its version, its lock, how wide the registers are
     ROOT / "kernels" / name
-    for name in ("aes_lanes.py", "cache_folder.py", "compile_cache.py", "pair_lanes.py", "shipped.py")
+    for name in ("aes_lanes.py", "cache_folder.py", "compile_cache.py", "pair_lanes.py", "parts.py", "shipped.py")
 }
 COMPILERS = {"jit", "njit", "generated_jit", "cfunc", "vectorize", "guvectorize", "stencil"}
 

@@ -107,6 +107,7 @@ class House:
             "forks",
             "known_answers",
             "layout",
+            "parts",
             "requirements",
             "shipped",
             "sources",

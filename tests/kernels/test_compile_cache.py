@@ -792,8 +792,8 @@ answer = [result, len(handed), received, len(caught), sys.unraisablehook is hook
 
 @pytest.mark.parametrize(
     ("kind", "which", "handed"),
-    [("KeyboardInterrupt", 1, 2), ("KeyboardInterrupt", 3, 3), ("KeyboardInterrupt", 4, 4), ("Stop", 4, 4)],
-    ids=["in numba's runtime, of two libraries", "in a part", "in the whole", "a handler's own exception"],
+    [("KeyboardInterrupt", 1, 2), ("KeyboardInterrupt", 3, 3), ("Stop", 3, 3)],
+    ids=["in numba's runtime, of two libraries", "in the kernel", "a handler's own exception"],
 )
 def test_an_interrupt_while_llvm_hands_over_code_is_raised(house: House, kind: str, which: int, handed: int) -> None:
     """ctypes drops what is raised in the callback: it comes at the end of that compilation, and no warning."""
@@ -999,3 +999,105 @@ except ValueError as error:
     answer = str(error)
 """
     assert house.run(code)["answer"] == "fastmath=['nnan']: must be a subset of {'reassoc', 'contract', 'nsz'}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# parts
+
+NEST = """
+from .compile import jit
+from .helper import bump
+
+@jit
+def middle(x):
+    return bump(x) + bump(x + 1)
+
+@jit
+def checked(a, i):
+    if i < 0:
+        raise ValueError("negative", i)
+    return a[i]
+
+@jit
+def top(a):
+    s = 0
+    for i in range(a.size):
+        s += middle(a[i]) * checked(a, i)
+    return s
+
+@jit
+def other(a):
+    return middle(a[0])
+
+@jit
+def falling(n):
+    return 1 if n <= 1 else n * falling(n - 1)
+
+@jit
+def sum_falling(n):
+    return falling(n) + falling(n + 1)
+"""
+TOP = "answer = [int(loops.top(np.arange(3)))]\n"  # 0 + 1 * 8 + 2 * 12
+
+
+def test_a_part_has_no_machine_code_and_is_called_from_python_all_the_same(house: House) -> None:
+    house.write("loops", NEST)
+    result = house.run(f"{TOP}answer += [loops.middle(2), loops.middle(2), loops.checked(np.arange(3), 2)]")
+    assert result["answer"] == [32, 12, 12, 2]
+    assert sorted(result["compiled"]) == [
+        "bump",
+        "checked",
+        "checked",
+        "middle",
+        "middle",
+        "top",
+    ]  # bump is a part twice
+    again = house.run(f"{TOP}answer += [loops.middle(2), loops.checked(np.arange(3), 2)]")
+    assert (again["answer"], again["compiled"], again["hits"]) == ([32, 12, 2], [], 3)
+
+
+def test_a_part_from_disk_is_linked_into_another_kernel(house: House) -> None:
+    house.write("loops", NEST)
+    assert house.run(TOP)["written"] == 4
+    result = house.run("answer = int(loops.other(np.arange(3)))")
+    assert (result["answer"], result["compiled"], result["hits"]) == (4, ["other"], 1)
+
+
+def test_a_part_that_raises_names_its_values(house: House) -> None:
+    """Through its environment, which its caller's machine code must know: compiled, loaded, and called by itself."""
+    house.write("loops", NEST + "\n@jit\ndef asks(a, i):\n    return checked(a, i)\n")
+    code = """
+answer = []
+for kernel in (loops.asks, loops.checked):
+    try:
+        kernel(np.arange(3), -7)
+    except ValueError as error:
+        answer.append(list(error.args))
+"""
+    for _ in range(2):
+        assert house.run(code)["answer"] == [["negative", -7]] * 2
+
+
+def test_parts_that_call_themselves(house: House) -> None:
+    house.write("loops", NEST)
+    for _ in range(2):
+        assert house.run("answer = [loops.sum_falling(5), loops.falling(6)]")["answer"] == [840, 720]
+
+
+def test_a_users_function_calls_a_kernel_that_was_a_part(house: House) -> None:
+    house.write("loops", NEST)
+    code = f"{TOP}answer.append(numba.njit(lambda x: loops.middle(x) + 1)(2))"
+    assert house.run(code)["answer"] == [32, 13]
+
+
+def test_a_part_that_fails_leaves_nothing_behind(house: House) -> None:
+    house.write("loops", NEST + "\n@jit\ndef bad(x):\n    return x.nothing\n@jit\ndef worse(x):\n    return bad(x)\n")
+    code = """
+codegen = numba.core.registry.cpu_target.target_context.codegen()
+try:
+    loops.worse(1)
+except numba.core.errors.TypingError:
+    answer = ["create_library" in vars(codegen), "_customize_flags" in vars(loops.bad._compiler)]
+answer.append(int(loops.top(np.arange(3))))
+"""
+    assert house.run(code)["answer"] == [False, False, 32]

@@ -270,21 +270,16 @@ def test_a_damaged_file_with_a_right_checksum(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "right", "wrong", "kernel"),
+    ("file", "right", "wrong"),
     [
-        ("chacha20_blocks", "rotl(d ^ a, 8)", "rotl(d ^ a, 9)", "chacha20_blocks.fill_chacha20_into"),
-        ("aes", "last << uint32(24)", "last << uint32(23)", "aes.expand_key_into"),
-        (
-            "discrete_laplace",
-            "fill_words_into(key, first,",
-            "fill_words_into(key, uint64(0),",
-            "noise.add_laplace_into",
-        ),
+        ("chacha20_blocks", "rotl(d ^ a, 8)", "rotl(d ^ a, 9)"),
+        ("aes", "last << uint32(24)", "last << uint32(23)"),
+        ("discrete_laplace", "fill_words_into(key, first,", "fill_words_into(key, uint64(0),"),
     ],
 )
-def test_a_wrong_kernel_is_neither_used_nor_written(
-    tmp_path: Path, file: str, right: str, wrong: str, kernel: str
-) -> None:
+def test_a_wrong_kernel_is_neither_used_nor_written(tmp_path: Path, file: str, right: str, wrong: str) -> None:
+    """The kernel that is called answers for its parts."""
+    kernel = "noise.add_laplace_into"
     shutil.copytree(ROOT / "fastdp", tmp_path / "fastdp", ignore=shutil.ignore_patterns("kernels", "bench"))
     shutil.copytree(ROOT / "kernels", tmp_path / "fastdp" / "kernels")
     path = tmp_path / "fastdp" / "kernels" / f"{file}.py"

@@ -44,7 +44,7 @@ def install(house: House, target: Target) -> Path:
     """What a warm process of this class loads, as an archive beside the sources."""
     made = house.run(**as_told(target))
     assert (made["answer"], made["written"]) == (17, 2)
-    code = f"{TOTAL}\nanswer = compile_cache.files_used()"
+    code = f"{TOTAL}\nanswer = list(compile_cache.files_used)"
     files = house.run(code, **as_told(target))["answer"]
     (folder,) = house.cache.iterdir()
     path = house.kernels / shipped.COMPILED / f"{folder.name}-{target.name}.zip"
