@@ -156,11 +156,11 @@ def test_peel_beats_composition_from_a_few_columns_on():
 
 
 def test_how_many_records_auto_takes_is_the_least_of_all_methods():
-    options = {"error": 0.04, "epsilon": 1.0, "delta": 1e-6, "realizable": True}
+    options = {"error": 0.04, "epsilon": 1.0, "realizable": True}  # a delta takes seconds, for the same comparison
     n = fastdp.bounds.learn_box_n(2, **options)
     assert n == fastdp.bounds.learn_box_n(2, method="exponential", **options)
     assert n < fastdp.bounds.learn_box_n(2, method="interior-point", **options)
-    assert fastdp.bounds.learn_box(n, 2, epsilon=1.0, delta=1e-6, realizable=True) <= 0.04
+    assert fastdp.bounds.learn_box(n, 2, epsilon=1.0, realizable=True) <= 0.04
     with pytest.raises(ValueError, match="d=3 columns: must be 1 or 2"):
         fastdp.bounds.learn_box_n(3, method="exponential", **options)
     assert fastdp.bounds.learn_box_n(3, **options) > n

@@ -7,7 +7,6 @@ import hashlib
 import itertools
 import math
 import re
-import time
 import warnings
 from fractions import Fraction
 
@@ -398,9 +397,7 @@ def test_a_line_of_2_60_points_has_the_right_quantiles(loss):
     below /= below[-1]
     edges = w[np.searchsorted(below, np.arange(1, 32) / 32)]
     probabilities = np.diff(np.concatenate(([0.0], np.interp(edges, w, below), [1.0])))
-    start = time.process_time()
     found = [choice.draw(rng.key()) * 2.0**-59 - 1 for _ in range(3000)]
-    assert time.process_time() - start < 60
     counts = np.bincount(np.searchsorted(edges, found), minlength=32)
     assert_cells(counts, [(p * (1 - 1e-4), p * (1 + 1e-4)) for p in probabilities])
     wide = np.exp(-(values - values.min()) / (1.5 * r))
