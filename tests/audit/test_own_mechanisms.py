@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import warnings
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import fastdp
 from fastdp.audit import Replay, replay
 
-from .pipelines import DATA, FEWER, OTHER, PIPELINES
-
-ROOM = Path(fastdp.__file__).parent
-# Charged under these names, and replayed where their libraries are: what is theirs is not followed.
-ELSEWHERE = {"smartnoise bounds"}
+from .pipelines import DATA, ELSEWHERE, FEWER, OTHER, PIPELINES, names_that_are_charged
 
 
 @cache
@@ -44,18 +37,6 @@ def test_nothing_changes_outside_of_releases(name: str) -> None:
 def test_guarantees_for_replacements_say_nothing_of_removals(name: str) -> None:
     kinds = {each.kind for each in replayed(name, fewer=True).findings}
     assert "charge" in kinds
-
-
-@cache
-def names_that_are_charged() -> frozenset[str]:
-    found = set()
-    for path in ROOM.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "ChargedKeys":
-                given = node.args[0]
-                if isinstance(given, ast.Constant):
-                    found.add(str(given.value))
-    return frozenset(found)
 
 
 def test_every_name_that_is_charged_is_replayed() -> None:

@@ -13,8 +13,13 @@ from fastdp.bench.reports import audits, publish
 ROWS = (
     audited.AuditedRow("laplace", "1-DP", "epsilon", 1.0, 0.987, False, "output <= 41", 100_000, 0.05, 3.38, 3.0),
     audited.AuditedRow("leaky", "1-DP", "epsilon", 1.0, 1.9, True, "output <= 2", 500, None, None, None),
+    audited.AuditedRow("far", "1-DP", "epsilon", 1.0, 0.1, False, "output <= 2", 500, None, 1.0, 2.0, exceeded=True),
 )
-TIMED = (audited.TimedRow("laplace", 0.4, 1000), audited.TimedRow("slow", -9.0, 1000))
+TIMED = (
+    audited.TimedRow("laplace", 0.4, 1000),
+    audited.TimedRow("slow", -9.0, 1000, 0.021),
+    audited.TimedRow("descent", -9.0, 1000, 0.021, independent=False),
+)
 REPORT = audited.AuditsReport({"simd": "AVX2"}, ROWS, TIMED, "abc", "2026-01-02")
 
 
@@ -31,10 +36,12 @@ def test_tables_say_what_was_refuted() -> None:
     text = audits.markdown(REPORT)
     assert "| laplace | epsilon 1 | 0.987 | 100,000 | 3.38 | 3 | not refuted |" in text
     assert "refuted" in next(line for line in text.splitlines() if line.startswith("| leaky"))
-    assert "differs" in next(line for line in text.splitlines() if line.startswith("| slow"))
+    assert "1 in the mean | 2 | **refuted**" in next(line for line in text.splitlines() if line.startswith("| far"))
+    assert "2.1 % | 1,000 | **differs** |" in next(line for line in text.splitlines() if line.startswith("| slow"))
+    assert "differs, as stated" in next(line for line in text.splitlines() if line.startswith("| descent"))
     assert audits.counted(REPORT) == (
-        "1 of 2 claims refuted, at confidence 0.99 each; 1 of 1 errors within what was asked; 1 of 2 times depend on "
-        "the records"
+        "1 of 3 claims and 1 of 2 bounds of errors refuted, at confidence 0.99 each; 1 of 2 times depend on the "
+        "records that are said not to"
     )
 
 
