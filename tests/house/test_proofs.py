@@ -74,11 +74,11 @@ def test_another_number_is_another_problem(name):
 
 def test_every_problem_has_hypotheses_and_goals():
     made = roundings.problems({})
-    assert len({problem.name for problem in made}) == len(made) == 18
+    assert len({problem.name for problem in made}) == len(made) == 21
     for problem in made:
         assert re.search(r"\{ .* -> .* \}", problem.script)
-    for name in ("ln_one", "exp_one", "exp_rough", "ln_pair"):
-        assert any(problem.name.startswith(f"{name},") for problem in made)
+    for name in ("ln_one,", "exp_one,", "exp_rough,", "ln_pair,", "to_integer", "from_uint52", "from_uint64"):
+        assert any(problem.name.startswith(name) for problem in made)
 
 
 def test_the_numbers_that_gappa_and_coq_pass_to_each_other_are_on_the_safe_side():

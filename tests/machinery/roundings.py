@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from fastdp.kernels import elementary, layout
-from tests.machinery.traces import Node, Tracer, Written, in_coq
+from tests.machinery.traces import Bits, Node, Tracer, Written, in_coq
 
 U = Fraction(1, 2**53)
 # What is proved by one and used by the other. Each note of elementary.md that is named here has the same number.
@@ -266,6 +266,50 @@ def _pair_series(g: Graphs) -> list[Problem]:
     ]
 
 
+def _integers(coefficients: Mapping[str, float]) -> list[Problem]:
+    """The smaller pieces: what is done to floats whose bits hold integers. Bits themselves are exact, and read here."""
+    x, held, high, low = (Node("input", name=name) for name in ("x", "held", "high", "low"))
+    rounded: list[Node] = []
+    trace = partial(Tracer, elementary, coefficients)
+    trace({"bits_of": lambda node: rounded.append(node) or Bits(), "ROUNDER_BITS": Bits()}).run("to_integer", x)
+    (shifted,) = rounded
+    small = trace({"float_of": lambda bits: held}).run("from_uint52", Bits())
+    halves = iter([high, low])
+    large = trace({"float_of": lambda bits: next(halves)}).run("from_uint64", Bits())
+    to_bits, of_52, of_64 = _Script({x: "x"}), _Script({held: "k"}), _Script({high: "h", low: "l"})
+    at, first = of_64.exact(large), large.arguments[0]
+    return [
+        to_bits.problem(
+            "to_integer", "",
+            f"x in [-2251799813685247, 2251799813685247] /\\ @FIX(x, 0) -> {to_bits.rounded(shifted)} - "
+            f"{to_bits.exact(shifted)} in [0,0] /\\ {to_bits.rounded(shifted)} - x - 6755399441055744 in [0,0] /\\ "
+            f"{to_bits.rounded(shifted)} in [1b52, 9007199254740991]",
+            f"{to_bits.rounded(shifted)} - x - 6755399441055744 -> ({to_bits.rounded(shifted)} - "
+            f"{to_bits.exact(shifted)}) + ({_the(shifted.arguments)} - 6755399441055744);\n",
+        ),
+        of_52.problem(
+            "from_uint52", "",
+            f"k in [1b52, 9007199254740991] /\\ @FIX(k, 0) -> {of_52.rounded(small)} - {of_52.exact(small)} in [0,0] "
+            f"/\\ {of_52.exact(small)} - (k - 1b52) in [0,0]",
+            f"{of_52.exact(small)} - (k - 1b52) -> 1b52 - {_the(small.arguments)};\n",
+        ),
+        of_64.problem(
+            "from_uint64", "",
+            f"h in [1b84, {2**84 + 2**64 - 2**32}] /\\ @FIX(h, 32) /\\ l in [1b52, {2**52 + 2**32 - 1}] /\\ @FIX(l, 0)"
+            f" -> {of_64.rounded(first)} - {of_64.exact(first)} in [0,0] /\\ "
+            f"{at} - ((h - 1b84) + (l - 1b52)) in [0,0] /\\ "
+            f"{of_64.rounded(large)} -/ ({of_64.rounded(first)} + l) in [-1b-53, 1b-53]",
+            f"{at} - ((h - 1b84) + (l - 1b52)) -> 1b84 + 1b52 - {_the(first.arguments)};\n",
+        ),
+    ]  # fmt: skip
+
+
+def _the(arguments: tuple[Node | float, ...]) -> str:
+    """The one number among the arguments of an operation."""
+    (number,) = (each for each in arguments if not isinstance(each, Node))
+    return float(number).hex()
+
+
 def problems(coefficients: Mapping[str, float]) -> list[Problem]:
     """What Gappa has to prove, for the code with some coefficients changed."""
     g = graphs(coefficients)
@@ -274,6 +318,7 @@ def problems(coefficients: Mapping[str, float]) -> list[Problem]:
         *_exponential(g, "exp_one", g.exponential, "EXP_OFF"),
         *_exponential(g, "exp_rough", g.rough, "EXP_ROUGH_OFF"),
         *_pair(g),
+        *_integers(coefficients),
     ]
 
 
