@@ -49,9 +49,9 @@ def _excess(problem: dict[str, Any], points: Any) -> Score:
     return errors
 
 
-def _clip_alone(points: Any) -> Any:
-    """The clip for the sensitivity of a replacement, which is twice as large."""
-    return gaussian(points.sum(axis=0), sensitivity=1.0, **_PRICE)
+def _half_of_the_clip(points: Any) -> Any:
+    """Half of the clip for the sensitivity of a replacement, which is four times as large."""
+    return gaussian(points.sum(axis=0), sensitivity=0.5, **_PRICE)
 
 
 def _squares(epsilon: float) -> Many:
@@ -88,7 +88,7 @@ AUDITS: tuple[Audit, ...] = (
             bounds.vector_sum_error(10, 2, clip=1.0, **_PRICE),
             lambda out: np.linalg.norm(out - _POINTS.sum(axis=0), axis=1),
         ),
-        mutants={"the clip for the sensitivity of a replacement": looped(_clip_alone)},
+        mutants={"half of the clip for the sensitivity of a replacement": looped(_half_of_the_clip)},
     ),
     Audit(
         "vector_mean", _GAUSSIAN, looped(lambda x: vector_mean(x, clip=1.0, **_PRICE).value), _POINTS, _TURNED,
@@ -96,7 +96,7 @@ AUDITS: tuple[Audit, ...] = (
         accuracy=Accuracy(
             bounds.vector_mean(10, 2, clip=1.0, **_PRICE), lambda out: np.abs(out - _POINTS.mean(axis=0)).max(axis=1)
         ),
-        mutants={"the clip for the sensitivity of a replacement": looped(lambda x: _clip_alone(x) / len(x))},
+        mutants={"half of the clip for the sensitivity": looped(lambda x: _half_of_the_clip(x) / len(x))},
     ),
     Audit(
         "noisy_least_squares", _GAUSSIAN, _squares(2.0), _POINTS, _TURNED, _along, sees=0.0, runs=400,
