@@ -69,7 +69,7 @@ def _parts(epsilon: float) -> Many:
 AUDITS: tuple[Audit, ...] = (
     Audit(
         "count", PureDP(1.0), looped(lambda v: count(v, epsilon=1.0).value), np.arange(8.0),
-        np.append(np.arange(7.0), np.nan), falls, sees=0.7, runs=8_000,
+        np.append(np.arange(7.0), np.nan), lambda out: out.astype(float), sees=0.7, runs=8_000,
         accuracy=Accuracy(bounds.count(epsilon=1.0), distance(8)),
         mutants={"half of the noise": looped(lambda v: count(v, epsilon=2.0).value)},
     ),
