@@ -202,21 +202,27 @@ def any_bits(typing: Any, x: Any) -> Any:
     return x.dtype(x), generate
 
 
-@emit
-def prefetch(typing: Any, array: Any, start: Any) -> Any:
-    """Ask for the cache line of array[start], which may lie beyond its end."""
-    if not isinstance(array, types.Array):
-        return None
+def _prefetch(level: int, text: str) -> Any:
+    def describe(typing: Any, array: Any, start: Any) -> Any:
+        if not isinstance(array, types.Array):
+            return None
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        hint = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
-        function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")
-        place = builder.bitcast(place_of(context, builder, signature.args[0], args), byte)
-        builder.call(function, [place, _I32(0), _I32(3), _I32(1)])
-        return context.get_dummy_value()
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            byte = ir.IntType(8).as_pointer()
+            hint = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+            function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")
+            place = builder.bitcast(place_of(context, builder, array, args), byte)
+            builder.call(function, [place, _I32(0), _I32(level), _I32(1)])
+            return context.get_dummy_value()
 
-    return types.void(array, types.intp), generate
+        return types.void(array, types.intp), generate
+
+    describe.__doc__ = text
+    return emit(describe)
+
+
+prefetch = _prefetch(3, "Ask for the cache line of array[start], which may lie beyond its end.")
+prefetch_far = _prefetch(2, "The same, into the second-level cache alone.")
 
 
 def _on_lanes(builder: Any, name: str, *args: Any) -> Any:
@@ -392,17 +398,19 @@ def mix(typing: Any, x: Any, distance: Any) -> Any:
 
 def _reinterpret(source: Any, target: Any, text: str) -> Any:
     def describe(typing: Any, x: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.bitcast(args[0], _ELEMENT[target])
+        several = isinstance(x, Lanes) and x.dtype == source
 
-        return target(source), generate
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], ir.VectorType(_ELEMENT[target], x.n) if several else _ELEMENT[target])
+
+        return (Lanes(target, x.n)(x) if several else target(source)), generate
 
     describe.__doc__ = text
     return emit(describe)
 
 
-bits_of = _reinterpret(types.float64, types.int64, "The 64 bits of a float, as an int64.")
-float_of = _reinterpret(types.int64, types.float64, "The float that has these 64 bits.")
+bits_of = _reinterpret(types.float64, types.int64, "The 64 bits of a float, or of each lane, as an int64.")
+float_of = _reinterpret(types.int64, types.float64, "The float that has these 64 bits, or those of each lane.")
 
 
 @emit

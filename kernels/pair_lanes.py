@@ -255,6 +255,56 @@ def narrow(typing: Any, x: Any) -> Any:
 
 
 @emit
+def pair_middles(typing: Any, x: Any, y: Any) -> Any:
+    """Bits 16 to 31 of int64 lanes of x and of y, as the first and the second of pairs, which are int32 lanes."""
+    if not isinstance(x, Lanes) or x.dtype != types.int64 or x != y:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def every(value: int) -> Any:
+            return ir.Constant(args[0].type, [value] * x.n)
+
+        first = builder.and_(builder.lshr(args[0], every(16)), every(0xFFFF))
+        return builder.trunc(builder.or_(first, builder.and_(args[1], every(0xFFFF0000))), ir.VectorType(_I32, x.n))
+
+    return Lanes(types.int32, x.n)(x, y), generate
+
+
+@emit
+def sum_four(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """The 4 sums of 16 int32 lanes each, as int64 lanes."""
+    if a != Lanes(types.int32, 16) or not a == b == c == d:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = ir.VectorType(_I64, 8)
+        half = ir.Constant(wide, [32] * 8)
+
+        def add(x: Any, y: Any, first: list[int], second: list[int]) -> Any:
+            return builder.add(_shuffled(builder, x, y, first), _shuffled(builder, x, y, second))
+
+        parts = []
+        for each in args:
+            pairs = builder.bitcast(each, wide)
+            parts.append(builder.add(builder.ashr(builder.shl(pairs, half), half), builder.ashr(pairs, half)))
+        both = [add(x, y, [0, 8, 2, 10, 4, 12, 6, 14], [1, 9, 3, 11, 5, 13, 7, 15]) for x, y in (parts[:2], parts[2:])]
+        every = add(both[0], both[1], [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15])
+        return add(every, every, [0, 1, 4, 5], [2, 3, 6, 7])
+
+    return Lanes(types.int64, 4)(a, b, c, d), generate
+
+
+@emit
+def register_lanes(typing: Any) -> Any:
+    """How many int32 lanes a register has, a constant of the machine."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(_I64, _machine_of(context).lanes)
+
+    return types.int64(), generate
+
+
+@emit
 def transpose_into(typing: Any, rows: Any, start: Any, wide: Any, out: Any) -> Any:
     """out[16 k + i] = rows[start + i wide + k] for i and k below 16, of contiguous arrays of int32."""
     if any(getattr(array, "dtype", None) != types.int32 for array in (rows, out)):

@@ -23,6 +23,7 @@ from .metric import Metric, MetricPoints
 from .noisy_quadratics import NoisyQuadratic, may_shrink
 from .points import Points
 from .problem import Problem
+from .rounded_moments import RoundedMoments
 from .sets import Vector
 from .shared_price import COARSEST, Share, SharedPrice
 from .step_noise import NoiseParameters, limit_of
@@ -52,6 +53,7 @@ class CorrectionPlan:
     """What is bought with what, from public numbers alone.
 
     first, again   the noise of moments of points and labels in the unit ball, now and perhaps later
+    rounded        how these are integers, where points are rounded first
     """
 
     problem: Problem
@@ -62,12 +64,14 @@ class CorrectionPlan:
     first: Share
     again: Share
     norms: Share
+    rounded: RoundedMoments | None
 
     @classmethod
     def of(
-        cls, problem: Problem, n: int, d: int, asked: NoiseParameters, sensitivity: Callable[[float], float]
-    ) -> CorrectionPlan | None:
-        """None where moments have the whole budget; `sensitivity` is theirs, by the unit."""
+        cls, problem: Problem, n: int, d: int, asked: NoiseParameters, sensitivity: Callable[[float], float],
+        rounded: RoundedMoments | None,
+    ) -> CorrectionPlan | None:  # fmt: skip
+        """None where moments have the whole budget; `sensitivity` is theirs by the unit, where products are rounded."""
         loss = problem.loss
         assert isinstance(loss, SquaredError)
         x_norm, y_bound = loss.declared_norm(), loss.declared_label()
@@ -76,13 +80,17 @@ class CorrectionPlan:
         if price is None or d > _MOST_COLUMNS or problem.l1 or not may_shrink(problem.over, x_norm, y_bound):
             return None
         unit = price.moments_unit(n)
-        first, again = (price.share(sensitivity(unit), part, unit) for part in (MOMENTS, REST))
-        norms = price.counts(NORMS)
         if unit < 2.0**COARSEST or price.finer(n, REST, STEPS) < COARSEST:
             return None
+        first, again = (price.share(sensitivity(unit), part, unit) for part in (MOMENTS, REST))
+        if rounded is not None and rounded.unit <= unit and rounded.fits(first.deviation):
+            first, again = (price.share(rounded.sensitivity, part, rounded.unit) for part in (MOMENTS, REST))
+        else:
+            rounded = None
+        norms = price.counts(NORMS)
         if max(first.sigma, again.sigma, norms.sigma) > MAX_SCALE:
             return None
-        return cls(problem, n, price, x_norm, y_bound, first, again, norms)
+        return cls(problem, n, price, x_norm, y_bound, first, again, norms, rounded)
 
     def run(
         self, points: Points, first: NoisyQuadratic, both: Callable[[], NoisyQuadratic], allowed: float,

@@ -74,16 +74,20 @@ class NoisyQuadratic:
     @property
     def ridge(self) -> float:
         """What makes the matrix positive semidefinite."""
-        return max(0.0, -float(np.linalg.eigvalsh(self.gram)[0]))
+        return max(0.0, -float(self.eigen[0][0]))
+
+    def _convex(self) -> tuple[NDArray[np.float64], tuple[Vector, NDArray[np.float64]]]:
+        """The matrix with the ridge and the regulariser; its eigenvalues and eigenvectors."""
+        added, (values, vectors) = self.ridge + self.lam / 2, self.eigen
+        return self.gram + added * np.eye(len(self.cross)), (values + added, vectors)
 
     def minimise(self, allowed: float) -> tuple[Vector, float]:
         """(a point of the set, the ridge): as believed, or the plain minimum of the noisy quadratic.
 
         The noisy quadratic, ridge included, is at most `allowed` higher there than at its minimum.
         """
-        ridge = self.ridge
-        convex = self.gram + (ridge + self.lam / 2) * np.eye(len(self.cross))
-        plain = minimise_quadratic(convex, self.cross, self.over, self.l1)
+        ridge, (convex, eigen) = self.ridge, self._convex()
+        plain = minimise_quadratic(convex, self.cross, self.over, self.l1, eigen)
         if self.l1:  # which shrinks by itself
             return plain, ridge
         believed = self._believed()
@@ -104,10 +108,11 @@ class NoisyQuadratic:
         cross = curvatures * (vectors.T @ at) + (weights / weights.sum()) @ kept
         w = vectors @ (cross / (curvatures + self.lam / 2))
         if not self.over.contains(w):
-            matrix = vectors @ ((curvatures + self.lam / 2)[:, None] * vectors.T)
-            w = minimise_quadratic(matrix, vectors @ cross, self.over)
-        convex = self.gram + (self.ridge + self.lam / 2) * np.eye(len(at))
-        return self._within(allowed, w, minimise_quadratic(convex, self.cross, self.over), convex)
+            positive = curvatures + self.lam / 2
+            matrix = vectors @ (positive[:, None] * vectors.T)
+            w = minimise_quadratic(matrix, vectors @ cross, self.over, eigen=(positive, vectors))
+        convex, eigen = self._convex()
+        return self._within(allowed, w, minimise_quadratic(convex, self.cross, self.over, eigen=eigen), convex)
 
     def predicted(self, at: Vector, deviations: Vector) -> float:
         """About what noise of b of these deviations, along the eigenvectors, adds to the excess of a solution `at`."""

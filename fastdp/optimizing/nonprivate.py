@@ -36,15 +36,26 @@ _SMOOTHINGS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 _FINER = (1e-7, 1e-8, 1e-9)  # where floats no longer tell whether a gradient is 0
 
 
-def minimise_quadratic(gram: NDArray[np.float64], cross: Vector, over: ConvexSet, l1: float = 0.0) -> Vector:
-    """The point of the set with the least w^T gram w - 2 cross^T w + l1 |w|_1, for a positive semidefinite matrix."""
-    inside = np.linalg.lstsq(gram, cross, rcond=None)[0]
+def minimise_quadratic(
+    gram: NDArray[np.float64],
+    cross: Vector,
+    over: ConvexSet,
+    l1: float = 0.0,
+    eigen: tuple[Vector, NDArray[np.float64]] | None = None,
+) -> Vector:
+    """The point of the set with the least w^T gram w - 2 cross^T w + l1 |w|_1, for a positive semidefinite matrix.
+
+    eigen   its eigenvalues, ascending, and its eigenvectors, where they are known
+    """
+    values, vectors = np.linalg.eigh(gram) if eigen is None else eigen
+    cut = np.abs(values) > 2.0**-52 * len(values) * np.abs(values).max()  # the rest count as 0
+    inside = vectors @ np.divide(vectors.T @ cross, values, out=np.zeros(len(values)), where=cut)
     # where the matrix is singular, which a ridge may leave it, this need not be a minimum
     stationary = np.abs(gram @ inside - cross).max() <= 1e-9 * np.abs(cross).max()
     if stationary and over.contains(inside) and not l1:
         return np.asarray(inside, np.float64)
     size = over.diameter
-    curvature = 2 * max(float(np.linalg.eigvalsh(gram)[-1]), float(np.linalg.norm(cross)) / size, 2.0**-300)
+    curvature = 2 * max(float(values[-1]), float(np.linalg.norm(cross)) / size, 2.0**-300)
     w, reached = _accelerated(
         lambda w: 2 * (gram @ w - cross), over.project(inside), over, curvature, curvature * size, l1
     )  # fmt: skip

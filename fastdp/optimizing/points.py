@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..randomness.keys import Key
 from ..records.labels import label_array, with_labels
 from ..records.rows import Block, PerRecord, Rows
 from ..support.columns import as_compiled
@@ -23,6 +24,7 @@ from ..support.parameters import Outside
 from .families import FAMILIES
 from .label_reading import TOLERANCE, LabelReading, labels_of
 from .losses.base import MARGIN, Summand
+from .rounded_moments import times_root_two
 from .sets import Projection, Vector
 from .step_noise import FEW_COLUMNS, FEW_RECORDS
 
@@ -112,30 +114,42 @@ class Points:
         Norms are kept for sums of gradients; integer points need none.
         """
         self._keeps_norms = keep_norms
+        self._read_labels()
+        self._checked(self._read_norms)
+
+    def _read_labels(self) -> None:
         if self._given is not None:
             self._labels = self.rows.label_reader(self._given, LabelReading(self.loss, self._clip), np.float64)
-        wild, outside = self._read_norms()
-        if wild and self._clip:
+
+    def _checked(self, read: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """What `read` returns, whose last two entries say how many blocks have norms that are not finite, and how many
+        have some beyond the bound: read again if records are changed, DomainError if they are refused."""
+        found = read()
+        if found[-2] and self._clip:
             self._wild = True
-            wild, outside = self._read_norms()
-        if wild:
+            found = read()
+        if found[-2]:
             raise DomainError(_WILD)
-        if outside and not self._clip:
+        if found[-1] and not self._clip:
             raise DomainError(
                 f"X: norms must be at most x_norm={self._bound:g}; there are records beyond: scale them by a public "
                 "number, or pass outside='clip' to bring them back"
             )
+        return found
+
+    def _verdict(self, largest: float) -> list[int]:
+        """Of a block whose largest norm it is, NaN if there is one: the last two entries that `_checked` wants."""
+        return [int(not largest < inf), int(largest > self._bound * (1 + TOLERANCE))]
 
     def _read_norms(self) -> NDArray[np.int64]:
         """Whether there are norms that are not finite, and, if there are none, whether some are beyond the bound."""
         norms = self._norms = self.rows.keep(self._norms_of, np.float64) if self._keeps_norms else self._norms_of
-        labels, bound = self._labels, self._bound
+        labels, verdict = self._labels, self._verdict
 
         def statistic(block: Block) -> list[int]:
             if labels is not None:
                 labels(block)  # fails where one is outside
-            largest = norms(block).max(initial=0.0)  # NaN where there is one
-            return [int(not largest < inf), int(largest > bound * (1 + TOLERANCE))]
+            return verdict(float(norms(block).max(initial=0.0)))  # NaN where there is one
 
         return self.rows.total(statistic)
 
@@ -242,6 +256,29 @@ class Points:
             return out
 
         return self.rows.total(statistic)
+
+    def rounded_moments(self, x_norm: float, y_bound: float, size: int, key: Key) -> NDArray[np.int64]:
+        """The same of points and labels that are rounded first; it checks them as `check` does, in the same read."""
+        self._read_labels()
+        found = self._checked(
+            lambda: self.rows.total(partial(self._rounded_moments, np.array([x_norm, y_bound, 0.0, size]), key))
+        )
+        sums = found[:-2].reshape(self.columns + 2, self.columns)
+        sums[: self.columns] = times_root_two(sums[: self.columns])
+        return sums
+
+    def _rounded_moments(self, numbers: Vector, key: Key, block: Block) -> NDArray[np.int64]:
+        """Those of a block, and what `_checked` wants."""
+        from ..kernels.rounded_moments import add_rounded_moments
+
+        X, labels = self.raw_parts(block)
+        d, least = self.columns, np.array([0.0, 0.0, least_square(X), 0.0])
+        out = np.zeros((d + 2) * d + 2, np.int64)
+        largest = add_rounded_moments(
+            as_compiled(X.reshape(-1)), labels, numbers + least, key, block.first, out[:-2].reshape(d + 2, d)
+        )
+        out[-2:] = self._verdict(largest)
+        return out
 
     def descend(
         self, w: Vector, unit: float, limit: float, noise: NDArray[np.int64], steps: DescentSteps

@@ -263,6 +263,12 @@ def fit_grid(asked: NoiseParameters, sensitivity: Callable[[float], float], entr
     return _fit(asked, sensitivity, size=2.0, unit=1.0, n=n, d=entries, steps=1)[0]
 
 
+def grid_at(asked: NoiseParameters, unit: float, sensitivity: float, entries: int) -> SumGrid:
+    """That of vectors of norm at most 2 on a given grid, coarser than the finest one."""
+    found = noise_options(sensitivity, entries, 1, asked.epsilon, asked.delta)
+    return SumGrid(2.0, unit, sensitivity, _choose(found, asked.noise))
+
+
 def _fit(
     asked: NoiseParameters, sensitivity: Callable[[float], float], *, size: float, unit: float, n: int, d: int,
     steps: int, fixed: bool = False,

@@ -75,4 +75,6 @@ def _descend(loss: Any, dtype: Any) -> None:
         integers.gradients(problem.start, 0, 1.0)
     points.vectors(1.0, 1.0)
     points.moments(1.0, 1.0, 1.0)
+    if loss.family == "margin":
+        points.rounded_moments(1.0, 1.0, 1, np.zeros(8, np.uint32))
     problem.over.project(problem.start)

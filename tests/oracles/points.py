@@ -81,3 +81,30 @@ def summed_gradients(
         totals[0] += np.minimum(*ends)
         totals[1] += np.maximum(*ends)
     return totals[0], totals[1]
+
+
+def rounded_record(x: Sequence[float], label: float, scale: float, size: int, word: int) -> list[int]:
+    """A record of moments, its label last: to 2^-16, half to even, and up or down by 16 bits of its own."""
+    exact = [Fraction(v) * Fraction(scale) for v in x]
+    exact.append(Fraction(min(max(label, -1.0), 1.0)) * size * 2**16)
+    return [(round(v) + (word ^ (0x9E37 * j & 0xFFFF))) >> 16 for j, v in enumerate(exact)]
+
+
+def rounded_moments(
+    X: NDArray[np.floating], labels: NDArray[np.float64], x_norm: float, size: int, key: Sequence[int], first: int
+) -> NDArray[np.int64]:
+    """Their sums: rows 0 .. d - 1 the matrix above its diagonal, row d the products with the label, then the diagonal.
+
+    Labels in units of their bound.
+    """
+    n, d = X.shape
+    total = np.zeros((d + 2, d), np.int64)
+    halves = words.stream_half_words(key, 0, first // 2, (n + first % 2 + 1) // 2 + 1)
+    for i, (x, label) in enumerate(zip(X.tolist(), labels.tolist(), strict=True)):
+        place = i + first % 2
+        word = int(halves[place // 2]) >> 16 * (place % 2) & 0xFFFF
+        q = np.array(rounded_record(x, label, size * 2.0**16 / max(x_norm, math.hypot(*x)), size, word))
+        total[:d] += np.triu(np.outer(q[:d], q[:d]), 1)
+        total[d] += q[:d] * q[d]
+        total[d + 1] += q[:d] ** 2
+    return total
