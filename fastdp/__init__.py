@@ -4,6 +4,7 @@ Names are resolved when they are first used: `import fastdp` compiles nothing an
 """
 
 from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 from sys import modules as _modules
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
@@ -271,7 +272,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return _import_module(f".{_MODULES[name]}", __name__)
     if name not in _HOME:
-        raise AttributeError(f"module 'fastdp' has no attribute {name!r}")
+        raise AttributeError(f"module 'fastdp' has no attribute {name!r}{_elsewhere(name)}")
     try:
         value = getattr(_import_module(f".{_HOME[name]}", __name__), name)
     except ModuleNotFoundError:
@@ -279,6 +280,16 @@ def __getattr__(name: str) -> Any:
         raise
     globals()[name] = value
     return value
+
+
+def _elsewhere(name: str) -> str:
+    """Where somebody finds a name that this module does not have."""
+    if name.startswith("_") or not name.isidentifier():
+        return ""
+    for module in ("statistics", "privacy"):
+        if name in dir(_import_module(f".{module}", __name__)):
+            return f"; there is fastdp.{module}.{name}"
+    return f"; it is a module: import fastdp.{name}" if _find_spec(f"{__name__}.{name}") else ""
 
 
 class _PublicPath(_ModuleType):

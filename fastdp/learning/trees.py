@@ -301,7 +301,7 @@ def learn_tree(
         with reporting(progress, "learning") as report:
             grown = plan.grow(records_of, keys, report)
     orders = table.orders if isinstance(table, Numbers) else None
-    root = _tree(grown, (), [_question(above, orders) for above in records_of.comparisons])
+    root = _tree(grown, (), records_of.comparisons, orders)
     guarantee, bound = keys.stating(plan.guarantee), min(1.0, plan.excess / n)
     return LearnedTree(root, depth, guarantee, bound, privacy.beta, orders, table.d, table.names)
 
@@ -336,15 +336,41 @@ def _question(above: Above, orders: tuple[NumberLine, ...] | None) -> tuple[int,
     return above.column, orders[above.column].value(above.position)
 
 
-def _tree(grown: GrownTree, path: Path, questions: Sequence[tuple[int, int | float | None]]) -> Question | Leaf:
-    """What is below a path; where both answers are the same, the question is left out."""
+def _tree(
+    grown: GrownTree, path: Path, questions: Sequence[Above], orders: tuple[NumberLine, ...] | None
+) -> Question | Leaf:
+    """What is below a path; a question is left out where all that follows is the same, or the path has its answer."""
     if path in grown.leaves:
         return _leaf(grown.leaves[path])
-    column = grown.columns[path]
-    yes, no = (_tree(grown, (*path, 2 * column + side), questions) for side in (0, 1))
-    if isinstance(yes, Leaf) and isinstance(no, Leaf) and yes.label == no.label:
-        return Leaf(yes.label, yes.negatives + no.negatives, yes.positives + no.positives)
-    return Question(*questions[column], yes, no)
+    asked = grown.columns[path]
+    sides = [(*path, 2 * asked + side) for side in (0, 1)]
+    if (known := _side_known(path, questions[asked], questions)) is not None:
+        return _tree(grown, sides[known], questions, orders)
+    yes, no = (_tree(grown, side, questions, orders) for side in sides)
+    return _both(yes, no) or Question(*_question(questions[asked], orders), yes, no)
+
+
+def _both(one: Question | Leaf, other: Question | Leaf) -> Question | Leaf | None:
+    """What answers as both do, with the counts of both; None where they differ."""
+    if isinstance(one, Leaf) and isinstance(other, Leaf) and one.label == other.label:
+        return Leaf(one.label, one.negatives + other.negatives, one.positives + other.positives)
+    if isinstance(one, Leaf) or isinstance(other, Leaf) or (one.column, one.above) != (other.column, other.above):
+        return None
+    yes, no = _both(one.yes, other.yes), _both(one.no, other.no)
+    return Question(one.column, one.above, yes, no) if yes and no else None
+
+
+def _side_known(path: Path, asked: Above, questions: Sequence[Above]) -> int | None:
+    """Which answer whoever is on a path gives: 0 for yes, 1 for no, None for either."""
+    for step in path:
+        before, side = questions[step // 2], step % 2
+        if before.column != asked.column:
+            continue
+        if before.position is None or asked.position is None or before.position == asked.position:
+            return side
+        if (before.position > asked.position) == (side == 0):  # above more, or not above less
+            return side
+    return None
 
 
 def _leaf(counts: LeafCounts) -> Leaf:

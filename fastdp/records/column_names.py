@@ -11,6 +11,7 @@ from ..support.checks import plain_integer
 from ..support.shown import shown
 
 _DATA = re.compile(r"^data(?=:)|\bdata(?=\[)")  # the parameter in an error
+_MOST_LISTED = 12  # of the names in an error
 Names = tuple[str, ...] | None  # None: the columns have positions only
 
 
@@ -22,8 +23,7 @@ def positions_of(columns: Sequence[str | int], names: Names, width: int) -> tupl
         return tuple(position_of(which, None, width) for which in columns)
     places = {name: j for j, name in enumerate(names)}
     if missing := [name for name in columns if isinstance(name, str) and name not in places]:
-        some = ", ".join(map(repr, missing[:12])) + (", ..." if len(missing) > 12 else "")
-        raise ValueError(f"data: must have the columns {some}")
+        raise ValueError(f"data: must have the columns {_listed(missing)}")
     return tuple(places[w] if isinstance(w, str) else position_of(w, names, width) for w in columns)
 
 
@@ -38,18 +38,23 @@ def called(parameter: str) -> Iterator[None]:
         raise
 
 
-def position_of(which: str | int, names: Names, width: int) -> int:
-    """Which column has this name or position."""
+def position_of(which: str | int, names: Names, width: int, parameter: str = "column") -> int:
+    """Which column has this name or position; errors name the parameter that says which."""
     if isinstance(which, str):
         if names is None:
-            raise ValueError(f"column={shown(which)}: must be a position, as the columns have no names")
+            raise ValueError(f"{parameter}={shown(which)}: must be a position, as the columns have no names")
         if which not in names:
-            raise ValueError(f"column={shown(which)}: must be one of {', '.join(map(repr, names[:12]))}")
+            raise ValueError(f"{parameter}={shown(which)}: must be one of {_listed(names)}")
         return names.index(which)
     position = plain_integer(which)
     if position is None or not 0 <= position < width:
-        raise ValueError(f"column={shown(which)}: must be a name, or a position from 0 to {width - 1}")
+        raise ValueError(f"{parameter}={shown(which)}: must be a name, or a position from 0 to {width - 1}")
     return position
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of them."""
+    return ", ".join(map(repr, names[:_MOST_LISTED])) + (", ..." if len(names) > _MOST_LISTED else "")
 
 
 def checked_names(names: Sequence[Any]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ..support.frozen import Frozen
 from ..support.parameters import MOST_LABELS
 from ..support.public_paths import public_as
 from ..support.shown import shown
-from .column_names import Names, called, position_of
+from .column_names import Names, position_of
 from .outside_domain import distinct, is_missing
 from .rows import Block, Rows
 from .sources import opened
@@ -50,6 +50,8 @@ class Partition(Frozen, Mapping[Any, Subset]):
         self._parts = dict(parts)
 
     def __getitem__(self, key: Any) -> Subset:
+        if key not in self._parts:
+            raise KeyError(f"key={shown(key)}: must be one of the keys that have a part")
         part: Subset = self._parts[key]
         return part
 
@@ -114,8 +116,7 @@ def partition(data: Any, by: str | int, keys: Iterable[Any]) -> Partition:
     0.5-DP, add-remove
     """
     rows = opened(data)
-    with called("data"):
-        at = position_of(by, rows.names, rows.width)
+    at = position_of(by, rows.names, rows.width, "by")
     found = items_of("keys", keys, "the values of the column that have a part", most=MOST_LABELS)
     coder = KeyCoder(found)
     name = by if isinstance(by, str) else f"column {by}"

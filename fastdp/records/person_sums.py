@@ -20,7 +20,7 @@ from ..support.calls import Persons, Which
 from ..support.checks import items_of
 from ..support.columns import Array, Entries, NumpyColumn
 from ..support.shown import shown
-from .column_names import called, position_of
+from .column_names import position_of
 from .outside_domain import numbers_or_nan
 from .person_keys import Keys, joined, numbered
 from .persons import with_unit
@@ -135,8 +135,7 @@ def _columns_of(rows: Rows, sums: Any) -> list[_Column]:
         raise ValueError("sums: must be a mapping from columns to pairs of bounds")
     found = []
     for which, bounds in sums.items():
-        with called("sums"):
-            at = position_of(which, rows.names, rows.width)
+        at = position_of(which, rows.names, rows.width, "sums: column")
         kind = rows.dtypes()[at].kind
         if kind not in "biufO":
             raise ValueError(f"sums: column {shown(which)}: dtype {rows.dtypes()[at]}: must be numbers")

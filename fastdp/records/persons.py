@@ -20,7 +20,7 @@ from ..randomness.keys import Randomness, fresh_key
 from ..support.boundary import boundary
 from ..support.calls import ALL, Persons, Which
 from ..support.checks import integer
-from .column_names import called, position_of
+from .column_names import position_of
 from .person_keys import Keys, joined, numbered, words_of_labels
 from .rows import Block, Rows
 from .sources import opened
@@ -105,8 +105,7 @@ def with_unit(data: Any, unit: Any) -> tuple[Rows, int, str]:
     if rows.which != ALL:
         what = "a part of a partition" if rows.which.part else "rows of persons"
         raise ValueError(f"data: {what}: must be all records; limit their rows first, and divide these by partition")
-    with called("unit"):
-        at = position_of(unit, rows.names, rows.width)
+    at = position_of(unit, rows.names, rows.width, "unit")
     if rows.n >= _MOST_RECORDS:
         raise ValueError(f"data: must be at most {_MOST_RECORDS - 1:,} records")
     return rows, at, checked_unit(unit if rows.names is None and isinstance(unit, str) else _name_of(rows, at))

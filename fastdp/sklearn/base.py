@@ -240,12 +240,20 @@ def bounds_of(name: str, bounds: Any, d: int) -> tuple[Floats, Floats]:
         rule += "; tuple(zip(*pairs)) makes that of a pair for each column"
     try:
         low, high = bounds
-        lower, upper = (np.broadcast_to(np.asarray(end, np.float64), d).copy() for end in (low, high))
+        lower, upper = (_end(end, d) for end in (low, high))
     except (TypeError, ValueError):
         raise ValueError(f"{name}={shown(bounds)}: {rule}") from None
     if not (np.abs([lower, upper]) <= 2.0**400).all() or not (lower < upper).all():
         raise ValueError(f"{name}={shown(bounds)}: {rule}")
     return lower, upper
+
+
+def _end(end: Any, d: int) -> Floats:
+    """A number for each of d columns, or one for all."""
+    numbers = np.asarray(end, np.float64)
+    if numbers.shape not in ((), (d,)):
+        raise ValueError(f"{numbers.shape}")
+    return np.full(d, numbers)
 
 
 def missing(name: str, what: str = "(lower, upper)") -> NoReturn:

@@ -7,11 +7,11 @@ A number is clamped to the bounds and put on a grid, a power of two, counted fro
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, frexp, ldexp, log2
+from math import ceil, floor, frexp, inf, ldexp, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..records.outside_domain import numbers_or_nan
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block, Rows
 from ..support import parameters
-from ..support.checks import MAX_INT64, check_fits, items_of, length_of, moderate, plain_integer, remembered
+from ..support.checks import MAX_INT64, check_fits, items_of, length_of, plain_integer, remembered
 from ..support.columns import Entries, as_compiled, objects
 from ..support.errors import DomainError
 from ..support.parameters import Missing
@@ -86,7 +86,7 @@ def _grid(least: Any, most: Any, whole: bool, floats: int, integers: int, from_z
     first, end = round(low / Fraction(unit)), round(high / Fraction(unit))
     if first == end:
         raise ValueError(
-            f"bounds={shown((least, most))}: must be further apart: floats between them are not told apart"
+            f"bounds={_shown((least, most))}: must be further apart: floats between them are not told apart"
         )
     return Grid(unit, first, end - first, False)
 
@@ -99,20 +99,29 @@ def _two(bounds: Any) -> list[Any]:
 
 
 def ends_of(bounds: Any) -> tuple[Fraction, Fraction]:
-    low, high = (_end(bounds, end) for end in _two(bounds))
+    ends = _two(bounds)
+    low, high = (_end(bounds, end, ends) for end in ends)
     if not low < high:
-        raise ValueError(f"bounds={shown(bounds)}: must be in increasing order")
+        raise ValueError(f"bounds={_shown(ends)}: must be in increasing order")
     return low, high
 
 
-def _end(bounds: Any, end: Any) -> Fraction:
+def _end(bounds: Any, end: Any, ends: list[Any]) -> Fraction:
     if (whole := plain_integer(end)) is not None and abs(whole) < 2**64:
         return Fraction(whole)
     if isinstance(end, bool | np.bool_) or not isinstance(end, int | float | np.floating | Fraction):
         raise ValueError(f"bounds={shown(bounds)}: must be two numbers, the lower and the upper bound")
-    if end != 0:
-        moderate("bounds", abs(end), toward=0)
-    return Fraction(float(end))
+    try:
+        number = float(end)
+    except OverflowError:
+        number = inf
+    if end != 0 and not 2.0**-400 <= abs(number) <= 2.0**400:  # a NaN is not
+        raise ValueError(f"bounds={_shown(ends)}: must be finite, and each 0 or from 2^-400 to 2^400 in size")
+    return Fraction(number)
+
+
+def _shown(ends: Iterable[Any]) -> str:
+    return f"({', '.join(map(shown, ends))})"
 
 
 def noise_bits(epsilon: float) -> int:
@@ -253,7 +262,8 @@ class ClampedColumn:
     def _allowed(self, missing: int) -> int:
         if missing and self.missing == "raise":
             raise DomainError(
-                "values: must be numbers; there are missing entries or NaN: pass missing='skip' to leave them out"
+                "values: must be numbers; there are missing entries, NaN, or what is no number, such as strings: pass "
+                "missing='skip' to leave them all out"
             )
         return missing
 

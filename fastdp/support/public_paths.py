@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from importlib import import_module
+from sys import modules
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=type)
@@ -35,7 +36,8 @@ def lazily(
 
     def get(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = f"; there is fastdp.{name}" if name in getattr(modules.get("fastdp"), "__all__", ()) else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         namespace[name] = getattr(import_module(f".{homes[name]}", package), name)
         return namespace[name]
 

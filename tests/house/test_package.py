@@ -16,6 +16,7 @@ import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -131,6 +132,27 @@ def test_a_star_import_brings_the_public_names() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'fastdp' has no attribute 'laplase'"):
         fastdp.laplase  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "hint"),
+    [
+        (fastdp, "mean", "; there is fastdp.statistics.mean"),
+        (fastdp, "LossDistribution", "; there is fastdp.privacy.LossDistribution"),
+        (fastdp, "connect", "; it is a module: import fastdp.connect"),
+        (fastdp, "laplase", ""),
+        (fastdp, "no.name", ""),
+        (fastdp.statistics, "median", "; there is fastdp.median"),
+        (fastdp.statistics, "mode", ""),
+    ],
+)
+def test_a_name_that_is_elsewhere_says_where(
+    module: ModuleType, name: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(module, name, raising=False)  # a module that something has imported
+    with pytest.raises(AttributeError) as error:
+        getattr(module, name)
+    assert str(error.value) == f"module {module.__name__!r} has no attribute {name!r}{hint}"
 
 
 def test_the_version_is_the_same_everywhere() -> None:

@@ -12,13 +12,15 @@ import pytest
 
 import fastdp
 from fastdp import Randomness
-from fastdp.learning import tree_growth
-from fastdp.learning.comparisons import Bits
+from fastdp.learning import tree_growth, trees
+from fastdp.learning.comparisons import Above, Bits
 from fastdp.learning.examples import Examples
 from fastdp.learning.privacy_parameters import PrivacyParameters
 from fastdp.learning.tree_growth import (
     LEAF_SHARE,
     UNIT,
+    GrownTree,
+    LeafCounts,
     TreeParameters,
     TreeProblem,
     count_leaves,
@@ -30,6 +32,7 @@ from fastdp.learning.tree_growth import (
 from fastdp.privacy.composition import compose
 from fastdp.privacy.guarantees import BoundedRange, PureDP
 from fastdp.randomness.noise_plans import laplace_plan
+from fastdp.records.number_line import NumberLine
 from tests.laws import ALARM, log_at_least
 from tests.learning.paths import NoKeys, Paths, law_of, multisets, neighbours, widest
 
@@ -302,6 +305,62 @@ def test_a_tree_reads_as_a_person_would_write_it():
     assert "<pre>if " in tree._repr_html_()
     leaf = tree.root.yes if isinstance(tree.root.yes, fastdp.learning.Leaf) else tree.root.no
     assert abs(leaf.positives - np.count_nonzero(y)) < 20_000
+
+
+def answer(node, bits_above):
+    """What a tree says of a record of which it is known whether a column is above a number."""
+    while not isinstance(node, fastdp.learning.Leaf):
+        node = node.yes if bits_above(node.column, node.above) else node.no
+    return node.label
+
+
+def paths_of(node, before=()):
+    """The questions of each path, with the answers."""
+    if isinstance(node, fastdp.learning.Leaf):
+        yield before
+        return
+    yield from paths_of(node.yes, (*before, (node, True)))
+    yield from paths_of(node.no, (*before, (node, False)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("of_numbers", [False, True])
+def test_questions_that_change_no_answer_are_left_out(seed, of_numbers):
+    """Of any columns that were chosen, again on the same path too: the same answers, by no needless question."""
+    draw = np.random.default_rng(seed)
+    lines = (NumberLine(2, 0, 3),) * 2 if of_numbers else None
+    asked = [Above(j, p) for j in range(2) for p in range(3)] if of_numbers else [Above(j, None) for j in range(2)]
+    paths, columns = [()], {}
+    for _ in range(4):
+        columns |= {path: int(draw.integers(len(asked))) for path in paths}
+        paths = [(*path, 2 * columns[path] + side) for path in paths for side in (0, 1)]
+    counts = {path: LeafCounts(*map(int, draw.integers(0, 9, 2))) for path in paths}
+    root = trees._tree(GrownTree(columns, counts), (), asked, lines)
+
+    def grown_answer(record):
+        path = ()
+        while path in columns:
+            above = asked[columns[path]]
+            path = (*path, 2 * columns[path] + (record[above.column] <= (above.position or 0)))
+        return counts[path].positives > counts[path].negatives
+
+    for record in product(range(4 if of_numbers else 2), repeat=2):
+        assert answer(root, lambda j, number: record[j] > (number or 0)) == grown_answer(record)  # noqa: B023
+    for path in paths_of(root):
+        ends = {0: [0, 3], 1: [0, 3]}  # where records of the path may be
+        for node, yes in path:
+            number = node.above or 0
+            low, high = ends[node.column]
+            assert low <= number < (high if of_numbers else 1)
+            ends[node.column] = [number + 1, high] if yes else [low, number]
+    for node in {id(node): node for path in paths_of(root) for node, _ in path}.values():
+        assert without_counts(node.yes) != without_counts(node.no)
+
+
+def without_counts(node):
+    if isinstance(node, fastdp.learning.Leaf):
+        return node.label
+    return node.column, node.above, without_counts(node.yes), without_counts(node.no)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])

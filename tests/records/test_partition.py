@@ -81,6 +81,19 @@ def test_keys_that_are_none(keys, message):
         fastdp.partition(SOME, by="k", keys=keys)
 
 
+def test_names_that_are_none_of_the_columns_or_keys():
+    wide = {f"c{j}": np.arange(4) for j in range(13)}
+    with pytest.raises(ValueError, match=r"^by='k': must be one of 'c0', .*, 'c11', \.\.\.$"):
+        fastdp.partition(wide, by="k", keys=[1])
+    with pytest.raises(ValueError, match=r"^by=13: must be a name, or a position from 0 to 12$"):
+        fastdp.partition(wide, by=13, keys=[1])
+    parts = fastdp.partition(wide, by="c0", keys=[1, 2])
+    assert 3 not in parts
+    assert parts.get(3) is None
+    with pytest.raises(KeyError, match="key=3: must be one of the keys that have a part"):
+        parts[3]
+
+
 def test_a_part_tells_nobody_how_many_records_it_has():
     part = fastdp.partition(SOME, by="k", keys=["a"])["a"]
     assert "3" not in repr(part)

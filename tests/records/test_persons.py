@@ -7,6 +7,7 @@ import itertools
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -248,7 +249,7 @@ def test_a_person_is_one_record_however_many_rows_there_are():
         ({"x": (0, 0)}, "increasing order"),
         ({"x": (0,)}, "two numbers"),
         ({"x": (0, math.inf)}, "two numbers"),
-        ({"z": (0, 1)}, "'z'"),
+        ({"z": (0, 1)}, "^sums: column='z': must be one of 'u', 'column 1', 'x', 't', 'rows'$"),
         ({"t": (0, 1)}, "must be numbers"),
         ({"x": (0, 1), 1: (0, 2)}, "different columns"),
         ({"rows": (0, 1)}, "different columns"),
@@ -261,6 +262,12 @@ def test_sums_that_are_none(sums, message):
         sums = {"column 1": (0, 1), 1: (0, 2)}
     with pytest.raises(ValueError, match=message):
         fastdp.per_person(data, "u", sums=sums)
+
+
+@pytest.mark.parametrize("limited", [fastdp.per_person, partial(fastdp.limit_rows, at_most=1)])
+def test_a_unit_that_is_no_column(limited):
+    with pytest.raises(ValueError, match=r"^unit='person': must be one of 'u', 'x'$"):
+        limited({"u": [1], "x": [2]}, unit="person")
 
 
 # --- every function that reads records: on rows of persons as on records, at the price of a person

@@ -45,7 +45,8 @@ def test_missing_bounds_are_refused(estimator: Any, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bounds", [3, (1, 0), (0, np.inf), (np.nan, 1), ([0, 0], [1, 1]), ([0, 0, 0], [1, 1, 0]), "ab", (0, 1, 2)]
+    "bounds",
+    [3, (1, 0), (0, np.inf), (np.nan, 1), ([0, 0], [1, 1]), ([0], [1]), ([0, 0, 0], [1, 1, 0]), "ab", (0, 1, 2)],
 )
 @pytest.mark.parametrize("index", [1, 2, 3, 4, 5, 6])
 def test_bad_bounds(bounds: Any, index: int) -> None:

@@ -243,12 +243,14 @@ def test_no_laplace_noise_where_a_budget_adds_up_rhos(given):
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ((1, 1), "in increasing order"),
-        ((2, 1), "in increasing order"),
+        ((1, 1), r"^bounds=\(1, 1\): must be in increasing order$"),
+        ([2, 1], r"^bounds=\(2, 1\): must be in increasing order$"),
         ((1,), "two numbers"),
         ("ab", "two numbers"),
-        ((0, np.inf), "bounds="),
-        ((0, np.nan), "bounds="),
+        ((0, np.inf), r"^bounds=\(0, inf\): must be finite"),
+        ((np.float32("nan"), 0), r"^bounds=\(.*nan.*, 0\): must be finite"),
+        ((0, 10**400), r"^bounds=\(0, <int of .* bits>\): must be finite"),
+        ((-1e-200, 0), r"must be finite, and each 0 or from 2\^-400"),
         ((1e300, 1e300 * (1 + 1e-16)), "bounds="),
         ((True, 2), "two numbers"),
     ],
@@ -256,6 +258,12 @@ def test_no_laplace_noise_where_a_budget_adds_up_rhos(given):
 def test_bounds_that_are_none(bounds, message):
     with pytest.raises(ValueError, match=message):
         statistics.mean([1.0, 2.0], bounds=bounds, epsilon=1.0)
+
+
+def test_strings_are_not_called_missing_entries():
+    words = np.array(["1", "2"], object)
+    with pytest.raises(fastdp.DomainError, match="or what is no number, such as strings"):
+        statistics.mean(words, bounds=(0, 3), epsilon=1.0)
 
 
 def test_one_record_and_none():

@@ -196,7 +196,7 @@ class SynthesisReport(Displayed):
         return super()._repr_html_() + (self.picture() if self.distances else "") + tables
 
     def picture(self) -> str:
-        """The distances of all pairs as an SVG picture, measured tables framed.
+        """The distances of all pairs as an SVG picture, measured tables framed; a name on the diagonal is its column's.
 
         Returns
         -------
@@ -205,27 +205,29 @@ class SynthesisReport(Displayed):
         """
         names = self.columns[:_MOST_DRAWN]
         at = {name: i for i, name in enumerate(names)}
-        side, room = 16, 8 + 7 * max(map(len, names))
+        side, room, top = 16, 8 + 7 * max(map(len, names)), 20
         measured = {each.columns for each in self.tables}
         most = max([*self.distances.values(), 1e-9])
-        boxes = []
+        says = f"how far two columns are from independent (darkest: {most:.2g}); framed: measured"
+        boxes = [f'<text x="0" y="12">{says}</text>']
         for (one, other), distance in self.distances.items():
             if one in at and other in at:
                 shade = round(255 * (1 - max(0.0, distance) / most))
-                frame = ' stroke="#000"' if (one, other) in measured else ""
+                frame = ' stroke="#f28e2b" stroke-width="2"' if (one, other) in measured else ""
                 boxes.append(
-                    f'<rect x="{room + side * at[one]}" y="{side * at[other]}" width="{side - 2}" height="{side - 2}" '
-                    f'fill="rgb({shade},{shade},255)"{frame}><title>{html.escape(f"{one} x {other}")}: '
-                    f"{distance:.3g}</title></rect>"
+                    f'<rect x="{room + side * at[one]}" y="{top + side * at[other]}" width="{side - 3}" '
+                    f'height="{side - 3}" fill="rgb({shade},{shade},255)"{frame}>'
+                    f"<title>{html.escape(f'{one} x {other}')}: {distance:.3g}</title></rect>"
                 )
         words = "".join(
-            f'<text x="{room - 4}" y="{side * i + 11}" text-anchor="end">{html.escape(name)}</text>'
+            f'<text x="{room - 4}" y="{top + side * i + 11}" text-anchor="end">{html.escape(name)}</text>'
+            f'<text x="{room + side * i}" y="{top + side * i + 11}">{html.escape(name)}</text>'
             for name, i in at.items()
         )
-        width, height = room + side * len(names), side * len(names)
+        width, height = max(430, 2 * room + side * len(names)), top + side * len(names)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
-            f'font-size="11">{"".join(boxes)}{words}</svg>'
+            f'font-size="11" fill="#7a7a7a">{"".join(boxes)}{words}</svg>'
         )
 
 

@@ -30,7 +30,7 @@ def picture_of(columns: tuple[str, ...], noisy: Table, fitted: Table) -> str:
             shapes += draw(np.clip(table / most, 0.0, 1.0), left)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_TOP + _HEIGHT}" font-family="sans-serif" '
-        f'font-size="11">{"".join(shapes)}</svg>'
+        f'font-size="11" fill="#7a7a7a">{"".join(shapes)}</svg>'
     )
 
 

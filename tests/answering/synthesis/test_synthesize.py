@@ -120,6 +120,12 @@ def test_the_report_states_what_was_measured() -> None:
     assert picture in page
     assert 'fill="rgb(0,0,255)"' in picture  # the largest entry
     assert page.count("<rect") >= 6
+    pairs = report.picture()
+    assert pairs in page
+    assert "framed: measured" in pairs
+    assert pairs.count("stroke=") == sum(len(each.columns) == 2 for each in report.tables)
+    assert pairs.count(">sex</text>") == 2  # its row, and its column
+    assert 'fill="#7a7a7a"' in pairs  # which is seen on white and on black
     with pytest.raises(ValueError, match=r"^names=.*: must be those of a table that was measured"):
         report.table(["sex", "code", "pay"])
 
