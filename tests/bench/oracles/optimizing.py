@@ -118,7 +118,8 @@ def _check_noisy_moments(drawn: Any, parameters: Any) -> None:
     """Means within 8 standard deviations of the exact ones; least squares of them, in the ball."""
     X, y, fit = drawn
     deviation = fit.noise_scale
-    assert deviation == pytest.approx(4.225 * np.sqrt(4.5) / len(X), rel=1e-3)
+    exact = 4.225 * np.sqrt(4.5) / len(X)
+    assert 0.999 * exact <= deviation <= 1.005 * exact  # points that are rounded first lie a little farther apart
     assert np.abs(fit.gram - X.T @ X / len(X)).max() < 8 * deviation
     assert np.abs(fit.cross - X.T @ y / len(X)).max() < 8 * deviation
     assert np.linalg.norm(fit.w) <= 1 + 1e-12
