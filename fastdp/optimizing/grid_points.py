@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..randomness.keys import Key
-from ..records.rows import BLOCK_RECORDS, Block
+from ..records.arrays import block_step
+from ..records.rows import Block
 from ..support.columns import as_compiled
 from ..support.slots import Slots
 from .points import DescentSteps, Points, least_square
@@ -51,7 +52,8 @@ class GridPoints:
     def __init__(self, points: Points, key: Key, longest: int) -> None:
         self._loss, self._key, self.d, self.n = points.loss, key, points.d, points.n
         size = 2 * (self.d + self.d % 2) + _OF_A_RECORD
-        slots = Slots(-(-self.n // BLOCK_RECORDS), BLOCK_RECORDS * size)
+        step = block_step(points.columns)
+        slots = Slots(-(-self.n // step), step * size)
         self._parts = points.rows.keep_parts(partial(_rounded, points, key, longest, slots), size)
 
     def gradients(self, w: Vector, step: int, unit: float) -> NDArray[np.int64]:
