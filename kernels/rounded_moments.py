@@ -73,7 +73,7 @@ def dither_of(column: int) -> int:
 
 
 @jit(inline=True)
-def scale_rows(X: Any, p: int, d: int, by: Scales, scales: F64Array) -> int:
+def scale_records(X: Any, p: int, d: int, by: Scales, scales: F64Array) -> int:
     """What the 32 records from place p on are multiplied by; returns the bits of the largest norm, or of a NaN."""
     for i in range(0, ROWS, LANES):
         squares_into(X, p + i * d, d, by.mask, scales, i)
@@ -108,7 +108,7 @@ def round_tile(X: Any, p: int, d: int, by: Scales, halves: U16Array, dither: I64
     scales, largest = stack(by.mask.dtype, ROWS), int64(0)
     for start in range(0, RUN, ROWS):
         here = p + start * d
-        largest = max(largest, scale_rows(X, here, d, by, scales))
+        largest = max(largest, scale_records(X, here, d, by, scales))
         for k in range(0, ROWS, 2):
             q, first, second = here + k * d, int64(halves[start + k]), int64(halves[start + k + 1])
             for ahead in range(q + AHEAD * d, q + (AHEAD + 2) * d, line):
@@ -139,7 +139,7 @@ def load_four(columns: I32Array, p: int) -> Any:
 
 
 @jit(inline=True)
-def add_four(t: Any, x: Any, y: Any) -> Any:
+def add_to_four(t: Any, x: Any, y: Any) -> Any:
     """4 sums, with the products of x and of 4 columns."""
     return (
         add_products(t[0], x, y[0]),
@@ -164,10 +164,10 @@ def add_large_block(columns: I32Array, i: int, j: int, wide: int, sums: I64Array
     p = i * PAIRS
     for k in range(0, PAIRS, 16):
         y = load_four(columns, j * PAIRS + k)
-        a = add_four(a, load_pairs(columns, p + k, 16), y)
-        b = add_four(b, load_pairs(columns, p + PAIRS + k, 16), y)
-        c = add_four(c, load_pairs(columns, p + 2 * PAIRS + k, 16), y)
-        e = add_four(e, load_pairs(columns, p + 3 * PAIRS + k, 16), y)
+        a = add_to_four(a, load_pairs(columns, p + k, 16), y)
+        b = add_to_four(b, load_pairs(columns, p + PAIRS + k, 16), y)
+        c = add_to_four(c, load_pairs(columns, p + 2 * PAIRS + k, 16), y)
+        e = add_to_four(e, load_pairs(columns, p + 3 * PAIRS + k, 16), y)
     move_four(a, sums, i * wide + j)
     move_four(b, sums, (i + 1) * wide + j)
     move_four(c, sums, (i + 2) * wide + j)
@@ -180,7 +180,7 @@ def add_small_block(columns: I32Array, i: int, j: int, wide: int, sums: I64Array
     none = splat(int32(0), 16)
     a = (none, none, none, none)
     for k in range(0, PAIRS, 16):
-        a = add_four(a, load_pairs(columns, i * PAIRS + k, 16), load_four(columns, j * PAIRS + k))
+        a = add_to_four(a, load_pairs(columns, i * PAIRS + k, 16), load_four(columns, j * PAIRS + k))
     move_four(a, sums, i * wide + j)
 
 
