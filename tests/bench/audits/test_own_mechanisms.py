@@ -19,11 +19,11 @@ from fastdp.bench.audits import mechanisms, transcripts
 from fastdp.bench.audits.answers import NEAR, QUERIES, online
 from fastdp.bench.audits.learning import X
 from fastdp.bench.audits.registry import Accuracy, Audit
+from fastdp.bench.harness.audits import CONFIDENCE
 from fastdp.randomness import keys
 from tests.audit.pipelines import ELSEWHERE, names_that_are_charged
 
 AUDITS = {audit.name: audit for audit in mechanisms.AUDITS}
-CONFIDENCE = 0.9999
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # records are few, on purpose
 

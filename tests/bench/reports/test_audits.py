@@ -40,7 +40,7 @@ def test_tables_say_what_was_refuted() -> None:
     assert "2.1 % | 1,000 | **differs** |" in next(line for line in text.splitlines() if line.startswith("| slow"))
     assert "differs, as stated" in next(line for line in text.splitlines() if line.startswith("| descent"))
     assert audits.counted(REPORT) == (
-        "1 of 3 claims and 1 of 2 bounds of errors refuted, at confidence 0.99 each; 1 of 2 times depend on the "
+        "1 of 3 claims and 1 of 2 bounds of errors refuted, at confidence 0.9999 each; 1 of 2 times depend on the "
         "records that are said not to"
     )
 
