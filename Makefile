@@ -20,7 +20,7 @@ make_venv = for python in $(2); do \
 
 # What runs for minutes each and is no part of `make test`: a name is a module of tests/machinery, a line of `make help`
 # and a step of .ci/run. `make fuzz CALLS=10000000` is a long one; ARGS='--seed 1' hands arguments on.
-MACHINERY := fuzz races interrupts forks sanitize proofs
+MACHINERY := fuzz races interrupts kills forks sanitize proofs
 
 .PHONY: help demo test test-quick lint docs bench figures accuracy audits counts $(MACHINERY) coverage test-floor test-peers objects wheel clean
 
@@ -38,6 +38,7 @@ help:
 	@echo 'make fuzz        hostile calls of the whole public interface'
 	@echo 'make races       values that another thread writes during a call'
 	@echo 'make interrupts  interrupts at random moments of every mechanism'
+	@echo 'make kills       processes that are killed while they release under one stored budget'
 	@echo 'make forks       forks at each stage of import, compile and run'
 	@echo 'make sanitize    the C interface under sanitizers, kernels that check indices, memory that fails'
 	@echo 'make proofs      the proofs that a machine checks; wants Coq and Gappa'

@@ -39,6 +39,7 @@ from fastdp import (
 from fastdp.privacy import as_json, from_json, sqlite_file, sqlite_ledger, subsampled, with_profile
 from fastdp.privacy.removal_lemma import RemovalLemma
 from fastdp.privacy.reservations import Reservation
+from tests.machinery.kills import kill_at_random, spend_until_refused
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -343,17 +344,6 @@ def test_rows_go_to_json_and_frames(url):
 # --- processes
 
 
-def spend_until_refused(url: str, epsilon: float, write: Any) -> int:
-    """How many releases go through; `write` is called after each, as its noise would be."""
-    budget, done = Budget.open(url), 0
-    with contextlib.suppress(BudgetExceeded):
-        while True:
-            budget.charge(PureDP(epsilon), "raced")
-            write()
-            done += 1
-    return done
-
-
 def race(url: str, processes: int, epsilon: float) -> list[int]:
     """How many releases each of so many processes gets through, which begin together."""
     begin, go = os.pipe()
@@ -509,32 +499,6 @@ print(here + there - len(budget.releases), budget.spent.epsilon - 0.125 * len(bu
     assert printed.split() == ["0", "0.0"]
 
 
-def kill_at_random(url: str, kills: int, seed: int) -> tuple[int, int]:
-    """Kill children that release without a pause, at random moments: how many releases were seen, and are counted.
-
-    A child has released a few times, or not at all, when the time until it is killed begins: on a machine with much
-    else to do it would else be killed before it starts.
-    """
-    chooser, seen = random.Random(seed), 0
-    for _ in range(kills):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if not child:
-            try:
-                os.close(reader)
-                spend_until_refused(url, 0.125, lambda to=writer: os.write(to, b"x"))
-            finally:
-                os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as drawn:
-            seen += len(drawn.read(chooser.randrange(5)))
-            time.sleep(chooser.random() * 0.02)
-            os.kill(child, signal.SIGKILL)
-            seen += len(drawn.read())
-        os.waitpid(child, 0)
-    return seen, len(Budget.open(url).releases)
-
-
 def test_kills_at_random_moments(url):
     """The ledger never counts less than what was released, and at most one more for each kill."""
     Budget.open(url, epsilon=1e6)
@@ -544,35 +508,19 @@ def test_kills_at_random_moments(url):
     assert Budget.open(url).spent == PureDP(0.125 * counted)
 
 
-def test_a_ledger_that_counts_after_the_draw_would_say_less(url, monkeypatch):
+def test_a_ledger_that_counts_after_the_draw_would_say_less(url):
     """The mutant that the test before must see: the order of charge and draw exchanged."""
     Budget.open(url, epsilon=1e6)
-    charge = Budget.charge
 
-    def late(self: Any, guarantee: Any, name: str, **options: Any) -> None:
-        os.write(last[0], b"x")
-        time.sleep(0.001)
-        charge(self, guarantee, name, **options)
+    def spend_late(url: str, epsilon: float, write: Any) -> None:
+        budget = Budget.open(url)
+        while True:
+            write()
+            time.sleep(0.001)
+            budget.charge(PureDP(epsilon), "late")
 
-    last: list[int] = [0]
-    real_pipe = os.pipe
-
-    def pipe() -> tuple[int, int]:
-        both = real_pipe()
-        last[0] = both[1]
-        return both
-
-    monkeypatch.setattr(os, "pipe", pipe)
-    monkeypatch.setattr(Budget, "charge", late)
-    monkeypatch.setattr(sys.modules[__name__], "spend_until_refused", _spend_quietly)
-    seen, counted = kill_at_random(url, 30, seed=2)
+    seen, counted = kill_at_random(url, 30, seed=2, spend=spend_late)
     assert seen > counted
-
-
-def _spend_quietly(url: str, epsilon: float, write: Any) -> None:
-    budget = Budget.open(url)
-    while True:
-        budget.charge(PureDP(epsilon), "late")
 
 
 # --- disks, files, schemas
