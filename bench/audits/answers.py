@@ -14,9 +14,9 @@ from ...answering.queries import Conjunction, marginals
 from ...answering.release_marginals import release_marginals
 from ...answering.release_ranges import release_ranges
 from ...answering.synthesis.synthesize import synthesize
-from ...privacy.guarantees import PureDP
+from ...privacy.guarantees import ApproxDP, PureDP
 from ...records.domain import Domain
-from .registry import Accuracy, Audit, Floats, Many, Outputs, distance, gaussian_claim, looped
+from .registry import Accuracy, Audit, Floats, Many, Outputs, distance, looped
 from .transcripts import SharpTranscripts, sharp_once
 
 _LABELS = np.array([0] * 20 + [1] * 20)
@@ -25,7 +25,7 @@ _TABLE, _CHANGED = np.column_stack((_LABELS, _LABELS)), np.column_stack((_FLIPPE
 _PAIRS = Domain(a=2, b=2)
 _SINGLE = marginals(_PAIRS, 1)
 _CHOSEN = [Conjunction({"a": 1}), Conjunction({"b": 1})]
-_GAUSSIAN = gaussian_claim(2.0, 0.01)
+_CLAIM = ApproxDP(2.0, 0.01)  # whichever noise is less
 _ONE = np.array([[1, 1]])
 
 
@@ -99,7 +99,7 @@ AUDITS: tuple[Audit, ...] = (
         mutants={"six times epsilon": _ranges(12.0)},
     ),
     Audit(
-        "release_marginals", _GAUSSIAN, looped(_tables), _TABLE, _CHANGED, _first_over_second, sees=0.0, runs=300,
+        "release_marginals", _CLAIM, looped(_tables), _TABLE, _CHANGED, _first_over_second, sees=0.0, runs=300,
         accuracy=Accuracy(
             _alpha(bounds.release_marginals(40, _PAIRS, _SINGLE, epsilon=2.0, delta=0.01)), distance(0.5)
         ),
@@ -111,7 +111,7 @@ AUDITS: tuple[Audit, ...] = (
         mutants={"ten times epsilon": _fitted(20.0)},
     ),
     Audit(
-        "synthesize", _GAUSSIAN, looped(_synthetic), _TABLE, _CHANGED, lambda out: out[:, 0] - out[:, 3], sees=0.0,
+        "synthesize", _CLAIM, looped(_synthetic), _TABLE, _CHANGED, lambda out: out[:, 0] - out[:, 3], sees=0.0,
         runs=300,
         mutants={"no noise": looped(_shares)},
     ),

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...audit.intervals import lower_limit
-from ...mechanisms.noise import gaussian_noise
-from ...privacy.gaussian_dp import GaussianDP
 from ...privacy.guarantees import Guarantee
 
 Outputs = NDArray[Any]
@@ -102,11 +100,6 @@ class Audit:
 def looped(call: Callable[[Any], Any]) -> Many:
     """One call after the other."""
     return lambda data, count: np.array([call(data) for _ in range(count)])
-
-
-def gaussian_claim(epsilon: float, delta: float) -> GaussianDP:
-    """The mu of Gaussian noise of this price: what is claimed of whatever adds it says more than (epsilon, delta)."""
-    return GaussianDP.of(gaussian_noise(True, 1, 1.0, None, epsilon, delta, None, "replace-one").guarantee)
 
 
 def distance(center: Any) -> Score:

@@ -86,7 +86,7 @@ def cases(rng: np.random.Generator) -> dict[str, Case]:
         "laplace": Case(lambda x: laplace(x, sensitivity=1, epsilon=1.0), integers),
         "gaussian": Case(lambda x: gaussian(x, **noisy), integers),
         "vector_sum": Case(lambda x: vector_sum(x, clip=1.0, **price), vectors),
-        "vector_mean": Case(lambda x: vector_mean(x, clip=1.0, **price), vectors),
+        "vector_mean": little(lambda x: vector_mean(x, clip=1.0, **price), vectors),
         "exponential_mechanism by buckets": little(
             lambda x: exponential_mechanism(x, sensitivity=2**40, epsilon=1.0, method="buckets"), integers
         ),
