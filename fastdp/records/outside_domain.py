@@ -172,7 +172,7 @@ def distinct(entries: Entries) -> Coded:
 def _code_of(name: str, label: Any, codes: Mapping[Any, int], numbers: list[Any], outside: Outside) -> int:
     try:
         return codes[label]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):  # the last two of what has no hash
         missing = is_missing(label)
     if missing and None in codes:
         return codes[None]

@@ -152,7 +152,7 @@ class KeyCoder:
             try:
                 hash(key)
                 repeats = plain in self._codes or (is_missing(plain) and self._missing != NOWHERE)
-            except TypeError:
+            except (TypeError, ValueError):
                 raise ValueError(f"keys[{place}]: must have a hash, as labels have") from None
             if repeats:
                 raise ValueError(f"keys={shown(key)}: must not repeat")

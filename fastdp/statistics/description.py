@@ -68,7 +68,7 @@ class Description(Accounted, Displayed):
     def __getitem__(self, column: str | int) -> Any:
         try:
             return self._all[column]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):  # the last two of what has no hash
             raise KeyError("column: must be one that was described") from None
 
     def __iter__(self) -> Iterator[str | int]:

@@ -207,7 +207,7 @@ NO_LABEL = object()  # in place of objects without a hash, which are labels of n
 def _has_hash(value: Any) -> bool:
     try:
         hash(value)
-    except TypeError:
+    except (TypeError, ValueError):  # a writable memoryview raises the latter
         return False
     return True
 

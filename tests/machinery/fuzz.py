@@ -50,11 +50,11 @@ NAMED = re.compile(r"^[\w.(][\w.\[\]'\"*()/, ^-]*(=|: |:\n)", re.DOTALL)
 # what begins so shows a public name or parameter, an element of a list of which may be what was marked
 _PUBLIC_WORDS = (
     "guarantee=", "order=", "thresholds: ", "attribute=", "column=", "data=", "workload: ", "X: column",
-    "y: Unknown label", "inside=", "by: must have",
+    "y: Unknown label", "inside=", "by: must have", "sums: column=",
 )  # fmt: skip
 _PUBLIC_NUMBERS = (
     "epsilon=", "sigma=", "guarantee=", "inside=", "attribute=", "X: column name", "y: Unknown label", "lower=",
-    "column=", "c=[", "data: column name", "attributes: ", "rate=", "method=", "on_records=",
+    "column=", "c=[", "data: column name", "attributes: ", "rate=", "method=", "on_records=", "bounds=(",
 )  # fmt: skip
 LONGEST = 700  # characters of a message
 MOST_FOUND = 200  # after which a run stops

@@ -187,3 +187,12 @@ def test_categories_that_are_codes() -> None:
     ):
         assert encode(data, Domain(a=4))[0].tolist() == values
         assert encode(data, Domain(a=[0, 1, 2, 3]))[0].tolist() == values
+
+
+def test_a_label_that_has_no_hash_is_one_that_the_domain_does_not_have() -> None:
+    """Each fails to be looked up with another error, which "clip" must not let a record cause."""
+    domain = Domain(a=["x", "y"])
+    for unknown in ([], bytearray(b"x"), memoryview(bytearray(b"x"))):
+        column = np.empty(3, object)
+        column[:] = ["x", unknown, "y"]
+        assert encode({"a": column}, domain, "clip")[0].tolist() == [0, 0, 1]

@@ -245,8 +245,9 @@ def test_it_prints_and_converts():
         assert word in found._repr_html_()
     assert "mean" in repr(found["age"])
     assert (len(found), list(found)) == (3, ["age", "hours", "answer"])
-    with pytest.raises(KeyError, match="one that was described"):
-        found["salary"]
+    for unknown in ("salary", [], memoryview(bytearray(b"age"))):
+        with pytest.raises(KeyError, match="one that was described"):
+            found[unknown]
     escaped = statistics.describe({"<b>": ["<i>"] * 9}, categories={"<b>": ["<i>"]}, epsilon=1.0)._repr_html_()
     assert "<b>" not in escaped
     assert "<i>" not in escaped
