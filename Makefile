@@ -157,7 +157,7 @@ $(PEERS)/mbi/.ready: pyproject.toml
 $(PEERS)/auditor/.ready: pyproject.toml
 	@mkdir -p $(PEERS)
 	@$(call make_venv,$(PEERS)/auditor,$(PYTHON) python3.13 python3.12 python3.11 python3 python,sys.version_info >= (3, 11))
-	@$(PEERS)/auditor/bin/python -m pip install -q --config-settings editable_mode=compat -e . 'pytest>=8' 'dp-accounting>=0.5' scipy
+	@$(PEERS)/auditor/bin/python -m pip install -q --config-settings editable_mode=compat -e '.[sklearn]' 'pytest>=8' 'dp-accounting>=0.5' scipy
 	@$(PEERS)/auditor/bin/python -m pip install -q --no-deps 'jax-privacy>=2'
 	@touch $@
 

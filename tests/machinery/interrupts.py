@@ -37,11 +37,23 @@ class Interrupt(BaseException):
     """What the timer raises."""
 
 
+_armed = False
+
+
 def _raise(*_: Any) -> None:
-    raise Interrupt
+    if _armed:  # a signal that another thread took may arrive after the timer was stopped
+        raise Interrupt
+
+
+def _arm(delay: float) -> None:
+    global _armed
+    _armed = True
+    signal.setitimer(signal.ITIMER_REAL, delay)
 
 
 def _disarm() -> None:
+    global _armed
+    _armed = False
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -75,26 +87,22 @@ class Suite:
         self.calls += 1
         delay = float(self.rng.uniform(1e-6, 1.3 * self.seconds[name] + 2e-5))
         try:
-            signal.setitimer(signal.ITIMER_REAL, delay)
-            if block:
-                with budget:
-                    function(*arguments, **keywords)
+            try:
+                _arm(delay)
+                if block:
+                    with budget:
+                        function(*arguments, **keywords)
+                        returned += 1
+                else:
+                    function(*arguments, budget=budget, **keywords)
                     returned += 1
-            else:
-                function(*arguments, budget=budget, **keywords)
-                returned += 1
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            finally:
+                _disarm()  # or is interrupted on the way into it: the timer has run out then
         except Interrupt:
             self.interrupts += 1
         except Exception as error:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             self.interrupts += 1
             self.turned.append(f"{name}: {type(error).__name__}: {error}")
-        finally:
-            try:
-                _disarm()
-            except Interrupt:  # on the way into it: the timer has run out
-                self.interrupts += 1
         self.returned += returned
         self.check(name, budget, returned)
 
@@ -127,16 +135,13 @@ class Suite:
         for _ in range(n):
             self.calls += 1
             try:
-                signal.setitimer(signal.ITIMER_REAL, float(self.rng.uniform(1e-6, 2e-3)))
-                fastdp.laplace(values, sensitivity=1, epsilon=1.0)
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                try:
+                    _arm(float(self.rng.uniform(1e-6, 2e-3)))
+                    fastdp.laplace(values, sensitivity=1, epsilon=1.0)
+                finally:
+                    _disarm()
             except Interrupt:
                 self.interrupts += 1
-            finally:
-                try:
-                    _disarm()
-                except Interrupt:
-                    self.interrupts += 1
 
 
 def run(interrupts: int, seed: int) -> Suite:
