@@ -15,7 +15,7 @@ import llvmlite.binding
 import numpy as np
 import pytest
 
-from fastdp import Domain, Randomness
+from fastdp import Domain, Randomness, get_num_threads, set_num_threads
 from tests.forked import Parent
 
 TESTS = Path(__file__).resolve().parent
@@ -61,6 +61,14 @@ def census() -> tuple[dict[str, np.ndarray], Domain]:
     domain = Domain({name: sorted(set(values.tolist())) for name, values in columns.items() if name != "work"}, work=53)
     assert domain.size == 50_880
     return columns, domain
+
+
+@pytest.fixture
+def restored_threads() -> Iterator[None]:
+    """A test may set the number of threads; those after it have what they had."""
+    before = get_num_threads()
+    yield
+    set_num_threads(before)
 
 
 @pytest.fixture(name="run_python", scope="session")

@@ -7,7 +7,7 @@ import math
 import pickle
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,6 @@ from tests.answering.multiplicative_weights_laws import DOMAIN, PEOPLE, QUIET, S
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PrivateMultiplicativeWeights guarantees:fastdp.support.errors.AccuracyWarning"
 )
-
-
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
 
 
 # --- one object, one process
@@ -89,7 +82,7 @@ def test_many_threads_get_no_more_than_one_would() -> None:
     assert (len(answered), len(refused), len(run.transcript)) == (100, 60, 100)
 
 
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_seed_gives_the_same_bits_for_every_number_of_threads(variant: Variant) -> None:
     domain = Domain.binary(21)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -250,14 +249,7 @@ def test_merged_blocks_do_not_underflow(precision: Any, steps: int, rate: float)
 # --- threads
 
 
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_the_same_bits_for_every_number_of_threads(precision: Any) -> None:
     domain = Domain(a=3, b=2**11, c=5, d=2**7)  # 3.9 million cells

@@ -12,7 +12,7 @@ import math
 import pickle
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,6 @@ ATAN = "double slope(double s, double y) { return (s - y) / (1.0 + (s > y ? s - 
 
 def atan_like(s: float, y: float) -> float:
     return (s - y) / (1.0 + abs(s - y))
-
-
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
 
 
 def limit_of(size: float, d: int) -> float:
@@ -477,7 +470,7 @@ def test_the_same_bits_for_integers_and_booleans() -> None:
     assert everything(pl.DataFrame(X.astype(bool)), y.tolist(), sign > 0, w) == right
 
 
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     n, d = 9000, 5
@@ -494,7 +487,7 @@ def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monk
     assert everything(X, y, sign, w) == right, "norms that are computed anew"
 
 
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 def test_plain_sums_have_the_same_bits_for_every_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "BLOCK_RECORDS", 1024)
     X, y, w = instance(np.random.default_rng(16), 9000, 5)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,6 @@ LOSSES: dict[str, Loss] = {
     "HINGE": losses.Hinge(),
     "HUBER": losses.Huber(threshold=0.7),
 }
-
-
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
 
 
 def phases_of(d: int) -> Array:
@@ -347,7 +340,7 @@ def history(X: Any, y: Any, loss: Any, over: Any = None, **more: Any) -> bytes:
     return fit.history.tobytes()
 
 
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("kind", [*LOSSES, "CUSTOM"])
 def test_all_ways_come_to_the_same_bits(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(11)

@@ -7,7 +7,7 @@ functions that attack it, the same bits as losses of the library, and a small ne
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -23,13 +23,6 @@ from tests.oracles import softmax as oracle
 
 Array = np.ndarray[Any, Any]
 noisy = fastdp.noisy_projected_gradient_descent
-
-
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
 
 
 def sums(loss: Any, X: Any, y: Any, w: Any, unit: float = 2.0**20, size: float = 2.0**40) -> Array:
@@ -164,7 +157,7 @@ def test_random_vectors_of_any_size_keep_the_clip() -> None:
     assert close > 300, "the clip is attained"
 
 
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 def test_the_same_bits_for_every_chunking_and_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, loss = np.random.default_rng(4), losses.Gradient(squared, 5)
     X, y, w = rng.normal(size=(5000, 5)).astype(np.float32), rng.normal(size=5000), rng.normal(size=5)

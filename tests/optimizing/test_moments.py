@@ -7,7 +7,6 @@ noise; what theorem 2 guarantees; budgets, and the errors before any of them is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -209,14 +208,7 @@ def test_a_column_of_a_parquet_file(tmp_path: Path) -> None:
         assert other.w.tobytes() == right.w.tobytes()
 
 
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_same_bits_for_every_chunking_order_and_number_of_threads(
     dtype: Any, monkeypatch: pytest.MonkeyPatch

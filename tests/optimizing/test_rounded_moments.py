@@ -7,7 +7,6 @@ that rounding is right in the mean and within lemma 4; when it is taken; and err
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -90,14 +89,7 @@ def sums(X: Any, y: Any, outside: str = "clip") -> bytes:
     return points.rounded_moments(1.0, 1.0, 8000, KEY).tobytes()
 
 
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_same_bits_for_every_chunking_and_number_of_threads(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for n, d in ((4097, 9), (8195, 3)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,6 @@ K = 2**29
 
 noisy = fastdp.noisy_projected_gradient_descent
 plain = fastdp.projected_gradient_descent
-
-
-@pytest.fixture
-def _restore_threads() -> Iterator[None]:
-    before = fastdp.get_num_threads()
-    yield
-    fastdp.set_num_threads(before)
 
 
 def sums(
@@ -160,7 +153,7 @@ def test_same_bits_on_other_cpus(fingerprint_elsewhere: Callable[[str], str]) ->
     assert fingerprint_elsewhere("tests.optimizing.test_softmax") == fingerprint()
 
 
-@pytest.mark.usefixtures("_restore_threads")
+@pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_same_bits_for_every_chunking_order_and_number_of_threads(
     dtype: Any, monkeypatch: pytest.MonkeyPatch
