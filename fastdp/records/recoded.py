@@ -6,21 +6,19 @@ Several values of an attribute may get one code. Nothing is held of the records,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..support.columns import Array, Entries, column_of
 from ..support.parameters import Outside
 from .domain import Codes, Domain
 from .encoding import codes_of, of_domain
-from .rows import Block, PerRecord, Rows
-
-T = TypeVar("T")
+from .rows import Block, PerRecord, RowsThrough
 
 
-class RecodedRows(Rows):
+class RecodedRows(RowsThrough):
     """Records of a domain, as the codes that tables give for its codes; all of its columns, which have no names.
 
     tables  of each attribute the new code of every old one
@@ -29,14 +27,10 @@ class RecodedRows(Rows):
     names = None
 
     def __init__(self, data: Any, domain: Domain, tables: Sequence[Codes], outside: Outside) -> None:
-        self._rows = of_domain(data, domain, outside)
+        self._read = of_domain(data, domain, outside)
         self._recode = Recoding(domain, tables, outside)
-        self.n, self.width, self.gathers, self._which = self._rows.n, len(domain), self._rows.gathers, self._rows.which
+        self.n, self.width, self.gathers, self._which = self._read.n, len(domain), self._read.gathers, self._read.which
         self._columns = tuple(range(self.width))
-
-    @property
-    def block_step(self) -> int:
-        return self._rows.block_step
 
     def select(self, columns: Sequence[str | int]) -> RecodedRows:
         twin = object.__new__(RecodedRows)
@@ -45,18 +39,8 @@ class RecodedRows(Rows):
         twin.width = len(twin._columns)
         return twin
 
-    def _recoded(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
-        recode, columns = self._recode, self._columns
-        return lambda block: function(recode(block, columns))
-
-    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
-        return self._rows.total(self._recoded(statistic))
-
-    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
-        return self._rows.merge(self._recoded(statistic), combine)
-
-    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
-        return self._rows.count(self._recoded(cells_of), size)
+    def _making(self) -> Callable[[Block], Block]:
+        return partial(self._recode, columns=self._columns)
 
     def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
         return function
@@ -66,9 +50,6 @@ class RecodedRows(Rows):
 
     def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> NoReturn:
         raise ValueError("y: records with other codes have no labels")
-
-    def one_block(self) -> None:
-        return None
 
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(self._recode.tables[j].dtype for j in self._columns)

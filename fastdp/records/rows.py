@@ -235,6 +235,33 @@ class Rows(ABC):
         return f"<{type(self).__name__}: {self.n:,} records, {self.width:,} columns>"
 
 
+class RowsThrough(Rows):
+    """Records that are read as those of other rows are: another block is made of each of theirs."""
+
+    _read: Rows
+
+    @abstractmethod
+    def _making(self) -> Callable[[Block], Block]:
+        """What makes a block of one of theirs, where a job begins; it may be sent to another process."""
+
+    @property
+    def block_step(self) -> int:
+        return self._read.block_step
+
+    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
+        return self._read.total(_Composed(self._making(), statistic))
+
+    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
+        composed: Callable[[Block], T] = _Composed(self._making(), statistic)
+        return self._read.merge(composed, combine)
+
+    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
+        return self._read.count(_Composed(self._making(), cells_of), size)
+
+    def one_block(self) -> None:
+        return None
+
+
 class Parts(ABC, Generic[T]):
     """What has been made of every block of some records: integer sums of it have the same bits wherever it is held."""
 

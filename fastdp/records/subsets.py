@@ -8,7 +8,7 @@ as one on an array of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from ..support.parameters import MOST_DIMENSIONS
 from ..support.public_paths import public_as
 from .arrays import MemoryRows
 from .column_names import Names, at_least_one, names_at, positions_of
-from .rows import Block, LabelsOfBlocks, PerRecord, Rows, labels_in_memory
-
-T = TypeVar("T")
+from .rows import Block, LabelsOfBlocks, PerRecord, Rows, RowsThrough, labels_in_memory
 
 
 class Source:
@@ -170,7 +168,7 @@ class Choice(Protocol):
         """Where the chosen records of a block are; `at` are the positions of what it reads."""
 
 
-class FilteredRows(Rows):
+class FilteredRows(RowsThrough):
     """Some records that are read block by block: in files, or by an engine."""
 
     def __init__(
@@ -189,33 +187,20 @@ class FilteredRows(Rows):
         at = tuple(self._columns[j] for j in positions_of(columns, self.names, self.width))
         return FilteredRows(self._rows, self._choice, at, self.which, self._label)
 
-    @property
-    def block_step(self) -> int:
-        return self._read.block_step
-
-    def _filtered(self, function: Callable[[Block], T]) -> Callable[[Block], T]:
+    def _making(self) -> Callable[[Block], Block]:
         choice, reads_at = self._choice.in_blocks_of(self._read, self._reads_at), self._reads_at
         names, width, label_at = self.names, self.width, self._label_at
 
-        def of_chosen(block: Block) -> T:
+        def of_chosen(block: Block) -> Block:
             at = choice.places(block, reads_at)
             source = Source(block)
             columns = [TakenColumn(source, j, at) for j in range(width)]
             chosen = Block(choice.before(block.first), len(at), columns, names, 0)
             if label_at is not None:
                 chosen.labels = TakenColumn(source, label_at, at).entries(0, len(at))._replace(label="y")
-            return function(chosen)
+            return chosen
 
         return of_chosen
-
-    def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
-        return self._read.total(self._filtered(statistic))
-
-    def merge(self, statistic: Callable[[Block], T], combine: Callable[[T, T], T]) -> T:
-        return self._read.merge(self._filtered(statistic), combine)
-
-    def count(self, cells_of: Callable[[Block], NDArray[np.uint32]], size: int) -> NDArray[np.int64]:
-        return self._read.count(self._filtered(cells_of), size)
 
     def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
         self.merge(lambda block: function(block) is None, lambda a, b: a or b)  # whose errors come now
@@ -230,9 +215,6 @@ class FilteredRows(Rows):
 
     def label_reader(self, given: Any, read: Callable[[Entries], Array], dtype: Any) -> PerRecord:
         return labels_in_memory(given, read, dtype) if self._label is None else LabelsOfBlocks(read, dtype)
-
-    def one_block(self) -> Block | None:
-        return None
 
     @property
     def gathers(self) -> bool:  # type: ignore[override]
