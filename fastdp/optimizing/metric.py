@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..records.rows import Block
+from .least_in_ball import least_in_ball
 from .losses.base import MarginLoss
 from .points import Points
-from .sets import Ball, ConvexSet, Vector, nearest
+from .sets import Ball, ConvexSet, Vector, nearest_of
 
 _POINT_BITS, _MATRIX_BITS = 30, 22  # products are integers below 2^53, and so is any part of their sum
 _MOST_KEPT = 2**31  # bytes of points in new coordinates: beyond, blocks are made anew in each step
@@ -70,32 +71,22 @@ class Metric:
         return z if over.contains(w) else self.coordinates(self._in_set(w, over))
 
     def _in_ball(self, z: Vector, ball: Ball) -> Vector:
-        """By the multiplier at which its distance from the center is the radius."""
-        scales = 1 / np.sqrt(self.values)
-        center = (self.vectors.T @ ball.center) / scales  # z of the center
-        off, square = z - center, scales**2
-
-        def distance(multiplier: float) -> float:
-            return float(np.linalg.norm(scales * off / (1 + multiplier * square)))
-
-        if distance(0.0) <= ball.radius:
+        roots = np.sqrt(self.values)
+        center = (self.vectors.T @ ball.center) * roots  # z of the center
+        off = z - center
+        if float(np.linalg.norm(off / roots)) <= ball.radius:
             return z
-        low, high = 0.0, 1.0 / float(square.max())
-        while distance(high) > ball.radius and high < 2.0**900:
-            low, high = high, 4 * high
-        for _ in range(50):
-            middle = (low + high) / 2
-            low, high = (middle, high) if distance(middle) > ball.radius else (low, middle)
-        return center + off / (1 + high * square)
+        return np.asarray(center + least_in_ball(self.values, off * roots, ball.radius) * roots)
 
     def _in_set(self, w: Vector, over: ConvexSet, threshold: float = 0.0) -> Vector:
         """Nesterov's method for ||. - w||_H^2 over the set, and an L1 regulariser, with restarts."""
         largest = float(self.values.max())
         at = ahead = over.project(w)
         speed = 1.0
+        nearest = nearest_of(over, len(w), threshold / largest)
         for _ in range(_ROUNDS):
             slope = self.vectors @ (self.values * (self.vectors.T @ (ahead - w)))
-            new = nearest(ahead - slope / largest, over, threshold / largest)
+            new = nearest(ahead - slope / largest)
             if np.linalg.norm(new - ahead) <= _NEAR * over.diameter:
                 return new
             if (ahead - new) @ (new - at) > 0:

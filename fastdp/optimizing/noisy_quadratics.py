@@ -164,19 +164,16 @@ class NoisyQuadratic:
     ) -> tuple[Vector, NDArray[np.float64]]:
         """For every size of s: the log likelihood of the vector, and its posterior mean; `variances` of its noise."""
         noise, d = self.noise, len(cross)
-        evidence, kept = [], []
-        for s in np.append(0.0, _SIZES * size**2):
-            prior = s * curvatures**2 * _SPREADS
-            variance = variances
-            for _ in range(_ROUNDS):
-                total = prior + variance
-                logs = -0.5 * (np.log(total) + cross**2 / total)
-                top = logs.max(axis=0)
-                parts = np.exp(logs - top)
-                mean = (parts * prior / total).sum(axis=0) / parts.sum(axis=0) * cross
-                square = min(float(((mean / (curvatures + self.lam / 2)) ** 2).sum()), size**2)
-                # the rows of the matrix's noise times the solution add to that of the vector
-                variance = variances + noise.matrix**2 * square * (1 + 1 / d) / 2
-            evidence.append(float((top + np.log(parts.mean(axis=0))).sum()))
-            kept.append(mean)
-        return np.array(evidence), np.array(kept)
+        prior = np.append(0.0, _SIZES * size**2)[:, None, None] * curvatures**2 * _SPREADS  # [sizes, spreads, d]
+        variance = variances
+        for _ in range(_ROUNDS):
+            total = prior + variance
+            logs = -0.5 * (np.log(total) + cross**2 / total)
+            top = logs.max(axis=1, keepdims=True)
+            parts = np.exp(logs - top)
+            means = (parts * prior / total).sum(axis=1) / parts.sum(axis=1) * cross
+            squares = np.minimum(((means / (curvatures + self.lam / 2)) ** 2).sum(axis=1), size**2)
+            # the rows of the matrix's noise times the solution add to that of the vector
+            variance = variances + (noise.matrix**2 * squares * (1 + 1 / d) / 2)[:, None, None]
+        evidence = (top[:, 0] + np.log(parts.mean(axis=1))).sum(axis=1)
+        return evidence, means

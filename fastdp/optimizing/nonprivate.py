@@ -20,12 +20,13 @@ from ..support.boundary import boundary
 from ..support.checks import finite
 from ..support.errors import AccuracyWarning, levels_to_caller
 from ..support.parameters import Outside
+from .least_in_ball import least_in_ball
 from .losses import AbsoluteDeviation, Hinge, Huber, Logistic, SquaredDistance, SquaredError
 from .losses.base import MarginLoss
 from .points import Points
 from .problem import Problem, read_points
 from .projected_newton import MOST_COLUMNS, newton, second_derivatives
-from .sets import Ball, Box, ConvexSet, Simplex, Vector, nearest, point_of
+from .sets import Ball, Box, ConvexSet, Simplex, Vector, nearest_of, point_of
 
 _TOLERANCE = 1e-8  # of the excess, relative to the scale of the gradient and the set
 _MOST_STEPS = 20_000
@@ -54,6 +55,12 @@ def minimise_quadratic(
     stationary = np.abs(gram @ inside - cross).max() <= 1e-9 * np.abs(cross).max()
     if stationary and over.contains(inside) and not l1:
         return np.asarray(inside, np.float64)
+    if isinstance(over, Ball) and over.order == 2 and not l1:
+        center = vectors.T @ over.center
+        curvatures = np.where(cut, np.maximum(values, 0.0), 0.0)
+        return np.asarray(
+            over.center + vectors @ least_in_ball(curvatures, vectors.T @ cross - curvatures * center, over.radius)
+        )
     size = over.diameter
     curvature = 2 * max(float(values[-1]), float(np.linalg.norm(cross)) / size, 2.0**-300)
     w, reached = _accelerated(
@@ -294,8 +301,9 @@ def _accelerated(
     w = ahead = start
     speed = 1.0
     rate = 1 / curvature
+    nearest = nearest_of(over, len(start), rate * l1)
     for _ in range(_MOST_STEPS):
-        new = nearest(ahead - rate * gradient(ahead), over, rate * l1)
+        new = nearest(ahead - rate * gradient(ahead))
         # the gradient mapping g = (ahead - new) / rate bounds the excess at new by |g| times the diameter
         if curvature * float(np.linalg.norm(ahead - new)) * over.diameter <= _TOLERANCE * scale * over.diameter:
             return new, True

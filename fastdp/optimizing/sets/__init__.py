@@ -18,6 +18,7 @@ from .base import Vector as Vector
 from .base import checked_net as checked_net
 from .base import given_point as given_point
 from .base import nearest as nearest
+from .base import nearest_of as nearest_of
 from .base import number_of as number_of
 from .base import point_of as point_of
 from .base import projection_of as projection_of

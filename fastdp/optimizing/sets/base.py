@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cache
 from math import sqrt
 from typing import Any, NamedTuple
@@ -257,9 +258,32 @@ class ConvexSet(ABC):
 
 def nearest(w: Vector, over: ConvexSet, threshold: float) -> Vector:
     """The point u of the set with the least ||u - w||^2 / 2 + threshold |u|_1."""
-    if threshold:
-        w = np.asarray(np.sign(w) * np.maximum(np.abs(w) - threshold, 0.0))
-    return over.project(w)
+    return nearest_of(over, len(w), threshold)(w)
+
+
+def nearest_of(over: ConvexSet, d: int, threshold: float) -> Callable[[Vector], Vector]:
+    """`nearest` for many points of d coordinates: what is to be checked of a set is checked once."""
+    project = _projecting(over, d)
+    if not threshold:
+        return project
+    return lambda w: project(np.asarray(np.sign(w) * np.maximum(np.abs(w) - threshold, 0.0)))
+
+
+def _projecting(over: ConvexSet, d: int) -> Callable[[Vector], Vector]:
+    from ...kernels.projections import project_one
+
+    here = projection_of(over.of_dimension(d), d) if type(over).project is ConvexSet.project else None
+    if here is None:
+        return over.project
+    kind, a, b, radius, _ = here
+    scratch = np.empty(d)
+
+    def project(w: Vector) -> Vector:
+        w = w.copy()
+        project_one(kind, a, b, radius, w, scratch)
+        return w
+
+    return project
 
 
 def dimension_of(d: Any, name: str = "dimension") -> int:
