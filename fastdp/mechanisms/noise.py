@@ -447,13 +447,15 @@ def release(
     flat = array if array.ndim == 1 else array.reshape(-1)
     if grid is not None:
         check_finite(flat)  # all of it, before a key is asked for, an entry written, a charge final
+    if plain is None or not (plain.flags.c_contiguous and (out is array or not np.may_share_memory(plain, array))):
+        target = cast("Values", np.empty(array.shape, array.dtype))
+    else:
+        target = plain
     key = take_key()
-    direct = plain is not None and plain.flags.c_contiguous and (out is array or not np.may_share_memory(plain, array))
-    target = plain if direct and plain is not None else np.empty_like(array)
     add_noise(plan, grid, key, flat, target if target.ndim == 1 else target.reshape(-1))
-    if out is None:
+    if plain is None:
         return target if target.ndim else target[()]
-    if plain is not None and not direct:
+    if target is not plain:
         plain[...] = target
     return out
 

@@ -290,7 +290,10 @@ class RankSelection:
     @classmethod
     def of(cls, tau: Fraction, epsilon: Any, neighbors: Any) -> RankSelection:
         """Of parameters as users give them."""
-        return _rank_selection(tau, parameters.epsilon(epsilon), parameters.neighbors(neighbors))
+        selection: RankSelection = _rank_selection(
+            tau.numerator, tau.denominator, parameters.epsilon(epsilon), parameters.neighbors(neighbors)
+        )
+        return selection
 
     @cached_property
     def eta(self) -> Fraction:
@@ -302,6 +305,15 @@ class RankSelection:
     def guarantee(self) -> BoundedRange:
         return BoundedRange(self.epsilon, neighbors=self.neighbors)
 
+    @cached_property
+    def _off(self) -> dict[int, float]:
+        """By how much the rank is off at most, on lines of so many bits."""
+        return {}
+
+    @cached_property
+    def _lesser_share(self) -> float:
+        return float(min(self.tau, 1 - self.tau))
+
     @property
     def row(self) -> dict[str, Any]:
         """Its row in a budget."""
@@ -309,8 +321,12 @@ class RankSelection:
 
     def warn_if_few(self, column: NumberColumn) -> None:
         """Warn where the number of values is public, and too small for any point of the line to be unlikely."""
-        off = rank_error(column.bits, self.eta, _BETA)
-        if self.neighbors == "replace-one" and column.n and off > column.n * min(self.tau, 1 - self.tau):
+        if self.neighbors != "replace-one" or not column.n:
+            return
+        off = self._off.get(column.bits)
+        if off is None:
+            off = self._off[column.bits] = rank_error(column.bits, self.eta, _BETA)
+        if off > column.n * self._lesser_share:
             warn_of_accuracy(
                 f"{column.n:,} values are too few for {column.bits} bits and epsilon={self.epsilon:g}, which may put "
                 f"the rank off by {off:.0f}: any number of the domain may come out; declare fewer domain_bits if the "
@@ -330,7 +346,10 @@ class RankSelection:
         return found
 
 
-_rank_selection = lru_cache(256)(RankSelection)
+@lru_cache(256)
+def _rank_selection(numerator: int, denominator: int, epsilon: float, neighbors: Neighbors) -> RankSelection:
+    """By integers, whose hash takes a tenth of that of a fraction."""
+    return RankSelection(Fraction(numerator, denominator), epsilon, neighbors)
 
 
 def rank_error(bits: int, eta: Fraction, beta: float) -> float:

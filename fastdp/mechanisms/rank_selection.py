@@ -12,7 +12,7 @@ values of known rank: a few hundred order statistics are enough for the law, how
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -72,6 +72,10 @@ class Ranks:
         assert self._first < rank <= self._stop
         return int(self._values[rank - 1])
 
+    def lookup(self) -> tuple[Callable[[int], int], int]:
+        """`at` as a function of the rank less a number, the shortest there is."""
+        return (self._window.__getitem__, self._first + 1) if self._window else (self.at, 0)
+
     def of(self, z: int) -> tuple[int, int]:
         """How many values are below z, and how many are at most z."""
         if self._objects is not None:
@@ -94,38 +98,66 @@ class DistantRanks:
     def sort_between(self, low: int, high: int) -> None:
         """Nothing: they are made ready when they are asked for."""
 
+    def lookup(self) -> tuple[Callable[[int], int], int]:
+        return self.at, 0
+
     def of(self, z: int) -> tuple[int, int]:
         return self._values.up_to(z - 1)[0], self._values.up_to(z)[0]
 
 
+class RankLaw:
+    """What public numbers alone decide about a choice on 0 .. last."""
+
+    def __init__(self, tau: Fraction, last: int, eta: Fraction) -> None:
+        self.a, self.b = tau.numerator, tau.denominator
+        self.rate = eta / self.b
+        self.full = last.bit_length() + 64  # 2^-full: what all points together may weigh and still not matter
+        self.most = Levels(self.rate).first(self.full)
+        self._kept = tuple(self._steps()) if self.full <= _KEPT else None
+
+    @property
+    def steps(self) -> Iterable[tuple[int, int]]:
+        """The levels that gaps have, `full` the last, and the least gap beyond each."""
+        return self._steps() if self._kept is None else self._kept
+
+    def _steps(self) -> Iterator[tuple[int, int]]:
+        levels, gap, level = Levels(self.rate), 0, -1
+        while level < self.full:
+            level = min(self.full, levels.of(gap))
+            gap = max(gap + 1, levels.first(level + 1))
+            yield level, gap
+
+
+_law = lru_cache(256)(RankLaw)
+
+
 def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta: Fraction) -> IntervalChoice:
     """The law with weights exp(-eta F(z) / b) on 0 .. last."""
-    a, b = tau.numerator, tau.denominator
-    ranks, rate = DistantRanks(values) if isinstance(values, RankSearch) else Ranks(values), eta / b
-    levels = Levels(rate)
-    m, full = ranks.m, last.bit_length() + 64  # 2^-full: what all points together may weigh and still not matter
-    most = levels.first(full)
-    ranks.sort_between((a * m - most) // b, (a * m + most) // b + 2)
+    law = _law(tau, last, eta)
+    ranks = DistantRanks(values) if isinstance(values, RankSearch) else Ranks(values)
+    m, b, am, full, rate = ranks.m, law.b, law.a * ranks.m, law.full, law.rate
+    ranks.sort_between((am - law.most) // b, (am + law.most) // b + 2)
 
     def loss(z: int) -> int:
         below, up_to = ranks.of(z)
-        return max(b * below - a * m, a * m - b * up_to)
+        return max(b * below - am, am - b * up_to)
 
-    at, middle = ranks.at, -(-a * m // b)  # the rank of a point that loses least
-    least = loss(at(middle)) if m else 0
+    (look, base), middle = ranks.lookup(), -(-am // b)  # the rank of a point that loses least
+    least = loss(ranks.at(middle)) if m else 0
     intervals: list[Interval] = []
     left, right = last + 1, last  # where the intervals so far begin and end
-    for level, next_gap in _kept_steps(rate, full) if full <= _KEPT else _steps(rate, full):
+    for level, next_gap in law.steps:
         if left <= 0 and right >= last:
             break
         low, high = 0, last
         if level < full and m:
             worst = least + next_gap - 1
             # beyond the middle rank where many values are equal, and worst is below 0: then only their point is meant
-            first, stop = -((worst - a * m) // b), (a * m + worst) // b + 1
+            first, stop = -((worst - am) // b), (am + worst) // b + 1
             first, stop = first if first < middle else middle, stop if stop > middle else middle
-            low = at(first) if first >= 1 else 0
-            high = at(stop) if stop <= m else last
+            assert base <= first or first < 1
+            low = look(first - base) if first >= 1 else 0
+            high = look(stop - base) if stop <= m else last
         if left > last:
             intervals.append((low, 1, high - low + 1, level))
         else:
@@ -135,18 +167,3 @@ def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta
                 intervals.append((right + 1, 1, high - right, level))
         left, right = low, high
     return IntervalChoice(intervals, lambda z: rate * (loss(z) - least))
-
-
-def _steps(rate: Fraction, full: int) -> Iterator[tuple[int, int]]:
-    """The levels that gaps have, `full` the last, and the least gap beyond each."""
-    levels, gap, level = Levels(rate), 0, -1
-    while level < full:
-        level = min(full, levels.of(gap))
-        gap = max(gap + 1, levels.first(level + 1))
-        yield level, gap
-
-
-@lru_cache(256)
-def _kept_steps(rate: Fraction, full: int) -> tuple[tuple[int, int], ...]:
-    """The same, made once: public numbers alone decide."""
-    return tuple(_steps(rate, full))

@@ -6,8 +6,10 @@ strongly a score counts (eta) and what the choice then guarantees.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, P
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
-from ..support.checks import MAX_INT64, are_nested, numbers_array
+from ..support.checks import MAX_INT64, are_nested, numbers_array, remembered
 from ..support.errors import DomainError
 from ..support.rounding import down, lower, upper
 from ..support.shown import shown
@@ -36,7 +38,11 @@ class SelectionPlan(NamedTuple):
     mechanism: str
     eta: float
     guarantee: Guarantee
-    parameters: dict[str, Any]
+    parameters: Mapping[str, Any]
+
+    def stating(self, **more: Any) -> SelectionPlan:
+        """The same with more in the row of a budget."""
+        return self._replace(parameters={**self.parameters, **more})
 
     def keys(self, budget: Budget | None, rng: Randomness | None) -> ChargedKeys:
         """The keys of the choice, to be charged."""
@@ -47,7 +53,6 @@ def plan_exponential(
     sensitivity: Any, epsilon: Any, delta: Any, *, monotonic: Any, rounds: int, neighbors: Neighbors
 ) -> SelectionPlan:
     """Of `rounds` exponential mechanisms that share epsilon and delta: selection.md, theorem 4."""
-    delta = parameters.delta_or_none(delta)
     return _plan("exponential_mechanism", sensitivity, epsilon, delta, monotonic, rounds, neighbors)
 
 
@@ -56,9 +61,11 @@ def plan_permute_and_flip(sensitivity: Any, epsilon: Any, *, monotonic: Any, nei
     return _plan("permute_and_flip", sensitivity, epsilon, 0.0, monotonic, 0, neighbors)
 
 
+@remembered
 def _plan(
-    mechanism: str, sensitivity: Any, epsilon: Any, delta: float, monotonic: Any, rounds: int, neighbors: Neighbors
+    mechanism: str, sensitivity: Any, epsilon: Any, delta: Any, monotonic: Any, rounds: int, neighbors: Neighbors
 ) -> SelectionPlan:
+    delta = parameters.delta_or_none(delta)
     sensitivity_, epsilon_ = parameters.sensitivity(sensitivity), parameters.epsilon(epsilon)
     parameters.neighbors(neighbors)
     eta, guarantee = _eta_and_guarantee(sensitivity_, epsilon_, delta, pair_factor(monotonic), rounds, neighbors)
@@ -72,7 +79,7 @@ def _plan(
         row["delta"] = delta
     if monotonic:
         row["monotonic"] = True
-    return SelectionPlan(mechanism, eta, guarantee, row)
+    return SelectionPlan(mechanism, eta, guarantee, MappingProxyType(row))
 
 
 @lru_cache(1024)
@@ -138,11 +145,12 @@ def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
 def tops_of(scores: NDArray[Any]) -> tuple[NDArray[Any], Any]:
     """The largest score of every block of candidates, and of all; DomainError on NaN and +inf."""
     find = _kernels().find_tops_into
-    tops = np.empty(-(-scores.size // layout.CANDIDATE_BLOCK), scores.dtype)
-    if scores.size <= CHUNK:
+    n = scores.size
+    tops = np.empty(-(-n // layout.CANDIDATE_BLOCK), scores.dtype)
+    if n <= CHUNK:
         top = find(scores, tops)
     else:
-        run_chunks(lambda i, j: find(scores[i:j], tops[blocks_of(i, j)]), scores.size, CHUNK)
+        run_chunks(lambda i, j: find(scores[i:j], tops[blocks_of(i, j)]), n, CHUNK)
         top = tops.max().item()
     check_top(top)
     return tops, top
@@ -170,6 +178,12 @@ def some_allowed(top: Any) -> None:
 def changed() -> DomainError:
     """What to raise where scores are read again and are not what they were."""
     return DomainError("scores: must not change during the call, and they did")
+
+
+def check_one_again(score: Any, top: Any) -> None:
+    """The same of one candidate."""
+    if not -inf < score <= top:
+        raise changed()
 
 
 def check_again(scores: NDArray[Any], top: Any) -> None:

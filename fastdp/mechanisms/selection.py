@@ -32,7 +32,7 @@ from .scores import (
     allowed,
     array_of_scores,
     changed,
-    check_again,
+    check_one_again,
     plan_exponential,
     plan_permute_and_flip,
     some_allowed,
@@ -45,7 +45,9 @@ ScoreBlocks = Callable[[int, int], ArrayLike]
 
 FEW = 1 << 14  # candidates: up to here Gumbel-max is done before the buckets are set up
 _ROOM = 64  # candidates that a kernel finds
-_NOBODY_YET = [inf]  # the arrival of the first so far
+_INT64, _TWO_ROOMS = np.dtype(np.int64), (2, _ROOM)
+_NOBODY_YET = np.array([inf])  # the arrival of the first so far
+_NOBODY_YET.setflags(write=False)
 LAZY_BLOCK = 1 << 20  # candidates that a function is asked for at a time
 
 
@@ -146,7 +148,7 @@ def exponential_mechanism(
     rounds = 1 if size is None else integer("size", size, least=1, most=MOST_DRAWS)
     plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=rounds, neighbors=neighbors)
     if size is not None:
-        plan.parameters["size"] = rounds
+        plan = plan.stating(size=rounds)
     if callable(scores):
         if method == "buckets":
             raise ValueError(
@@ -244,8 +246,7 @@ def top_k(
     """
     k = integer("k", k, least=1, most=MOST_CHOSEN)
     plan = plan_exponential(sensitivity, epsilon, delta, monotonic=monotonic, rounds=k, neighbors=neighbors)
-    plan = plan._replace(mechanism="top_k")
-    plan.parameters["k"] = k
+    plan = plan._replace(mechanism="top_k").stating(k=k)
     if callable(scores):
         return _first_of_blocks(scores, candidates, k, plan, progress, budget, rng)
     return _first_of_array(_array(scores, candidates, progress), k, plan, budget, rng)
@@ -339,11 +340,11 @@ def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
 def _first_of(scores: NDArray[Any], tops: NDArray[Any], top: Any, key: Key, eta: float) -> int:
     """The first of an array, some of which are not forbidden; `tops` and `top` as `tops_of` found them."""
     if scores.size <= layout.CANDIDATE_CHUNK:  # mostly one alone may be first, and needs no state to be compared in
-        heap, indices, times = np.array(_NOBODY_YET), np.empty(_ROOM, np.int64), np.empty((2, _ROOM))
+        heap, indices, times = _NOBODY_YET.copy(), np.empty(_ROOM, _INT64), np.empty(_TWO_ROOMS)
         select = _kernels().select_gumbel_into
         if select(scores, 0, key, eta, tops, top, layout.SLACK, heap, indices, times) == 1:
             first: int = indices.item(0)
-            check_again(scores[first : first + 1], top)
+            check_one_again(scores.item(first), top)
             return first
     state = GumbelState(key, eta, 1)  # from the same words
     state.add(scores, 0, tops, top)
@@ -411,12 +412,10 @@ def _enough(k: int, found: int) -> None:
 
 
 def _array(scores: Any, candidates: int | None, progress: Progress) -> NDArray[Any]:
-    for name, value in (("candidates", candidates), ("progress", progress)):
-        if value is not None:
-            raise ValueError(
-                f"{name}={shown(value)}: must be None for an array; it is for scores that a function produces"
-            )
-    return array_of_scores(scores)
+    if candidates is None and progress is None:
+        return array_of_scores(scores)
+    name, value = ("progress", progress) if candidates is None else ("candidates", candidates)
+    raise ValueError(f"{name}={shown(value)}: must be None for an array; it is for scores that a function produces")
 
 
 @lru_cache(1)

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate, count
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -52,12 +53,15 @@ class WeightedInterval(NamedTuple):
 Interval = tuple[int, int, int, int]  # the same without names, a third as long to make
 
 
+_level_of = itemgetter(3)
+
+
 class IntervalChoice:
     """The law with weights exp(-loss(k)) on the points of some intervals, for losses of at least level ln 2."""
 
     def __init__(self, intervals: Sequence[Interval], loss: Callable[[int], Fraction]) -> None:
         self.intervals, self._loss = intervals, loss
-        self._open = most = max(level for _, _, _, level in intervals)
+        self._open = most = int(max(map(_level_of, intervals)))
         self._sums = list(accumulate([size << most - level for _, _, size, level in intervals]))
 
     def draw(self, key: NDArray[np.uint32], choice: int = 0) -> int:

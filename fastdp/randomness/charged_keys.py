@@ -65,10 +65,11 @@ class ChargedKeys:
         self._ahead = False
         self._process = here.number  # _ENDED after the block
         self._reservation: Reservation | None = None
-        if isinstance(budget, Payers) or counting(budget):
+        self._heard: HeardRelease | None = None
+        if budget is not None or counting(None):
             self._reservation = Reservation(budget, guarantee, mechanism, parameters, origin_of(rng))
-        who = listener()
-        self._heard = None if who is None else who.begins(mechanism, guarantee, parameters, len(self.payers))
+        if (who := listener()) is not None:
+            self._heard = who.begins(mechanism, guarantee, parameters, len(self.payers))
 
     def __enter__(self) -> ChargedKeys:
         return self

@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,7 @@ class Randomness:
 
 
 def _secure_key() -> Key:
+    """A key from the operating system."""
     cipher = _cipher_here() if _cipher is None else _cipher
     return np.frombuffer(bytearray(os.urandom(32) + cipher), _WORD)  # of a bytearray: writable, as kernels are compiled
 
@@ -193,10 +195,14 @@ def fill_words(key: Key, out: NDArray[np.uint64]) -> None:
 
 def word_source(key: Key) -> Callable[[int, int], int]:
     """The words of a key one by one, as a function of (stream, index)."""
+    return partial(_word_one(), key)
+
+
+@lru_cache(1)
+def _word_one() -> Any:
     from ..kernels.words import word_one
 
-    one: Any = word_one
-    return lambda stream, index: int(one(key, stream, index))
+    return word_one
 
 
 __all__ = ["Randomness", "fill_words", "fresh_key", "word_source"]

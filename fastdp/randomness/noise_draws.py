@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.int64] | NDArray[np.float64]
 
+_INT64 = np.dtype(np.int64)
 CHUNK = 69 << 10  # draws that one thread makes at a time: 69 blocks of Laplace draws, 32 of Gaussian ones
 
 
@@ -67,16 +68,16 @@ def add_noise(
         run_chunks(lambda i, j: add_noise(plan, grid, key, values[i:j], out[i:j], first + i), n, CHUNK)
         return
     kernels = _kernels()
-    undecided = np.empty(n, np.int64)
-    place = (values,) if grid is None else (values, grid)
-    if isinstance(plan, LaplacePlan):
-        add = kernels.add_laplace_into if grid is None else kernels.add_laplace_on_grid_into
-        block = first // layout.LAPLACE_BLOCK
-    else:
-        add = kernels.add_gaussian_into if grid is None else kernels.add_gaussian_on_grid_into
-        block = first // layout.GAUSSIAN_BLOCK
+    undecided = np.empty(n, _INT64)
+    laplace = type(plan) is LaplacePlan
+    block = first // (layout.LAPLACE_BLOCK if laplace else layout.GAUSSIAN_BLOCK)
     try:
-        found = add(*place, key, block, plan.extra, plan.law, out, undecided)
+        if grid is None:
+            add = kernels.add_laplace_into if laplace else kernels.add_gaussian_into
+            found = add(values, key, block, plan.extra, plan.law, out, undecided)
+        else:
+            add = kernels.add_laplace_on_grid_into if laplace else kernels.add_gaussian_on_grid_into
+            found = add(values, grid, key, block, plan.extra, plan.law, out, undecided)
         if found:
             resolve_exactly(plan, grid, key, out, undecided[:found].tolist(), first)
         if grid is not None and out is not values and kernels.count_not_finite(out):

@@ -9,6 +9,7 @@ from ..support.columns import Array, as_compiled
 from ..support.errors import DomainError
 
 Words = NDArray[np.uint64]
+_ALL = 2**64 - 1
 
 
 def pack_flags(flags: NDArray[np.bool_]) -> Words:
@@ -26,9 +27,10 @@ def unpack_flags(words: Words, n: int) -> NDArray[np.bool_]:
 
 def all_bits(n: int) -> Words:
     """n bits of 1."""
-    words = np.full(-(-n // 64), ~np.uint64(0))
+    words = np.empty(-(-n // 64), np.uint64)
+    words.fill(_ALL)
     if n % 64:
-        words[-1] = np.uint64((1 << n % 64) - 1)
+        words[-1] = (1 << n % 64) - 1
     return words
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import integer
-from ..support.columns import BitColumn
+from ..support.columns import BitColumn, Column
 from ..support.frozen import Frozen
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
@@ -31,6 +31,19 @@ class _PackedBlock(Block):
 
     def bits(self, outside: Outside = "raise") -> NDArray[np.uint64]:
         return self._words
+
+
+class _BitColumns(Sequence[Column]):
+    """The columns of packed records, each made when it is read: kernels read the words."""
+
+    def __init__(self, words: NDArray[np.uint64], n: int, names: Names) -> None:
+        self._words, self._n, self._names = words, n, names
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def __getitem__(self, j: Any) -> Any:
+        return BitColumn(label_of(j, self._names), self._words[j], self._n)
 
 
 @public_as("fastdp.records")
@@ -58,7 +71,7 @@ class PackedRows(Frozen, MemoryRows):
         if names is not None and len(names) != len(words):
             raise ValueError(f"names: {len(names)}: must be {len(words)}, as there are columns")
         self.words = words = np.ascontiguousarray(words)
-        super().__init__([BitColumn(label_of(j, names), words[j], n) for j in range(len(words))], names, n)
+        super().__init__(_BitColumns(words, n, names), names, n)
         self._step = _BLOCK_BITS
         self._tasks = -(-n // self._step)
 
