@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from .chordal_graph import Limits
 from .junction_tree import JunctionTree
 from .measured import Measured
-from .structure import Limits
 
 Columns = tuple[int, ...]
 

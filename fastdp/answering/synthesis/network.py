@@ -22,12 +22,13 @@ from ...privacy.gaussian_dp import GaussianDP
 from ...privacy.guarantees import BoundedRange, Neighbors
 from ...randomness.charged_keys import ChargedKeys
 from ...support.rounding import down, lower
+from .chordal_graph import ChordalGraph
 from .dependences import Counts, nearest_shares
 from .gaussian_prices import Priced, squared_change
 from .junction_tree import JunctionTree
 from .measured import Measured
 from .rounds import Counter
-from .structure import MEAN_NOISE, Candidate, ChordalGraph, Plan
+from .structure import MEAN_NOISE, Candidate, Plan
 from .synthesis_plan import LEAST_MU, MOST_PAIRS, Columns, SynthesisPlan, root_down
 
 CHOICE_SHARE = Fraction(1, 10)  # of what the columns leave of mu^2, for all choices together

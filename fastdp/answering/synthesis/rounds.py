@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...randomness.charged_keys import ChargedKeys
+from .chordal_graph import ChordalGraph, Limits, members
 from .dependences import Counts, distance, expected_table, independent_shares, nearest_shares
 from .gaussian_prices import Noise, noise_of, squared_change, squared_change_of_distances
 from .junction_tree import JunctionTree
@@ -26,11 +27,8 @@ from .measured import Measured
 from .structure import (
     MEAN_NOISE,
     Candidate,
-    ChordalGraph,
-    Limits,
     Noisiness,
     Plan,
-    members,
     plan_tables,
     shares_of,
     strongest_tables,

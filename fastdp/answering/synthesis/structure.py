@@ -1,27 +1,29 @@
 """Which tables to measure: a chordal graph of columns, grown by released distances, and what each table may cost.
 
 Everything here is public: it reads what has been released, sizes, weights and limits. A table ties its columns to each
-other. One is added where the graph stays chordal, its cliques within the limits, and what the table brings, its
-distance from what is expected without it, is more than the noise that it adds to itself and, by its share of the
-budget, to the others. Columns share in it by the pairs that are not measured, which are made of theirs. synthesize.md,
-"Structure".
+other. One is added where the graph stays chordal, if need be by further edges, its cliques within the limits, and what
+the table brings, its distance from what is expected without it, is more than the noise that it adds to itself and, by
+its share of the budget, to the others. Columns share in it by the pairs that are not measured, which are made of
+theirs. synthesize.md, "Structure".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
-from math import pi, prod, sqrt
+from math import pi, sqrt
 from statistics import NormalDist
+
+from .chordal_graph import ChordalGraph, Limits, Pair
 
 MEAN_NOISE = sqrt(2 / pi)  # the mean of |Z| over the standard deviation of Z, normal
 _SHARE = 2 / 3  # the exponent by which a table's share grows with what a unit of noise costs it
 NOTICED = 0.5  # of its noise a table must bring at least, to be measured before a plan is made
 PENALTIES = (0.0, 1 / 3, 2 / 3, 1.0)  # exponents of a table's cells in the order in which edges are tried
-
-Pair = tuple[int, int]
+MOST_TRIES = 200  # of other orders; fewer the more tables and columns there are
+MOST_TRIED = 1 << 18  # tables times columns, in all of them
 
 
 @dataclass(frozen=True)
@@ -48,104 +50,6 @@ class Candidate:
     def gain(self) -> float:
         """The weighted L1 error that a measurement without noise would take away."""
         return self.weight * self.distance
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How large a tree may be: cells of a clique, and of all cliques."""
-
-    clique: int
-    tree: int
-
-
-@dataclass
-class ChordalGraph:
-    """A chordal graph of columns, as sets of bits, that edges are added to as long as it stays chordal."""
-
-    sizes: Sequence[int]
-    near: list[int] = field(default_factory=list)
-    cells: int = 0  # of all maximal cliques
-
-    @classmethod
-    def of(cls, sizes: Sequence[int], cliques: Iterable[Iterable[int]]) -> ChordalGraph:
-        """The graph of the cliques of a junction tree of all columns."""
-        graph = cls(sizes, [0] * len(sizes))
-        for clique in cliques:
-            mask = sum(1 << p for p in clique)
-            graph.cells += graph.cells_of(mask)
-            for p in members(mask):
-                graph.near[p] |= mask & ~(1 << p)
-        return graph
-
-    def copy(self) -> ChordalGraph:
-        """Another one to grow."""
-        return ChordalGraph(self.sizes, list(self.near), self.cells)
-
-    def cells_of(self, mask: int) -> int:
-        return prod(self.sizes[p] for p in members(mask))
-
-    def joined(self, pair: Pair) -> bool:
-        return bool(self.near[pair[0]] >> pair[1] & 1)
-
-    def separator(self, pair: Pair) -> int | None:
-        """What both columns are next to, if nothing else connects them: then an edge keeps the graph chordal."""
-        first, second = pair
-        shared = self.near[first] & self.near[second]
-        seen = shared | 1 << first
-        front = 1 << first
-        while front:
-            reached = 0
-            for p in members(front):
-                reached |= self.near[p]
-            front = reached & ~seen
-            seen |= front
-            if front >> second & 1:
-                return None
-        return shared
-
-    def cells_with(self, pair: Pair, separator: int) -> tuple[int, int]:
-        """The cells of the clique that an edge would make, and of all maximal cliques then."""
-        made = self.cells_of(separator | 1 << pair[0] | 1 << pair[1])
-        return made, self.cells + made - sum(
-            self.cells_of(separator | 1 << p) for p in pair if not self._common(separator | 1 << p)
-        )
-
-    def join(self, pair: Pair, cells: int) -> None:
-        """Add the edge; all maximal cliques have so many cells then."""
-        self.near[pair[0]] |= 1 << pair[1]
-        self.near[pair[1]] |= 1 << pair[0]
-        self.cells = cells
-
-    def add(self, columns: Iterable[int], limits: Limits) -> bool | None:
-        """Join all these columns: True. Where the graph would not be chordal nothing changes, and it is None; where
-        cliques would exceed the limits, False."""
-        missing = [pair for pair in combinations(columns, 2) if not self.joined(pair)]
-        grown = self.copy() if missing else self
-        while missing:
-            for pair in missing:
-                if (separator := grown.separator(pair)) is not None:
-                    break
-            else:
-                return None
-            made, cells = grown.cells_with(pair, separator)
-            if made > limits.clique or cells > limits.tree:
-                return False
-            grown.join(pair, cells)
-            missing.remove(pair)
-        self.near, self.cells = grown.near, grown.cells
-        return True
-
-    @property
-    def edges(self) -> tuple[Pair, ...]:
-        """All pairs of columns that are next to each other."""
-        return tuple((p, q) for p in range(len(self.sizes)) for q in members(self.near[p]) if p < q)
-
-    def _common(self, mask: int) -> int:
-        """The columns next to all of these."""
-        common = -1
-        for p in members(mask):
-            common &= self.near[p]
-        return common
 
 
 @dataclass(frozen=True)
@@ -251,15 +155,29 @@ def plan_tables(
     noise: float,
     limits: Limits,
 ) -> Plan:
-    """The best of several plans, by what each expects.
+    """The best of many plans, by what each expects: for several orders of the tables, and then with those first that
+    the best one left out.
 
     graph      the edges that there must be
     noisiness  of the tables that were chosen before; left as it is
     noise      the standard deviation of the distances
     """
     real = beyond_noise(candidates, noise)
-    plans = [_grown(graph.copy(), _in_order(real, penalty), noisiness.copy(), limits) for penalty in PENALTIES]
-    return max(plans, key=lambda plan: plan.value)
+
+    def planned(order: Sequence[Candidate]) -> tuple[Plan, Sequence[Candidate]]:
+        return _grown(graph.copy(), order, noisiness.copy(), limits), order
+
+    best, order = max((planned(_in_order(real, penalty)) for penalty in PENALTIES), key=lambda found: found[0].value)
+    tries, improved = min(MOST_TRIES, MOST_TRIED // max(1, len(real) * len(graph.sizes))), True
+    while improved:
+        improved, chosen = False, {each.columns for each in best.tables}
+        for each in [each for each in _in_order(real, 0.0) if each.columns not in chosen][:tries]:
+            tries -= 1
+            found, other = planned([each, *(one for one in order if one is not each)])
+            if found.value > best.value:
+                best, order, improved = found, other, True
+                break
+    return best
 
 
 def strongest_tables(
@@ -319,32 +237,20 @@ def _in_order(candidates: Iterable[Candidate], penalty: float) -> list[Candidate
     return sorted(candidates, key=lambda each: (-each.gain / each.cost**penalty, each.columns))
 
 
-def _grown(graph: ChordalGraph, candidates: list[Candidate], noise: Noisiness, limits: Limits) -> Plan:
-    """Take every candidate, in this order, that pays and fits; those that would leave a cycle are tried again."""
-    gains = 0.0
-    waiting, changed = candidates, True
-    while changed:  # again and again, since an edge may fit after others
-        changed, left = False, []
+def _grown(graph: ChordalGraph, candidates: Sequence[Candidate], noise: Noisiness, limits: Limits) -> Plan:
+    """Take every candidate, in this order, that pays and fits. Those that would leave a cycle are tried again after
+    others, since they may fit then, and in the end with edges that fill the cycle."""
+    gains, waiting, fill = 0.0, candidates, False
+    while waiting:
+        left, before = [], gains
         for each in waiting:
             if noise.holds(each.columns) or each.gain <= noise.with_table(each) - noise.error:
                 continue
-            fits = graph.add(each.columns, limits)
-            if fits is None:
+            fits = graph.add(each.columns, limits, fill=fill)
+            if fits:
+                gains += each.gain
+                noise.add(each)
+            elif fits is None:
                 left.append(each)
-            if not fits:
-                continue
-            changed = True
-            gains += each.gain
-            noise.add(each)
-        waiting = left
+        waiting, fill = left, gains == before
     return Plan(noise.tables, graph.edges, gains - noise.error)
-
-
-def members(mask: int) -> list[int]:
-    """The positions of the bits of a set."""
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found

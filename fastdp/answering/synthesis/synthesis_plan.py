@@ -26,11 +26,12 @@ from ...support.shown import shown
 from ..queries.bound_query import BoundProduct
 from ..queries.marginals import Marginals
 from ..queries.query import bind
+from .chordal_graph import Limits, Pair
 from .gaussian_prices import Noise, Priced, most_mu, noise_of, squared_change, squared_change_of_distances, total_mu
 from .junction_tree import MOST_CELLS, JunctionTree
 from .known_tables import columns_held
 from .measured import Measured, Zeros
-from .structure import MEAN_NOISE, Limits, Pair
+from .structure import MEAN_NOISE
 from .tree_fit import fit_tree
 
 Columns = tuple[int, ...]

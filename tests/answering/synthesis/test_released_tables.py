@@ -10,10 +10,10 @@ import pytest
 
 from fastdp import Bins, Budget, Domain, Randomness, marginals, release_marginals, synthesize
 from fastdp.answering import MeasuredTable
+from fastdp.answering.synthesis.chordal_graph import Limits
 from fastdp.answering.synthesis.junction_tree import JunctionTree
 from fastdp.answering.synthesis.known_tables import columns_held, within
 from fastdp.answering.synthesis.measured import Measured
-from fastdp.answering.synthesis.structure import Limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.PrivacyWarning")
 SIZES = {"a": 4, "b": 3, "c": 5, "d": 2, "e": 3}

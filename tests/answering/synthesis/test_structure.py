@@ -8,12 +8,11 @@ from math import prod
 import numpy as np
 import pytest
 
+from fastdp.answering.synthesis.chordal_graph import ChordalGraph, Limits
 from fastdp.answering.synthesis.junction_tree import JunctionTree
 from fastdp.answering.synthesis.structure import (
     MEAN_NOISE,
     Candidate,
-    ChordalGraph,
-    Limits,
     Noisiness,
     plan_tables,
     shares_of,
@@ -69,6 +68,57 @@ def test_edges_are_added_where_the_graph_stays_chordal(seed: int) -> None:
             tree = JunctionTree(sizes, edges)
             assert sorted(tree.cliques) == sorted(cliques)
             assert tree.cells == graph.cells
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6])
+def test_edges_that_would_leave_a_cycle_come_with_others_that_fill_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d = 7
+    sizes = rng.integers(1, 5, d).tolist()
+    graph = ChordalGraph.of(sizes, JunctionTree(sizes, []).cliques)
+    filled = 0
+    for i in rng.permutation(d * (d - 1) // 2).tolist():
+        pair = list(combinations(range(d), 2))[i]
+        before, fits = set(graph.edges), graph.copy().add(pair, ROOM)
+        tight = Limits(graph.cells, graph.cells)
+        if pair not in before and graph.copy().add(pair, tight, fill=True) is False:
+            assert not graph.add(pair, tight, fill=True)
+            assert set(graph.edges) == before  # nothing changed
+        assert graph.add(pair, ROOM, fill=True)
+        edges = set(graph.edges)
+        assert before | {pair} <= edges
+        assert _is_chordal(d, edges)
+        assert graph.cells == sum(prod(sizes[p] for p in clique) for clique in _maximal_cliques(d, edges))
+        new = edges - before - {pair}
+        assert bool(new) == (fits is None)
+        filled += bool(new)
+        if len(edges) > 11:
+            break
+    assert filled
+
+
+def test_a_cycle_of_columns_is_measured_whole() -> None:
+    """Each edge alone leaves a cycle, when the others are there: the last one of a square needs a diagonal."""
+    sizes = [4, 3, 5, 2]
+    pairs = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    every = [Candidate(each, 12, 1.0, 900.0 if each in pairs else 0.0) for each in combinations(range(4), 2)]
+    graph = ChordalGraph.of(sizes, JunctionTree(sizes, []).cliques)
+    plan = plan_tables(graph, every, Noisiness(sizes, every, 5.0), 1.0, ROOM)
+    assert sorted(each.columns for each in plan.tables) == sorted(pairs)
+    assert len(plan.edges) == 5
+    assert (0, 2) not in plan.edges  # the diagonal that takes more cells
+
+
+def test_a_table_that_others_leave_no_room_for_is_tried_first() -> None:
+    """Two tables of three together bring more than the one that is farthest, which shuts them out."""
+    sizes = [2] * 9
+    first = Candidate((0, 1, 2), 8, 1.0, 1000.0)
+    others = [Candidate(each, 8, 1.0, 900.0) for each in ((0, 3, 4), (1, 5, 6))]
+    graph = ChordalGraph.of(sizes, JunctionTree(sizes, []).cliques)
+    limits = Limits(8, graph.cells + 4)  # a table by itself adds 2, beside another one 4
+    every = [first, *others]
+    plan = plan_tables(graph, every, Noisiness(sizes, every, 50.0), 1e-9, limits)
+    assert {each.columns for each in plan.tables} == {each.columns for each in others}
 
 
 def _candidates(rng: np.random.Generator, sizes: list[int], scale: float = 1000.0) -> list[Candidate]:
